@@ -1,0 +1,203 @@
+//! One link: one direction of emulation.
+
+use alloc::boxed::Box;
+
+use crate::frame::{FrameMeta, mac_header_len};
+use crate::models::delay::{DelayModel, constant::Constant};
+use crate::models::framing::Framing;
+use crate::models::loss::{LossModel, LossPlace, PlacedLoss};
+use crate::models::order::OrderPolicy;
+use crate::models::queue::{QueueLimit, TailDrop};
+use crate::models::rate::Serializer;
+use crate::random::{Purpose, Stream};
+use crate::units::{BitRate, Bytes, Nanos, Packets};
+use crate::verdict::{Delivery, DropReason, Verdict};
+
+/// The number of a link in its run. With the seed it decides the link's
+/// random streams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u32);
+
+/// What a link is to be.
+#[derive(Debug)]
+pub struct LinkConfig {
+    /// Bits a second; `None` is infinitely fast.
+    pub rate: Option<BitRate>,
+    /// What the wire adds to a frame.
+    pub framing: Framing,
+    /// The queue's limit; `None` derives it from rate and delay.
+    pub queue: Option<QueueLimit>,
+    /// Loss models, each at its place, in the order given.
+    pub loss: alloc::vec::Vec<PlacedLoss>,
+    /// Propagation delay and jitter.
+    pub delay: Box<dyn DelayModel>,
+    /// Whether jitter may reorder.
+    pub order: OrderPolicy,
+    /// The largest payload behind the MAC header, in bytes; `None` is no
+    /// limit.
+    pub mtu: Option<u32>,
+}
+
+impl Default for LinkConfig {
+    /// A wire: infinitely fast, without delay or loss.
+    fn default() -> LinkConfig {
+        LinkConfig {
+            rate: None,
+            framing: Framing::NONE,
+            queue: None,
+            loss: alloc::vec::Vec::new(),
+            delay: Box::new(Constant(Nanos::ZERO)),
+            order: OrderPolicy::InOrder,
+            mtu: None,
+        }
+    }
+}
+
+impl LinkConfig {
+    /// The queue's limit, given or derived.
+    pub fn queue_limit(&self) -> QueueLimit {
+        self.queue
+            .unwrap_or_else(|| QueueLimit::derived(self.rate, self.delay.mean()))
+    }
+}
+
+/// Loss models that act at one place, and their random stream.
+#[derive(Debug)]
+struct Losses {
+    models: alloc::vec::Vec<Box<dyn LossModel>>,
+    stream: Stream,
+}
+
+impl Losses {
+    /// The first model that loses the frame decides the reason; the others
+    /// still draw, so that one model's outcome never moves another's.
+    #[inline]
+    fn judge(&mut self, frame: FrameMeta) -> Option<DropReason> {
+        let mut lost = None;
+        for model in &mut self.models {
+            lost = lost.or(model.judge(frame, &mut self.stream));
+        }
+        lost
+    }
+}
+
+/// A link and its state.
+#[derive(Debug)]
+pub struct Link {
+    mtu: Option<u32>,
+    entry: Losses,
+    queue: Option<TailDrop>,
+    serializer: Serializer,
+    medium: Losses,
+    delay: Box<dyn DelayModel>,
+    /// The delay if it never varies: spares the call.
+    delay_fixed: Option<Nanos>,
+    delay_stream: Stream,
+    order: OrderPolicy,
+    last_arrival: Nanos,
+    last_release: Nanos,
+}
+
+impl Link {
+    /// A fresh link. The same configuration, seed and arrivals give the same
+    /// verdicts.
+    pub fn new(config: LinkConfig, seed: u64, id: LinkId) -> Link {
+        // At an infinite rate a frame departs as it arrives: without a limit
+        // given there is no queue to account for.
+        let unqueued = config.rate.is_none() && config.queue.is_none();
+        let limit = config.queue_limit();
+        let stream = |purpose| Stream::new(seed, id.0, purpose);
+        let (medium, entry): (alloc::vec::Vec<_>, _) = config
+            .loss
+            .into_iter()
+            .partition(|loss| loss.place == LossPlace::Medium);
+        let losses = |placed: alloc::vec::Vec<PlacedLoss>, purpose| Losses {
+            models: placed.into_iter().map(|loss| loss.model).collect(),
+            stream: stream(purpose),
+        };
+        Link {
+            mtu: config.mtu,
+            entry: losses(entry, Purpose::EntryLoss),
+            queue: (!unqueued).then(|| TailDrop::new(limit)),
+            serializer: Serializer::new(config.rate, config.framing),
+            medium: losses(medium, Purpose::MediumLoss),
+            delay_fixed: config.delay.fixed(),
+            delay: config.delay,
+            delay_stream: stream(Purpose::Delay),
+            order: config.order,
+            last_arrival: Nanos::ZERO,
+            last_release: Nanos::ZERO,
+        }
+    }
+
+    /// Decides what the link does to one frame: the whole order of
+    /// impairments. `header` holds the frame's first bytes.
+    ///
+    /// Arrivals that go back in time count as simultaneous with the latest.
+    #[inline]
+    pub fn offer(&mut self, frame: FrameMeta, header: &[u8]) -> Verdict {
+        let arrival = frame.arrival.max(self.last_arrival);
+        self.last_arrival = arrival;
+        if self.exceeds_mtu(frame.len, header) {
+            return Verdict::Drop(DropReason::Mtu);
+        }
+        if let Some(reason) = self.entry.judge(frame) {
+            return Verdict::Drop(match reason {
+                DropReason::Loss => DropReason::EntryLoss,
+                other => other,
+            });
+        }
+        if let Some(queue) = &mut self.queue
+            && !queue.admits(arrival, frame.len)
+        {
+            return Verdict::Drop(DropReason::QueueFull);
+        }
+        let departure = self.serializer.depart(arrival, frame.len);
+        if let Some(queue) = &mut self.queue {
+            queue.hold(departure, frame.len);
+        }
+        if let Some(reason) = self.medium.judge(frame) {
+            return Verdict::Drop(reason);
+        }
+        let delay = match self.delay_fixed {
+            Some(delay) => delay,
+            None => self.delay.draw(&mut self.delay_stream),
+        };
+        Verdict::Deliver(self.order(departure, departure.saturating_add(delay)))
+    }
+
+    /// Frames and bytes in the queue as of the last arrival.
+    pub fn occupancy(&self) -> (Packets, Bytes) {
+        self.queue.as_ref().map_or_else(Default::default, TailDrop::occupancy)
+    }
+
+    /// The most frames and bytes the queue ever held.
+    pub fn occupancy_max(&self) -> (Packets, Bytes) {
+        self.queue.as_ref().map_or_else(Default::default, TailDrop::occupancy_max)
+    }
+
+    /// Whether releases never decrease.
+    pub fn in_order(&self) -> bool {
+        self.order == OrderPolicy::InOrder
+    }
+
+    #[inline]
+    fn exceeds_mtu(&self, len: u32, header: &[u8]) -> bool {
+        self.mtu
+            .is_some_and(|mtu| len > mtu.saturating_add(mac_header_len(header)))
+    }
+
+    #[inline]
+    fn order(&mut self, departure: Nanos, wanted: Nanos) -> Delivery {
+        let release = match self.order {
+            OrderPolicy::InOrder => wanted.max(self.last_release),
+            OrderPolicy::Reorder => wanted,
+        };
+        self.last_release = self.last_release.max(release);
+        Delivery {
+            departure,
+            release,
+            raised: release > wanted,
+        }
+    }
+}

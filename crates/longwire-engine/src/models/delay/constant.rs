@@ -1,0 +1,50 @@
+//! The same delay for every frame.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::DelayModel;
+use crate::models::Entry;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::Nanos;
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "constant",
+    summary: "every frame is delayed by the same time",
+    params: &[Param {
+        name: "delay",
+        unit: Unit::Time,
+        default: None,
+        help: "the one-way propagation delay",
+    }],
+};
+
+fn build(arguments: &Arguments) -> Result<Box<dyn DelayModel>, SpecError> {
+    Ok(Box::new(Constant(arguments.required("delay")?)))
+}
+
+/// A constant delay.
+#[derive(Clone, Copy, Debug)]
+pub struct Constant(pub Nanos);
+
+impl DelayModel for Constant {
+    fn draw(&mut self, _stream: &mut Stream) -> Nanos {
+        self.0
+    }
+
+    fn fixed(&self) -> Option<Nanos> {
+        Some(self.0)
+    }
+
+    fn mean(&self) -> Nanos {
+        self.0
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}

@@ -1,0 +1,73 @@
+//! Bits are spoilt independently; a frame with a spoilt bit is lost.
+
+use core::fmt;
+
+use super::{LossModel, PLACE, PlacedLoss, placed};
+use crate::frame::FrameMeta;
+use crate::models::{Entry, Lost};
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{Probability, parse_ratio};
+use crate::verdict::DropReason;
+
+/// The registry line.
+pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "ber",
+    summary: "every bit is spoilt with the same probability, and a frame with a spoilt bit is \
+              lost: 1 - (1 - ber)^bits",
+    params: &[
+        Param {
+            name: "rate",
+            unit: Unit::Ratio,
+            default: None,
+            help: "the bit error rate, a bare ratio such as 1e-6",
+        },
+        PLACE,
+    ],
+};
+
+fn build(arguments: &Arguments) -> Result<PlacedLoss, SpecError> {
+    let rate = arguments.read("rate", parse_ratio)?;
+    placed(arguments, BitErrorLoss::new(rate))
+}
+
+/// Loss by bit errors.
+#[derive(Clone, Copy, Debug)]
+pub struct BitErrorLoss {
+    rate: f64,
+    /// The last frame length seen and its probability: traffic repeats its
+    /// lengths, and the exponential is dear.
+    last: (u32, Probability),
+}
+
+impl BitErrorLoss {
+    /// From a bit error rate in 0..=1.
+    pub fn new(rate: f64) -> BitErrorLoss {
+        BitErrorLoss {
+            rate,
+            last: (0, Probability::ZERO),
+        }
+    }
+
+    /// The probability that a frame of `len` bytes is lost.
+    pub fn frame_loss(rate: f64, len: u32) -> Probability {
+        // 1 - (1 - r)^n, without cancellation for small r.
+        let bits = f64::from(len) * 8.0;
+        Probability::from_f64(-libm::expm1(bits * libm::log1p(-rate)))
+    }
+}
+
+impl LossModel for BitErrorLoss {
+    fn judge(&mut self, frame: FrameMeta, stream: &mut Stream) -> Lost {
+        if frame.len != self.last.0 {
+            self.last = (frame.len, BitErrorLoss::frame_loss(self.rate, frame.len));
+        }
+        stream.chance(self.last.1).then_some(DropReason::BitError)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ber:rate={:e}", self.rate)
+    }
+}

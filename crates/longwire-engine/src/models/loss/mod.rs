@@ -1,0 +1,78 @@
+//! Loss: before the queue, or on the medium.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use crate::frame::FrameMeta;
+use crate::models::Lost;
+use crate::random::Stream;
+use crate::spec::{Arguments, Param, SpecError, Unit};
+
+pub mod bit_error;
+pub mod packet;
+
+/// A process that loses frames.
+pub trait LossModel: fmt::Debug + Send {
+    /// Whether this frame is lost, and as what.
+    fn judge(&mut self, frame: FrameMeta, stream: &mut Stream) -> Lost;
+
+    /// The model as its user would write it.
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+}
+
+impl fmt::Display for dyn LossModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.describe(f)
+    }
+}
+
+/// Where a link loses its frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LossPlace {
+    /// On the medium: the frame has used its time on the link.
+    #[default]
+    Medium,
+    /// Before the queue: the frame takes no room and no time.
+    Entry,
+}
+
+/// A loss model and where it acts.
+#[derive(Debug)]
+pub struct PlacedLoss {
+    /// Where.
+    pub place: LossPlace,
+    /// What.
+    pub model: Box<dyn LossModel>,
+}
+
+impl fmt::Display for PlacedLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.model.describe(f)?;
+        match self.place {
+            LossPlace::Medium => Ok(()),
+            LossPlace::Entry => f.write_str(",at=entry"),
+        }
+    }
+}
+
+/// The parameter that every loss model has.
+const PLACE: Param = Param {
+    name: "at",
+    unit: Unit::Choice(&["medium", "entry"]),
+    default: Some("medium"),
+    help: "medium: after the rate, the frame has used its time; entry: before the queue",
+};
+
+fn placed(
+    arguments: &Arguments,
+    model: impl LossModel + 'static,
+) -> Result<PlacedLoss, SpecError> {
+    let place = match arguments.choice(PLACE.name)? {
+        0 => LossPlace::Medium,
+        _ => LossPlace::Entry,
+    };
+    Ok(PlacedLoss {
+        place,
+        model: Box::new(model),
+    })
+}

@@ -1,0 +1,46 @@
+//! Every frame is lost with the same probability, independently.
+
+use core::fmt;
+
+use super::{LossModel, PLACE, PlacedLoss, placed};
+use crate::frame::FrameMeta;
+use crate::models::{Entry, Lost};
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::Probability;
+use crate::verdict::DropReason;
+
+/// The registry line.
+pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "packet",
+    summary: "every frame is lost with the same probability, independently of all others",
+    params: &[
+        Param {
+            name: "rate",
+            unit: Unit::Probability,
+            default: None,
+            help: "the probability that a frame is lost",
+        },
+        PLACE,
+    ],
+};
+
+fn build(arguments: &Arguments) -> Result<PlacedLoss, SpecError> {
+    placed(arguments, PacketLoss(arguments.required("rate")?))
+}
+
+/// Independent loss.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketLoss(pub Probability);
+
+impl LossModel for PacketLoss {
+    fn judge(&mut self, _frame: FrameMeta, stream: &mut Stream) -> Lost {
+        stream.chance(self.0).then_some(DropReason::Loss)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "packet:rate={}", self.0)
+    }
+}

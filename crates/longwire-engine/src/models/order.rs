@@ -1,0 +1,47 @@
+//! Order policy: whether jitter may reorder frames.
+
+use core::fmt;
+
+use crate::models::Entry;
+use crate::spec::ModelInfo;
+
+/// What happens to a frame whose release would come before that of an
+/// earlier one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OrderPolicy {
+    /// Its release is raised to the earlier frame's. Such raised releases
+    /// are counted: with jitter they bunch frames into bursts.
+    #[default]
+    InOrder,
+    /// It overtakes.
+    Reorder,
+}
+
+impl fmt::Display for OrderPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            OrderPolicy::InOrder => "in-order",
+            OrderPolicy::Reorder => "reorder",
+        })
+    }
+}
+
+/// The registry line of `in-order`.
+pub const IN_ORDER_ENTRY: Entry<OrderPolicy> = Entry {
+    info: &ModelInfo {
+        name: "in-order",
+        summary: "a release is raised to that of the frame before: jitter never reorders",
+        params: &[],
+    },
+    build: |_| Ok(OrderPolicy::InOrder),
+};
+
+/// The registry line of `reorder`.
+pub const REORDER_ENTRY: Entry<OrderPolicy> = Entry {
+    info: &ModelInfo {
+        name: "reorder",
+        summary: "jitter may reorder frames",
+        params: &[],
+    },
+    build: |_| Ok(OrderPolicy::Reorder),
+};

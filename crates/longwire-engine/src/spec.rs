@@ -1,0 +1,289 @@
+//! The one grammar of a model, wherever it is written: `name`,
+//! `name:key=value,key=value`, or a bare first value where that is obvious.
+
+use alloc::borrow::ToOwned;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::str::FromStr;
+
+use crate::units::UnitError;
+
+/// What a parameter of a model takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A time, `20ms`.
+    Time,
+    /// A rate, `10mbit`.
+    Rate,
+    /// A size in bytes, `64kb`.
+    Size,
+    /// A number of packets, `100p`.
+    Packets,
+    /// A probability, `1%`.
+    Probability,
+    /// A bare ratio, `1e-6`.
+    Ratio,
+    /// A plain number, `18`.
+    Count,
+    /// One of some words.
+    Choice(&'static [&'static str]),
+}
+
+impl Unit {
+    /// An example of a value, for help and messages.
+    pub fn example(self) -> &'static str {
+        match self {
+            Unit::Time => "20ms",
+            Unit::Rate => "10mbit",
+            Unit::Size => "64kb",
+            Unit::Packets => "100p",
+            Unit::Probability => "1%",
+            Unit::Ratio => "1e-6",
+            Unit::Count => "18",
+            Unit::Choice(words) => words.first().copied().unwrap_or("word"),
+        }
+    }
+}
+
+/// One parameter of a model.
+#[derive(Clone, Copy, Debug)]
+pub struct Param {
+    /// Its key.
+    pub name: &'static str,
+    /// What it takes.
+    pub unit: Unit,
+    /// What it is when left out; `None` when it must be given.
+    pub default: Option<&'static str>,
+    /// One line of help.
+    pub help: &'static str,
+}
+
+/// What is common to every registered model: the source of its help, its
+/// documentation and its checks.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelInfo {
+    /// The name users write.
+    pub name: &'static str,
+    /// One line of help, with the formula's source where there is one.
+    pub summary: &'static str,
+    /// Its parameters. A bare value is given to the first one whose unit
+    /// reads it.
+    pub params: &'static [Param],
+}
+
+/// Why a model's text was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum SpecError {
+    #[error("nothing given; write {expected}")]
+    Empty { expected: String },
+    #[error("unknown {kind} model '{name}'; known: {known}; or a plain value such as {example}")]
+    UnknownModel {
+        kind: &'static str,
+        name: String,
+        known: String,
+        example: &'static str,
+    },
+    #[error("{model} has no parameter '{key}'; it takes {known}")]
+    UnknownParam {
+        model: &'static str,
+        key: String,
+        known: String,
+    },
+    #[error("{model}: '{key}' is given twice")]
+    Repeated { model: &'static str, key: String },
+    #[error("{model}: '{key}' must be given, for example {key}={example}")]
+    Missing {
+        model: &'static str,
+        key: &'static str,
+        example: &'static str,
+    },
+    #[error("{model}: nothing after '{key}='; write for example {key}={example}")]
+    NoValue {
+        model: &'static str,
+        key: &'static str,
+        example: &'static str,
+    },
+    #[error("{model}: {key}: {source}")]
+    Value {
+        model: &'static str,
+        key: &'static str,
+        source: UnitError,
+    },
+    #[error("{model}: {key}: '{text}' is none of {known}")]
+    Choice {
+        model: &'static str,
+        key: &'static str,
+        text: String,
+        known: String,
+    },
+    #[error("{model}: {message}")]
+    Unfit {
+        model: &'static str,
+        message: String,
+    },
+}
+
+/// The arguments given to one model, checked against its parameters.
+#[derive(Debug)]
+pub struct Arguments {
+    model: &'static ModelInfo,
+    values: Vec<Option<String>>,
+}
+
+impl Arguments {
+    /// Reads what follows a model's name: `key=value,key=value`, with bare
+    /// values given to the first parameter that reads them.
+    pub fn parse(model: &'static ModelInfo, text: &str) -> Result<Arguments, SpecError> {
+        let mut values: Vec<Option<String>> = model.params.iter().map(|_| None).collect();
+        for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
+            let (index, value) = match item.split_once('=') {
+                Some((key, value)) => (find_param(model, key.trim())?, value.trim()),
+                None => (bare_param(model, &values, item)?, item),
+            };
+            let param = &model.params[index];
+            if value.is_empty() {
+                return Err(SpecError::NoValue {
+                    model: model.name,
+                    key: param.name,
+                    example: param.unit.example(),
+                });
+            }
+            if values[index].replace(value.to_owned()).is_some() {
+                return Err(SpecError::Repeated {
+                    model: model.name,
+                    key: param.name.to_string(),
+                });
+            }
+        }
+        Ok(Arguments { model, values })
+    }
+
+    /// The value of `key`, or its default; refused if it has neither.
+    pub fn required<T>(&self, key: &'static str) -> Result<T, SpecError>
+    where
+        T: FromStr<Err = UnitError>,
+    {
+        self.read(key, T::from_str)
+    }
+
+    /// The value of `key`, or its default, or `None`.
+    pub fn optional<T>(&self, key: &'static str) -> Result<Option<T>, SpecError>
+    where
+        T: FromStr<Err = UnitError>,
+    {
+        if self.text(key).is_none() {
+            return Ok(None);
+        }
+        self.required(key).map(Some)
+    }
+
+    /// Like [`Arguments::required`], read by a function.
+    pub fn read<T>(
+        &self,
+        key: &'static str,
+        parse: impl Fn(&str) -> Result<T, UnitError>,
+    ) -> Result<T, SpecError> {
+        let text = self.text(key).ok_or_else(|| SpecError::Missing {
+            model: self.model.name,
+            key,
+            example: self.example(key),
+        })?;
+        parse(text).map_err(|source| SpecError::Value {
+            model: self.model.name,
+            key,
+            source,
+        })
+    }
+
+    /// The value of a parameter that is one of some words: its position.
+    pub fn choice(&self, key: &'static str) -> Result<usize, SpecError> {
+        let words = match self.param(key).map(|param| param.unit) {
+            Some(Unit::Choice(words)) => words,
+            _ => &[],
+        };
+        let text = self.text(key).unwrap_or("");
+        let found = words.iter().position(|word| *word == text);
+        found.ok_or_else(|| SpecError::Choice {
+            model: self.model.name,
+            key,
+            text: text.to_owned(),
+            known: words.join(", "),
+        })
+    }
+
+    /// An error about how the arguments fit together.
+    pub fn unfit(&self, message: impl Into<String>) -> SpecError {
+        SpecError::Unfit {
+            model: self.model.name,
+            message: message.into(),
+        }
+    }
+
+    fn param(&self, key: &str) -> Option<&'static Param> {
+        self.model.params.iter().find(|param| param.name == key)
+    }
+
+    fn example(&self, key: &str) -> &'static str {
+        self.param(key).map_or("value", |param| param.unit.example())
+    }
+
+    fn text(&self, key: &str) -> Option<&str> {
+        let index = self.model.params.iter().position(|p| p.name == key)?;
+        self.values[index]
+            .as_deref()
+            .or(self.model.params[index].default)
+    }
+}
+
+fn find_param(model: &'static ModelInfo, key: &str) -> Result<usize, SpecError> {
+    let found = model.params.iter().position(|param| param.name == key);
+    found.ok_or_else(|| SpecError::UnknownParam {
+        model: model.name,
+        key: key.to_owned(),
+        known: known_params(model),
+    })
+}
+
+/// The first parameter not yet given whose unit reads `value`; failing that,
+/// the first parameter, so that its unit's message is the one shown.
+fn bare_param(
+    model: &'static ModelInfo,
+    values: &[Option<String>],
+    value: &str,
+) -> Result<usize, SpecError> {
+    let free = |index: &usize| values[*index].is_none();
+    let reads = |index: &usize| reads(model.params[*index].unit, value);
+    let mut indices = 0..model.params.len();
+    if let Some(index) = indices.clone().filter(free).find(reads) {
+        return Ok(index);
+    }
+    indices.next().ok_or_else(|| SpecError::UnknownParam {
+        model: model.name,
+        key: value.to_owned(),
+        known: known_params(model),
+    })
+}
+
+/// Whether `value` is written in this unit.
+pub fn reads(unit: Unit, value: &str) -> bool {
+    use crate::units;
+    match unit {
+        Unit::Time => units::Nanos::from_str(value).is_ok(),
+        Unit::Rate => units::BitRate::from_str(value).is_ok(),
+        Unit::Size => units::Bytes::from_str(value).is_ok(),
+        Unit::Packets => units::Packets::from_str(value).is_ok(),
+        Unit::Probability => units::Probability::from_str(value).is_ok(),
+        Unit::Ratio => units::parse_ratio(value).is_ok(),
+        Unit::Count => units::parse_count(value).is_ok(),
+        Unit::Choice(words) => words.contains(&value),
+    }
+}
+
+fn known_params(model: &ModelInfo) -> String {
+    if model.params.is_empty() {
+        return "no parameters".to_owned();
+    }
+    let names: Vec<&str> = model.params.iter().map(|param| param.name).collect();
+    names.join(", ")
+}

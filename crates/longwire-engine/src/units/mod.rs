@@ -1,0 +1,251 @@
+//! Units as types. Integers throughout: a rate is never rounded into a time
+//! per byte, a probability is an integer ratio.
+
+mod parse;
+
+use core::fmt;
+
+pub use parse::{UnitError, parse_count, parse_ratio};
+
+/// Nanoseconds: a point on the run's monotonic clock, or a span of it.
+///
+/// The last value, [`Nanos::MAX`], means "never"; arithmetic saturates there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Nanos(u64);
+
+impl Nanos {
+    /// The start of the clock, or no time at all.
+    pub const ZERO: Nanos = Nanos(0);
+    /// Never.
+    pub const MAX: Nanos = Nanos(u64::MAX);
+
+    /// From nanoseconds.
+    pub const fn from_nanos(nanos: u64) -> Nanos {
+        Nanos(nanos)
+    }
+
+    /// From microseconds, saturating.
+    pub const fn from_micros(micros: u64) -> Nanos {
+        Nanos(micros.saturating_mul(1_000))
+    }
+
+    /// From milliseconds, saturating.
+    pub const fn from_millis(millis: u64) -> Nanos {
+        Nanos(millis.saturating_mul(1_000_000))
+    }
+
+    /// From seconds, saturating.
+    pub const fn from_secs(secs: u64) -> Nanos {
+        Nanos(secs.saturating_mul(1_000_000_000))
+    }
+
+    /// In nanoseconds.
+    #[inline]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// In seconds, as far as a float is exact.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// In microseconds, as far as a float is exact.
+    pub fn as_micros_f64(self) -> f64 {
+        self.0 as f64 / 1e3
+    }
+
+    /// The sum, or "never".
+    #[inline]
+    pub const fn saturating_add(self, other: Nanos) -> Nanos {
+        Nanos(self.0.saturating_add(other.0))
+    }
+
+    /// The difference, or zero.
+    #[inline]
+    pub const fn saturating_sub(self, other: Nanos) -> Nanos {
+        Nanos(self.0.saturating_sub(other.0))
+    }
+
+    /// A whole multiple, or "never".
+    pub const fn saturating_mul(self, times: u64) -> Nanos {
+        Nanos(self.0.saturating_mul(times))
+    }
+}
+
+/// Bits per second; never zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BitRate(u64);
+
+impl BitRate {
+    /// The highest rate: 10 Tbit/s. Above it a frame's bits times 10^9 would
+    /// still fit, but no clock of nanoseconds can tell frames apart.
+    pub const MAX: BitRate = BitRate(10_000_000_000_000);
+
+    /// From bits per second; `None` for zero and for more than the maximum.
+    pub const fn from_bits_per_sec(bits: u64) -> Option<BitRate> {
+        if bits == 0 || bits > BitRate::MAX.0 {
+            return None;
+        }
+        Some(BitRate(bits))
+    }
+
+    /// In bits per second.
+    #[inline]
+    pub const fn bits_per_sec(self) -> u64 {
+        self.0
+    }
+
+    /// How many bytes pass in `time`, rounded up, saturating.
+    pub fn bytes_in(self, time: Nanos) -> Bytes {
+        let bits = u128::from(self.0) * u128::from(time.0);
+        let bytes = bits.div_ceil(8 * 1_000_000_000);
+        Bytes(u64::try_from(bytes).unwrap_or(u64::MAX))
+    }
+}
+
+/// A number of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub u64);
+
+/// A number of packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Packets(pub u64);
+
+/// A probability as an integer ratio: this many times 2^-64, with one
+/// (certainty) apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Probability {
+    threshold: u64,
+    certain: bool,
+}
+
+impl Probability {
+    /// Never.
+    pub const ZERO: Probability = Probability {
+        threshold: 0,
+        certain: false,
+    };
+    /// Always.
+    pub const ONE: Probability = Probability {
+        threshold: 0,
+        certain: true,
+    };
+
+    /// `numerator / denominator`; `None` above one and for a denominator of
+    /// zero.
+    pub fn from_ratio(numerator: u64, denominator: u64) -> Option<Probability> {
+        if denominator == 0 || numerator > denominator {
+            return None;
+        }
+        if numerator == denominator {
+            return Some(Probability::ONE);
+        }
+        let threshold = (u128::from(numerator) << 64) / u128::from(denominator);
+        Some(Probability {
+            threshold: threshold as u64,
+            certain: false,
+        })
+    }
+
+    /// The nearest to a float in 0..=1; values outside are brought in.
+    pub fn from_f64(value: f64) -> Probability {
+        if value >= 1.0 {
+            return Probability::ONE;
+        }
+        Probability {
+            threshold: (value * 18_446_744_073_709_551_616.0) as u64,
+            certain: false,
+        }
+    }
+
+    /// As a float.
+    pub fn as_f64(self) -> f64 {
+        if self.certain {
+            return 1.0;
+        }
+        self.threshold as f64 / 18_446_744_073_709_551_616.0
+    }
+
+    /// Whether a draw of 64 random bits falls inside.
+    #[inline]
+    pub fn accepts(self, draw: u64) -> bool {
+        self.certain || draw < self.threshold
+    }
+}
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Nanos::MAX {
+            return f.write_str("never");
+        }
+        write_scaled(
+            f,
+            self.0,
+            &[(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")],
+        )
+    }
+}
+
+impl fmt::Display for BitRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SCALES: [(u64, &str); 5] = [
+            (1_000_000_000_000, "tbit"),
+            (1_000_000_000, "gbit"),
+            (1_000_000, "mbit"),
+            (1_000, "kbit"),
+            (1, "bit"),
+        ];
+        write_scaled(f, self.0, &SCALES)
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SCALES: [(u64, &str); 4] =
+            [(1 << 30, "gb"), (1 << 20, "mb"), (1 << 10, "kb"), (1, "b")];
+        // Only whole multiples: `64kb` reads back as the same number, and
+        // thirds of a power of two would not.
+        let (scale, unit) = SCALES
+            .into_iter()
+            .find(|(scale, _)| self.0 >= *scale && self.0.is_multiple_of(*scale))
+            .unwrap_or((1, "b"));
+        write!(f, "{}{unit}", self.0 / scale)
+    }
+}
+
+impl fmt::Display for Packets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}p", self.0)
+    }
+}
+
+impl fmt::Display for Probability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Nine digits of a percent tell apart what a run can tell apart.
+        let percent = libm::round(self.as_f64() * 100.0 * 1e9) / 1e9;
+        write!(f, "{percent}%")
+    }
+}
+
+/// Writes `value` in the largest scale that is not above it, exactly.
+fn write_scaled(f: &mut fmt::Formatter<'_>, value: u64, scales: &[(u64, &str)]) -> fmt::Result {
+    let (scale, unit) = scales
+        .iter()
+        .find(|(scale, _)| value >= *scale)
+        .or(scales.last())
+        .copied()
+        .unwrap_or((1, ""));
+    let (whole, mut rest) = (value / scale, value % scale);
+    write!(f, "{whole}")?;
+    if rest > 0 {
+        f.write_str(".")?;
+        let mut place = scale / 10;
+        while rest > 0 {
+            write!(f, "{}", rest / place)?;
+            rest %= place;
+            place /= 10;
+        }
+    }
+    f.write_str(unit)
+}

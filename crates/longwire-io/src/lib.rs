@@ -1,0 +1,9 @@
+//! Where frames enter, wait and leave: ports, the arena and the descriptor
+//! channel. Nearly all unsafe code of Longwire lives here.
+//!
+//! A port is one file in [`port`], behind the traits [`RxPort`] and
+//! [`TxPort`], and one line in [`port::registry`].
+
+pub mod port;
+
+pub use port::{Arrived, Offload, Outgoing, PortError, PortLosses, Pushed, Received, RxPort, TxPort};

@@ -1,0 +1,148 @@
+//! Ports: where frames enter and leave.
+
+use std::os::fd::BorrowedFd;
+
+use longwire_engine::Nanos;
+
+mod error;
+pub mod offload;
+
+pub use error::PortError;
+pub use offload::{Offload, SegmentKind, Segments};
+
+/// A frame as a port hands it in. The bytes are the port's and are lent for
+/// the time of the call.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrived<'a> {
+    /// From the destination MAC address to the end of the payload.
+    pub bytes: &'a [u8],
+    /// When it reached the port, on the scale of CLOCK_MONOTONIC: the
+    /// kernel's or the XDP program's stamp where there is one, else the time
+    /// of the call.
+    pub arrival: Nanos,
+    /// What the sender left to the hardware: an unfinished checksum, several
+    /// wire frames in one buffer.
+    pub offload: Offload,
+    /// The place of the frame in memory that an output port can send from
+    /// (see [`RxPort::region`]); it stays valid until the output port has
+    /// taken it.
+    pub lent: Option<u64>,
+}
+
+/// A frame on its way out.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    /// From the destination MAC address to the end of the payload.
+    pub bytes: &'a [u8],
+    /// Its release: file ports stamp with it.
+    pub release: Nanos,
+    /// What is left to the port; always [`Offload::NONE`] for a port that
+    /// does not say [`TxPort::takes_offload`].
+    pub offload: Offload,
+    /// The frame's place in shared memory, if the port may send it from there.
+    pub lent: Option<u64>,
+}
+
+/// What a call of [`RxPort::receive`] came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Frames handed in.
+    pub frames: usize,
+    /// Nothing will ever come again: the end of a file.
+    pub end: bool,
+}
+
+/// What became of a frame that was pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pushed {
+    /// Taken; it leaves with the next flush at the latest.
+    Taken,
+    /// The port is full: flush, and try again later.
+    Full,
+    /// The port will never take this frame (too long for the device, say).
+    Refused,
+}
+
+/// Frames that were lost where the emulator could not see them, counted by
+/// the kernel or the device since the port was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortLosses {
+    /// The receive ring was full.
+    pub ring_full: u64,
+    /// The frame was longer than a ring's slot.
+    pub too_long: u64,
+    /// The kernel or the device took the frame for sending and lost it.
+    pub send_failed: u64,
+}
+
+/// A memory region that two ports may share: frames lent by one can be sent
+/// by the other from where they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegionId(pub u64);
+
+/// The receiving half of a port.
+///
+/// Implementations never block, never panic on what arrives, and give frames
+/// in the order of their arrival.
+pub trait RxPort {
+    /// Hands in up to `max` frames that have arrived. `now` stamps frames of
+    /// ports without stamps of their own.
+    fn receive(
+        &mut self,
+        now: Nanos,
+        max: usize,
+        take: &mut impl FnMut(Arrived<'_>),
+    ) -> Result<Received, PortError>;
+
+    /// Becomes readable when frames wait; `None` for ports that always have
+    /// some.
+    fn readable(&self) -> Option<BorrowedFd<'_>>;
+
+    /// What was lost before it came in, since the port was opened.
+    fn losses(&mut self) -> PortLosses {
+        PortLosses::default()
+    }
+
+    /// The memory that lent frames live in.
+    fn region(&self) -> Option<RegionId> {
+        None
+    }
+
+    /// The longest frame this port hands in, in bytes (super-packets
+    /// included).
+    fn frame_max(&self) -> usize;
+}
+
+/// The sending half of a port.
+///
+/// Implementations never block and never panic.
+pub trait TxPort {
+    /// Gives a frame to the port. It may leave at once, or with others.
+    fn push(&mut self, frame: Outgoing<'_>) -> Pushed;
+
+    /// Sends what was pushed. Frames that the kernel did not take stay
+    /// pushed for the next flush. Returns how many frames left the port
+    /// since the last flush.
+    fn flush(&mut self) -> Result<usize, PortError>;
+
+    /// How many frames can be pushed before a flush is needed.
+    fn room(&self) -> usize;
+
+    /// Frames that were pushed and have not left.
+    fn unsent(&self) -> usize;
+
+    /// Whether frames may carry an [`Offload`].
+    fn takes_offload(&self) -> bool {
+        false
+    }
+
+    /// What the kernel or the device lost after taking it.
+    fn losses(&mut self) -> PortLosses {
+        PortLosses::default()
+    }
+
+    /// The memory that lent frames may live in.
+    fn region(&self) -> Option<RegionId> {
+        None
+    }
+}

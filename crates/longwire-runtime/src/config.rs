@@ -1,0 +1,69 @@
+//! What a run is to be.
+
+use longwire_engine::{Bytes, LinkConfig, Nanos};
+
+/// One direction of a run.
+#[derive(Debug)]
+pub struct LinkSetup {
+    /// Its name in reports: `up` and `down`, or `ab` and `ba`.
+    pub name: String,
+    /// The emulated link.
+    pub config: LinkConfig,
+}
+
+/// How a stage waits for the next release.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WaitMode {
+    /// Never sleep: the truest, at the price of a core.
+    Spin,
+    /// Sleep until shortly before the release, spin the rest.
+    #[default]
+    Adaptive,
+    /// Sleep until the release: the cheapest, late by the wake-up latency.
+    Block,
+}
+
+/// How stages are spread over threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// By the number of cores.
+    #[default]
+    Auto,
+    /// One thread runs every stage in turn.
+    Together,
+    /// One thread a direction.
+    PerDirection,
+    /// One thread a stage.
+    PerStage,
+}
+
+/// Everything that is common to both directions.
+#[derive(Clone, Debug)]
+pub struct RunConfig {
+    /// The seed of every random stream.
+    pub seed: u64,
+    /// How stages wait.
+    pub wait: WaitMode,
+    /// How stages are spread over threads.
+    pub placement: Placement,
+    /// The most memory that frames may wait in, for each direction. `None`
+    /// derives it from rate and delay.
+    pub memory: Option<Bytes>,
+    /// A release later than this counts as an artifact.
+    pub tolerance: Nanos,
+    /// Ask for a real-time scheduling class and locked memory.
+    pub realtime: bool,
+}
+
+impl Default for RunConfig {
+    fn default() -> RunConfig {
+        RunConfig {
+            seed: 1,
+            wait: WaitMode::Adaptive,
+            placement: Placement::Auto,
+            memory: None,
+            tolerance: Nanos::from_millis(1),
+            realtime: true,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What a run has to say of itself.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// The report of a run.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct RunReport {
+    /// The seed of every random stream.
+    pub seed: u64,
+    /// How long the run took, in seconds.
+    pub duration_s: f64,
+    /// One entry a direction.
+    pub links: Vec<LinkReport>,
+    /// When the machine itself stood still.
+    pub pauses: Pauses,
+    /// What was decided or found at start, in sentences.
+    pub notes: Vec<String>,
+    /// Why the run ended early, if it did.
+    pub error: Option<String>,
+}
+
+/// The report of one direction.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct LinkReport {
+    /// `up`, `down`, `ab` or `ba`.
+    pub name: String,
+    /// The link as its user would write it.
+    pub config: BTreeMap<&'static str, String>,
+    /// Frames that arrived.
+    pub packets_in: u64,
+    /// Frames handed to the output port.
+    pub packets_out: u64,
+    /// Bytes that arrived, without framing.
+    pub bytes_in: u64,
+    /// Bytes handed to the output port.
+    pub bytes_out: u64,
+    /// Emulated drops by reason; every reason is listed.
+    pub drops: BTreeMap<&'static str, u64>,
+    /// What the emulator did that the model did not ask for, by kind; every
+    /// kind is listed.
+    pub artifacts: BTreeMap<&'static str, u64>,
+    /// Handover − release, in microseconds.
+    pub lateness_us: Lateness,
+    /// Releases raised to keep the order.
+    pub raised: u64,
+    /// Frames in the delay line when the report was made.
+    pub in_flight: u64,
+    /// The most packets the emulated queue held.
+    pub queue_packets_max: u64,
+    /// The most bytes the emulated queue held.
+    pub queue_bytes_max: u64,
+    /// The most memory that frames and descriptors took, in bytes.
+    pub memory_max: u64,
+}
+
+/// A summary of how late frames were handed over, in microseconds.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Lateness {
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// The greatest.
+    pub max: f64,
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation.
+    pub stddev: f64,
+}
+
+/// Times during which a spinning thread of the emulator was not running at
+/// all: the machine's own pauses, apart from the emulator's lateness.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Pauses {
+    /// How many of 100 us or more were seen.
+    pub count: u64,
+    /// The longest, in microseconds.
+    pub max_us: f64,
+    /// Their sum, in microseconds.
+    pub total_us: f64,
+}

@@ -1,0 +1,2 @@
+//! Continuous integration and housekeeping for Longwire.
+fn main() {}
