@@ -6,9 +6,10 @@ use longwire_engine::Nanos;
 
 mod error;
 pub mod offload;
+pub mod vnet;
 
 pub use error::PortError;
-pub use offload::{Offload, SegmentKind, Segments};
+pub use offload::{Checksum, Offload, SegmentKind, Segments};
 
 /// A frame as a port hands it in. The bytes are the port's and are lent for
 /// the time of the call.
@@ -23,6 +24,10 @@ pub struct Arrived<'a> {
     /// What the sender left to the hardware: an unfinished checksum, several
     /// wire frames in one buffer.
     pub offload: Offload,
+    /// How long the frame was on the wire, in bytes: more than `bytes` holds
+    /// when a capture kept only its beginning, else the same. The engine is
+    /// offered this length.
+    pub wire_len: u32,
     /// The place of the frame in memory that an output port can send from
     /// (see [`RxPort::region`]); it stays valid until the output port has
     /// taken it.

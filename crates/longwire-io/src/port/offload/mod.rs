@@ -5,6 +5,10 @@
 //! frames at once. The link must see wire frames; the next device must see
 //! right checksums.
 
+mod headers;
+
+pub use headers::{Headers, Network, Transport};
+
 /// What the sender left undone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {

@@ -1,0 +1,274 @@
+//! Finding the TCP or UDP header of a frame.
+//!
+//! Offloads speak of header lengths and checksum places; what a sender says
+//! of them may be wrong or missing, so they are read from the frame itself.
+
+use longwire_engine::frame::mac_header_len;
+
+/// Extension headers looked through before an IPv6 packet is given up on:
+/// more than any real packet carries.
+const EXTENSIONS_MAX: usize = 8;
+
+/// Which network header precedes the transport header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+/// Which transport header the frame carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+impl Transport {
+    /// The protocol number, as IP headers carry it.
+    pub(super) const fn protocol(self) -> u8 {
+        match self {
+            Transport::Tcp => 6,
+            Transport::Udp => 17,
+        }
+    }
+
+    /// Where the checksum lies in the transport header.
+    pub(super) const fn checksum_offset(self) -> usize {
+        match self {
+            Transport::Tcp => 16,
+            Transport::Udp => 6,
+        }
+    }
+}
+
+/// Where the headers of a whole, unfragmented TCP or UDP packet lie, as byte
+/// offsets from the start of the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Headers {
+    /// Which IP.
+    pub network: Network,
+    /// Which transport.
+    pub transport: Transport,
+    /// Start of the IP header.
+    pub network_at: usize,
+    /// Start of the TCP or UDP header.
+    pub transport_at: usize,
+    /// Start of the payload: the length of all headers.
+    pub payload_at: usize,
+    /// End of the packet as IP gives it; padding may follow.
+    pub end: usize,
+    /// Start of the address that the checksum takes for the destination: the
+    /// last one of a source route, not the next.
+    destination_at: usize,
+}
+
+impl Headers {
+    /// Reads the headers of `frame`: Ethernet with up to four VLAN tags, IPv4
+    /// or IPv6 with extension headers, TCP or UDP. `None` for anything else,
+    /// for fragments, and for headers that are cut short or contradict
+    /// themselves.
+    pub fn parse(frame: &[u8]) -> Option<Headers> {
+        let network_at = mac_header_len(frame) as usize;
+        match be16(frame, network_at.checked_sub(2)?)? {
+            0x0800 => Self::parse_v4(frame, network_at),
+            0x86dd => Self::parse_v6(frame, network_at),
+            _ => None,
+        }
+    }
+
+    /// Where the checksum field lies.
+    pub fn checksum_at(&self) -> usize {
+        self.transport_at + self.transport.checksum_offset()
+    }
+
+    /// The source address followed, not always directly, by the destination:
+    /// the two slices that the pseudo-header sums.
+    pub(super) fn addresses<'a>(&self, frame: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+        let (source_at, len) = match self.network {
+            Network::V4 => (self.network_at + 12, 4),
+            Network::V6 => (self.network_at + 8, 16),
+        };
+        (
+            &frame[source_at..source_at + len],
+            &frame[self.destination_at..self.destination_at + len],
+        )
+    }
+
+    fn parse_v4(frame: &[u8], network_at: usize) -> Option<Headers> {
+        let header = frame.get(network_at..network_at + 20)?;
+        let header_len = usize::from(header[0] & 0x0f) * 4;
+        let fragment = be16(header, 6)? & 0x3fff;
+        if header[0] >> 4 != 4 || header_len < 20 || fragment != 0 {
+            return None;
+        }
+        let options = frame.get(network_at + 20..network_at + header_len)?;
+        if has_source_route(options) {
+            return None;
+        }
+        let total_len = usize::from(be16(header, 2)?);
+        // Zero stands for "longer than the field can say" in the kernel's
+        // super-packets above 64 KiB.
+        let end = match total_len {
+            0 => frame.len(),
+            _ => network_at + total_len,
+        };
+        Self::parse_transport(Ipv {
+            frame,
+            network: Network::V4,
+            network_at,
+            transport_at: network_at + header_len,
+            protocol: header[9],
+            end,
+            destination_at: network_at + 16,
+        })
+    }
+
+    fn parse_v6(frame: &[u8], network_at: usize) -> Option<Headers> {
+        let header = frame.get(network_at..network_at + 40)?;
+        let payload_len = usize::from(be16(header, 4)?);
+        // A payload length of zero means a jumbogram, which has no place on
+        // an Ethernet link.
+        if header[0] >> 4 != 6 || payload_len == 0 {
+            return None;
+        }
+        let end = network_at + 40 + payload_len;
+        let mut protocol = header[6];
+        let mut at = network_at + 40;
+        let mut destination_at = network_at + 24;
+        for _ in 0..EXTENSIONS_MAX {
+            let Some(extension) = Extension::read(frame, at, protocol)? else {
+                return Self::parse_transport(Ipv {
+                    frame,
+                    network: Network::V6,
+                    network_at,
+                    transport_at: at,
+                    protocol,
+                    end,
+                    destination_at,
+                });
+            };
+            if let Some(last) = extension.last_address_at {
+                destination_at = last;
+            }
+            protocol = extension.next;
+            at += extension.len;
+        }
+        None
+    }
+
+    fn parse_transport(ip: Ipv<'_>) -> Option<Headers> {
+        let at = ip.transport_at;
+        let packet = ip.frame.get(..ip.end)?;
+        let (transport, len) = match ip.protocol {
+            6 => (Transport::Tcp, usize::from(packet.get(at + 12)? >> 4) * 4),
+            17 => (Transport::Udp, 8),
+            _ => return None,
+        };
+        let len_min = if transport == Transport::Tcp { 20 } else { 8 };
+        if len < len_min || at + len > ip.end {
+            return None;
+        }
+        Some(Headers {
+            network: ip.network,
+            transport,
+            network_at: ip.network_at,
+            transport_at: at,
+            payload_at: at + len,
+            end: ip.end,
+            destination_at: ip.destination_at,
+        })
+    }
+}
+
+/// What the IP header told, on the way to the transport header.
+struct Ipv<'a> {
+    frame: &'a [u8],
+    network: Network,
+    network_at: usize,
+    transport_at: usize,
+    protocol: u8,
+    end: usize,
+    destination_at: usize,
+}
+
+/// An IPv6 extension header.
+struct Extension {
+    next: u8,
+    len: usize,
+    last_address_at: Option<usize>,
+}
+
+impl Extension {
+    /// Reads the extension header `protocol` at `at`. `Some(None)` when it is
+    /// none (the transport header begins); `None` when no transport header
+    /// can be found behind it.
+    fn read(frame: &[u8], at: usize, protocol: u8) -> Option<Option<Extension>> {
+        let plain_len = |frame: &[u8]| Some((usize::from(*frame.get(at + 1)?) + 1) * 8);
+        let mut last_address_at = None;
+        let len = match protocol {
+            // Hop-by-hop, destination options, mobility, HIP, shim6.
+            0 | 60 | 135 | 139 | 140 => plain_len(frame)?,
+            43 => {
+                let len = plain_len(frame)?;
+                last_address_at = last_route_address(frame.get(at..at + len)?)?.map(|o| at + o);
+                len
+            }
+            // A fragment header that leaves the packet whole (RFC 6946).
+            44 if be16(frame, at + 2)? & 0xfff9 == 0 => 8,
+            44 => return None,
+            // The authentication header counts in 4-byte words.
+            51 => (usize::from(*frame.get(at + 1)?) + 2) * 4,
+            _ => return Some(None),
+        };
+        Some(Some(Extension {
+            next: *frame.get(at)?,
+            len,
+            last_address_at,
+        }))
+    }
+}
+
+/// Where the final destination lies in a routing header that is not yet used
+/// up; `Some(None)` when it is; `None` for kinds whose last address is not
+/// spelled out.
+fn last_route_address(routing: &[u8]) -> Option<Option<usize>> {
+    if routing[3] == 0 {
+        return Some(None);
+    }
+    let at = match routing[2] {
+        // Types 0 and 2 list addresses in travelling order (RFC 6275 §6.4).
+        0 | 2 => routing.len() - 16,
+        // Segment routing lists them backwards (RFC 8754 §2).
+        4 => 8,
+        _ => return None,
+    };
+    let fits = at >= 8 && at + 16 <= routing.len();
+    fits.then_some(Some(at))
+}
+
+/// Whether IPv4 options hold a source route. The checksum of such a packet is
+/// over an address that is hard to tell from outside; they are left alone.
+fn has_source_route(mut options: &[u8]) -> bool {
+    while let [kind, rest @ ..] = options {
+        match (kind, rest) {
+            (0, _) => return false,
+            (1, _) => options = rest,
+            (131 | 137, _) => return true,
+            (_, [len, ..]) if *len >= 2 => {
+                options = options.get(usize::from(*len)..).unwrap_or(&[]);
+            }
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// The big-endian 16-bit number at `at`.
+pub(super) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+    let field = bytes.get(at..at + 2)?;
+    Some(u16::from_be_bytes([field[0], field[1]]))
+}
