@@ -4,6 +4,9 @@
 //! A port is one file in [`port`], behind the traits [`RxPort`] and
 //! [`TxPort`], and one line in [`port::registry`].
 
+pub mod net;
 pub mod port;
 
-pub use port::{Arrived, Offload, Outgoing, PortError, PortLosses, Pushed, Received, RxPort, TxPort};
+pub use port::{
+    Arrived, Offload, Outgoing, PortError, PortLosses, Pushed, Received, RxPort, TxPort,
+};

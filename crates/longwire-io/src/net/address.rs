@@ -1,0 +1,170 @@
+//! Addresses and routes.
+
+use std::net::IpAddr;
+
+use super::NetError;
+use super::link::link_index;
+use super::netlink::{Netlink, REQUEST, Refused};
+use super::netlink_message::{Message, attribute, number_at};
+
+const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
+/// Bytes of `struct ifaddrmsg`.
+const ADDRESS_LEN: usize = 8;
+/// Bytes of `struct rtmsg`.
+const ROUTE_LEN: usize = 12;
+/// `IFA_FLAGS`.
+const FLAGS: u16 = 8;
+
+/// An address with the length of its network's prefix, in bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    /// The address.
+    pub address: IpAddr,
+    /// Bits of the network.
+    pub length: u8,
+}
+
+impl std::fmt::Display for Prefix {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.address, self.length)
+    }
+}
+
+impl Prefix {
+    /// Whether the two networks have an address in common.
+    pub fn overlaps(&self, other: &Prefix) -> bool {
+        let (IpAddr::V4(a), IpAddr::V4(b)) = (self.address, other.address) else {
+            let (IpAddr::V6(a), IpAddr::V6(b)) = (self.address, other.address) else {
+                return false;
+            };
+            let shift = 128 - u32::from(self.length.min(other.length));
+            return (a.to_bits() ^ b.to_bits()).checked_shr(shift).unwrap_or(0) == 0;
+        };
+        let shift = 32 - u32::from(self.length.min(other.length));
+        (a.to_bits() ^ b.to_bits()).checked_shr(shift).unwrap_or(0) == 0
+    }
+}
+
+fn family_of(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(_) => libc::AF_INET as u8,
+        IpAddr::V6(_) => libc::AF_INET6 as u8,
+    }
+}
+
+fn bytes_of(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    }
+}
+
+fn address_of(bytes: &[u8]) -> Option<IpAddr> {
+    if let Ok(four) = <[u8; 4]>::try_from(bytes) {
+        return Some(four.into());
+    }
+    <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from)
+}
+
+/// Gives a device an address and the route to its network. An IPv6 address is
+/// usable at once: the kernel does not look for a duplicate first.
+pub fn addr_add(name: &str, address: IpAddr, prefix_len: u8) -> Result<(), NetError> {
+    let index = link_index(name)?;
+    let mut fixed = [0; ADDRESS_LEN];
+    fixed[0] = family_of(address);
+    fixed[1] = prefix_len;
+    fixed[4..8].copy_from_slice(&index.to_ne_bytes());
+    let mut message = Message::new(libc::RTM_NEWADDR, REQUEST | CREATE, &fixed);
+    let bytes = bytes_of(address);
+    message.attribute(libc::IFA_LOCAL, &bytes);
+    message.attribute(libc::IFA_ADDRESS, &bytes);
+    if address.is_ipv6() {
+        message.number(FLAGS, libc::IFA_F_NODAD);
+    }
+    Netlink::route()
+        .and_then(|mut netlink| netlink.request(message))
+        .map_err(|source| {
+            NetError::refused("add", format!("{address}/{prefix_len} to '{name}'"), source)
+        })
+}
+
+/// Adds a route to a network, through a gateway, a device, or both.
+pub fn route_add(
+    destination: Prefix,
+    gateway: Option<IpAddr>,
+    device: Option<&str>,
+) -> Result<(), NetError> {
+    let mut fixed = [0; ROUTE_LEN];
+    fixed[0] = family_of(destination.address);
+    fixed[1] = destination.length;
+    fixed[4] = libc::RT_TABLE_MAIN;
+    fixed[5] = libc::RTPROT_STATIC;
+    fixed[6] = match gateway {
+        Some(_) => libc::RT_SCOPE_UNIVERSE,
+        None => libc::RT_SCOPE_LINK,
+    };
+    fixed[7] = libc::RTN_UNICAST;
+    let mut message = Message::new(libc::RTM_NEWROUTE, REQUEST | CREATE, &fixed);
+    if destination.length > 0 {
+        message.attribute(libc::RTA_DST, &bytes_of(destination.address));
+    }
+    if let Some(gateway) = gateway {
+        message.attribute(libc::RTA_GATEWAY, &bytes_of(gateway));
+    }
+    if let Some(device) = device {
+        message.number(libc::RTA_OIF, link_index(device)?);
+    }
+    Netlink::route()
+        .and_then(|mut netlink| netlink.request(message))
+        .map_err(|source| NetError::refused("add", format!("a route to {destination}"), source))
+}
+
+/// Sends everything that has no other route to a gateway.
+pub fn default_route_add(gateway: IpAddr) -> Result<(), NetError> {
+    let address = match gateway {
+        IpAddr::V4(_) => IpAddr::from([0; 4]),
+        IpAddr::V6(_) => IpAddr::from([0; 16]),
+    };
+    route_add(Prefix { address, length: 0 }, Some(gateway), None)
+}
+
+/// Every address of every device, as the device's number and the address.
+pub fn addresses() -> Result<Vec<(u32, Prefix)>, NetError> {
+    let mut found = Vec::new();
+    dump(libc::RTM_GETADDR, ADDRESS_LEN, |payload| {
+        let length = *payload.get(1)?;
+        let index = number_at(payload, 4)?;
+        let body = payload.get(ADDRESS_LEN..)?;
+        let bytes = attribute(body, libc::IFA_LOCAL).or(attribute(body, libc::IFA_ADDRESS))?;
+        let address = address_of(bytes)?;
+        found.push((index, Prefix { address, length }));
+        Some(())
+    })
+    .map_err(|source| NetError::refused("list", "the addresses", source))?;
+    Ok(found)
+}
+
+/// The networks that any routing table leads to, the default route left out.
+pub fn routed_networks() -> Result<Vec<Prefix>, NetError> {
+    let mut found = Vec::new();
+    dump(libc::RTM_GETROUTE, ROUTE_LEN, |payload| {
+        let length = *payload.get(1)?;
+        let address = address_of(attribute(payload.get(ROUTE_LEN..)?, libc::RTA_DST)?)?;
+        found.push(Prefix { address, length });
+        Some(())
+    })
+    .map_err(|source| NetError::refused("list", "the routes", source))?;
+    Ok(found)
+}
+
+/// Asks for all there is of both families. What cannot be read is left out.
+fn dump(
+    kind: u16,
+    fixed_len: usize,
+    mut take: impl FnMut(&[u8]) -> Option<()>,
+) -> Result<(), Refused> {
+    let all = Message::new(kind, REQUEST, &[0; 16][..fixed_len]);
+    Netlink::route()?.dump(all, |payload| {
+        let _ = take(payload);
+    })
+}

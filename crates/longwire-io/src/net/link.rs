@@ -1,0 +1,177 @@
+//! Network devices: up and down, settings, removal, statistics.
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use super::netlink::{Netlink, REQUEST, Refused};
+use super::netlink_message::{Message, attribute, attributes, number_at, text_of};
+use super::{NetError, NetNamespace};
+
+/// Bytes of `struct ifinfomsg`.
+const INFO_LEN: usize = 16;
+/// Offset of the device's number in `struct ifinfomsg`.
+const INFO_INDEX: usize = 4;
+const UP: u32 = libc::IFF_UP as u32;
+
+/// `struct ifinfomsg` with the flags to change and their new values.
+pub(super) fn info(flags: u32, change: u32) -> [u8; INFO_LEN] {
+    let mut bytes = [0; INFO_LEN];
+    bytes[8..12].copy_from_slice(&flags.to_ne_bytes());
+    bytes[12..16].copy_from_slice(&change.to_ne_bytes());
+    bytes
+}
+
+/// A request about one device, by name.
+fn about(kind: u16, name: &str, flags: u32, change: u32) -> Message {
+    let mut message = Message::new(kind, REQUEST, &info(flags, change));
+    message.text(libc::IFLA_IFNAME, name);
+    message
+}
+
+fn refused(action: &'static str, name: &str, source: Refused) -> NetError {
+    if source.source.raw_os_error() == Some(libc::ENODEV) {
+        return NetError::NoDevice {
+            name: name.to_owned(),
+        };
+    }
+    NetError::refused(action, format!("device '{name}'"), source)
+}
+
+fn request(action: &'static str, name: &str, message: Message) -> Result<(), NetError> {
+    Netlink::route()
+        .and_then(|mut netlink| netlink.request(message))
+        .map_err(|source| refused(action, name, source))
+}
+
+/// Brings a device up. `lo` too: a new namespace has it down.
+pub fn link_up(name: &str) -> Result<(), NetError> {
+    request("bring up", name, about(libc::RTM_NEWLINK, name, UP, UP))
+}
+
+/// Takes a device down.
+pub fn link_down(name: &str) -> Result<(), NetError> {
+    request("take down", name, about(libc::RTM_NEWLINK, name, 0, UP))
+}
+
+/// Removes a device; of a veth pair, both ends.
+pub fn link_delete(name: &str) -> Result<(), NetError> {
+    request("remove", name, about(libc::RTM_DELLINK, name, 0, 0))
+}
+
+/// Sets the longest packet, in bytes without the Ethernet header.
+pub fn set_mtu(name: &str, mtu: u32) -> Result<(), NetError> {
+    let mut message = about(libc::RTM_NEWLINK, name, 0, 0);
+    message.number(libc::IFLA_MTU, mtu);
+    request("set the MTU of", name, message)
+}
+
+/// Sets how many packets the kernel's queue in front of the device holds.
+pub fn set_tx_queue_len(name: &str, packets: u32) -> Result<(), NetError> {
+    let mut message = about(libc::RTM_NEWLINK, name, 0, 0);
+    message.number(libc::IFLA_TXQLEN, packets);
+    request("set the queue length of", name, message)
+}
+
+/// Sets the MAC address.
+pub fn set_mac(name: &str, mac: [u8; 6]) -> Result<(), NetError> {
+    let mut message = about(libc::RTM_NEWLINK, name, 0, 0);
+    message.attribute(libc::IFLA_ADDRESS, &mac);
+    request("set the MAC address of", name, message)
+}
+
+/// Moves a device into another namespace. It arrives down and without
+/// addresses.
+pub fn move_to(name: &str, namespace: &NetNamespace) -> Result<(), NetError> {
+    let mut message = about(libc::RTM_NEWLINK, name, 0, 0);
+    message.number(libc::IFLA_NET_NS_FD, fd_number(namespace));
+    request("move", name, message)
+}
+
+/// A namespace as rtnetlink wants it: the number of an open descriptor.
+pub(super) fn fd_number(namespace: &NetNamespace) -> u32 {
+    namespace.as_fd().as_raw_fd().cast_unsigned()
+}
+
+/// The names of all devices.
+pub fn link_names() -> Result<Vec<String>, NetError> {
+    let mut names = Vec::new();
+    Netlink::route()
+        .and_then(|mut netlink| {
+            let all = Message::new(libc::RTM_GETLINK, REQUEST, &info(0, 0));
+            netlink.dump(all, |payload| {
+                let body = payload.get(INFO_LEN..).unwrap_or(&[]);
+                names.extend(attribute(body, libc::IFLA_IFNAME).map(text_of));
+            })
+        })
+        .map_err(|source| NetError::refused("list", "the devices", source))?;
+    Ok(names)
+}
+
+/// The number of a device.
+pub fn link_index(name: &str) -> Result<u32, NetError> {
+    read(name, |payload| number_at(payload, INFO_INDEX))
+}
+
+/// What a device has counted since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkStats {
+    /// Packets received.
+    pub rx_packets: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Faulty packets received.
+    pub rx_errors: u64,
+    /// Packets that could not be sent.
+    pub tx_errors: u64,
+    /// Packets received and thrown away.
+    pub rx_dropped: u64,
+    /// Packets thrown away before sending.
+    pub tx_dropped: u64,
+}
+
+/// Reads what a device has counted.
+pub fn link_stats(name: &str) -> Result<LinkStats, NetError> {
+    read(name, |payload| {
+        let value = attribute(payload.get(INFO_LEN..)?, libc::IFLA_STATS64)?;
+        let field = |n: usize| {
+            let eight = value.get(8 * n..)?.first_chunk::<8>()?;
+            Some(u64::from_ne_bytes(*eight))
+        };
+        Some(LinkStats {
+            rx_packets: field(0)?,
+            tx_packets: field(1)?,
+            rx_bytes: field(2)?,
+            tx_bytes: field(3)?,
+            rx_errors: field(4)?,
+            tx_errors: field(5)?,
+            rx_dropped: field(6)?,
+            tx_dropped: field(7)?,
+        })
+    })
+}
+
+/// Asks for one device and reads its answer.
+fn read<T>(name: &str, take: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, NetError> {
+    Netlink::route()
+        .and_then(|mut netlink| netlink.get(about(libc::RTM_GETLINK, name, 0, 0), take))
+        .map_err(|source| refused("read", name, source))?
+        .ok_or_else(|| NetError::NoDevice {
+            name: name.to_owned(),
+        })
+}
+
+/// The kind of a device as the kernel calls it (`veth`, `tun`, `bridge`);
+/// empty for hardware and the loopback device.
+pub fn link_kind(name: &str) -> Result<String, NetError> {
+    const INFO_KIND: u16 = 1;
+    read(name, |payload| {
+        let body = payload.get(INFO_LEN..)?;
+        let kind = attributes(body)
+            .find(|(kind, _)| *kind == libc::IFLA_LINKINFO)
+            .and_then(|(_, info)| attribute(info, INFO_KIND));
+        Some(kind.map(text_of).unwrap_or_default())
+    })
+}

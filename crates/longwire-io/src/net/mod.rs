@@ -1,0 +1,75 @@
+//! The kernel's network devices and namespaces, without any helper program:
+//! rtnetlink over a raw socket, and namespaces held by file descriptors.
+//!
+//! Every function that names a device acts in the network namespace of the
+//! calling thread; [`NetNamespace::run`] and [`NetNamespace::enter`] choose
+//! it.
+
+use std::io;
+
+pub mod address;
+pub mod link;
+pub mod netlink;
+pub mod netlink_message;
+pub mod netns;
+pub mod sysctl;
+pub mod veth;
+
+pub use address::{addr_add, default_route_add, route_add};
+pub use link::{LinkStats, link_delete, link_down, link_names, link_stats, link_up};
+pub use netns::NetNamespace;
+
+/// Why the network could not be changed or read.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum NetError {
+    #[error("cannot {action} {what}: {source}")]
+    Refused {
+        action: &'static str,
+        what: String,
+        source: netlink::Refused,
+    },
+    #[error("cannot {action} {what}: {source}")]
+    System {
+        action: &'static str,
+        what: String,
+        source: io::Error,
+    },
+    #[error("no device '{name}' here")]
+    NoDevice { name: String },
+}
+
+impl NetError {
+    pub(crate) fn system(
+        action: &'static str,
+        what: impl Into<String>,
+        source: impl Into<io::Error>,
+    ) -> NetError {
+        NetError::System {
+            action,
+            what: what.into(),
+            source: source.into(),
+        }
+    }
+
+    pub(crate) fn refused(
+        action: &'static str,
+        what: impl Into<String>,
+        source: netlink::Refused,
+    ) -> NetError {
+        NetError::Refused {
+            action,
+            what: what.into(),
+            source,
+        }
+    }
+
+    /// The system's error underneath, where there is one.
+    pub fn io(&self) -> Option<&io::Error> {
+        match self {
+            NetError::Refused { source, .. } => Some(&source.source),
+            NetError::System { source, .. } => Some(source),
+            NetError::NoDevice { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! A netlink socket that asks and waits for the answer.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
+};
+
+use super::netlink_message::{HEADER_LEN, Message, attribute, number_at, replies, text_of};
+
+/// `NLM_F_REQUEST`, on every message to the kernel.
+pub const REQUEST: u16 = libc::NLM_F_REQUEST as u16;
+/// `NLM_F_ACK`: the kernel says when it has done the message.
+pub const ACK: u16 = libc::NLM_F_ACK as u16;
+const DUMP: u16 = libc::NLM_F_DUMP as u16;
+
+const KIND_ERROR: u16 = libc::NLMSG_ERROR as u16;
+const KIND_DONE: u16 = libc::NLMSG_DONE as u16;
+/// `NLM_F_CAPPED`: the error message does not repeat the request's payload.
+const CAPPED: u16 = 0x100;
+/// `NLM_F_ACK_TLVS`: attributes follow the error code.
+const ACK_ATTRIBUTES: u16 = 0x200;
+/// `NLMSGERR_ATTR_MSG`: the kernel's own words.
+const ERROR_TEXT: u16 = 1;
+
+/// A netlink socket in the network namespace of the thread that opened it.
+/// It stays there, whichever thread uses it.
+#[derive(Debug)]
+pub struct Netlink {
+    socket: OwnedFd,
+    sequence: u32,
+}
+
+/// Why the kernel refused a request.
+#[derive(Debug, thiserror::Error)]
+#[error("{source}{}", detail.as_deref().map(|d| format!(" (the kernel says: {d})")).unwrap_or_default())]
+pub struct Refused {
+    /// The error code.
+    pub source: io::Error,
+    /// What the kernel says in words, if it does.
+    pub detail: Option<String>,
+}
+
+impl From<nix::Error> for Refused {
+    fn from(error: nix::Error) -> Refused {
+        Refused {
+            source: error.into(),
+            detail: None,
+        }
+    }
+}
+
+impl Netlink {
+    /// Opens a socket to the kernel's routing and device control.
+    pub fn route() -> Result<Netlink, Refused> {
+        Netlink::open(SockProtocol::NetlinkRoute)
+    }
+
+    /// Opens a socket to the kernel's packet filter.
+    pub fn netfilter() -> Result<Netlink, Refused> {
+        Netlink::open(SockProtocol::NetlinkNetFilter)
+    }
+
+    fn open(protocol: SockProtocol) -> Result<Netlink, Refused> {
+        let socket = socket(
+            AddressFamily::Netlink,
+            SockType::Raw,
+            SockFlag::SOCK_CLOEXEC,
+            protocol,
+        )?;
+        ask_for_words(&socket);
+        Ok(Netlink {
+            socket,
+            sequence: 0,
+        })
+    }
+
+    /// Sends a request and waits until the kernel has done it.
+    pub fn request(&mut self, mut message: Message) -> Result<(), Refused> {
+        message.add_flags(ACK);
+        self.request_all(vec![message])
+    }
+
+    /// Sends several messages in one datagram, as a batch of nf_tables wants
+    /// it, and waits until the kernel has done those with the flag [`ACK`].
+    pub fn request_all(&mut self, messages: Vec<Message>) -> Result<(), Refused> {
+        let mut bytes = Vec::new();
+        let mut waiting = Vec::new();
+        for mut message in messages {
+            self.sequence += 1;
+            if message.flags() & ACK != 0 {
+                waiting.push(self.sequence);
+            }
+            bytes.extend_from_slice(message.finish(self.sequence));
+        }
+        send(self.socket.as_raw_fd(), &bytes, MsgFlags::empty())?;
+        let mut buffer = vec![0; 1 << 15];
+        while !waiting.is_empty() {
+            let length = recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
+            for reply in replies(&buffer[..length]) {
+                if reply.kind == KIND_ERROR {
+                    outcome(reply.flags, reply.payload)?;
+                    waiting.retain(|&sequence| sequence != reply.sequence);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for one thing, and hands its payload (from the fixed struct on)
+    /// to `take`.
+    pub fn get<T>(
+        &mut self,
+        mut message: Message,
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T, Refused> {
+        self.sequence += 1;
+        send(
+            self.socket.as_raw_fd(),
+            message.finish(self.sequence),
+            MsgFlags::empty(),
+        )?;
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            let length = recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
+            for reply in replies(&buffer[..length]) {
+                if reply.sequence != self.sequence {
+                    continue;
+                }
+                if reply.kind == KIND_ERROR {
+                    outcome(reply.flags, reply.payload)?;
+                } else {
+                    return Ok(take(reply.payload));
+                }
+            }
+        }
+    }
+
+    /// Asks for all there is, and hands the payload of each to `take`.
+    pub fn dump(
+        &mut self,
+        mut message: Message,
+        mut take: impl FnMut(&[u8]),
+    ) -> Result<(), Refused> {
+        message.add_flags(DUMP);
+        self.sequence += 1;
+        send(
+            self.socket.as_raw_fd(),
+            message.finish(self.sequence),
+            MsgFlags::empty(),
+        )?;
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            let length = recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
+            for reply in replies(&buffer[..length]) {
+                match reply.kind {
+                    _ if reply.sequence != self.sequence => {}
+                    KIND_DONE => return Ok(()),
+                    KIND_ERROR => return outcome(reply.flags, reply.payload),
+                    _ => take(reply.payload),
+                }
+            }
+        }
+    }
+}
+
+/// Asks the kernel to explain its refusals in words. One that cannot is no
+/// reason to fail.
+fn ask_for_words(socket: &OwnedFd) {
+    let on: libc::c_int = 1;
+    // SAFETY: the pointer and the length describe `on`, which outlives the
+    // call.
+    unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_NETLINK,
+            libc::NETLINK_EXT_ACK,
+            (&raw const on).cast(),
+            size_of_val(&on) as libc::socklen_t,
+        );
+    }
+}
+
+/// Reads an `NLMSG_ERROR`: code 0 is the acknowledgement.
+fn outcome(flags: u16, payload: &[u8]) -> Result<(), Refused> {
+    let code = number_at(payload, 0).unwrap_or(0).cast_signed();
+    if code == 0 {
+        return Ok(());
+    }
+    // After the code stands the request's header, and, unless capped, all of
+    // the request; the attributes come behind that.
+    let request_len = if flags & CAPPED != 0 {
+        HEADER_LEN
+    } else {
+        number_at(payload, 4).map_or(0, |n| (n as usize).next_multiple_of(4))
+    };
+    let detail = (flags & ACK_ATTRIBUTES != 0)
+        .then(|| payload.get(4 + request_len..))
+        .flatten()
+        .and_then(|rest| attribute(rest, ERROR_TEXT))
+        .map(text_of);
+    Err(Refused {
+        source: io::Error::from_raw_os_error(-code),
+        detail,
+    })
+}

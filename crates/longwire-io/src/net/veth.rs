@@ -1,0 +1,89 @@
+//! Virtual Ethernet pairs: what is sent into one end arrives at the other.
+
+use super::link::{fd_number, info};
+use super::netlink::{Netlink, REQUEST};
+use super::netlink_message::Message;
+use super::{NetError, NetNamespace};
+
+/// `IFLA_INFO_KIND`.
+const INFO_KIND: u16 = 1;
+/// `IFLA_INFO_DATA`.
+const INFO_DATA: u16 = 2;
+/// `VETH_INFO_PEER`.
+const PEER: u16 = 1;
+
+/// One end of a pair.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct End<'a> {
+    /// The device's name, at most 15 bytes.
+    pub name: &'a str,
+    /// Where the device goes; `None` leaves it in the calling thread's
+    /// namespace.
+    pub namespace: Option<&'a NetNamespace>,
+    /// The longest packet, in bytes without the Ethernet header; `None` for
+    /// the kernel's 1500.
+    pub mtu: Option<u32>,
+    /// The MAC address; `None` for a random one.
+    pub mac: Option<[u8; 6]>,
+    /// How many packets the kernel's queue in front of the device holds;
+    /// `None` for the kernel's own default.
+    pub tx_queue_len: Option<u32>,
+    /// Queues each way; `None` for the kernel's own default of one for each
+    /// core it could have.
+    pub queues: Option<u32>,
+}
+
+/// A pair to be made.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct VethConfig<'a> {
+    /// One end.
+    pub a: End<'a>,
+    /// The other.
+    pub b: End<'a>,
+}
+
+/// Makes a pair; both ends are down.
+///
+/// # Errors
+///
+/// Without CAP_NET_ADMIN in the calling thread's namespace and both ends'
+/// ones, when a name is taken, when the MTU is out of range.
+pub fn create(config: &VethConfig<'_>) -> Result<(), NetError> {
+    let flags = REQUEST | (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
+    let mut message = Message::new(libc::RTM_NEWLINK, flags, &info(0, 0));
+    describe(&mut message, &config.a);
+    message.nested(libc::IFLA_LINKINFO, |link| {
+        link.text(INFO_KIND, "veth").nested(INFO_DATA, |data| {
+            data.nested(PEER, |peer| {
+                peer.raw(&info(0, 0));
+                describe(peer, &config.b);
+            });
+        });
+    });
+    Netlink::route()
+        .and_then(|mut netlink| netlink.request(message))
+        .map_err(|source| {
+            let what = format!("the veth pair '{}' and '{}'", config.a.name, config.b.name);
+            NetError::refused("make", what, source)
+        })
+}
+
+fn describe(message: &mut Message, end: &End<'_>) {
+    message.text(libc::IFLA_IFNAME, end.name);
+    if let Some(namespace) = end.namespace {
+        message.number(libc::IFLA_NET_NS_FD, fd_number(namespace));
+    }
+    if let Some(mtu) = end.mtu {
+        message.number(libc::IFLA_MTU, mtu);
+    }
+    if let Some(mac) = end.mac {
+        message.attribute(libc::IFLA_ADDRESS, &mac);
+    }
+    if let Some(packets) = end.tx_queue_len {
+        message.number(libc::IFLA_TXQLEN, packets);
+    }
+    if let Some(queues) = end.queues {
+        message.number(libc::IFLA_NUM_TX_QUEUES, queues);
+        message.number(libc::IFLA_NUM_RX_QUEUES, queues);
+    }
+}

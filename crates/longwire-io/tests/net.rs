@@ -1,0 +1,175 @@
+//! Namespaces, devices, addresses and routes against the kernel. They need
+//! the right to make network namespaces; without it they say so and pass,
+//! except in CI, where that is a failure.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+
+use longwire_io::net::address::{Prefix, addresses, routed_networks};
+use longwire_io::net::veth::{self, End, VethConfig};
+use longwire_io::net::{self, NetError, NetNamespace, link, sysctl};
+
+const A4: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
+const B4: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 2));
+const B6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 2));
+
+/// A namespace, or `None` with a word where none may be made.
+fn namespace() -> Option<NetNamespace> {
+    match NetNamespace::new() {
+        Ok(namespace) => Some(namespace),
+        Err(error) if std::env::var_os("CI").is_none() => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("CI must be able to make namespaces: {error}"),
+    }
+}
+
+#[test]
+fn a_pair_carries_traffic_at_once() {
+    let (Some(a), Some(b)) = (namespace(), namespace()) else {
+        return;
+    };
+    let config = VethConfig {
+        a: End {
+            name: "left",
+            mac: Some([2, 0, 0, 0, 0, 1]),
+            mtu: Some(9000),
+            tx_queue_len: Some(77),
+            queues: Some(2),
+            ..End::default()
+        },
+        b: End {
+            name: "right",
+            namespace: Some(&b),
+            mtu: Some(9000),
+            ..End::default()
+        },
+    };
+    a.run(|| {
+        veth::create(&config).unwrap();
+        net::addr_add("left", A4, 24).unwrap();
+        net::link_up("left").unwrap();
+        assert_eq!(link::link_kind("left").unwrap(), "veth");
+    })
+    .unwrap();
+    let listener = b
+        .run(|| {
+            net::addr_add("right", B4, 24).unwrap();
+            net::addr_add("right", B6, 64).unwrap();
+            net::link_up("right").unwrap();
+            // An address that still looked for duplicates could not be bound.
+            TcpListener::bind(SocketAddr::new(B6, 0)).unwrap();
+            TcpListener::bind(SocketAddr::new(B4, 7)).unwrap()
+        })
+        .unwrap();
+    a.run(|| {
+        let mut stream = TcpStream::connect((B4, 7)).unwrap();
+        stream.write_all(b"longwire").unwrap();
+    })
+    .unwrap();
+    let mut text = String::new();
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "longwire");
+    let stats = a.run(|| net::link_stats("left")).unwrap().unwrap();
+    assert!(stats.tx_packets >= 3 && stats.rx_packets >= 2, "{stats:?}");
+    assert_eq!(
+        a.run(|| link::link_index("left")).unwrap().unwrap() > 1,
+        true
+    );
+}
+
+#[test]
+fn names_moves_and_removal() {
+    let (Some(a), Some(b)) = (namespace(), namespace()) else {
+        return;
+    };
+    let names = |at: &NetNamespace| {
+        let mut names = at.run(|| net::link_names().unwrap()).unwrap();
+        names.retain(|name| name.starts_with("lw"));
+        names.sort();
+        names
+    };
+    a.run(|| {
+        let end = |name| End {
+            name,
+            ..End::default()
+        };
+        veth::create(&VethConfig {
+            a: end("lw0"),
+            b: end("lw1"),
+        })
+        .unwrap();
+        link::set_mtu("lw0", 1400).unwrap();
+        link::set_tx_queue_len("lw0", 9).unwrap();
+        link::set_mac("lw0", [2, 0, 0, 0, 0, 9]).unwrap();
+        net::link_up("lw0").unwrap();
+        net::link_down("lw0").unwrap();
+        link::move_to("lw1", &b).unwrap();
+    })
+    .unwrap();
+    assert_eq!(
+        (names(&a), names(&b)),
+        (vec!["lw0".into()], vec!["lw1".into()])
+    );
+    b.run(|| net::link_delete("lw1").unwrap()).unwrap();
+    assert_eq!((names(&a), names(&b)), (vec![], vec![]));
+}
+
+#[test]
+fn addresses_routes_and_settings_are_the_namespaces_own() {
+    let Some(a) = namespace() else { return };
+    a.run(|| {
+        net::link_up("lo").unwrap();
+        net::addr_add("lo", A4, 24).unwrap();
+        let destination = Prefix {
+            address: Ipv4Addr::new(192, 0, 2, 0).into(),
+            length: 24,
+        };
+        net::route_add(destination, None, Some("lo")).unwrap();
+        net::default_route_add(B4).unwrap();
+        let there = addresses().unwrap();
+        assert!(
+            there.contains(&(
+                1,
+                Prefix {
+                    address: A4,
+                    length: 24
+                }
+            )),
+            "{there:?}"
+        );
+        assert!(routed_networks().unwrap().contains(&destination));
+        sysctl::set("ipv4/ip_forward", "1").unwrap();
+        assert_eq!(sysctl::get("ipv4/ip_forward").unwrap(), "1");
+    })
+    .unwrap();
+    assert_ne!(a.inode(), NetNamespace::current().unwrap().inode());
+}
+
+#[test]
+fn refusals_name_the_device_and_the_reason() {
+    let Some(a) = namespace() else { return };
+    a.run(|| {
+        let missing = net::link_up("lw-none").unwrap_err();
+        assert!(matches!(missing, NetError::NoDevice { .. }), "{missing}");
+        assert_eq!(missing.to_string(), "no device 'lw-none' here");
+        let absurd = link::set_mtu("lo", u32::MAX).unwrap_err().to_string();
+        assert!(absurd.contains("'lo'"), "{absurd}");
+    })
+    .unwrap();
+}
+
+#[test]
+fn prefixes_overlap_when_one_holds_the_other() {
+    let prefix = |text: &str, length| Prefix {
+        address: text.parse().unwrap(),
+        length,
+    };
+    assert!(prefix("10.77.0.0", 24).overlaps(&prefix("10.0.0.0", 8)));
+    assert!(prefix("10.77.0.0", 24).overlaps(&prefix("1.2.3.4", 0)));
+    assert!(!prefix("10.77.0.0", 24).overlaps(&prefix("10.77.1.0", 24)));
+    assert!(!prefix("10.77.0.0", 24).overlaps(&prefix("fd77::", 8)));
+    assert!(prefix("fd77::1", 64).overlaps(&prefix("fd77::2", 128)));
+}
