@@ -1,1 +1,33 @@
-//! x
+//! The program around Longwire's engine, ports and runtime: its command
+//! line, its commands and its reports.
+//!
+//! Start reading at [`run`], which leads to one file a command in
+//! [`commands`]. The command line itself is [`cli`]; what a run has to say
+//! is put into words in [`report`].
+
+pub mod bench;
+pub mod cli;
+pub mod commands;
+pub mod doctor;
+pub mod error;
+pub mod report;
+
+use std::process::ExitCode;
+
+pub use cli::{Cli, Command, Globals};
+pub use error::Error;
+
+/// Does what the command line asks for.
+///
+/// # Errors
+/// Whatever stopped it; [`Error::exit_code`] says how the program ends.
+pub fn run(cli: &Cli) -> Result<ExitCode, Error> {
+    let globals = &cli.globals;
+    match &cli.command {
+        Command::Bench(args) => bench::run(args, globals),
+        Command::Models(args) => commands::models::run(args, globals),
+        Command::Doctor(args) => commands::doctor::run(args, globals),
+        Command::Completions(args) => commands::completions::run(args),
+        Command::Man(args) => commands::man::run(args),
+    }
+}

@@ -1,0 +1,118 @@
+//! The command line: one definition from which parsing, help, shell
+//! completions and manual pages follow.
+
+mod style;
+
+use clap::builder::Styles;
+use clap::builder::styling::AnsiColor;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::bench::BenchArgs;
+use crate::commands::completions::CompletionsArgs;
+use crate::commands::doctor::DoctorArgs;
+use crate::commands::man::ManArgs;
+use crate::commands::models::ModelsArgs;
+
+pub use style::Paint;
+
+const LONG_ABOUT: &str = "\
+A network link in software.
+
+Longwire takes Ethernet frames in at one port and lets them out at another \
+when, and as, the emulated link would have: at its rate, after its queue and \
+its delay, less what it loses. It says of every run how true it was.";
+
+const AFTER_HELP: &str = "\
+Examples:
+  longwire exec --delay 20ms --rate 10mbit            probe a link, no root needed
+  longwire exec --delay 20ms -- ping -c 3 far         a program behind the link
+  longwire run packet:eth1 packet:eth2 --delay 20ms   join two interfaces
+  longwire simulate in.pcap out.pcap --rate 10mbit    a capture, in virtual time
+  longwire models delay                               every delay model
+  longwire doctor                                     what this machine allows
+
+Exit codes: 0 well, 1 failed, 2 wrong usage, 3 ran, but below the fidelity \
+asked for with --require. `exec` passes on the exit code of its command.";
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "longwire",
+    version,
+    about = "A network link in software, which says how true it was",
+    long_about = LONG_ABOUT,
+    after_help = AFTER_HELP,
+    styles = STYLES,
+    max_term_width = 100,
+    propagate_version = true,
+    infer_long_args = false,
+)]
+pub struct Cli {
+    /// What every command takes.
+    #[command(flatten)]
+    pub globals: Globals,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// Options that every command takes.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub struct Globals {
+    /// Machine-readable output: one JSON value on stdout
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// Say more of what was decided and found
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+
+    /// Say nothing but the result and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
+    pub color: Color,
+}
+
+impl Globals {
+    /// Whether remarks belong on stderr.
+    pub fn talks(&self) -> bool {
+        !self.json && !self.quiet
+    }
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    #[default]
+    Auto,
+    /// Everywhere
+    Always,
+    /// Nowhere
+    Never,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure Longwire on this machine
+    Bench(BenchArgs),
+    /// Every model and its parameters
+    Models(ModelsArgs),
+    /// What this machine allows, and what spoils accuracy on it
+    Doctor(DoctorArgs),
+    /// Shell completions
+    Completions(CompletionsArgs),
+    /// The manual pages
+    Man(ManArgs),
+}

@@ -1,0 +1,63 @@
+//! Colour, where it is wanted.
+
+use std::fmt::Display;
+use std::io::IsTerminal;
+
+use super::{Color, Globals};
+
+/// Puts colour around words, or leaves them as they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Paint {
+    on: bool,
+}
+
+impl Paint {
+    /// For a stream, as the user wishes.
+    pub fn new(globals: &Globals, stream: &impl IsTerminal) -> Paint {
+        let on = match globals.color {
+            Color::Always => true,
+            Color::Never => false,
+            // https://no-color.org: set and not empty means no.
+            Color::Auto => {
+                stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+            }
+        };
+        Paint { on }
+    }
+
+    /// No colour at all.
+    pub const PLAIN: Paint = Paint { on: false };
+
+    /// Headings and names.
+    pub fn bold(self, text: impl Display) -> String {
+        self.with("1", text)
+    }
+
+    /// What matters less.
+    pub fn dim(self, text: impl Display) -> String {
+        self.with("2", text)
+    }
+
+    /// As it should be.
+    pub fn good(self, text: impl Display) -> String {
+        self.with("32", text)
+    }
+
+    /// Worth a look.
+    pub fn warn(self, text: impl Display) -> String {
+        self.with("33", text)
+    }
+
+    /// Wrong.
+    pub fn bad(self, text: impl Display) -> String {
+        self.with("31", text)
+    }
+
+    fn with(self, code: &str, text: impl Display) -> String {
+        if self.on {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_string()
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! `longwire completions`: made from the command line's own definition.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use crate::{Cli, Error};
+
+/// What `completions` takes.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  longwire completions bash > ~/.local/share/bash-completion/completions/longwire
+  longwire completions fish > ~/.config/fish/completions/longwire.fish
+  longwire completions zsh > ~/.zfunc/_longwire")]
+pub struct CompletionsArgs {
+    /// The shell to complete for
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// Writes the completions to stdout.
+///
+/// # Errors
+/// If stdout cannot be written.
+pub fn run(args: &CompletionsArgs) -> Result<ExitCode, Error> {
+    // Into memory first: the generator panics when its output is closed.
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "longwire", &mut script);
+    std::io::stdout().write_all(&script)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,45 @@
+//! `longwire man`: manual pages made from the command line's own definition.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory};
+
+use crate::{Cli, Error};
+
+/// What `man` takes.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  longwire man | man -l -                read the page of the program
+  longwire man /usr/local/share/man/man1 install all pages")]
+pub struct ManArgs {
+    /// Where to write a page for each command; without it, the program's own
+    /// page goes to stdout
+    pub dir: Option<PathBuf>,
+}
+
+/// Writes the pages.
+///
+/// # Errors
+/// If the directory or stdout cannot be written.
+pub fn run(args: &ManArgs) -> Result<ExitCode, Error> {
+    let Some(dir) = &args.dir else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+        std::io::stdout().write_all(&page)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let write = || {
+        std::fs::create_dir_all(dir)?;
+        // The pages of `help help` and the like would say nothing.
+        clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), dir)
+    };
+    write().map_err(|source| Error::File {
+        path: dir.clone(),
+        action: "cannot write the manual pages there",
+        source,
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

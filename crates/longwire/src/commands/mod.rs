@@ -1,0 +1,6 @@
+//! The commands, one file each: what each takes and what it does.
+
+pub mod completions;
+pub mod doctor;
+pub mod man;
+pub mod models;

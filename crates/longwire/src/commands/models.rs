@@ -1,0 +1,199 @@
+//! `longwire models`: every registered model and its parameters.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Args;
+use longwire_engine::models;
+use longwire_engine::spec::{ModelInfo, Param, Unit};
+use serde::Serialize;
+
+use crate::cli::Paint;
+use crate::{Error, Globals};
+
+/// What `models` takes.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A model is written NAME or NAME:KEY=VALUE,KEY=VALUE. The first model of a kind
+also takes a bare value: `--delay 20ms` is `--delay constant:delay=20ms`.
+
+Examples:
+  longwire models               every model, a line each
+  longwire models delay         every delay model in detail
+  longwire models exponential   one model in detail
+  longwire models --json        all of it for programs")]
+pub struct ModelsArgs {
+    /// A model, or a kind of models, to show in detail
+    pub name: Option<String>,
+}
+
+/// A model and the kind it is of.
+type Registered = (&'static str, &'static ModelInfo);
+
+/// Shows the models.
+///
+/// # Errors
+/// If no model or kind has the name, or stdout cannot be written.
+pub fn run(args: &ModelsArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    let shown = select(args.name.as_deref())?;
+    let mut out = io::stdout().lock();
+    if globals.json {
+        let models: Vec<ModelJson> = shown.iter().map(ModelJson::of).collect();
+        serde_json::to_writer_pretty(&mut out, &models).map_err(io::Error::from)?;
+        writeln!(out)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let paint = Paint::new(globals, &io::stdout());
+    if args.name.is_some() {
+        write_details(&mut out, &shown, paint)?;
+    } else {
+        write_list(&mut out, &shown, paint)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The models called `name`, or of the kind called `name`, or all.
+fn select(name: Option<&str>) -> Result<Vec<Registered>, Error> {
+    let all = models::all();
+    let Some(name) = name else {
+        return Ok(all);
+    };
+    let of_kind = |(kind, _): &Registered| *kind == name;
+    let named = |(_, info): &Registered| info.name == name;
+    let kind: Vec<Registered> = all.iter().copied().filter(of_kind).collect();
+    if !kind.is_empty() {
+        return Ok(kind);
+    }
+    let found: Vec<Registered> = all.iter().copied().filter(named).collect();
+    if found.is_empty() {
+        let names: Vec<&str> = all.iter().map(|(_, info)| info.name).collect();
+        return Err(Error::Usage(format!(
+            "no model or kind of models is called '{name}'; kinds: {}; models: {}",
+            kinds(&all).join(", "),
+            names.join(", "),
+        )));
+    }
+    Ok(found)
+}
+
+/// The kinds, in the order of the registry.
+fn kinds(models: &[Registered]) -> Vec<&'static str> {
+    let mut kinds: Vec<&str> = models.iter().map(|(kind, _)| *kind).collect();
+    kinds.dedup();
+    kinds
+}
+
+fn write_list(out: &mut impl Write, models: &[Registered], paint: Paint) -> io::Result<()> {
+    let width = models.iter().map(|(_, info)| info.name.len()).max();
+    for kind in kinds(models) {
+        writeln!(out, "{}", paint.bold(format_args!("--{kind}")))?;
+        for (_, info) in models.iter().filter(|(of, _)| *of == kind) {
+            let name = format!("{:width$}", info.name, width = width.unwrap_or(0));
+            writeln!(out, "  {}  {}", paint.good(name), info.summary)?;
+        }
+    }
+    writeln!(out)?;
+    writeln!(out, "`longwire models NAME` shows a model's parameters.")
+}
+
+fn write_details(out: &mut impl Write, models: &[Registered], paint: Paint) -> io::Result<()> {
+    for (index, (kind, info)) in models.iter().enumerate() {
+        if index > 0 {
+            writeln!(out)?;
+        }
+        let written = synopsis(info);
+        writeln!(out, "{}", paint.bold(format_args!("--{kind} {written}")))?;
+        writeln!(out, "  {}", info.summary)?;
+        let width = info.params.iter().map(|param| param.name.len()).max();
+        for param in info.params {
+            let name = format!("{:width$}", param.name, width = width.unwrap_or(0));
+            writeln!(out, "    {}  {}", paint.good(name), param_help(param))?;
+        }
+    }
+    Ok(())
+}
+
+/// A model as its user would write it, every parameter with an example:
+/// `uniform:min=20ms,max=20ms`.
+pub fn synopsis(info: &ModelInfo) -> String {
+    let example = |param: &Param| {
+        let value = param.default.unwrap_or(param.unit.example());
+        format!("{}={value}", param.name)
+    };
+    if info.params.is_empty() {
+        return info.name.to_owned();
+    }
+    let params: Vec<String> = info.params.iter().map(example).collect();
+    format!("{}:{}", info.name, params.join(","))
+}
+
+fn param_help(param: &Param) -> String {
+    let unit = match param.unit {
+        Unit::Choice(words) => words.join(" or "),
+        unit => format!("{}, as in {}", unit_name(unit), unit.example()),
+    };
+    match param.default {
+        Some(default) => format!("{} ({unit}; default {default})", param.help),
+        None => format!("{} ({unit})", param.help),
+    }
+}
+
+/// What a unit is called in help and JSON.
+fn unit_name(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Time => "time",
+        Unit::Rate => "rate",
+        Unit::Size => "size",
+        Unit::Packets => "packets",
+        Unit::Probability => "probability",
+        Unit::Ratio => "ratio",
+        Unit::Count => "number",
+        Unit::Choice(_) => "choice",
+    }
+}
+
+#[derive(Serialize)]
+struct ModelJson {
+    kind: &'static str,
+    name: &'static str,
+    summary: &'static str,
+    params: Vec<ParamJson>,
+}
+
+#[derive(Serialize)]
+struct ParamJson {
+    name: &'static str,
+    unit: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    choices: Option<&'static [&'static str]>,
+    default: Option<&'static str>,
+    example: &'static str,
+    help: &'static str,
+}
+
+impl ModelJson {
+    fn of((kind, info): &Registered) -> ModelJson {
+        ModelJson {
+            kind,
+            name: info.name,
+            summary: info.summary,
+            params: info.params.iter().map(ParamJson::of).collect(),
+        }
+    }
+}
+
+impl ParamJson {
+    fn of(param: &Param) -> ParamJson {
+        ParamJson {
+            name: param.name,
+            unit: unit_name(param.unit),
+            choices: match param.unit {
+                Unit::Choice(words) => Some(words),
+                _ => None,
+            },
+            default: param.default,
+            example: param.unit.example(),
+            help: param.help,
+        }
+    }
+}

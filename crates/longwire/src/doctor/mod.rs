@@ -1,0 +1,1 @@
+//! What this machine allows, and what spoils accuracy on it.

@@ -1,0 +1,48 @@
+//! Everything that can stop the program, and the exit code it ends with.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use longwire_io::PortError;
+
+/// Exit code: the program did what it was asked for, but could not do it well.
+pub const EXIT_FAILED: u8 = 1;
+/// Exit code: the command line is wrong.
+pub const EXIT_USAGE: u8 = 2;
+/// Exit code: it ran, below the fidelity asked for.
+pub const EXIT_FIDELITY: u8 = 3;
+
+/// Why the program stopped.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum Error {
+    /// Refused before anything was done: what, where, and what would do.
+    #[error("{0}")]
+    Usage(String),
+    /// A port or a capture file.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    #[error("{}: {action}: {source}", path.display())]
+    File {
+        path: PathBuf,
+        action: &'static str,
+        source: io::Error,
+    },
+    /// Our own standard output or error.
+    #[error("cannot write the output: {0}")]
+    Output(#[from] io::Error),
+    /// The work was begun and could not be finished.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Error {
+    /// How the program ends because of this.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Error::Usage(_) => EXIT_USAGE,
+            _ => EXIT_FAILED,
+        })
+    }
+}

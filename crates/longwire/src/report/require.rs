@@ -1,0 +1,310 @@
+//! `--require`: what a run must have been, as an expression such as
+//! `lateness.p99<50us,artifacts=0`.
+//!
+//! Clauses are separated by commas and must all hold. A clause is a name, a
+//! comparison and a value; it holds for every link, or for one when a link's
+//! name stands in front: `up.lateness.p99<50us`.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use longwire_engine::units::{UnitError, parse_count};
+use longwire_engine::{DropReason, Nanos};
+use longwire_runtime::{Lateness, LinkReport, RunReport};
+
+/// What a run must have been.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    clauses: Vec<Clause>,
+}
+
+/// One condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Clause {
+    /// As its user wrote it.
+    text: String,
+    /// The link it is about; `None` is every link.
+    link: Option<String>,
+    measure: Measure,
+    comparison: Comparison,
+    /// In nanoseconds for lateness, else a count.
+    value: u64,
+}
+
+/// What is compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Measure {
+    Lateness(LatenessMeasure),
+    /// Of one kind, or all of them.
+    Artifacts(Option<String>),
+    /// For one reason, or all of them.
+    Drops(Option<String>),
+    PacketsIn,
+    PacketsOut,
+    BytesIn,
+    BytesOut,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LatenessMeasure {
+    P50,
+    P99,
+    P999,
+    Max,
+    Mean,
+    Stddev,
+}
+
+/// Their names, as in the JSON report.
+const LATENESS: [(&str, LatenessMeasure); 6] = [
+    ("p50", LatenessMeasure::P50),
+    ("p99", LatenessMeasure::P99),
+    ("p999", LatenessMeasure::P999),
+    ("max", LatenessMeasure::Max),
+    ("mean", LatenessMeasure::Mean),
+    ("stddev", LatenessMeasure::Stddev),
+];
+
+/// Names of measures that are plain counts of a link.
+const COUNTS: [(&str, Measure); 4] = [
+    ("packets_in", Measure::PacketsIn),
+    ("packets_out", Measure::PacketsOut),
+    ("bytes_in", Measure::BytesIn),
+    ("bytes_out", Measure::BytesOut),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comparison {
+    Less,
+    LessOrEqual,
+    Equal,
+    GreaterOrEqual,
+    Greater,
+}
+
+/// How comparisons are written; those of two characters come first, so that
+/// `<=` is not read as `<`.
+const COMPARISONS: [(&str, Comparison); 5] = [
+    ("<=", Comparison::LessOrEqual),
+    (">=", Comparison::GreaterOrEqual),
+    ("<", Comparison::Less),
+    (">", Comparison::Greater),
+    ("=", Comparison::Equal),
+];
+
+/// Links that a run may have.
+const LINKS: [&str; 4] = ["up", "down", "ab", "ba"];
+
+/// Why a requirement was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum RequireError {
+    #[error("nothing is required; write for example lateness.p99<50us,artifacts=0")]
+    Empty,
+    #[error("'{clause}' compares nothing; write a name, one of < <= = >= > and a value")]
+    NoComparison { clause: String },
+    #[error("'{name}' is not known; known are {known}")]
+    UnknownName { name: String, known: String },
+    #[error("'{clause}': {source}")]
+    Value { clause: String, source: UnitError },
+}
+
+impl FromStr for Requirement {
+    type Err = RequireError;
+
+    fn from_str(text: &str) -> Result<Requirement, RequireError> {
+        let clauses = text.split(',').map(str::trim).filter(|c| !c.is_empty());
+        let clauses: Vec<Clause> = clauses.map(str::parse).collect::<Result<_, _>>()?;
+        if clauses.is_empty() {
+            return Err(RequireError::Empty);
+        }
+        Ok(Requirement { clauses })
+    }
+}
+
+impl FromStr for Clause {
+    type Err = RequireError;
+
+    fn from_str(text: &str) -> Result<Clause, RequireError> {
+        let missing = || RequireError::NoComparison {
+            clause: text.to_owned(),
+        };
+        let at = text.find(['<', '>', '=']).ok_or_else(missing)?;
+        let (name, rest) = text.split_at(at);
+        let (sign, comparison) = COMPARISONS
+            .into_iter()
+            .find(|(sign, _)| rest.starts_with(sign))
+            .ok_or_else(missing)?;
+        let (link, measure) = parse_name(name.trim())?;
+        let value = rest[sign.len()..].trim();
+        let value = match measure {
+            Measure::Lateness(_) => value.parse().map(Nanos::as_nanos),
+            _ => parse_count(value),
+        };
+        Ok(Clause {
+            text: text.to_owned(),
+            link,
+            measure,
+            comparison,
+            value: value.map_err(|source| RequireError::Value {
+                clause: text.to_owned(),
+                source,
+            })?,
+        })
+    }
+}
+
+/// Splits a name into its link, if one stands in front, and its measure.
+fn parse_name(name: &str) -> Result<(Option<String>, Measure), RequireError> {
+    let (link, rest) = match name.split_once('.') {
+        Some((link, rest)) if LINKS.contains(&link) => (Some(link.to_owned()), rest),
+        _ => (None, name),
+    };
+    Ok((link, parse_measure(rest)?))
+}
+
+fn parse_measure(name: &str) -> Result<Measure, RequireError> {
+    let unknown = |known: String| RequireError::UnknownName {
+        name: name.to_owned(),
+        known,
+    };
+    if let Some((_, measure)) = COUNTS.into_iter().find(|(known, _)| *known == name) {
+        return Ok(measure);
+    }
+    match name.split_once('.') {
+        None if name == "artifacts" => Ok(Measure::Artifacts(None)),
+        None if name == "drops" => Ok(Measure::Drops(None)),
+        Some(("lateness", part)) => LATENESS
+            .into_iter()
+            .find(|(known, _)| *known == part)
+            .map(|(_, measure)| Measure::Lateness(measure))
+            .ok_or_else(|| unknown(prefixed("lateness", LATENESS.map(|(name, _)| name)))),
+        // The kinds depend on the command: they are checked with the report.
+        Some(("artifacts", kind)) => Ok(Measure::Artifacts(Some(kind.to_owned()))),
+        Some(("drops", reason)) if DropReason::ALL.iter().any(|r| r.name() == reason) => {
+            Ok(Measure::Drops(Some(reason.to_owned())))
+        }
+        Some(("drops", _)) => Err(unknown(prefixed(
+            "drops",
+            DropReason::ALL.map(|r| r.name()),
+        ))),
+        _ => Err(unknown(known_names())),
+    }
+}
+
+fn known_names() -> String {
+    let lateness = prefixed("lateness", LATENESS.map(|(name, _)| name));
+    let drops = prefixed("drops", DropReason::ALL.map(|reason| reason.name()));
+    let counts = COUNTS.map(|(name, _)| name).join(", ");
+    format!(
+        "{lateness}, artifacts, artifacts.KIND, drops, {drops}, {counts}, \
+         each also of one link as in up.artifacts"
+    )
+}
+
+fn prefixed<const N: usize>(prefix: &str, names: [&str; N]) -> String {
+    names.map(|name| format!("{prefix}.{name}")).join(", ")
+}
+
+impl Requirement {
+    /// What of it the run did not meet: a sentence for each clause and link.
+    pub fn unmet(&self, report: &RunReport) -> Vec<String> {
+        let mut unmet = Vec::new();
+        for clause in &self.clauses {
+            let about =
+                |link: &&LinkReport| clause.link.as_ref().is_none_or(|l| same(l, &link.name));
+            let mut links = report.links.iter().filter(about).peekable();
+            if links.peek().is_none() {
+                unmet.push(format!("{}: the run had no such link", clause.text));
+            }
+            unmet.extend(links.filter_map(|link| clause.unmet(link)));
+        }
+        unmet
+    }
+}
+
+/// Whether two names mean the same direction: `up` is `ab`, `down` is `ba`.
+fn same(one: &str, other: &str) -> bool {
+    let direction = |name| match name {
+        "ab" => "up",
+        "ba" => "down",
+        other => other,
+    };
+    direction(one) == direction(other)
+}
+
+impl Clause {
+    fn unmet(&self, link: &LinkReport) -> Option<String> {
+        let found = match self.measure.of(link) {
+            Ok(found) => found,
+            Err(known) => {
+                return Some(format!("{}: no such kind; known are {known}", self.text));
+            }
+        };
+        if self.comparison.holds(found, self.value as f64) {
+            return None;
+        }
+        let found = self.measure.show(found);
+        Some(format!("{}: {} had {found}", self.text, link.name))
+    }
+}
+
+impl Comparison {
+    fn holds(self, found: f64, wanted: f64) -> bool {
+        match self {
+            Comparison::Less => found < wanted,
+            Comparison::LessOrEqual => found <= wanted,
+            Comparison::Equal => found == wanted,
+            Comparison::GreaterOrEqual => found >= wanted,
+            Comparison::Greater => found > wanted,
+        }
+    }
+}
+
+impl LatenessMeasure {
+    fn of(self, lateness: &Lateness) -> f64 {
+        match self {
+            LatenessMeasure::P50 => lateness.p50,
+            LatenessMeasure::P99 => lateness.p99,
+            LatenessMeasure::P999 => lateness.p999,
+            LatenessMeasure::Max => lateness.max,
+            LatenessMeasure::Mean => lateness.mean,
+            LatenessMeasure::Stddev => lateness.stddev,
+        }
+    }
+}
+
+impl Measure {
+    /// Its value: nanoseconds or a count. For an unknown kind: those known.
+    fn of(&self, link: &LinkReport) -> Result<f64, String> {
+        let sum = |counts: &BTreeMap<&str, u64>, kind: &Option<String>| {
+            let Some(kind) = kind else {
+                return Ok(counts.values().sum());
+            };
+            let known = || counts.keys().copied().collect::<Vec<_>>().join(", ");
+            counts.get(kind.as_str()).copied().ok_or_else(known)
+        };
+        let count = match self {
+            // The report gives microseconds, rounded nowhere.
+            Measure::Lateness(measure) => return Ok(measure.of(&link.lateness_us) * 1e3),
+            Measure::Artifacts(kind) => sum(&link.artifacts, kind)?,
+            Measure::Drops(reason) => sum(&link.drops, reason)?,
+            Measure::PacketsIn => link.packets_in,
+            Measure::PacketsOut => link.packets_out,
+            Measure::BytesIn => link.bytes_in,
+            Measure::BytesOut => link.bytes_out,
+        };
+        Ok(count as f64)
+    }
+
+    fn show(&self, value: f64) -> String {
+        match self {
+            Measure::Lateness(_) => Nanos::from_nanos(value as u64).to_string(),
+            _ => format!("{value}"),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "require_tests.rs"]
+mod tests;

@@ -1,0 +1,72 @@
+//! Traffic of our own, between two hosts that are network namespaces: what
+//! the probe and the benchmarks measure a link with.
+//!
+//! Everything goes through ordinary sockets, so what is measured is what a
+//! program sees.
+
+mod echo;
+mod one_way;
+mod pace;
+mod tcp;
+mod udp;
+
+pub use echo::{RoundTrips, round_trips};
+pub use one_way::{OneWay, one_way};
+pub use tcp::{TcpFlow, tcp_flow};
+pub use udp::{Datagrams, UdpFlow, udp_flow};
+
+use std::io;
+use std::net::Ipv4Addr;
+
+use longwire_io::net::{NetError, NetNamespace};
+
+/// One end of a path.
+#[derive(Clone, Copy, Debug)]
+pub struct Host<'a> {
+    /// Where its sockets are opened.
+    pub namespace: &'a NetNamespace,
+    /// Its address.
+    pub address: Ipv4Addr,
+}
+
+/// From where to where.
+#[derive(Clone, Copy, Debug)]
+pub struct Path<'a> {
+    /// The sending host.
+    pub from: Host<'a>,
+    /// The receiving host.
+    pub to: Host<'a>,
+}
+
+impl<'a> Path<'a> {
+    /// The way back.
+    pub fn reversed(self) -> Path<'a> {
+        Path {
+            from: self.to,
+            to: self.from,
+        }
+    }
+}
+
+/// Why nothing could be measured.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum TrafficError {
+    #[error("{0}")]
+    Namespace(#[from] NetError),
+    #[error("cannot {action}: {source}")]
+    Socket {
+        action: &'static str,
+        source: io::Error,
+    },
+    #[error("nothing came through the link in {0} s")]
+    Silence(u64),
+}
+
+/// Names the action that failed.
+fn during(action: &'static str) -> impl Fn(io::Error) -> TrafficError {
+    move |source| TrafficError::Socket { action, source }
+}
+
+/// Ethernet, IPv4 and UDP headers in front of a datagram's payload, in bytes.
+pub const UDP_HEADERS: u32 = 14 + 20 + 8;

@@ -1,0 +1,166 @@
+//! One-way times: stamped datagrams, received with kernel stamps.
+
+use std::io::IoSliceMut;
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt::ReceiveTimestampns,
+};
+use nix::time::{ClockId, clock_gettime};
+
+use super::pace::Pace;
+use super::udp::{enlarge_receive_buffer, payload_len, receiver_of};
+use super::{Path, TrafficError, during};
+
+/// Bytes of a stamped datagram: its number and the time it was sent.
+const STAMP_LEN: usize = 16;
+
+/// After the last sending the receiver waits for stragglers so long beyond
+/// the link's own delay.
+const GRACE: Duration = Duration::from_millis(300);
+
+/// What came of a stamped flow.
+#[derive(Clone, Debug, Default)]
+pub struct OneWay {
+    /// One-way times in nanoseconds, sorted.
+    pub times_ns: Vec<i64>,
+    /// The same in order of arrival, with the number of each datagram.
+    pub arrivals: Vec<(u64, i64)>,
+    /// Datagrams sent.
+    pub sent: u64,
+}
+
+impl OneWay {
+    /// The time below which this share of the datagrams was.
+    pub fn quantile(&self, share: f64) -> i64 {
+        let last = self.times_ns.len().saturating_sub(1);
+        let index = (share * last as f64).round() as usize;
+        self.times_ns.get(index).copied().unwrap_or(0)
+    }
+
+    /// Mean and standard deviation.
+    pub fn mean_stddev(&self) -> (f64, f64) {
+        let count = self.times_ns.len().max(1) as f64;
+        let mean = self.times_ns.iter().map(|t| *t as f64).sum::<f64>() / count;
+        let variance = self.times_ns.iter().map(|t| (*t as f64 - mean).powi(2));
+        (mean, (variance.sum::<f64>() / count).sqrt())
+    }
+
+    /// Datagrams that did not arrive.
+    pub fn lost(&self) -> u64 {
+        self.sent.saturating_sub(self.times_ns.len() as u64)
+    }
+}
+
+/// Sends `count` datagrams in frames of `frame_len` bytes, `per_second` of
+/// them, and times each.
+///
+/// The sender stamps each with CLOCK_REALTIME just before its system call,
+/// the receiver's kernel stamps it on the same clock.
+pub fn one_way(
+    path: Path<'_>,
+    frame_len: u32,
+    per_second: u64,
+    count: u64,
+    link_delay: Duration,
+) -> Result<OneWay, TrafficError> {
+    let receiver = receiver_of(path)?;
+    setsockopt(&receiver, ReceiveTimestampns, &true)
+        .map_err(|e| during("stamp arrivals")(e.into()))?;
+    enlarge_receive_buffer(&receiver);
+    let target = receiver.local_addr().map_err(during("name a socket"))?;
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| receive(&receiver, &done, count, link_delay + GRACE));
+        let sent = path.from.namespace.run(|| {
+            let socket = UdpSocket::bind((path.from.address, 0)).map_err(during("open a socket"))?;
+            socket.connect(target).map_err(during("reach the other end"))?;
+            Ok(send_stamped(&socket, frame_len, per_second, count))
+        });
+        done.store(true, Ordering::Release);
+        let arrivals = reading
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let mut times_ns: Vec<i64> = arrivals.iter().map(|(_, time)| *time).collect();
+        times_ns.sort_unstable();
+        Ok(OneWay {
+            times_ns,
+            arrivals,
+            sent: sent??,
+        })
+    })
+}
+
+fn send_stamped(socket: &UdpSocket, frame_len: u32, per_second: u64, count: u64) -> u64 {
+    let mut payload = vec![0u8; payload_len(frame_len).max(STAMP_LEN)];
+    let mut pace = Pace::new(per_second);
+    let mut sent = 0;
+    for number in 0..count {
+        pace.wait();
+        payload[..8].copy_from_slice(&number.to_le_bytes());
+        payload[8..STAMP_LEN].copy_from_slice(&realtime_ns().to_le_bytes());
+        sent += u64::from(socket.send(&payload).is_ok());
+    }
+    sent
+}
+
+fn receive(
+    socket: &UdpSocket,
+    done: &AtomicBool,
+    count: u64,
+    patience: Duration,
+) -> Result<Vec<(u64, i64)>, TrafficError> {
+    let poll = Some(Duration::from_millis(50));
+    socket.set_read_timeout(poll).map_err(during("wait"))?;
+    let mut arrivals = Vec::with_capacity(count as usize);
+    let mut buffer = vec![0u8; 65_536];
+    let mut control = nix::cmsg_space!(libc::timespec);
+    let mut last = Instant::now();
+    while (arrivals.len() as u64) < count {
+        let mut slices = [IoSliceMut::new(&mut buffer)];
+        let got = recvmsg::<()>(
+            socket.as_raw_fd(),
+            &mut slices,
+            Some(&mut control),
+            MsgFlags::empty(),
+        );
+        let Ok(message) = got else {
+            if done.load(Ordering::Acquire) && last.elapsed() > patience {
+                break;
+            }
+            continue;
+        };
+        last = Instant::now();
+        let stamp = message.cmsgs().ok().into_iter().flatten().find_map(stamp_of);
+        let len = message.bytes;
+        if let (Some(stamp), true) = (stamp, len >= STAMP_LEN) {
+            let sent = read_u64(&buffer[8..STAMP_LEN]);
+            arrivals.push((read_u64(&buffer[..8]), stamp - sent as i64));
+        }
+    }
+    Ok(arrivals)
+}
+
+fn stamp_of(message: ControlMessageOwned) -> Option<i64> {
+    match message {
+        ControlMessageOwned::ScmTimestampns(time) => {
+            Some(time.tv_sec() * 1_000_000_000 + time.tv_nsec())
+        }
+        _ => None,
+    }
+}
+
+fn read_u64(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(bytes);
+    u64::from_le_bytes(word)
+}
+
+fn realtime_ns() -> u64 {
+    clock_gettime(ClockId::CLOCK_REALTIME).map_or(0, |time| {
+        time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
+    })
+}

@@ -1,0 +1,99 @@
+//! A TCP flow: what one connection carries.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use super::{Path, TrafficError, during};
+
+/// What a TCP flow came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TcpFlow {
+    /// Bits of payload a second at the receiver, after the warm-up.
+    pub goodput: f64,
+    /// Payload bytes in all.
+    pub bytes: u64,
+}
+
+/// Bytes a call.
+const CHUNK: usize = 128 << 10;
+
+/// Sends for `duration` over one connection; the first `warm_up` of it does
+/// not count towards the goodput.
+pub fn tcp_flow(
+    path: Path<'_>,
+    duration: Duration,
+    warm_up: Duration,
+) -> Result<TcpFlow, TrafficError> {
+    let listen = || TcpListener::bind((path.to.address, 0));
+    let listener = path.to.namespace.run(listen)?.map_err(during("listen"))?;
+    let target = listener.local_addr().map_err(during("name a socket"))?;
+    std::thread::scope(|scope| {
+        let sending = scope.spawn(move || {
+            path.from.namespace.run(|| {
+                let patience = Duration::from_secs(10);
+                let stream = TcpStream::connect_timeout(&target, patience)
+                    .map_err(during("connect through the link"))?;
+                send(stream, duration)
+            })
+        });
+        let received = accept(&listener, duration, warm_up);
+        let sent = sending
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        sent??;
+        received
+    })
+}
+
+fn send(mut stream: TcpStream, duration: Duration) -> Result<(), TrafficError> {
+    let chunk = vec![0x5au8; CHUNK];
+    let stall = Some(Duration::from_secs(10));
+    stream.set_write_timeout(stall).map_err(during("wait"))?;
+    let end = Instant::now() + duration;
+    while Instant::now() < end {
+        stream.write_all(&chunk).map_err(during("send"))?;
+    }
+    // What still waits in the queues is of no interest.
+    let _ = stream.shutdown(Shutdown::Both);
+    Ok(())
+}
+
+fn accept(
+    listener: &TcpListener,
+    duration: Duration,
+    warm_up: Duration,
+) -> Result<TcpFlow, TrafficError> {
+    listener.set_nonblocking(true).map_err(during("listen"))?;
+    let deadline = Instant::now() + Duration::from_secs(12);
+    let mut stream = loop {
+        match listener.accept() {
+            Ok((stream, _)) => break stream,
+            Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+            Err(_) => return Err(TrafficError::Silence(12)),
+        }
+    };
+    stream.set_nonblocking(false).map_err(during("accept"))?;
+    let stall = Some(Duration::from_secs(5));
+    stream.set_read_timeout(stall).map_err(during("wait"))?;
+    let start = Instant::now();
+    let mut flow = TcpFlow::default();
+    let mut buffer = vec![0u8; 2 * CHUNK];
+    let mut counted: Option<(Instant, u64)> = None;
+    let mut last = start;
+    while start.elapsed() < duration {
+        match stream.read(&mut buffer) {
+            Ok(0) | Err(_) => break,
+            Ok(bytes) => flow.bytes += bytes as u64,
+        }
+        last = Instant::now();
+        if counted.is_none() && last.duration_since(start) >= warm_up {
+            counted = Some((last, flow.bytes));
+        }
+    }
+    if let Some((from, before)) = counted {
+        let time = last.duration_since(from).as_secs_f64();
+        flow.goodput = (flow.bytes - before) as f64 * 8.0 / time.max(1e-9);
+    }
+    Ok(flow)
+}

@@ -1,0 +1,144 @@
+//! Plain UDP flows: how many datagrams arrive, and how fast.
+
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::sys::socket::{setsockopt, sockopt};
+
+use super::pace::Pace;
+use super::{Path, TrafficError, UDP_HEADERS, during};
+
+/// Room for a receiver that is not scheduled for a while.
+const RECEIVE_BUFFER: usize = 16 << 20;
+
+/// The flow to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct UdpFlow {
+    /// Frame length in bytes, Ethernet header included.
+    pub frame_len: u32,
+    /// Datagrams a second; zero is as fast as the sender can.
+    pub per_second: u64,
+    /// Sending stops after so many, if given.
+    pub count: Option<u64>,
+    /// Sending stops after this time.
+    pub duration: Duration,
+    /// The receiver waits for stragglers so long.
+    pub patience: Duration,
+}
+
+/// What came of a UDP flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Datagrams {
+    /// Sent.
+    pub sent: u64,
+    /// Received.
+    pub received: u64,
+    /// From the first arrival to the last, in seconds.
+    pub span_s: f64,
+    /// Arrivals a second in the middle of the span: from a quarter of the
+    /// sending time on to its end.
+    pub steady_per_second: f64,
+}
+
+/// A socket on the receiving host.
+pub(super) fn receiver_of(path: Path<'_>) -> Result<UdpSocket, TrafficError> {
+    let bind = || UdpSocket::bind((path.to.address, 0));
+    path.to.namespace.run(bind)?.map_err(during("open a socket"))
+}
+
+/// Payload bytes of a datagram in a frame of this length.
+pub(super) fn payload_len(frame_len: u32) -> usize {
+    frame_len.saturating_sub(UDP_HEADERS) as usize
+}
+
+/// Asks for a large receive buffer; a smaller one does too.
+pub(super) fn enlarge_receive_buffer(socket: &UdpSocket) {
+    if setsockopt(socket, sockopt::RcvBufForce, &RECEIVE_BUFFER).is_err() {
+        let _ = setsockopt(socket, sockopt::RcvBuf, &RECEIVE_BUFFER);
+    }
+}
+
+/// Sends a flow and counts what arrives.
+pub fn udp_flow(path: Path<'_>, flow: UdpFlow) -> Result<Datagrams, TrafficError> {
+    let receiver = receiver_of(path)?;
+    enlarge_receive_buffer(&receiver);
+    let target = receiver.local_addr().map_err(during("name a socket"))?;
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let counting = scope.spawn(|| count(&receiver, &done, flow));
+        let sent = path.from.namespace.run(|| {
+            let socket = UdpSocket::bind((path.from.address, 0)).map_err(during("open a socket"))?;
+            socket.connect(target).map_err(during("reach the other end"))?;
+            Ok(send(&socket, flow))
+        });
+        done.store(true, Ordering::Release);
+        let counted = counting
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok(Datagrams {
+            sent: sent??,
+            ..counted
+        })
+    })
+}
+
+fn send(socket: &UdpSocket, flow: UdpFlow) -> u64 {
+    let payload = vec![0u8; payload_len(flow.frame_len)];
+    let mut pace = Pace::new(flow.per_second);
+    let end = Instant::now() + flow.duration;
+    let (mut sent, mut tried) = (0, 0);
+    while flow.count.is_none_or(|count| tried < count) {
+        pace.wait();
+        // Reading the clock for every datagram would slow a full-speed sender.
+        if tried % 16 == 0 && Instant::now() >= end {
+            break;
+        }
+        tried += 1;
+        sent += u64::from(socket.send(&payload).is_ok());
+    }
+    sent
+}
+
+fn count(
+    socket: &UdpSocket,
+    done: &AtomicBool,
+    flow: UdpFlow,
+) -> Result<Datagrams, TrafficError> {
+    let poll = Some(Duration::from_millis(20));
+    socket.set_read_timeout(poll).map_err(during("wait"))?;
+    let mut buffer = vec![0u8; 65_536];
+    let mut result = Datagrams::default();
+    let mut span: Option<(Instant, Instant)> = None;
+    let mut steady: Option<(Instant, u64)> = None;
+    let mut last_read = Instant::now();
+    let mut ended: Option<(Instant, u64)> = None;
+    loop {
+        let sender_done = done.load(Ordering::Acquire);
+        if sender_done && ended.is_none() {
+            ended = Some((Instant::now(), result.received));
+        }
+        if socket.recv(&mut buffer).is_err() {
+            if sender_done && last_read.elapsed() > flow.patience {
+                break;
+            }
+            continue;
+        }
+        let now = Instant::now();
+        last_read = now;
+        result.received += 1;
+        let first = span.map_or(now, |(first, _)| first);
+        span = Some((first, now));
+        if steady.is_none() && now.duration_since(first) >= flow.duration / 4 {
+            steady = Some((now, result.received));
+        }
+    }
+    if let Some((first, last)) = span {
+        result.span_s = last.duration_since(first).as_secs_f64();
+    }
+    if let (Some((from, before)), Some((to, after))) = (steady, ended) {
+        let time = to.saturating_duration_since(from).as_secs_f64();
+        result.steady_per_second = (after - before) as f64 / time.max(1e-9);
+    }
+    Ok(result)
+}
