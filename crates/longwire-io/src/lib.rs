@@ -4,8 +4,11 @@
 //! A port is one file in [`port`], behind the traits [`RxPort`] and
 //! [`TxPort`], and one line in [`port::registry`].
 
+mod arena;
+pub mod delay_line;
 pub mod net;
 pub mod port;
+mod sync;
 
 pub use port::{
     Arrived, Offload, Outgoing, PortError, PortLosses, Pushed, Received, RxPort, TxPort,

@@ -1,0 +1,187 @@
+//! The memory itself: one anonymous mapping, and the only places where its
+//! bytes are touched.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::ptr::NonNull;
+use std::{fs, slice};
+
+use longwire_engine::Bytes;
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
+
+use super::{ArenaError, HugePages, SEGMENT};
+use crate::sync::Watch;
+
+/// What huge pages are aligned to.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// What is touched when the arena is made. The first touch of a page costs
+/// more than a microsecond; with this much of them paid for, a short backlog
+/// never pays it while frames flow.
+const TOUCHED_FIRST: usize = 4 << 20;
+
+/// The mapping of an arena.
+///
+/// It knows nothing of who owns which bytes: that is its callers' protocol,
+/// and what each call's safety contract asks for.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    mapped: NonNull<u8>,
+    mapped_len: usize,
+    base: NonNull<u8>,
+    len: usize,
+    huge_pages: HugePages,
+    watch: Watch,
+}
+
+// SAFETY: the mapping belongs to this value and not to a thread.
+unsafe impl Send for Memory {}
+// SAFETY: every access goes through an unsafe method whose contract is that
+// no other thread touches the same bytes at that time.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Maps `segments` segments and touches the first few megabytes.
+    pub(crate) fn new(segments: u32, huge_pages: bool) -> Result<Memory, ArenaError> {
+        let len = segments as usize * SEGMENT;
+        let mapped_len = len + HUGE_PAGE;
+        let size = NonZeroUsize::new(mapped_len).unwrap_or(NonZeroUsize::MIN);
+        // SAFETY: a new mapping at an address of the kernel's choice touches
+        // nothing that exists.
+        let mapped = unsafe {
+            mmap_anonymous(
+                None,
+                size,
+                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
+                MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE,
+            )
+        };
+        let mapped = mapped.map_err(|errno| ArenaError::Refused {
+            budget: Bytes(len as u64),
+            source: io::Error::from(errno),
+        })?;
+        let mapped: NonNull<u8> = mapped.cast();
+        let skipped = mapped.as_ptr().align_offset(HUGE_PAGE);
+        // SAFETY: `align_offset` skips less than HUGE_PAGE bytes, and the
+        // mapping is that much longer than `len`.
+        let base = unsafe { mapped.add(skipped) };
+        let mut memory = Memory {
+            mapped,
+            mapped_len,
+            base,
+            len,
+            huge_pages: HugePages::NotAsked,
+            watch: Watch::new(len),
+        };
+        if huge_pages {
+            memory.huge_pages = memory.advise_huge_pages();
+        }
+        memory.touch_first();
+        Ok(memory)
+    }
+
+    /// Asks for transparent huge pages, and says what came of it.
+    fn advise_huge_pages(&self) -> HugePages {
+        // The kernel accepts the advice also where the setting is "never".
+        let setting = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+        match setting {
+            Ok(setting) if setting.contains("[never]") => {
+                return HugePages::Unavailable {
+                    reason: "/sys/kernel/mm/transparent_hugepage/enabled says never".to_string(),
+                };
+            }
+            Ok(_) => {}
+            Err(error) => {
+                return HugePages::Unavailable {
+                    reason: format!("this kernel has no transparent huge pages: {error}"),
+                };
+            }
+        }
+        // SAFETY: the range is within this value's own mapping, and this
+        // advice changes no byte of it.
+        match unsafe { madvise(self.base.cast(), self.len, MmapAdvise::MADV_HUGEPAGE) } {
+            Ok(()) => HugePages::Transparent,
+            Err(errno) => HugePages::Unavailable {
+                reason: errno.to_string(),
+            },
+        }
+    }
+
+    /// Makes the first pages real.
+    fn touch_first(&mut self) {
+        const PAGE: usize = 4096;
+        for at in (0..self.len.min(TOUCHED_FIRST)).step_by(PAGE) {
+            // SAFETY: `at` is within the mapping, and `&mut self` says that
+            // nobody else has it.
+            unsafe { self.base.add(at).write_volatile(0) };
+        }
+    }
+
+    /// What kind of pages it lies on.
+    pub(crate) fn huge_pages(&self) -> &HugePages {
+        &self.huge_pages
+    }
+
+    /// Writes `value` at `at`.
+    ///
+    /// # Safety
+    /// The bytes are within the arena, `at` is a multiple of `T`'s alignment,
+    /// and no other thread touches them during the call.
+    #[inline(always)]
+    pub(crate) unsafe fn store<T: Copy>(&self, at: usize, value: T) {
+        debug_assert!(at + size_of::<T>() <= self.len);
+        self.watch.write(at, size_of::<T>());
+        // SAFETY: the caller's contract is that of `write`.
+        unsafe { self.base.add(at).cast::<T>().write(value) };
+    }
+
+    /// Reads a value at `at`.
+    ///
+    /// # Safety
+    /// A `T` was stored at `at` before (as this thread has seen), and no other
+    /// thread writes it during the call.
+    #[inline(always)]
+    pub(crate) unsafe fn load<T: Copy>(&self, at: usize) -> T {
+        debug_assert!(at + size_of::<T>() <= self.len);
+        self.watch.read(at, size_of::<T>());
+        // SAFETY: the caller's contract is that of `read`.
+        unsafe { self.base.add(at).cast::<T>().read() }
+    }
+
+    /// Copies `bytes` to `at`.
+    ///
+    /// # Safety
+    /// The bytes are within the arena, and no other thread touches them during
+    /// the call.
+    #[inline(always)]
+    pub(crate) unsafe fn copy_in(&self, at: usize, bytes: &[u8]) {
+        debug_assert!(at + bytes.len() <= self.len);
+        self.watch.write(at, bytes.len());
+        // SAFETY: the target is the caller's alone, so it cannot overlap a
+        // slice that is borrowed.
+        unsafe { super::copy::copy(bytes, self.base.add(at).as_ptr()) };
+    }
+
+    /// Lends the `len` bytes at `at`.
+    ///
+    /// # Safety
+    /// The bytes were written before (as this thread has seen), and no thread
+    /// writes them while the slice lives.
+    #[inline(always)]
+    pub(crate) unsafe fn slice(&self, at: usize, len: usize) -> &[u8] {
+        debug_assert!(at + len <= self.len);
+        self.watch.read(at, len);
+        // SAFETY: the caller's contract is that of a shared slice; the
+        // mapping outlives `self`'s borrow.
+        unsafe { slice::from_raw_parts(self.base.add(at).as_ptr(), len) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own, made by `new`, and nobody
+        // can hold a slice of it any more. Failing would leave address space
+        // behind, nothing worse.
+        let _ = unsafe { munmap(self.mapped.cast(), self.mapped_len) };
+    }
+}

@@ -1,0 +1,129 @@
+//! Which segments are free: the writer's stack of them, and the ring on which
+//! the reader gives them back.
+
+use crate::sync::{AtomicU32, AtomicU64, Ordering, Padded};
+
+/// Segments on their way back, from the reader to the writer.
+///
+/// It has a slot for every segment there is, and a segment is on it once at
+/// most, so it is never full.
+#[derive(Debug)]
+pub(crate) struct ReturnRing {
+    slots: Box<[AtomicU32]>,
+    /// How many were given back since the start.
+    returned: Padded<AtomicU64>,
+}
+
+impl ReturnRing {
+    pub(crate) fn new(segments: u32) -> ReturnRing {
+        ReturnRing {
+            slots: (0..segments).map(|_| AtomicU32::new(0)).collect(),
+            returned: Padded(AtomicU64::new(0)),
+        }
+    }
+
+    /// How many segments were given back since the start.
+    pub(crate) fn returned(&self) -> u64 {
+        self.returned.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The reader's end of the ring.
+#[derive(Debug, Default)]
+pub(crate) struct Returns {
+    /// Segments written to the ring.
+    written: u64,
+    /// Of these, how many the writer has been told of.
+    published: u64,
+    slot: usize,
+}
+
+impl Returns {
+    /// Puts a segment on the ring; the writer sees it after [`Self::publish`].
+    pub(crate) fn put(&mut self, ring: &ReturnRing, segment: u32) {
+        // The order comes from the counter's release store.
+        ring.slots[self.slot].store(segment, Ordering::Relaxed);
+        self.slot = next_slot(ring, self.slot);
+        self.written += 1;
+    }
+
+    /// Lets the writer have what was put.
+    #[inline]
+    pub(crate) fn publish(&mut self, ring: &ReturnRing) {
+        if self.published != self.written {
+            self.published = self.written;
+            ring.returned.0.store(self.written, Ordering::Release);
+        }
+    }
+}
+
+/// The writer's free segments.
+#[derive(Debug)]
+pub(crate) struct FreeSegments {
+    /// Used before; the one used last is on top, because its bytes are the
+    /// likeliest to be in a cache.
+    used: Vec<u32>,
+    /// The first that was never used; from it on, none was.
+    untouched: u32,
+    count: u32,
+    taken: u64,
+    collected: u64,
+    slot: usize,
+}
+
+impl FreeSegments {
+    /// All of `count` segments.
+    pub(crate) fn new(count: u32) -> FreeSegments {
+        FreeSegments {
+            used: Vec::with_capacity(count as usize),
+            untouched: 0,
+            count,
+            taken: 0,
+            collected: 0,
+            slot: 0,
+        }
+    }
+
+    /// Takes a free segment, if there is one. What the reader did with it
+    /// before happened before.
+    pub(crate) fn take(&mut self, ring: &ReturnRing) -> Option<u32> {
+        // Pairs with the release store of `Returns::publish`: the reader has
+        // read the last byte of every segment that is collected here.
+        let returned = ring.returned.0.load(Ordering::Acquire);
+        while self.collected < returned {
+            self.used
+                .push(ring.slots[self.slot].load(Ordering::Relaxed));
+            self.slot = next_slot(ring, self.slot);
+            self.collected += 1;
+        }
+        let segment = match self.used.pop() {
+            Some(segment) => segment,
+            None if self.untouched < self.count => {
+                self.untouched += 1;
+                self.untouched - 1
+            }
+            None => return None,
+        };
+        self.taken += 1;
+        Some(segment)
+    }
+
+    /// How many segments are not free, as far as the reader has said.
+    pub(crate) fn in_use(&self, ring: &ReturnRing) -> u64 {
+        self.taken - ring.returned()
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+}
+
+/// The slot after `slot`: a comparison where a remainder would be a division.
+fn next_slot(ring: &ReturnRing, slot: usize) -> usize {
+    if slot + 1 == ring.slots.len() {
+        0
+    } else {
+        slot + 1
+    }
+}

@@ -1,0 +1,208 @@
+//! The reading side.
+
+use super::Shared;
+use super::record::{Descriptor, Head, Tail};
+use crate::arena::{Returns, SEGMENT};
+use crate::sync::{Arc, Ordering};
+
+/// In [`DelayLineReader::held`]: the reader is past this segment.
+const PASSED: u32 = 1 << 31;
+
+/// A frame that was taken from the line and whose bytes are still kept. It
+/// must be given back with [`DelayLineReader::free`]; one that is dropped
+/// instead keeps its segment's memory for the line's whole life.
+#[derive(Debug)]
+#[must_use = "its memory comes back only through `DelayLineReader::free`"]
+pub struct HeldFrame {
+    head: Head,
+    tail: Tail,
+    /// Where its bytes lie.
+    at: usize,
+    /// Whose arena that is in.
+    line: u64,
+}
+
+impl HeldFrame {
+    /// What the writer said of it.
+    pub fn descriptor(&self) -> Descriptor {
+        self.head.descriptor(|| self.tail)
+    }
+}
+
+/// The reading side of a delay line.
+///
+/// # Invariant
+/// Records from `at` on, as many as `seen - read`, are published: the writer
+/// has written them and will not touch them before their segments are given
+/// back. A segment is given back once the reader is past it and no
+/// [`HeldFrame`] of it is left.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct DelayLineReader {
+    shared: Arc<Shared>,
+    /// Where the next record is, or the jump to it.
+    at: usize,
+    /// Records consumed since the start.
+    read: u64,
+    /// Records known to be published.
+    seen: u64,
+    /// For each segment, how many held frames it has, and [`PASSED`].
+    held: Vec<u32>,
+    returns: Returns,
+}
+
+impl DelayLineReader {
+    pub(super) fn new(shared: Arc<Shared>, segments: u32, segment: u32) -> DelayLineReader {
+        DelayLineReader {
+            shared,
+            at: segment as usize * SEGMENT,
+            read: 0,
+            seen: 0,
+            held: vec![0; segments as usize],
+            returns: Returns::default(),
+        }
+    }
+
+    /// The frame that was pushed first, if one is published. The writer's
+    /// counter is looked at only when all that was known of is consumed.
+    #[inline]
+    pub fn front(&mut self) -> Option<Descriptor> {
+        let head = self.front_head()?;
+        Some(head.descriptor(|| self.tail()))
+    }
+
+    /// The bytes of the frame that [`Self::front`] returned; empty for a lent
+    /// one, and when there was none.
+    #[inline]
+    pub fn front_bytes(&self) -> &[u8] {
+        if self.read == self.seen {
+            return &[];
+        }
+        // SAFETY: the record at `at` is published.
+        let head: Head = unsafe { self.shared.memory.load(self.at) };
+        let at = self.at + head.bytes_at();
+        // SAFETY: the record is published, and its segment cannot be given
+        // back while `self` is borrowed.
+        unsafe { self.shared.memory.slice(at, head.stored()) }
+    }
+
+    /// Consumes the front frame and frees its bytes.
+    #[inline]
+    pub fn advance(&mut self) {
+        if let Some(head) = self.front_head() {
+            self.at += head.record_size();
+            self.read += 1;
+        }
+    }
+
+    /// Consumes the front frame and keeps its bytes.
+    #[inline]
+    pub fn take(&mut self) -> Option<HeldFrame> {
+        let head = self.front_head()?;
+        let tail = if head.has_tail() {
+            self.tail()
+        } else {
+            Tail::default()
+        };
+        let frame = HeldFrame {
+            head,
+            tail,
+            at: self.at + head.bytes_at(),
+            line: self.shared.line,
+        };
+        if head.stored() > 0 {
+            self.held[self.at / SEGMENT] += 1;
+        }
+        self.at += head.record_size();
+        self.read += 1;
+        Some(frame)
+    }
+
+    /// The bytes of a held frame; empty for a lent one.
+    ///
+    /// # Panics
+    /// When the frame is another delay line's.
+    #[inline]
+    pub fn bytes<'a>(&'a self, frame: &'a HeldFrame) -> &'a [u8] {
+        assert_eq!(
+            frame.line, self.shared.line,
+            "a frame of another delay line"
+        );
+        // SAFETY: the frame was published when it was taken from this line,
+        // and while it is held its segment is not given back.
+        unsafe { self.shared.memory.slice(frame.at, frame.head.stored()) }
+    }
+
+    /// Frees a held frame.
+    ///
+    /// # Panics
+    /// When the frame is another delay line's.
+    #[inline]
+    pub fn free(&mut self, frame: HeldFrame) {
+        assert_eq!(
+            frame.line, self.shared.line,
+            "a frame of another delay line"
+        );
+        if frame.head.stored() == 0 {
+            return;
+        }
+        let segment = frame.at / SEGMENT;
+        self.held[segment] -= 1;
+        if self.held[segment] == PASSED {
+            self.held[segment] = 0;
+            self.returns.put(&self.shared.returns, segment as u32);
+        }
+    }
+
+    /// Gives the writer the segments that became free. To be called at the
+    /// end of a burst and before waiting; until then they count as used.
+    #[inline]
+    pub fn settle(&mut self) {
+        self.returns.publish(&self.shared.returns);
+    }
+
+    /// How many frames wait here now. Reads the writer's counter.
+    #[inline]
+    pub fn published(&mut self) -> u64 {
+        self.seen = self.shared.published.0.load(Ordering::Acquire);
+        self.seen - self.read
+    }
+
+    /// The head of the front record, behind the jump if there is one.
+    #[inline(always)]
+    fn front_head(&mut self) -> Option<Head> {
+        if self.read == self.seen && self.published() == 0 {
+            return None;
+        }
+        // SAFETY: a record beyond `read` is published, and at `at` is either
+        // it or the jump that was written before it.
+        let head: Head = unsafe { self.shared.memory.load(self.at) };
+        match head.jump_target() {
+            None => Some(head),
+            Some(segment) => Some(self.follow(segment)),
+        }
+    }
+
+    /// Goes on in the segment that the writer went on in.
+    #[cold]
+    fn follow(&mut self, next: u32) -> Head {
+        let passed = self.at / SEGMENT;
+        if self.held[passed] == 0 {
+            self.returns.put(&self.shared.returns, passed as u32);
+        } else {
+            self.held[passed] |= PASSED;
+        }
+        self.at = next as usize * SEGMENT;
+        // SAFETY: the writer jumps only to write a record, and publishes it
+        // after that: with one record published beyond `read`, it is this.
+        unsafe { self.shared.memory.load(self.at) }
+    }
+
+    /// The rest of the front frame's descriptor.
+    #[inline(always)]
+    fn tail(&self) -> Tail {
+        // SAFETY: called only for a published record whose head says that it
+        // has a tail.
+        unsafe { self.shared.memory.load(self.at + size_of::<Head>()) }
+    }
+}

@@ -1,0 +1,194 @@
+//! Records: how a descriptor is packed, and where its frame lies.
+
+use longwire_engine::{LinkId, Nanos};
+
+use super::Note;
+use crate::port::offload::{Checksum, Offload, SegmentKind, Segments};
+
+/// Records start at multiples of this.
+pub(super) const ALIGN: usize = 16;
+
+/// The largest length a descriptor can say.
+pub(super) const LEN_MAX: u32 = LEN_MASK;
+
+const LEN_MASK: u32 = (1 << 24) - 1;
+const JUMP: u32 = 1 << 24;
+const LENT: u32 = 1 << 25;
+const CHECKSUM: u32 = 1 << 26;
+const KIND_SHIFT: u32 = 27;
+const KIND: u32 = 3 << KIND_SHIFT;
+
+/// What the reader is told of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Descriptor {
+    /// When it must be handed to the output port.
+    pub release: Nanos,
+    /// The link it is on.
+    pub link: LinkId,
+    /// Its length in bytes.
+    pub len: u32,
+    /// What its sender left to the hardware.
+    pub offload: Offload,
+    /// Its place in the input port's memory, when it stayed there.
+    pub lent: Option<u64>,
+}
+
+/// The part of a descriptor that every record has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(16))]
+pub(super) struct Head {
+    release: u64,
+    link: u32,
+    /// The length, and flags above it.
+    word: u32,
+}
+
+/// What follows the head when a flag but [`JUMP`] is set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(16))]
+pub(super) struct Tail {
+    /// `Checksum::start`, `Checksum::offset`, `Segments::header_len` and
+    /// `Segments::payload_len`, from the low bits up.
+    offload: u64,
+    lent: u64,
+}
+
+impl Head {
+    /// For a frame of `len` bytes, at most [`LEN_MAX`].
+    #[inline(always)]
+    pub(super) fn new(len: u32, note: &Note, lent: bool) -> Head {
+        let mut word = len;
+        if lent {
+            word |= LENT;
+        }
+        if note.offload.checksum.is_some() {
+            word |= CHECKSUM;
+        }
+        if let Some(segments) = note.offload.segments {
+            word |= kind_bits(segments.kind) << KIND_SHIFT;
+        }
+        Head {
+            release: note.release.as_nanos(),
+            link: note.link.0,
+            word,
+        }
+    }
+
+    /// The last record of a segment: the next is in `segment`.
+    pub(super) fn jump(segment: u32) -> Head {
+        Head {
+            release: 0,
+            link: segment,
+            word: JUMP,
+        }
+    }
+
+    /// The segment that follows, if this is the end of one.
+    #[inline(always)]
+    pub(super) fn jump_target(self) -> Option<u32> {
+        (self.word & JUMP != 0).then_some(self.link)
+    }
+
+    /// Whether a [`Tail`] follows.
+    #[inline(always)]
+    pub(super) fn has_tail(self) -> bool {
+        self.word & (LENT | CHECKSUM | KIND) != 0
+    }
+
+    /// How many bytes of the frame lie in the record.
+    #[inline(always)]
+    pub(super) fn stored(self) -> usize {
+        if self.word & LENT != 0 {
+            0
+        } else {
+            self.len() as usize
+        }
+    }
+
+    /// Where the frame's bytes begin, from the record's start.
+    #[inline(always)]
+    pub(super) fn bytes_at(self) -> usize {
+        if self.has_tail() {
+            size_of::<Head>() + size_of::<Tail>()
+        } else {
+            size_of::<Head>()
+        }
+    }
+
+    /// From this record's start to the next one's.
+    #[inline(always)]
+    pub(super) fn record_size(self) -> usize {
+        self.bytes_at() + self.stored().next_multiple_of(ALIGN)
+    }
+
+    fn len(self) -> u32 {
+        self.word & LEN_MASK
+    }
+
+    /// The descriptor; `tail` is looked at only if there is one.
+    #[inline(always)]
+    pub(super) fn descriptor(self, tail: impl FnOnce() -> Tail) -> Descriptor {
+        let (offload, lent) = if self.has_tail() {
+            self.unpack(tail())
+        } else {
+            (Offload::NONE, None)
+        };
+        Descriptor {
+            release: Nanos::from_nanos(self.release),
+            link: LinkId(self.link),
+            len: self.len(),
+            offload,
+            lent,
+        }
+    }
+
+    fn unpack(self, tail: Tail) -> (Offload, Option<u64>) {
+        let field = |number: u32| (tail.offload >> (16 * number)) as u16;
+        let checksum = (self.word & CHECKSUM != 0).then(|| Checksum {
+            start: field(0),
+            offset: field(1),
+        });
+        let segments = kind_of((self.word & KIND) >> KIND_SHIFT).map(|kind| Segments {
+            kind,
+            header_len: field(2),
+            payload_len: field(3),
+        });
+        let lent = (self.word & LENT != 0).then_some(tail.lent);
+        (Offload { checksum, segments }, lent)
+    }
+}
+
+impl Tail {
+    /// The rest of a frame's descriptor.
+    #[inline(always)]
+    pub(super) fn new(offload: &Offload, lent: u64) -> Tail {
+        let mut packed = 0;
+        if let Some(checksum) = offload.checksum {
+            packed |= u64::from(checksum.start) | u64::from(checksum.offset) << 16;
+        }
+        if let Some(segments) = offload.segments {
+            packed |= u64::from(segments.header_len) << 32 | u64::from(segments.payload_len) << 48;
+        }
+        Tail {
+            offload: packed,
+            lent,
+        }
+    }
+}
+
+fn kind_bits(kind: SegmentKind) -> u32 {
+    match kind {
+        SegmentKind::TcpV4 => 1,
+        SegmentKind::TcpV6 => 2,
+        SegmentKind::Udp => 3,
+    }
+}
+
+fn kind_of(bits: u32) -> Option<SegmentKind> {
+    match bits {
+        1 => Some(SegmentKind::TcpV4),
+        2 => Some(SegmentKind::TcpV6),
+        3 => Some(SegmentKind::Udp),
+        _ => None,
+    }
+}

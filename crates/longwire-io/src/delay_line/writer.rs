@@ -1,0 +1,153 @@
+//! The writing side.
+
+use super::record::{Head, LEN_MAX, Tail};
+use super::{Exhausted, Note, Shared};
+use crate::arena::{FreeSegments, HugePages, SEGMENT};
+use crate::sync::{Arc, Ordering};
+
+/// What a segment has for records: all of it but the jump at its end.
+const ROOM: usize = SEGMENT - size_of::<Head>();
+
+/// The longest frame that can be pushed, in bytes.
+const FRAME_MAX: usize = ROOM - size_of::<Head>() - size_of::<Tail>();
+
+/// The writing side of a delay line.
+///
+/// # Invariant
+/// From `at` to the end of its segment, memory is the writer's: the reader
+/// reads no record that was not published, and returns no segment that it has
+/// not been led out of.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct DelayLineWriter {
+    shared: Arc<Shared>,
+    /// Where the next record goes.
+    at: usize,
+    /// Where records must end in this segment; behind it is the jump's place.
+    limit: usize,
+    /// Records written since the start.
+    pushed: u64,
+    /// Of these, how many the reader has been told of.
+    published: u64,
+    free: FreeSegments,
+}
+
+impl DelayLineWriter {
+    pub(super) fn new(shared: Arc<Shared>, free: FreeSegments, segment: u32) -> DelayLineWriter {
+        let at = segment as usize * SEGMENT;
+        DelayLineWriter {
+            shared,
+            at,
+            limit: at + ROOM,
+            pushed: 0,
+            published: 0,
+            free,
+        }
+    }
+
+    /// Copies a frame in; the reader sees it after [`Self::publish`].
+    ///
+    /// # Errors
+    /// [`Exhausted`] when the budget has no room for it, or it is longer than
+    /// [`Self::frame_max`]. A shorter one may still fit.
+    #[inline]
+    pub fn push(&mut self, frame: &[u8], note: Note) -> Result<(), Exhausted> {
+        if frame.len() > FRAME_MAX {
+            return Err(Exhausted);
+        }
+        let head = Head::new(frame.len() as u32, &note, false);
+        let record = self.reserve(head.record_size())?;
+        self.write_descriptor(record, head, &note, 0);
+        // SAFETY: `reserve` gave this range to the writer alone.
+        unsafe {
+            self.shared.memory.copy_in(record + head.bytes_at(), frame);
+        }
+        Ok(())
+    }
+
+    /// Notes a frame of `len` bytes that stays in its port's memory, at the
+    /// place `lent`.
+    ///
+    /// # Errors
+    /// [`Exhausted`] when the budget has no room for the descriptor, or `len`
+    /// does not fit 24 bits.
+    #[inline]
+    pub fn push_lent(&mut self, lent: u64, len: u32, note: Note) -> Result<(), Exhausted> {
+        if len > LEN_MAX {
+            return Err(Exhausted);
+        }
+        let head = Head::new(len, &note, true);
+        let record = self.reserve(head.record_size())?;
+        self.write_descriptor(record, head, &note, lent);
+        Ok(())
+    }
+
+    /// Lets the reader have everything pushed so far. Once a burst is enough;
+    /// each call that has something to tell costs the reader a cache miss.
+    #[inline]
+    pub fn publish(&mut self) {
+        if self.published != self.pushed {
+            self.published = self.pushed;
+            let published = &self.shared.published.0;
+            published.store(self.pushed, Ordering::Release);
+        }
+    }
+
+    /// Takes `size` bytes for a record, in the next segment if need be.
+    #[inline(always)]
+    fn reserve(&mut self, size: usize) -> Result<usize, Exhausted> {
+        if self.at + size > self.limit {
+            self.next_segment()?;
+        }
+        let record = self.at;
+        self.at += size;
+        self.pushed += 1;
+        Ok(record)
+    }
+
+    /// Goes on in a free segment.
+    #[cold]
+    fn next_segment(&mut self) -> Result<(), Exhausted> {
+        let next = self.free.take(&self.shared.returns).ok_or(Exhausted)?;
+        // SAFETY: `limit` leaves room for a head in the segment, and from
+        // `at` on it is the writer's.
+        unsafe { self.shared.memory.store(self.at, Head::jump(next)) };
+        self.at = next as usize * SEGMENT;
+        self.limit = self.at + ROOM;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn write_descriptor(&mut self, record: usize, head: Head, note: &Note, lent: u64) {
+        // SAFETY: the record was reserved with room for what `head` says, and
+        // is the writer's until it is published.
+        unsafe {
+            self.shared.memory.store(record, head);
+            if head.has_tail() {
+                let tail = Tail::new(&note.offload, lent);
+                self.shared.memory.store(record + size_of::<Head>(), tail);
+            }
+        }
+    }
+
+    /// Bytes of the segments that hold frames, or could not be reused yet; at
+    /// least the one that is being written.
+    pub fn memory_in_use(&self) -> u64 {
+        self.free.in_use(&self.shared.returns) * SEGMENT as u64
+    }
+
+    /// The budget, in whole segments, in bytes.
+    pub fn memory_max(&self) -> u64 {
+        u64::from(self.free.count()) * SEGMENT as u64
+    }
+
+    /// The longest frame that can be pushed, in bytes.
+    pub fn frame_max(&self) -> usize {
+        FRAME_MAX
+    }
+
+    /// Whether the memory lies on huge pages.
+    pub fn huge_pages(&self) -> &HugePages {
+        self.shared.memory.huge_pages()
+    }
+}
