@@ -1,5 +1,10 @@
 //! What a run says of itself, in words and as JSON.
 
+pub mod live;
 pub mod require;
+pub mod text;
+pub mod verdict;
 
+pub use live::Live;
 pub use require::{RequireError, Requirement};
+pub use verdict::Verdict;

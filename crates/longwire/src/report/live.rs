@@ -1,0 +1,147 @@
+//! One line on the terminal that says how a run is doing.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use console::Term;
+use longwire_runtime::{LinkReport, RunReport};
+
+use super::text::{count, micros};
+use crate::Globals;
+
+/// How often the line is refreshed.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// The live line of a run. It shows only on a terminal.
+#[derive(Debug)]
+pub struct Live {
+    shown: bool,
+    last: Option<(Instant, Vec<Seen>)>,
+}
+
+/// What a link had counted at the last refresh.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    packets: u64,
+    bytes: u64,
+}
+
+impl Live {
+    /// A line on stderr, if that is a terminal and the user wants remarks.
+    pub fn new(globals: &Globals) -> Live {
+        Live {
+            shown: globals.talks() && std::io::stderr().is_terminal(),
+            last: None,
+        }
+    }
+
+    /// Refreshes the line if it is due. `snapshot` is called only then.
+    pub fn refresh(&mut self, snapshot: impl FnOnce() -> RunReport) {
+        let now = Instant::now();
+        let since = self
+            .last
+            .as_ref()
+            .map(|(last, _)| now.duration_since(*last));
+        if !self.shown || since.is_some_and(|since| since < EVERY) {
+            return;
+        }
+        let report = snapshot();
+        if let (Some((_, seen)), Some(since)) = (&self.last, since) {
+            let links = report.links.iter().zip(seen);
+            let parts: Vec<String> = links.map(|(link, seen)| part(link, *seen, since)).collect();
+            let line = format!("{:>6.0} s  {}", report.duration_s, parts.join("   "));
+            // A terminal that goes away is no reason to end the run.
+            let _ = write!(
+                std::io::stderr(),
+                "\r\x1b[2K{}",
+                cut(&line, terminal_width())
+            );
+        }
+        let seen = report.links.iter().map(|link| Seen {
+            packets: link.packets_out,
+            bytes: link.bytes_out,
+        });
+        self.last = Some((now, seen.collect()));
+    }
+
+    /// Wipes the line, so that the report starts at the margin.
+    pub fn clear(&mut self) {
+        if self.shown && self.last.take().is_some() {
+            let _ = write!(std::io::stderr(), "\r\x1b[2K");
+        }
+    }
+}
+
+/// What the line says of one link.
+fn part(link: &LinkReport, seen: Seen, since: Duration) -> String {
+    let per_second = |now: u64, then: u64| now.saturating_sub(then) as f64 / since.as_secs_f64();
+    let bits = per_second(link.bytes_out, seen.bytes) * 8.0;
+    let packets = per_second(link.packets_out, seen.packets);
+    let drops: u64 = link.drops.values().sum();
+    let artifacts: u64 = link.artifacts.values().sum();
+    let mut text = format!("{} {} {} pps", link.name, rate(bits), count(packets as u64));
+    if drops > 0 {
+        text += &format!(", {} dropped", count(drops));
+    }
+    if artifacts > 0 {
+        text += &format!(", {} artifacts", count(artifacts));
+    }
+    text + &format!(", p99 late {}", micros(link.lateness_us.p99))
+}
+
+/// A rate as it is read, not as it is set: `12.3 Mbit/s`.
+pub fn rate(bits: f64) -> String {
+    let (value, unit) = match bits {
+        b if b >= 1e9 => (b / 1e9, "Gbit/s"),
+        b if b >= 1e6 => (b / 1e6, "Mbit/s"),
+        b if b >= 1e3 => (b / 1e3, "kbit/s"),
+        b => return format!("{b:.0} bit/s"),
+    };
+    match value {
+        v if v < 10.0 => format!("{v:.2} {unit}"),
+        v if v < 100.0 => format!("{v:.1} {unit}"),
+        v => format!("{v:.0} {unit}"),
+    }
+}
+
+/// So many characters of a line: a longer one would wrap, and its first row
+/// could not be overwritten.
+fn cut(line: &str, width: usize) -> String {
+    line.chars().take(width).collect()
+}
+
+fn terminal_width() -> usize {
+    /// What to assume when the terminal does not say.
+    const USUAL: u16 = 80;
+    let (_, width) = Term::stderr().size_checked().unwrap_or((0, USUAL));
+    usize::from(width.saturating_sub(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_says_its_rate_of_the_last_second() {
+        let link = LinkReport {
+            name: "up".to_owned(),
+            packets_out: 1_500,
+            bytes_out: 1_500_000,
+            drops: [("loss", 7)].into(),
+            ..LinkReport::default()
+        };
+        let seen = Seen {
+            packets: 500,
+            bytes: 500_000,
+        };
+        assert_eq!(
+            part(&link, seen, Duration::from_secs(2)),
+            "up 4.00 Mbit/s 500 pps, 7 dropped, p99 late 0 us"
+        );
+    }
+
+    #[test]
+    fn a_line_is_cut_by_characters() {
+        assert_eq!(cut("äöü", 2), "äö");
+    }
+}

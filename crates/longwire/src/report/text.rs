@@ -1,0 +1,281 @@
+//! The report as a table: a column a link, a row a measure.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use longwire_runtime::{LinkReport, RunReport};
+
+use super::verdict::Verdict;
+use crate::cli::Paint;
+
+/// One row: what it says, and a cell a link.
+struct Row {
+    group: &'static str,
+    name: String,
+    cells: Vec<String>,
+    tone: Tone,
+}
+
+/// How a row's cells are coloured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tone {
+    Plain,
+    /// The model's doing.
+    Emulated,
+    /// The emulator's doing.
+    Wrong,
+}
+
+/// Writes the report: table, notes if `verbose`, pauses and the verdict.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn write(
+    out: &mut impl Write,
+    report: &RunReport,
+    verbose: bool,
+    paint: Paint,
+) -> io::Result<()> {
+    write_table(out, &report.links, paint)?;
+    let cpu = match report.cpu_s {
+        cpu if cpu > 0.0 => format!(", {cpu:.2} s of CPU"),
+        _ => String::new(),
+    };
+    let line = format!("{:.3} s{cpu}, seed {}", report.duration_s, report.seed);
+    writeln!(out, "{}", paint.dim(line))?;
+    if verbose {
+        for note in &report.notes {
+            writeln!(out, "{}", paint.dim(format_args!("note: {note}")))?;
+        }
+    }
+    Verdict::of(report).write(out, paint)
+}
+
+fn write_table(out: &mut impl Write, links: &[LinkReport], paint: Paint) -> io::Result<()> {
+    let rows = rows(links);
+    let group_width = width(rows.iter().map(|row| row.group));
+    let name_width = width(rows.iter().map(|row| row.name.as_str()));
+    let cell_width = |index: usize| {
+        let cells = rows.iter().filter_map(move |row| row.cells.get(index));
+        width(cells.map(String::as_str)).max(links[index].name.len())
+    };
+    let widths: Vec<usize> = (0..links.len()).map(cell_width).collect();
+
+    write!(out, "{:group_width$} {:name_width$}", "", "")?;
+    for (link, width) in links.iter().zip(&widths) {
+        let name = format!("{:>width$}", link.name);
+        write!(out, "  {}", paint.bold(name))?;
+    }
+    writeln!(out)?;
+    let mut last_group = "";
+    for row in &rows {
+        // A group's name stands before its first row only.
+        let group = if row.group == last_group {
+            ""
+        } else {
+            row.group
+        };
+        last_group = row.group;
+        write!(out, "{group:group_width$} {:name_width$}", row.name)?;
+        for (cell, width) in row.cells.iter().zip(&widths) {
+            let text = format!("{cell:>width$}");
+            let text = match row.tone {
+                _ if cell == "0" || cell == "-" => paint.dim(text),
+                Tone::Plain => text,
+                Tone::Emulated => paint.warn(text),
+                Tone::Wrong => paint.bad(text),
+            };
+            write!(out, "  {text}")?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn width<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
+    texts.map(str::len).max().unwrap_or(0)
+}
+
+fn rows(links: &[LinkReport]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut add = |group, name: &str, tone, cell: &dyn Fn(&LinkReport) -> String| {
+        rows.push(Row {
+            group,
+            name: name.to_owned(),
+            cells: links.iter().map(cell).collect(),
+            tone,
+        });
+    };
+    add("in", "packets", Tone::Plain, &|link| count(link.packets_in));
+    add("in", "bytes", Tone::Plain, &|link| count(link.bytes_in));
+    add("out", "packets", Tone::Plain, &|link| {
+        count(link.packets_out)
+    });
+    add("out", "bytes", Tone::Plain, &|link| count(link.bytes_out));
+    let drops = nonzero(links, |link| &link.drops);
+    for reason in &drops {
+        add("drops", reason, Tone::Emulated, &|link| {
+            let dropped = link.drops.get(reason).copied().unwrap_or(0);
+            share(dropped, link.packets_in)
+        });
+    }
+    if drops.is_empty() {
+        add("drops", "", Tone::Plain, &|_| "0".to_owned());
+    }
+    let artifacts = nonzero(links, |link| &link.artifacts);
+    for kind in &artifacts {
+        add("artifacts", kind, Tone::Wrong, &|link| {
+            let done = link.artifacts.get(kind).copied().unwrap_or(0);
+            count(done)
+        });
+    }
+    if artifacts.is_empty() {
+        add("artifacts", "", Tone::Plain, &|_| "0".to_owned());
+    }
+    add("lateness", "p50", Tone::Plain, &|link| {
+        late(link, link.lateness_us.p50)
+    });
+    add("lateness", "p99", Tone::Plain, &|link| {
+        late(link, link.lateness_us.p99)
+    });
+    add("lateness", "p99.9", Tone::Plain, &|link| {
+        late(link, link.lateness_us.p999)
+    });
+    add("lateness", "max", Tone::Plain, &|link| {
+        late(link, link.lateness_us.max)
+    });
+    add("lateness", "mean", Tone::Plain, &|link| {
+        late(link, link.lateness_us.mean)
+    });
+    add("queue", "max packets", Tone::Plain, &|link| {
+        count(link.queue_packets_max)
+    });
+    add("queue", "max bytes", Tone::Plain, &|link| {
+        count(link.queue_bytes_max)
+    });
+    if links.iter().any(|link| link.raised > 0) {
+        add("order", "raised", Tone::Emulated, &|link| {
+            share(link.raised, link.packets_in)
+        });
+    }
+    if links.iter().any(|link| link.in_flight > 0) {
+        add("delay line", "in flight", Tone::Plain, &|link| {
+            count(link.in_flight)
+        });
+    }
+    if links.iter().any(|link| link.memory_max > 0) {
+        add("memory", "max", Tone::Plain, &|link| {
+            binary(link.memory_max)
+        });
+    }
+    rows
+}
+
+/// The keys of a map of counts that are above zero in any link.
+fn nonzero<'a>(
+    links: &'a [LinkReport],
+    counts: impl Fn(&'a LinkReport) -> &'a std::collections::BTreeMap<&'static str, u64>,
+) -> Vec<&'static str> {
+    let all = links.iter().flat_map(counts);
+    let keys: BTreeSet<&str> = all.filter(|(_, n)| **n > 0).map(|(key, _)| *key).collect();
+    keys.into_iter().collect()
+}
+
+/// A count, its thousands apart: `1,234,567`.
+pub fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A count and which share of the whole it is: `12 (0.10%)`.
+fn share(part: u64, whole: u64) -> String {
+    if part == 0 || whole == 0 {
+        return count(part);
+    }
+    let percent = part as f64 / whole as f64 * 100.0;
+    format!("{} ({percent:.2}%)", count(part))
+}
+
+fn late(link: &LinkReport, micros: f64) -> String {
+    if link.packets_out == 0 {
+        return "-".to_owned();
+    }
+    self::micros(micros)
+}
+
+/// A time in microseconds, in the unit that reads best, to three digits.
+pub fn micros(micros: f64) -> String {
+    let (value, unit) = match micros {
+        us if us >= 1e6 => (us / 1e6, "s"),
+        us if us >= 1e3 => (us / 1e3, "ms"),
+        us => (us, "us"),
+    };
+    match value {
+        0.0 => format!("0 {unit}"),
+        v if v < 10.0 => format!("{v:.2} {unit}"),
+        v if v < 100.0 => format!("{v:.1} {unit}"),
+        v => format!("{v:.0} {unit}"),
+    }
+}
+
+/// A size in memory: `12.5 MiB`.
+fn binary(bytes: u64) -> String {
+    match bytes as f64 {
+        b if b >= 1_073_741_824.0 => format!("{:.1} GiB", b / 1_073_741_824.0),
+        b if b >= 1_048_576.0 => format!("{:.1} MiB", b / 1_048_576.0),
+        b => format!("{:.1} KiB", b / 1_024.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_stand_apart() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_000), "1,000");
+        assert_eq!(count(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn times_take_the_unit_that_reads_best() {
+        assert_eq!(micros(0.0), "0 us");
+        assert_eq!(micros(0.35), "0.35 us");
+        assert_eq!(micros(12.34), "12.3 us");
+        assert_eq!(micros(1_234.0), "1.23 ms");
+        assert_eq!(micros(2_500_000.0), "2.50 s");
+    }
+
+    #[test]
+    fn the_table_has_a_column_a_link_and_hides_what_never_happened() {
+        let link = |name: &str, lost| LinkReport {
+            name: name.to_owned(),
+            packets_in: 1_000,
+            packets_out: 1_000 - lost,
+            drops: [("loss", lost), ("mtu", 0)].into(),
+            artifacts: [("late", 0)].into(),
+            ..LinkReport::default()
+        };
+        let mut out = Vec::new();
+        let links = [link("up", 10), link("down", 0)];
+        assert!(write_table(&mut out, &links, Paint::PLAIN).is_ok());
+        let text = String::from_utf8_lossy(&out);
+        assert!(
+            text.contains("drops     loss         10 (1.00%)      0\n"),
+            "{text}"
+        );
+        assert!(!text.contains("mtu"), "{text}");
+        assert!(!text.contains("in flight"), "{text}");
+        let widths: BTreeSet<usize> = text.lines().map(str::len).collect();
+        assert_eq!(widths.len(), 1, "columns are aligned:\n{text}");
+    }
+}

@@ -1,0 +1,227 @@
+//! Whether the link was what was asked for, in one line, and what to do if
+//! it was not.
+
+use std::io::{self, Write};
+
+use longwire_runtime::{LinkReport, RunReport};
+
+use super::text::{count, micros};
+use crate::cli::Paint;
+
+/// The verdict on a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether the run was what was asked for.
+    pub faithful: bool,
+    /// The verdict in one line.
+    pub line: String,
+    /// What it comes from and what would help.
+    pub hints: Vec<String>,
+}
+
+/// What an artifact of each kind means and what would help.
+const HINTS: [(&str, &str); 7] = [
+    (
+        "late",
+        "late: frames were handed over later than --tolerance allows; `longwire doctor` says what \
+         disturbs timing here, and --wait spin trades a core for accuracy",
+    ),
+    (
+        "memory",
+        "memory: frames found no room to wait in; raise --memory",
+    ),
+    (
+        "refused",
+        "refused: the output port would not take frames, as those longer than its MTU",
+    ),
+    (
+        "ring_full",
+        "ring_full: frames came faster than they could be read; fewer other programs, or more \
+         cores with --placement per-stage, would help",
+    ),
+    (
+        "too_long",
+        "too_long: frames were longer than the input port can take",
+    ),
+    (
+        "send_failed",
+        "send_failed: the output device took frames and lost them; its receiver may be too slow",
+    ),
+    (
+        "time_went_back",
+        "time_went_back: records whose stamp lies before the record in front of them were taken \
+         as simultaneous with it; sort the capture by time",
+    ),
+];
+
+impl Verdict {
+    /// Of a finished run.
+    pub fn of(report: &RunReport) -> Verdict {
+        let mut hints = Vec::new();
+        for (kind, hint) in HINTS {
+            let happened = |link: &LinkReport| link.artifacts.get(kind).is_some_and(|n| *n > 0);
+            if report.links.iter().any(happened) {
+                hints.push(hint.to_owned());
+            }
+        }
+        let pauses = &report.pauses;
+        if pauses.count > 0 {
+            hints.push(format!(
+                "pauses: the machine itself stood still {} times, {} at the longest and {} in \
+                 all; that much lateness is not Longwire's",
+                count(pauses.count),
+                micros(pauses.max_us),
+                micros(pauses.total_us),
+            ));
+        }
+        let artifacts: Vec<String> = report.links.iter().filter_map(artifacts).collect();
+        let came: u64 = report.links.iter().map(|link| link.packets_in).sum();
+        let (faithful, line) = if let Some(error) = &report.error {
+            (false, format!("the run ended early: {error}"))
+        } else if !artifacts.is_empty() {
+            (
+                false,
+                format!(
+                    "the link fell short of what was asked for: {}",
+                    artifacts.join("; ")
+                ),
+            )
+        } else if came == 0 {
+            (
+                true,
+                "no frame came: there is nothing to say of the link".to_owned(),
+            )
+        } else {
+            (
+                true,
+                format!("the link was what was asked for: {}", praise(&report.links)),
+            )
+        };
+        Verdict {
+            faithful,
+            line,
+            hints,
+        }
+    }
+
+    /// Writes the verdict and its hints.
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
+    pub fn write(&self, out: &mut impl Write, paint: Paint) -> io::Result<()> {
+        let line = match self.faithful {
+            true => paint.good(&self.line),
+            false => paint.bad(&self.line),
+        };
+        writeln!(out, "{line}")?;
+        for hint in &self.hints {
+            writeln!(out, "  {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The artifacts of a link, if it has any: `up 12 late, 3 memory`.
+fn artifacts(link: &LinkReport) -> Option<String> {
+    let happened = link.artifacts.iter().filter(|(_, n)| **n > 0);
+    let kinds: Vec<String> = happened
+        .map(|(kind, n)| format!("{} {kind}", count(*n)))
+        .collect();
+    (!kinds.is_empty()).then(|| format!("{} {}", link.name, kinds.join(", ")))
+}
+
+fn praise(links: &[LinkReport]) -> String {
+    let out: u64 = links.iter().map(|link| link.packets_out).sum();
+    let p99 = links
+        .iter()
+        .map(|link| link.lateness_us.p99)
+        .fold(0.0, f64::max);
+    let max = links
+        .iter()
+        .map(|link| link.lateness_us.max)
+        .fold(0.0, f64::max);
+    let lateness = match max {
+        max if max > 0.0 => {
+            format!(
+                "99% of them at most {} late and none more than {}",
+                micros(p99),
+                micros(max)
+            )
+        }
+        _ => "each at its nanosecond".to_owned(),
+    };
+    format!("{} frames delivered, {lateness}, no artifacts", count(out))
+}
+
+#[cfg(test)]
+mod tests {
+    use longwire_runtime::{Lateness, Pauses};
+
+    use super::*;
+
+    fn report(late: u64) -> RunReport {
+        let link = |name: &str, late| LinkReport {
+            name: name.to_owned(),
+            packets_in: 1_000,
+            packets_out: 1_000,
+            artifacts: [("late", late), ("memory", 0)].into(),
+            lateness_us: Lateness {
+                p99: 12.0,
+                max: 80.0,
+                ..Lateness::default()
+            },
+            ..LinkReport::default()
+        };
+        RunReport {
+            links: vec![link("up", late), link("down", 0)],
+            ..RunReport::default()
+        }
+    }
+
+    #[test]
+    fn a_true_run_is_praised_in_one_line() {
+        let verdict = Verdict::of(&report(0));
+        assert!(verdict.faithful);
+        assert_eq!(
+            verdict.line,
+            "the link was what was asked for: 2,000 frames delivered, 99% of them at most \
+             12.0 us late and none more than 80.0 us, no artifacts"
+        );
+        assert!(verdict.hints.is_empty());
+    }
+
+    #[test]
+    fn artifacts_are_named_with_their_link_and_a_hint() {
+        let verdict = Verdict::of(&report(3));
+        assert!(!verdict.faithful);
+        assert_eq!(
+            verdict.line,
+            "the link fell short of what was asked for: up 3 late"
+        );
+        assert_eq!(verdict.hints.len(), 1);
+        assert!(verdict.hints[0].contains("--wait spin"));
+    }
+
+    #[test]
+    fn pauses_of_the_machine_are_told_apart_from_lateness() {
+        let mut report = report(0);
+        report.pauses = Pauses {
+            count: 2,
+            max_us: 1_500.0,
+            total_us: 2_000.0,
+        };
+        let verdict = Verdict::of(&report);
+        assert!(verdict.faithful);
+        assert!(verdict.hints[0].contains("stood still 2 times, 1.50 ms at the longest"));
+    }
+
+    #[test]
+    fn an_early_end_is_said_first() {
+        let mut report = report(3);
+        report.error = Some("port A went away".to_owned());
+        assert_eq!(
+            Verdict::of(&report).line,
+            "the run ended early: port A went away"
+        );
+    }
+}
