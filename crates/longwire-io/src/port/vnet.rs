@@ -5,7 +5,7 @@
 //! Linux uses it on TAP devices and packet sockets): flags, gso_type (a byte
 //! each), hdr_len, gso_size, csum_start, csum_offset (two bytes each).
 
-use super::offload::{Checksum, Headers, Network, Offload, SegmentKind, Segments, Transport};
+use super::offload::{Checksum, Headers, Offload, SegmentKind, Segments};
 
 /// Bytes of the header.
 pub const LEN: usize = 10;
@@ -104,7 +104,7 @@ fn decode_segments(gso: u8, size: u16, frame: &[u8]) -> Result<Option<Segments>,
         return Err(VnetError::NoSegmentSize);
     }
     let header_len = Headers::parse(frame)
-        .filter(|headers| is_kind(headers, kind))
+        .filter(|headers| kind.matches(headers))
         .and_then(|headers| u16::try_from(headers.payload_at).ok())
         .ok_or(VnetError::Mismatch { kind })?;
     if frame.len() - usize::from(header_len) <= usize::from(size) {
@@ -115,14 +115,6 @@ fn decode_segments(gso: u8, size: u16, frame: &[u8]) -> Result<Option<Segments>,
         header_len,
         payload_len: size,
     }))
-}
-
-fn is_kind(headers: &Headers, kind: SegmentKind) -> bool {
-    match kind {
-        SegmentKind::TcpV4 => headers.transport == Transport::Tcp && headers.network == Network::V4,
-        SegmentKind::TcpV6 => headers.transport == Transport::Tcp && headers.network == Network::V6,
-        SegmentKind::Udp => headers.transport == Transport::Udp,
-    }
 }
 
 /// Writes the header that tells what is left undone in `frame`.

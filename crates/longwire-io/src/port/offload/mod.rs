@@ -5,9 +5,13 @@
 //! frames at once. The link must see wire frames; the next device must see
 //! right checksums.
 
+mod checksum;
 mod headers;
+mod segments;
 
+pub use checksum::{finish_checksum, finish_if_partial};
 pub use headers::{Headers, Network, Transport};
+pub use segments::{WireFrames, cut};
 
 /// What the sender left undone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,4 +60,16 @@ pub enum SegmentKind {
     TcpV6,
     /// UDP over either: each segment becomes a datagram.
     Udp,
+}
+
+impl SegmentKind {
+    /// Whether a frame with these headers can be a super-packet of this kind.
+    pub fn matches(self, headers: &Headers) -> bool {
+        let (network, transport) = (headers.network, headers.transport);
+        match self {
+            SegmentKind::TcpV4 => network == Network::V4 && transport == Transport::Tcp,
+            SegmentKind::TcpV6 => network == Network::V6 && transport == Transport::Tcp,
+            SegmentKind::Udp => transport == Transport::Udp,
+        }
+    }
 }

@@ -1,0 +1,184 @@
+//! Cutting super-packets into what goes over the wire.
+
+use std::ops::Range;
+
+use super::checksum::{
+    has_no_checksum, pseudo_header, write_ipv4_checksum, write_transport_checksum,
+};
+use super::headers::{Headers, Network, Transport, be16};
+use super::{Checksum, Offload, Segments};
+
+/// Flags of a TCP header that belong to the last segment only: FIN, PSH.
+const TCP_LAST_ONLY: u8 = 0x01 | 0x08;
+/// The flag that belongs to the first segment only: CWR, which answers one
+/// mark (RFC 3168 §6.1.2).
+const TCP_FIRST_ONLY: u8 = 0x80;
+
+impl Segments {
+    /// The lengths of the wire frames that a super-packet of `total_len`
+    /// bytes stands for, in order. Their payloads sum up to its payload.
+    pub fn wire_frames(&self, total_len: usize) -> WireFrames {
+        let header_len = usize::from(self.header_len);
+        WireFrames {
+            header_len,
+            payload_len: usize::from(self.payload_len).max(1),
+            left: total_len.saturating_sub(header_len),
+            // Headers alone still make one frame.
+            empty: total_len <= header_len,
+        }
+    }
+}
+
+/// The lengths of wire frames; see [`Segments::wire_frames`].
+#[derive(Clone, Debug)]
+pub struct WireFrames {
+    header_len: usize,
+    payload_len: usize,
+    left: usize,
+    empty: bool,
+}
+
+impl Iterator for WireFrames {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let payload = self.left.min(self.payload_len);
+        if payload == 0 && !self.empty {
+            return None;
+        }
+        self.empty = false;
+        self.left -= payload;
+        Some(self.header_len + payload)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let frames = self.left.div_ceil(self.payload_len) + usize::from(self.empty);
+        (frames, Some(frames))
+    }
+}
+
+impl ExactSizeIterator for WireFrames {}
+
+/// Makes of a super-packet the frame that carries its segments `range`
+/// (counted from 0), and puts it into `out` in place of what was there.
+///
+/// One segment becomes a wire frame, checksums finished. Several become a
+/// shorter super-packet with an unfinished checksum, and the offload returned
+/// says so. Headers come out as the kernel's own segmentation writes them:
+/// lengths of the piece; the IPv4 identification and the TCP sequence number
+/// advanced to the piece's first segment; FIN and PSH only on the last
+/// segment, CWR only on the first.
+///
+/// `None` when `range` is empty or reaches beyond the last segment, and when
+/// the frame's headers are not what `segments` says.
+pub fn cut(
+    super_frame: &[u8],
+    segments: Segments,
+    range: Range<usize>,
+    out: &mut Vec<u8>,
+) -> Option<Offload> {
+    let headers = Headers::parse(super_frame)?;
+    let count = segments.wire_frames(super_frame.len()).len();
+    let told_right =
+        segments.kind.matches(&headers) && headers.payload_at == usize::from(segments.header_len);
+    if !told_right || range.is_empty() || range.end > count {
+        return None;
+    }
+    let payload_len = usize::from(segments.payload_len).max(1);
+    let payload = &super_frame[headers.payload_at..];
+    let from = range.start * payload_len;
+    let to = (range.end * payload_len).min(payload.len());
+    out.clear();
+    out.extend_from_slice(&super_frame[..headers.payload_at]);
+    out.extend_from_slice(&payload[from..to]);
+
+    let piece = Piece {
+        first: range.start == 0,
+        last: range.end == count,
+        segment: range.start,
+        payload_at: from,
+    };
+    write_network_header(out, &headers, &piece);
+    write_transport_header(out, &headers, &piece);
+    if range.len() == 1 {
+        if !has_no_checksum(out, &headers) {
+            write_transport_checksum(out, &headers);
+        }
+        return Some(Offload::NONE);
+    }
+    Some(Offload {
+        checksum: write_unfinished_checksum(out, &headers),
+        segments: Some(segments),
+    })
+}
+
+/// Which part of a super-packet a frame carries.
+struct Piece {
+    /// It begins with the first segment.
+    first: bool,
+    /// It ends with the last.
+    last: bool,
+    /// Number of its first segment.
+    segment: usize,
+    /// Where its payload began in the super-packet's.
+    payload_at: usize,
+}
+
+fn write_network_header(frame: &mut [u8], headers: &Headers, piece: &Piece) {
+    let at = headers.network_at;
+    match headers.network {
+        Network::V4 => {
+            put_len(frame, at + 2, frame.len() - at);
+            let id = be16(frame, at + 4).unwrap_or(0);
+            // The identification wraps, by design (RFC 6864).
+            let id = id.wrapping_add(piece.segment as u16);
+            frame[at + 4..at + 6].copy_from_slice(&id.to_be_bytes());
+            write_ipv4_checksum(frame, headers);
+        }
+        Network::V6 => put_len(frame, at + 4, frame.len() - at - 40),
+    }
+}
+
+fn write_transport_header(frame: &mut [u8], headers: &Headers, piece: &Piece) {
+    let at = headers.transport_at;
+    match headers.transport {
+        Transport::Udp => put_len(frame, at + 4, frame.len() - at),
+        Transport::Tcp => {
+            let field = [frame[at + 4], frame[at + 5], frame[at + 6], frame[at + 7]];
+            let sequence = u32::from_be_bytes(field).wrapping_add(piece.payload_at as u32);
+            frame[at + 4..at + 8].copy_from_slice(&sequence.to_be_bytes());
+            let flags = &mut frame[at + 13];
+            if !piece.last {
+                *flags &= !TCP_LAST_ONLY;
+            }
+            if !piece.first {
+                *flags &= !TCP_FIRST_ONLY;
+            }
+        }
+    }
+}
+
+/// Leaves the checksum to the next device, as a sender does: the field holds
+/// the pseudo-header's sum for the whole piece. It is computed anew, so it
+/// does not matter what state the super-packet's own checksum was in.
+fn write_unfinished_checksum(frame: &mut [u8], headers: &Headers) -> Option<Checksum> {
+    if has_no_checksum(frame, headers) {
+        return None;
+    }
+    let len = frame.len() - headers.transport_at;
+    let sum = pseudo_header(headers, frame, len).fold();
+    let at = headers.checksum_at();
+    frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+    Some(Checksum {
+        start: headers.transport_at as u16,
+        offset: headers.transport.checksum_offset() as u16,
+    })
+}
+
+/// Writes a length field; one that does not fit is zero, the kernel's sign
+/// for super-packets above 64 KiB.
+fn put_len(frame: &mut [u8], at: usize, len: usize) {
+    let len = u16::try_from(len).unwrap_or(0);
+    frame[at..at + 2].copy_from_slice(&len.to_be_bytes());
+}
