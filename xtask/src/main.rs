@@ -1,2 +1,65 @@
-//! Continuous integration and housekeeping for Longwire.
-fn main() {}
+//! Longwire's housekeeping: tests, continuous integration, fuzzing.
+//!
+//! `cargo xtask` lists the tasks. [`ci::run_steps`] shows everything that
+//! continuous integration checks, in order.
+
+use std::env;
+use std::process::ExitCode;
+
+mod bench;
+mod ci;
+mod deny;
+mod fuzz;
+mod leftovers;
+mod memory;
+mod runner;
+mod test;
+
+use runner::Runner;
+
+const USAGE: &str = "\
+cargo xtask TASK
+
+  test [ARGS…]    every test; ARGS go to `cargo test` and choose some of them
+  ci              everything else that continuous integration checks
+  style           the style test alone
+  loom            the concurrent parts of longwire-io under every interleaving
+  asan            the tests of longwire-io under AddressSanitizer (needs nightly)
+  bench-tiny      every bench once, as small as it gets, to see that it runs
+  fuzz [SECONDS]  every fuzz target for so long (5), where nightly and cargo-fuzz are
+  deny            licences and origins of the dependencies
+";
+
+/// How long each fuzz target runs if nothing is said.
+const FUZZ_SECONDS_DEFAULT: u32 = 5;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut runner = Runner::new();
+    match words.as_slice() {
+        ["test", rest @ ..] => return test::run(rest),
+        ["ci"] => ci::run_steps(&mut runner),
+        ["style"] => ci::style(&mut runner),
+        ["loom"] => memory::loom(&mut runner),
+        ["asan"] => memory::asan(&mut runner),
+        ["bench-tiny"] => bench::run_tiny(&mut runner),
+        ["deny"] => deny::run_all(&mut runner),
+        ["fuzz"] => fuzz::run_targets(&mut runner, FUZZ_SECONDS_DEFAULT),
+        ["fuzz", seconds] => match seconds.parse() {
+            Ok(seconds) => fuzz::run_targets(&mut runner, seconds),
+            Err(_) => return usage(&format!("'{seconds}' is no number of seconds")),
+        },
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        [other, ..] => return usage(&format!("unknown task '{other}'")),
+    }
+    runner.finish()
+}
+
+fn usage(problem: &str) -> ExitCode {
+    eprint!("{problem}\n\n{USAGE}");
+    ExitCode::from(2)
+}

@@ -1,0 +1,51 @@
+//! Every bench once, as small as it gets: no figures, only that it runs.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::runner::{Outcome, Runner, cargo, limited, locked, root, run, run_all, target_dir};
+
+/// What `longwire bench` measures.
+const KINDS: [&str; 4] = ["throughput", "accuracy", "rate", "loss"];
+
+/// The benches of the parts, then those of the whole.
+pub fn run_tiny(runner: &mut Runner) {
+    runner.step("benches of the parts", || {
+        let benches = benches();
+        if benches.is_empty() {
+            return Outcome::Failed("no crates/*/benches/*.rs".to_owned());
+        }
+        let mut command = cargo(["bench", "--workspace"]);
+        for bench in &benches {
+            command.args(["--bench", bench]);
+        }
+        command.args(locked()).args(["--", "--test"]);
+        run(command)
+    });
+    runner.step("benches of the whole", || {
+        let mut build = cargo(["build", "--release", "--package", "longwire"]);
+        build.args(locked());
+        let program = target_dir().join("release/longwire");
+        let bench = |kind: &str| -> Command {
+            let mut command = limited(&program.to_string_lossy());
+            command.args(["bench", kind, "--quick"]);
+            command
+        };
+        run_all(std::iter::once(build).chain(KINDS.map(bench)))
+    });
+}
+
+/// The names of all benches, `crates/*/benches/NAME.rs`.
+fn benches() -> Vec<String> {
+    let entries = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
+    let files = entries(&root().join("crates"))
+        .flat_map(|member| entries(&member.path().join("benches")).collect::<Vec<_>>())
+        .map(|entry| entry.path());
+    let sources = files.filter(|path| path.extension().is_some_and(|end| end == "rs"));
+    let mut names: Vec<String> = sources
+        .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
+        .collect();
+    names.sort();
+    names
+}

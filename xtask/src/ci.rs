@@ -1,0 +1,74 @@
+//! Everything that continuous integration checks besides `cargo xtask test`.
+
+use std::process::Command;
+
+use crate::runner::{Outcome, Runner, cargo, locked, root, run, run_all};
+use crate::{bench, deny, fuzz, leftovers, memory};
+
+/// Seconds that each fuzz target gets.
+const FUZZ_SECONDS: u32 = 5;
+
+/// The fuzz targets are a workspace of their own.
+pub const FUZZ_MANIFEST: [&str; 2] = ["--manifest-path", "fuzz/Cargo.toml"];
+
+/// Every step, those that fail soonest first.
+pub fn run_steps(runner: &mut Runner) {
+    let before = leftovers::look();
+    runner.step("format", format);
+    style(runner);
+    deny::run_all(runner);
+    runner.step("clippy", clippy);
+    runner.step("docs", docs);
+    memory::loom(runner);
+    memory::asan(runner);
+    runner.step("probe", probe);
+    bench::run_tiny(runner);
+    fuzz::run_targets(runner, FUZZ_SECONDS);
+    runner.step("nothing left behind", || leftovers::compare(&before));
+}
+
+/// The rules of CONTRIBUTING.md that a program can check.
+pub fn style(runner: &mut Runner) {
+    runner.step("style", || {
+        let mut command = cargo(["test", "--package", "xtask", "--test", "style"]);
+        command.args(locked());
+        run(command)
+    });
+}
+
+fn format() -> Outcome {
+    run_all([
+        cargo(["fmt", "--all", "--check"]),
+        cargo(["fmt", "--check"].into_iter().chain(FUZZ_MANIFEST)),
+    ])
+}
+
+fn clippy() -> Outcome {
+    let clippy = |which: &[&'static str]| -> Command {
+        let mut command = cargo(["clippy", "--all-targets"]);
+        command
+            .args(which)
+            .args(locked())
+            .args(["--", "--deny", "warnings"]);
+        command
+    };
+    run_all([clippy(&["--workspace"]), clippy(&FUZZ_MANIFEST)])
+}
+
+fn docs() -> Outcome {
+    let mut command = cargo(["doc", "--workspace", "--no-deps"]);
+    command
+        .args(locked())
+        .env("RUSTDOCFLAGS", "--deny warnings");
+    run(command)
+}
+
+/// The README's first command, as it stands there.
+fn probe() -> Outcome {
+    let mut command = cargo(["run", "--release"]);
+    command
+        .args(locked())
+        .args(["--", "exec"])
+        .current_dir(root());
+    run(command)
+}

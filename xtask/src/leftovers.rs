@@ -1,0 +1,60 @@
+//! What tests and benches could leave behind on the machine: named network
+//! namespaces, network devices, processes.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::runner::Outcome;
+
+/// The program whose processes count.
+const PROGRAM: &str = "longwire";
+
+/// How long the kernel may take to remove what was let go.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What there is now.
+pub fn look() -> BTreeSet<String> {
+    let listed = |dir: &str, what: &str| -> Vec<String> {
+        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+        entries
+            .map(|entry| format!("{what} {}", entry.file_name().to_string_lossy()))
+            .collect()
+    };
+    let mut found = BTreeSet::new();
+    found.extend(listed("/run/netns", "namespace"));
+    found.extend(listed("/sys/class/net", "device"));
+    found.extend(processes());
+    found
+}
+
+fn processes() -> Vec<String> {
+    let is_ours = |process: &Path| {
+        let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
+        name.trim() == PROGRAM
+    };
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ours = entries
+        .map(|entry| entry.path())
+        .filter(|path| is_ours(path));
+    ours.map(|path| format!("process {}", path.display()))
+        .collect()
+}
+
+/// Whether there is more than before.
+pub fn compare(before: &BTreeSet<String>) -> Outcome {
+    let start = Instant::now();
+    loop {
+        let now = look();
+        let left: Vec<&str> = now.difference(before).map(String::as_str).collect();
+        if left.is_empty() {
+            return Outcome::Passed;
+        }
+        if start.elapsed() > PATIENCE {
+            return Outcome::Failed(format!("left behind: {}", left.join(", ")));
+        }
+        thread::sleep(Duration::from_millis(200));
+    }
+}

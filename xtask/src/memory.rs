@@ -1,0 +1,71 @@
+//! What checks the code that shares memory between threads, and the unsafe
+//! code: loom and AddressSanitizer.
+
+use std::fs;
+use std::process::Command;
+
+use crate::runner::{Outcome, Runner, cargo, locked, root, run, succeeds, target_dir};
+
+/// The crate that holds them.
+const CRATE: &str = "longwire-io";
+
+/// Every interleaving of the tests named `loom*`.
+pub fn loom(runner: &mut Runner) {
+    runner.step("loom", || {
+        let tests = format!("crates/{CRATE}/tests");
+        let entries = fs::read_dir(root().join(&tests))
+            .into_iter()
+            .flatten()
+            .flatten();
+        if !entries
+            .map(|entry| entry.file_name())
+            .any(|name| name.to_string_lossy().starts_with("loom"))
+        {
+            return Outcome::Failed(format!("no {tests}/loom*.rs"));
+        }
+        let mut command = cargo(["test", "--release", "--package", CRATE, "--test", "loom*"]);
+        command
+            .args(locked())
+            .env("RUSTFLAGS", "--cfg loom")
+            // Other flags, other artifacts: keep them apart from the rest.
+            .env("CARGO_TARGET_DIR", target_dir().join("loom"))
+            // Models run long and link often: spend the time on neither.
+            .env("CARGO_PROFILE_RELEASE_LTO", "off")
+            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+        run(command)
+    });
+}
+
+/// The crate's tests with every access to memory checked.
+pub fn asan(runner: &mut Runner) {
+    runner.step("asan", || {
+        if !has_nightly() {
+            return Outcome::Skipped("no nightly toolchain".to_owned());
+        }
+        let Some(host) = host() else {
+            return Outcome::Failed("rustc does not say what it builds for".to_owned());
+        };
+        let mut command = cargo(["+nightly", "test", "--package", CRATE, "--lib", "--tests"]);
+        command
+            // With a target named, build scripts and macros go unsanitised.
+            .args(["--target", &host])
+            .args(locked())
+            .env("RUSTFLAGS", "-Zsanitizer=address")
+            .env("CARGO_TARGET_DIR", target_dir().join("asan"));
+        run(command)
+    });
+}
+
+/// Whether rustup has a nightly toolchain.
+pub fn has_nightly() -> bool {
+    succeeds("cargo", &["+nightly", "--version"])
+}
+
+/// The target that rustc builds for by default.
+fn host() -> Option<String> {
+    let output = Command::new("rustc").arg("-vV").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .map(str::to_owned)
+}

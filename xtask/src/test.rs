@@ -1,0 +1,97 @@
+//! Every test, and at the end the closing lines of all their runners.
+
+use std::io::{self, BufRead, BufReader, PipeReader, Write};
+use std::process::{Command, ExitCode};
+
+use crate::ci::FUZZ_MANIFEST;
+use crate::leftovers;
+use crate::runner::{Outcome, cargo, is_ci, locked};
+
+/// What cargo says before a test program, and what that says at its end.
+const SUITE_STARTS: [&str; 2] = ["Running ", "Doc-tests "];
+const SUITE_ENDS: &str = "test result: ";
+
+/// The suites of one run: headline and closing line.
+type Closings = Vec<(String, String)>;
+
+/// Runs the tests; `chosen` are further arguments of `cargo test`.
+pub fn run(chosen: &[&str]) -> ExitCode {
+    let before = leftovers::look();
+    let mut workspace = cargo(["test", "--no-fail-fast"]);
+    if !chosen
+        .iter()
+        .any(|word| ["-p", "--package", "--workspace"].contains(word))
+    {
+        workspace.arg("--workspace");
+    }
+    workspace.args(locked()).args(chosen);
+    let mut commands = vec![workspace];
+    if chosen.is_empty() {
+        // The fuzz targets over their seeds, on any toolchain.
+        let mut fuzz = cargo(["test", "--no-fail-fast"].into_iter().chain(FUZZ_MANIFEST));
+        fuzz.args(locked());
+        commands.push(fuzz);
+    }
+    let mut closings = Closings::new();
+    let mut failed = false;
+    for command in commands {
+        match watch(command, &mut closings) {
+            Ok(passed) => failed |= !passed,
+            Err(error) => {
+                eprintln!("cannot run the tests: {error}");
+                failed = true;
+            }
+        }
+    }
+    if let Outcome::Failed(what) = leftovers::compare(&before) {
+        eprintln!("\n{what}");
+        // On a machine that others use, it may well be theirs.
+        failed |= is_ci();
+    }
+    close(&closings);
+    if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+/// Runs one `cargo test`, passing on what it prints. Cargo announces suites
+/// on stderr and they report on stdout: one pipe keeps the two in order.
+fn watch(mut command: Command, closings: &mut Closings) -> io::Result<bool> {
+    let (reader, writer) = io::pipe()?;
+    command.stdout(writer.try_clone()?).stderr(writer);
+    let mut child = command.spawn()?;
+    // The command holds the pipe's writing end open.
+    drop(command);
+    pass_on(reader, closings)?;
+    Ok(child.wait()?.success())
+}
+
+fn pass_on(reader: PipeReader, closings: &mut Closings) -> io::Result<()> {
+    let mut suite = String::new();
+    let mut out = io::stdout().lock();
+    for line in BufReader::new(reader).split(b'\n') {
+        let line = String::from_utf8_lossy(&line?).into_owned();
+        writeln!(out, "{line}")?;
+        let words = line.trim_start();
+        if SUITE_STARTS.iter().any(|start| words.starts_with(start)) {
+            suite = line;
+        } else if words.starts_with(SUITE_ENDS) {
+            closings.push((suite.clone(), line));
+        }
+    }
+    out.flush()
+}
+
+/// Every suite that had a test once more, so that one screen shows all.
+fn close(closings: &Closings) {
+    const EMPTY: &str = "0 passed; 0 failed; 0 ignored";
+    println!("\n==== all suites");
+    for (suite, result) in closings
+        .iter()
+        .filter(|(_, result)| !result.contains(EMPTY))
+    {
+        println!("{suite}\n{result}");
+    }
+}

@@ -1,0 +1,137 @@
+//! Dependencies between the crates point one way.
+
+use crate::source::{SourceFile, Violation};
+
+/// From the pure to the practical: each may depend on those before it.
+const ORDER: [&str; 4] = [
+    "longwire-engine",
+    "longwire-io",
+    "longwire-runtime",
+    "longwire",
+];
+
+/// All that the engine may depend on: arithmetic, a generator, and messages.
+const ENGINE_MAY: [&str; 3] = ["libm", "rand_xoshiro", "thiserror"];
+
+pub fn check(files: &[SourceFile]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for name in ORDER {
+        let path = format!("crates/{name}/Cargo.toml");
+        let manifest = files
+            .iter()
+            .find(|file| file.path == path)
+            .and_then(SourceFile::text);
+        match manifest {
+            Some((path, text)) => violations.extend(check_manifest(name, path, text)),
+            None => violations.push(Violation::new(&path, 0, "missing")),
+        }
+    }
+    let in_crates =
+        |file: &&SourceFile| file.path.starts_with("crates/") && file.path.ends_with("/Cargo.toml");
+    for file in files.iter().filter(in_crates) {
+        let name = file.path.split('/').nth(1).unwrap_or_default();
+        if !ORDER.contains(&name) {
+            let what = "a crate without a place in the order of the style test";
+            violations.push(Violation::new(&file.path, 0, what));
+        }
+    }
+    violations
+}
+
+fn check_manifest(name: &str, path: &str, text: &str) -> Vec<Violation> {
+    let rank = |name: &str| ORDER.iter().position(|other| *other == name);
+    let mut violations = Vec::new();
+    for (line, kind, dependency) in dependencies(text) {
+        if rank(dependency) >= rank(name) && rank(dependency).is_some() {
+            let what = format!("{name} must not depend on {dependency}");
+            violations.push(Violation::new(path, line, what));
+        }
+        if name == ORDER[0] && kind == "dependencies" && !ENGINE_MAY.contains(&dependency) {
+            let what = format!("the engine depends on {} alone", ENGINE_MAY.join(", "));
+            violations.push(Violation::new(path, line, what));
+        }
+    }
+    if !text.contains("[lints]\nworkspace = true") {
+        violations.push(Violation::new(path, 0, "lacks the lints of the workspace"));
+    }
+    violations
+}
+
+/// Every dependency of a manifest: line, kind of section, name.
+fn dependencies(text: &str) -> Vec<(usize, &str, &str)> {
+    let mut section = "";
+    let mut found = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        if let Some(header) = line
+            .trim()
+            .strip_prefix('[')
+            .and_then(|l| l.strip_suffix(']'))
+        {
+            let mut parts = header.rsplitn(2, '.');
+            let (last, before) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
+            // `[dependencies.NAME]` names one dependency in its header.
+            if let Some(kind) = before.rsplit('.').next().filter(|kind| is_kind(kind)) {
+                found.push((index + 1, kind, last));
+            }
+            section = if is_kind(last) { last } else { "" };
+        } else if is_kind(section)
+            && let Some((key, _)) = line.split_once('=')
+        {
+            let name = key.trim().split('.').next().unwrap_or("").trim_matches('"');
+            found.push((index + 1, section, name));
+        }
+    }
+    found
+}
+
+fn is_kind(section: &str) -> bool {
+    ["dependencies", "dev-dependencies", "build-dependencies"].contains(&section)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaints(name: &str, dependencies: &str) -> usize {
+        let text = format!("{dependencies}\n[lints]\nworkspace = true\n");
+        check_manifest(name, "Cargo.toml", &text).len()
+    }
+
+    #[test]
+    fn dependencies_point_one_way() {
+        let on_io = "[dependencies]\nlongwire-io.workspace = true";
+        assert_eq!(complaints("longwire-runtime", on_io), 0);
+        assert_eq!(complaints("longwire-io", on_io), 1);
+        // Nothing but what the engine needs, and nothing of ours.
+        assert_eq!(complaints("longwire-engine", on_io), 2);
+    }
+
+    #[test]
+    fn every_way_to_write_a_dependency_is_read() {
+        for text in [
+            "[dev-dependencies]\nlongwire = { path = \"..\" }",
+            "[build-dependencies]\nlongwire = \"1\"",
+            "[target.'cfg(loom)'.dependencies]\nlongwire.workspace = true",
+            "[dependencies.longwire]\npath = \"..\"",
+        ] {
+            assert_eq!(complaints("longwire-io", text), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_engine_may_test_with_more_than_it_uses() {
+        assert_eq!(
+            complaints("longwire-engine", "[dev-dependencies]\nproptest = \"1\""),
+            0
+        );
+        assert_eq!(
+            complaints("longwire-engine", "[dependencies]\nlibc = \"1\""),
+            1
+        );
+    }
+
+    #[test]
+    fn lints_are_asked_for() {
+        assert_eq!(check_manifest("longwire", "Cargo.toml", "").len(), 1);
+    }
+}

@@ -1,0 +1,73 @@
+//! Every decision is in the index of decisions.
+
+use crate::source::{SourceFile, Violation};
+
+const FOLDER: &str = "docs/decisions/";
+const INDEX: &str = "docs/decisions/README.md";
+
+pub fn check(files: &[SourceFile]) -> Vec<Violation> {
+    let index = files
+        .iter()
+        .find(|file| file.path == INDEX)
+        .and_then(SourceFile::text);
+    let Some((_, index)) = index else {
+        return vec![Violation::new(
+            INDEX,
+            0,
+            "the index of decisions is missing",
+        )];
+    };
+    let names = files
+        .iter()
+        .filter_map(|file| file.path.strip_prefix(FOLDER));
+    let decisions: Vec<&str> = names.filter(|name| *name != "README.md").collect();
+    let mut violations = Vec::new();
+    for (position, name) in decisions.iter().enumerate() {
+        let path = format!("{FOLDER}{name}");
+        if !index.contains(&format!("({name})")) {
+            violations.push(Violation::new(&path, 0, format!("not linked from {INDEX}")));
+        }
+        let Some(number) = number(name) else {
+            let what = "decisions are named NNNN-what-was-decided.md";
+            violations.push(Violation::new(&path, 0, what));
+            continue;
+        };
+        if decisions[..position]
+            .iter()
+            .any(|earlier| self::number(earlier) == Some(number))
+        {
+            violations.push(Violation::new(&path, 0, "another decision has this number"));
+        }
+    }
+    violations
+}
+
+fn number(name: &str) -> Option<&str> {
+    let (number, _) = name.strip_suffix(".md")?.split_once('-')?;
+    (number.len() == 4 && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaints(index: &str, names: &[&str]) -> usize {
+        let file = |name: &str, text: &str| SourceFile {
+            path: format!("{FOLDER}{name}"),
+            bytes: text.into(),
+        };
+        let mut files = vec![file("README.md", index)];
+        files.extend(names.iter().map(|name| file(name, "")));
+        check(&files).len()
+    }
+
+    #[test]
+    fn decisions_are_linked_numbered_and_numbered_once() {
+        let index = "[a](0001-a.md) [b](0002-b.md) [c](0002-c.md) [d](four.md)";
+        assert_eq!(complaints(index, &["0001-a.md", "0002-b.md"]), 0);
+        assert_eq!(complaints(index, &["0002-b.md", "0002-c.md"]), 1);
+        assert_eq!(complaints(index, &["four.md"]), 1);
+        assert_eq!(complaints(index, &["0003-unlinked.md"]), 1);
+        assert_eq!(check(&[]).len(), 1);
+    }
+}

@@ -1,0 +1,47 @@
+//! The rules of this repository that a program can check, as a test.
+//!
+//! Each rule is a function from a file's text to what is wrong with it, so
+//! that it can be tried on snippets; [`repository_keeps_its_rules`] applies
+//! all of them to every file and reports everything at once.
+
+mod crates;
+mod decisions;
+mod engine;
+mod safety;
+mod size;
+mod source;
+mod words;
+
+use source::Violation;
+
+#[test]
+fn repository_keeps_its_rules() {
+    let files = source::files();
+    assert!(
+        files.len() > 20,
+        "the repository was not found: {} files",
+        files.len()
+    );
+    let mut violations: Vec<Violation> = files.iter().flat_map(source::check_bytes).collect();
+    for (path, text) in files.iter().filter_map(source::SourceFile::text) {
+        violations.extend(words::check(path, text));
+        if path.ends_with(".rs") {
+            violations.extend(size::check(path, text));
+            violations.extend(safety::check(path, text));
+        }
+        if engine::is_pure(path) {
+            violations.extend(engine::check(path, text));
+        }
+    }
+    violations.extend(engine::check_root(&files));
+    violations.extend(crates::check(&files));
+    violations.extend(decisions::check(&files));
+    violations.sort();
+    let list: Vec<String> = violations.iter().map(Violation::to_string).collect();
+    assert!(
+        list.is_empty(),
+        "{} violations:\n{}",
+        list.len(),
+        list.join("\n")
+    );
+}

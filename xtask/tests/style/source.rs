@@ -1,0 +1,105 @@
+//! The repository's files, and what is found wrong with them.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// No tracked file is larger: captures and the like do not belong here.
+const FILE_BYTES_MAX: usize = 1 << 20;
+
+/// One broken rule.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Violation {
+    pub path: String,
+    /// From 1; 0 for the file as a whole.
+    pub line: usize,
+    pub what: String,
+}
+
+impl Violation {
+    pub fn new(path: &str, line: usize, what: impl Into<String>) -> Violation {
+        Violation {
+            path: path.to_owned(),
+            line,
+            what: what.into(),
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path, self.line.max(1), self.what)
+    }
+}
+
+/// A file of the repository.
+#[derive(Debug)]
+pub struct SourceFile {
+    /// From the repository's root.
+    pub path: String,
+    pub bytes: Vec<u8>,
+}
+
+impl SourceFile {
+    /// Path and contents, if it is a text.
+    pub fn text(&self) -> Option<(&str, &str)> {
+        Some((&self.path, std::str::from_utf8(&self.bytes).ok()?))
+    }
+}
+
+/// Every file that is tracked or could be: what git ignores is left out.
+pub fn files() -> Vec<SourceFile> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask is in the root");
+    let list = Command::new("git")
+        .args([
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ])
+        .current_dir(root)
+        .output()
+        .expect("the style test asks git for the files");
+    assert!(
+        list.status.success(),
+        "git ls-files: {}",
+        String::from_utf8_lossy(&list.stderr)
+    );
+    let list = String::from_utf8(list.stdout).expect("paths are UTF-8");
+    let paths = list.split_terminator('\0').map(str::to_owned);
+    paths
+        // A file removed and not yet committed is listed, but not there.
+        .filter_map(|path| {
+            let bytes = fs::read(root.join(&path)).ok()?;
+            Some(SourceFile { path, bytes })
+        })
+        .collect()
+}
+
+/// The rule for files of any kind.
+pub fn check_bytes(file: &SourceFile) -> Vec<Violation> {
+    if file.bytes.len() <= FILE_BYTES_MAX {
+        return Vec::new();
+    }
+    let what = format!("{} bytes; the most is {FILE_BYTES_MAX}", file.bytes.len());
+    vec![Violation::new(&file.path, 0, what)]
+}
+
+/// Parses Rust; what cannot be parsed is the compiler's to complain of.
+pub fn parse(text: &str) -> Option<syn::File> {
+    syn::parse_file(text).ok()
+}
+
+#[test]
+fn large_files_are_found() {
+    let of_size = |size| SourceFile {
+        path: "a.pcap".to_owned(),
+        bytes: vec![0; size],
+    };
+    assert!(check_bytes(&of_size(FILE_BYTES_MAX)).is_empty());
+    assert_eq!(check_bytes(&of_size(FILE_BYTES_MAX + 1)).len(), 1);
+}

@@ -1,0 +1,78 @@
+//! Nothing is left open, and nothing points at the machine it was written
+//! on.
+
+use crate::source::Violation;
+
+/// Work left open; only in Rust source. Spelt in halves, so that this file
+/// does not find itself.
+const OPEN: [&str; 5] = [
+    concat!("TO", "DO"),
+    concat!("FIX", "ME"),
+    concat!("todo", "!("),
+    concat!("unimplemented", "!("),
+    concat!("#[ig", "nore"),
+];
+
+/// Paths that exist on one machine only.
+const MACHINE: [&str; 4] = [
+    concat!("/work", "/"),
+    concat!("/tmp/t", "gt"),
+    concat!("/ro", "ot/"),
+    concat!("/ho", "me/"),
+];
+
+pub fn check(path: &str, text: &str) -> Vec<Violation> {
+    let open: &[&str] = if path.ends_with(".rs") { &OPEN } else { &[] };
+    let mut violations = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        for word in open.iter().filter(|word| line.contains(**word)) {
+            violations.push(Violation::new(
+                path,
+                index + 1,
+                format!("left open: {word}"),
+            ));
+        }
+        for place in MACHINE.iter().filter(|place| points_at(line, place)) {
+            let what = format!("a path of one machine: {place}");
+            violations.push(Violation::new(path, index + 1, what));
+        }
+    }
+    violations
+}
+
+/// Whether the absolute path `place` begins somewhere in `line`; inside a
+/// longer path or an address it is no absolute path.
+fn points_at(line: &str, place: &str) -> bool {
+    line.match_indices(place).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        !before.is_some_and(|c| c.is_alphanumeric() || "._-/}".contains(c))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_work_is_found_in_source_only() {
+        for word in OPEN {
+            let text = format!("fn f() {{}}\n// {word}");
+            let found = check("a.rs", &text);
+            assert_eq!(found.len(), 1, "{word}");
+            assert_eq!(found[0].line, 2);
+            assert!(check("a.md", &text).is_empty());
+        }
+    }
+
+    #[test]
+    fn machine_paths_are_found_in_any_text() {
+        for place in MACHINE {
+            assert_eq!(
+                check("a.md", &format!("see `{place}x`")).len(),
+                1,
+                "{place}"
+            );
+            assert!(check("a.md", &format!("https://example.org{place}x")).is_empty());
+        }
+    }
+}
