@@ -14,6 +14,7 @@
 extern crate alloc;
 
 pub mod emulator;
+mod fifo;
 pub mod frame;
 pub mod link;
 pub mod models;

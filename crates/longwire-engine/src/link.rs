@@ -1,6 +1,7 @@
 //! One link: one direction of emulation.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use crate::frame::{FrameMeta, mac_header_len};
 use crate::models::delay::{DelayModel, constant::Constant};
@@ -28,7 +29,7 @@ pub struct LinkConfig {
     /// The queue's limit; `None` derives it from rate and delay.
     pub queue: Option<QueueLimit>,
     /// Loss models, each at its place, in the order given.
-    pub loss: alloc::vec::Vec<PlacedLoss>,
+    pub loss: Vec<PlacedLoss>,
     /// Propagation delay and jitter.
     pub delay: Box<dyn DelayModel>,
     /// Whether jitter may reorder.
@@ -45,7 +46,7 @@ impl Default for LinkConfig {
             rate: None,
             framing: Framing::NONE,
             queue: None,
-            loss: alloc::vec::Vec::new(),
+            loss: Vec::new(),
             delay: Box::new(Constant(Nanos::ZERO)),
             order: OrderPolicy::InOrder,
             mtu: None,
@@ -61,21 +62,36 @@ impl LinkConfig {
     }
 }
 
-/// Loss models that act at one place, and their random stream.
+/// The loss models that act at one place, each with its random stream.
 #[derive(Debug)]
-struct Losses {
-    models: alloc::vec::Vec<Box<dyn LossModel>>,
-    stream: Stream,
-}
+struct Losses(Vec<(Box<dyn LossModel>, Stream)>);
 
 impl Losses {
+    /// Those of `loss` which act at `place`, taken out of it.
+    fn take(loss: &mut Vec<PlacedLoss>, place: LossPlace, seed: u64, id: LinkId) -> Losses {
+        let purpose = match place {
+            LossPlace::Entry => Purpose::EntryLoss,
+            LossPlace::Medium => Purpose::MediumLoss,
+        };
+        let mut taken: Vec<(Box<dyn LossModel>, Stream)> = Vec::new();
+        for PlacedLoss { model, .. } in loss.extract_if(.., |loss| loss.place == place) {
+            let namesakes = taken
+                .iter()
+                .filter(|(other, _)| other.name() == model.name());
+            let nth = namesakes.count() as u32;
+            let stream = Stream::of_model(seed, id.0, purpose, model.name(), nth);
+            taken.push((model, stream));
+        }
+        Losses(taken)
+    }
+
     /// The first model that loses the frame decides the reason; the others
     /// still draw, so that one model's outcome never moves another's.
     #[inline]
     fn judge(&mut self, frame: FrameMeta) -> Option<DropReason> {
         let mut lost = None;
-        for model in &mut self.models {
-            lost = lost.or(model.judge(frame, &mut self.stream));
+        for (model, stream) in &mut self.0 {
+            lost = lost.or(model.judge(frame, stream));
         }
         lost
     }
@@ -102,28 +118,20 @@ impl Link {
     /// A fresh link. The same configuration, seed and arrivals give the same
     /// verdicts.
     pub fn new(config: LinkConfig, seed: u64, id: LinkId) -> Link {
-        // At an infinite rate a frame departs as it arrives: without a limit
-        // given there is no queue to account for.
-        let unqueued = config.rate.is_none() && config.queue.is_none();
         let limit = config.queue_limit();
-        let stream = |purpose| Stream::new(seed, id.0, purpose);
-        let (medium, entry): (alloc::vec::Vec<_>, _) = config
-            .loss
-            .into_iter()
-            .partition(|loss| loss.place == LossPlace::Medium);
-        let losses = |placed: alloc::vec::Vec<PlacedLoss>, purpose| Losses {
-            models: placed.into_iter().map(|loss| loss.model).collect(),
-            stream: stream(purpose),
-        };
+        // At an infinite rate a frame departs as it arrives: without a limit
+        // there is no queue to account for.
+        let unqueued = config.rate.is_none() && limit == QueueLimit::UNLIMITED;
+        let mut loss = config.loss;
         Link {
             mtu: config.mtu,
-            entry: losses(entry, Purpose::EntryLoss),
+            entry: Losses::take(&mut loss, LossPlace::Entry, seed, id),
             queue: (!unqueued).then(|| TailDrop::new(limit)),
             serializer: Serializer::new(config.rate, config.framing),
-            medium: losses(medium, Purpose::MediumLoss),
+            medium: Losses::take(&mut loss, LossPlace::Medium, seed, id),
             delay_fixed: config.delay.fixed(),
             delay: config.delay,
-            delay_stream: stream(Purpose::Delay),
+            delay_stream: Stream::new(seed, id.0, Purpose::Delay),
             order: config.order,
             last_arrival: Nanos::ZERO,
             last_release: Nanos::ZERO,
@@ -133,19 +141,21 @@ impl Link {
     /// Decides what the link does to one frame: the whole order of
     /// impairments. `header` holds the frame's first bytes.
     ///
+    /// Every model draws once for each frame that reaches it: delay is drawn
+    /// for frames lost on the medium too, so that the survivors' delays are
+    /// the same with loss as without.
+    ///
     /// Arrivals that go back in time count as simultaneous with the latest.
     #[inline]
     pub fn offer(&mut self, frame: FrameMeta, header: &[u8]) -> Verdict {
         let arrival = frame.arrival.max(self.last_arrival);
+        let frame = FrameMeta { arrival, ..frame };
         self.last_arrival = arrival;
         if self.exceeds_mtu(frame.len, header) {
             return Verdict::Drop(DropReason::Mtu);
         }
-        if let Some(reason) = self.entry.judge(frame) {
-            return Verdict::Drop(match reason {
-                DropReason::Loss => DropReason::EntryLoss,
-                other => other,
-            });
+        if self.entry.judge(frame).is_some() {
+            return Verdict::Drop(DropReason::EntryLoss);
         }
         if let Some(queue) = &mut self.queue
             && !queue.admits(arrival, frame.len)
@@ -156,24 +166,26 @@ impl Link {
         if let Some(queue) = &mut self.queue {
             queue.hold(departure, frame.len);
         }
-        if let Some(reason) = self.medium.judge(frame) {
+        let lost = self.medium.judge(frame);
+        let delay = self.draw_delay();
+        if let Some(reason) = lost {
             return Verdict::Drop(reason);
         }
-        let delay = match self.delay_fixed {
-            Some(delay) => delay,
-            None => self.delay.draw(&mut self.delay_stream),
-        };
         Verdict::Deliver(self.order(departure, departure.saturating_add(delay)))
     }
 
     /// Frames and bytes in the queue as of the last arrival.
     pub fn occupancy(&self) -> (Packets, Bytes) {
-        self.queue.as_ref().map_or_else(Default::default, TailDrop::occupancy)
+        self.queue
+            .as_ref()
+            .map_or_else(Default::default, TailDrop::occupancy)
     }
 
     /// The most frames and bytes the queue ever held.
     pub fn occupancy_max(&self) -> (Packets, Bytes) {
-        self.queue.as_ref().map_or_else(Default::default, TailDrop::occupancy_max)
+        self.queue
+            .as_ref()
+            .map_or_else(Default::default, TailDrop::occupancy_max)
     }
 
     /// Whether releases never decrease.
@@ -185,6 +197,14 @@ impl Link {
     fn exceeds_mtu(&self, len: u32, header: &[u8]) -> bool {
         self.mtu
             .is_some_and(|mtu| len > mtu.saturating_add(mac_header_len(header)))
+    }
+
+    #[inline]
+    fn draw_delay(&mut self) -> Nanos {
+        match self.delay_fixed {
+            Some(delay) => delay,
+            None => self.delay.draw(&mut self.delay_stream),
+        }
     }
 
     #[inline]

@@ -26,12 +26,22 @@ pub enum Purpose {
 pub struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
-    /// The stream of one model of one link in a run with this seed.
+    /// The stream of the only model of its purpose in a link, in a run with
+    /// this seed.
     pub fn new(seed: u64, link: u32, purpose: Purpose) -> Stream {
-        // Two rounds of mixing keep neighbouring seeds, links and purposes
-        // apart before the generator's own SplitMix64 seeding.
-        let place = mix(u64::from(link) << 32 | purpose as u64);
-        Stream(Xoshiro256PlusPlus::seed_from_u64(mix(seed ^ place)))
+        Stream::of_model(seed, link, purpose, "", 0)
+    }
+
+    /// The stream of one of several models of one purpose: the `nth` (from
+    /// 0) of those called `model`. A model's stream thus depends on no model
+    /// of another name, whether before it or behind it.
+    pub fn of_model(seed: u64, link: u32, purpose: Purpose, model: &str, nth: u32) -> Stream {
+        let place = u64::from(link) << 32 | u64::from(nth);
+        let state = absorb(absorb(absorb(0, seed), place), purpose as u64);
+        let state = model
+            .bytes()
+            .fold(state, |state, byte| absorb(state, byte.into()));
+        Stream(Xoshiro256PlusPlus::seed_from_u64(state))
     }
 
     /// 64 random bits.
@@ -61,22 +71,25 @@ impl Stream {
         (product >> 64) as u64
     }
 
-    /// Uniform in the half-open interval (0, 1], with 53 bits.
+    /// Uniform in the half-open interval (0, 1], in steps of 2^-53.
     pub fn unit(&mut self) -> f64 {
         ((self.next_u64() >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Exponential with this mean, by inversion; rounded down to whole
-    /// nanoseconds, saturating.
+    /// Exponential with this mean, by inversion: to the nearest nanosecond,
+    /// and never above 36.8 times the mean, which one draw in 2^53 would be.
     pub fn exponential(&mut self, mean: Nanos) -> Nanos {
         let draw = -libm::log(self.unit()) * mean.as_nanos() as f64;
-        Nanos::from_nanos(draw as u64)
+        // The conversion rounds down, and saturates.
+        Nanos::from_nanos((draw + 0.5) as u64)
     }
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014).
-fn mix(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+/// Stirs one word into a hash, so that neighbouring seeds, links and places
+/// get unrelated streams. The finaliser is that of SplitMix64 (Steele, Lea,
+/// Flood 2014).
+fn absorb(state: u64, word: u64) -> u64 {
+    let mut z = (state ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)

@@ -1,60 +1,65 @@
 //! The release queue: what waits for its release, of many links, by time.
 
-use alloc::collections::{BinaryHeap, VecDeque};
+use alloc::collections::BinaryHeap;
+use alloc::collections::binary_heap::PeekMut;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
+use crate::fifo::Fifo;
 use crate::link::LinkId;
 use crate::units::Nanos;
 
 /// Items waiting for their release.
 ///
-/// Each link's items wait in a line of their own, and a heap holds the head
-/// of each line that is not empty: an idle link costs nothing, and with `n`
-/// active links a push or a pop costs O(log n). An item that would overtake
-/// its own link's line (order policy `reorder`) waits in the heap itself.
+/// Each link's items wait in a line of their own, and a heap holds one small
+/// entry for each line that is not empty: an idle link costs nothing, and
+/// with `n` active links a push or a pop costs O(log n). An item that would
+/// overtake its own link's line (order policy `reorder`) waits in a heap of
+/// its own kind, where a push or a pop costs O(log n) of such items.
 ///
-/// Ties are broken by the order of pushing.
+/// Ties are broken by the order of pushing. Memory follows what waits, but
+/// for a small block a link; links are numbered densely from 0.
 #[derive(Debug)]
 pub struct ReleaseQueue<T> {
-    lines: Vec<Line<T>>,
-    heads: BinaryHeap<Head<T>>,
+    lines: Vec<Fifo<Waiting<T>>>,
+    heads: BinaryHeap<Head>,
+    overtakers: BinaryHeap<Overtaker<T>>,
     pushed: u64,
     len: usize,
 }
 
-/// An item and its place in time.
-#[derive(Debug)]
-struct Waiting<T> {
+/// An item's place in time. Sequence numbers never repeat, so no two are
+/// equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
     release: Nanos,
     sequence: u64,
+}
+
+/// An item and its place.
+#[derive(Debug)]
+struct Waiting<T> {
+    place: Place,
     item: T,
 }
 
-/// The items of one link that wait in order.
-#[derive(Debug)]
-struct Line<T> {
-    /// The release of the item that stands in the heap for this line.
-    head: Option<Nanos>,
-    behind: VecDeque<Waiting<T>>,
-}
-
-impl<T> Default for Line<T> {
-    fn default() -> Line<T> {
-        Line {
-            head: None,
-            behind: VecDeque::new(),
-        }
-    }
-}
-
-/// An item at the head of its link's line, or one that overtook it.
-#[derive(Debug)]
-struct Head<T> {
-    waiting: Waiting<T>,
+/// The first item of one link's line, which stays in the line.
+#[derive(Debug, PartialEq, Eq)]
+struct Head {
+    place: Place,
     link: LinkId,
-    overtakes: bool,
 }
+
+/// An item that overtook its link's line.
+#[derive(Debug)]
+struct Overtaker<T> {
+    link: LinkId,
+    waiting: Waiting<T>,
+}
+
+/// With room for so many more overtakers than there are, memory is given
+/// back.
+const OVERTAKERS_KEPT: usize = 256;
 
 impl<T> Default for ReleaseQueue<T> {
     fn default() -> ReleaseQueue<T> {
@@ -68,112 +73,141 @@ impl<T> ReleaseQueue<T> {
         ReleaseQueue {
             lines: Vec::new(),
             heads: BinaryHeap::new(),
+            overtakers: BinaryHeap::new(),
             pushed: 0,
             len: 0,
         }
     }
 
     /// Adds an item of `link`, to be released at `release`.
+    #[inline]
     pub fn push(&mut self, link: LinkId, release: Nanos, item: T) {
-        let waiting = Waiting {
+        let place = Place {
             release,
             sequence: self.pushed,
-            item,
         };
+        let waiting = Waiting { place, item };
         self.pushed += 1;
         self.len += 1;
         let index = link.0 as usize;
         if index >= self.lines.len() {
-            self.lines.resize_with(index + 1, Line::default);
+            self.lines.resize_with(index + 1, Fifo::new);
         }
         let line = &mut self.lines[index];
-        // The line's last item, or its head when it waits alone.
-        let tail = line.behind.back().map_or(line.head, |last| Some(last.release));
-        match tail {
-            Some(tail) if tail <= release => line.behind.push_back(waiting),
-            Some(_) => self.heads.push(Head {
-                waiting,
-                link,
-                overtakes: true,
-            }),
+        match line.back().map(|last| last.place.release) {
+            Some(last) if last > release => self.overtakers.push(Overtaker { link, waiting }),
+            Some(_) => line.push_back(waiting),
             None => {
-                line.head = Some(release);
-                self.heads.push(Head {
-                    waiting,
-                    link,
-                    overtakes: false,
-                });
+                line.push_back(waiting);
+                self.heads.push(Head { place, link });
             }
         }
     }
 
     /// When the next item is due.
+    #[inline]
     pub fn next_at(&self) -> Option<Nanos> {
-        self.heads.peek().map(|head| head.waiting.release)
+        let head = self.heads.peek().map(|head| head.place.release);
+        let overtaker = self
+            .overtakers
+            .peek()
+            .map(|item| item.waiting.place.release);
+        match (head, overtaker) {
+            (Some(head), Some(overtaker)) => Some(head.min(overtaker)),
+            (head, overtaker) => head.or(overtaker),
+        }
     }
 
     /// Takes the next item due at `now` or before: its link, release and
     /// itself.
+    #[inline]
     pub fn pop_due(&mut self, now: Nanos) -> Option<(LinkId, Nanos, T)> {
-        if self.next_at()? > now {
+        if !self.overtakers.is_empty() && self.overtaker_is_next() {
+            return self.pop_overtaker(now);
+        }
+        let mut head = self.heads.peek_mut()?;
+        if head.place.release > now {
             return None;
         }
-        let head = self.heads.pop()?;
-        self.len -= 1;
-        if !head.overtakes {
-            self.advance(head.link);
-        }
-        Some((head.link, head.waiting.release, head.waiting.item))
-    }
-
-    /// Brings the next item of a line whose head has gone to the heap.
-    fn advance(&mut self, link: LinkId) {
+        let link = head.link;
         let line = &mut self.lines[link.0 as usize];
-        let next = line.behind.pop_front();
-        line.head = next.as_ref().map(|waiting| waiting.release);
-        if let Some(waiting) = next {
-            self.heads.push(Head {
-                waiting,
-                link,
-                overtakes: false,
-            });
+        let waiting = line.pop_front()?;
+        self.len -= 1;
+        match line.front() {
+            // The heap sets itself right when the guard is dropped.
+            Some(next) => head.place = next.place,
+            None => {
+                PeekMut::pop(head);
+            }
         }
+        Some((link, waiting.place.release, waiting.item))
     }
 
     /// How many items wait.
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Whether nothing waits.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-}
 
-impl<T> Head<T> {
-    fn key(&self) -> (Nanos, u64) {
-        (self.waiting.release, self.waiting.sequence)
+    fn overtaker_is_next(&self) -> bool {
+        match (self.heads.peek(), self.overtakers.peek()) {
+            (Some(head), Some(overtaker)) => overtaker.waiting.place < head.place,
+            (None, overtaker) => overtaker.is_some(),
+            (Some(_), None) => false,
+        }
+    }
+
+    fn pop_overtaker(&mut self, now: Nanos) -> Option<(LinkId, Nanos, T)> {
+        if self.overtakers.peek()?.waiting.place.release > now {
+            return None;
+        }
+        let Overtaker { link, waiting } = self.overtakers.pop()?;
+        self.len -= 1;
+        // Halved when a quarter is in use: the copies cost O(1) an item.
+        let capacity = self.overtakers.capacity();
+        if capacity > OVERTAKERS_KEPT && self.overtakers.len() < capacity / 4 {
+            self.overtakers.shrink_to(capacity / 2);
+        }
+        Some((link, waiting.place.release, waiting.item))
     }
 }
 
-impl<T> PartialEq for Head<T> {
-    fn eq(&self, other: &Head<T>) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl<T> Eq for Head<T> {}
-
-impl<T> PartialOrd for Head<T> {
-    fn partial_cmp(&self, other: &Head<T>) -> Option<Ordering> {
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Head) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> Ord for Head<T> {
+impl Ord for Head {
     /// Reversed: the standard heap keeps the greatest on top.
-    fn cmp(&self, other: &Head<T>) -> Ordering {
-        other.key().cmp(&self.key())
+    fn cmp(&self, other: &Head) -> Ordering {
+        other.place.cmp(&self.place)
+    }
+}
+
+impl<T> PartialEq for Overtaker<T> {
+    fn eq(&self, other: &Overtaker<T>) -> bool {
+        self.waiting.place == other.waiting.place
+    }
+}
+
+impl<T> Eq for Overtaker<T> {}
+
+impl<T> PartialOrd for Overtaker<T> {
+    fn partial_cmp(&self, other: &Overtaker<T>) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> Ord for Overtaker<T> {
+    /// Reversed, as for [`Head`].
+    fn cmp(&self, other: &Overtaker<T>) -> Ordering {
+        other.waiting.place.cmp(&self.waiting.place)
     }
 }

@@ -136,7 +136,11 @@ impl Arguments {
     /// values given to the first parameter that reads them.
     pub fn parse(model: &'static ModelInfo, text: &str) -> Result<Arguments, SpecError> {
         let mut values: Vec<Option<String>> = model.params.iter().map(|_| None).collect();
-        for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
+        for item in text
+            .split(',')
+            .map(str::trim)
+            .filter(|item| !item.is_empty())
+        {
             let (index, value) = match item.split_once('=') {
                 Some((key, value)) => (find_param(model, key.trim())?, value.trim()),
                 None => (bare_param(model, &values, item)?, item),
@@ -225,7 +229,8 @@ impl Arguments {
     }
 
     fn example(&self, key: &str) -> &'static str {
-        self.param(key).map_or("value", |param| param.unit.example())
+        self.param(key)
+            .map_or("value", |param| param.unit.example())
     }
 
     fn text(&self, key: &str) -> Option<&str> {

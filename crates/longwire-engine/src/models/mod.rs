@@ -91,17 +91,17 @@ pub static LOSS: Kind<loss::PlacedLoss> = Kind {
 };
 
 /// Rate models.
-pub static RATE: Kind<rate::Fixed> = Kind {
+pub static RATE: Kind<rate::Rate> = Kind {
     name: "rate",
     example: "10mbit",
-    entries: &[rate::ENTRY],
+    entries: &[rate::FIXED_ENTRY, rate::UNLIMITED_ENTRY],
 };
 
 /// Queue disciplines.
 pub static QUEUE: Kind<queue::QueueLimit> = Kind {
     name: "queue",
     example: "100p",
-    entries: &[queue::ENTRY],
+    entries: &[queue::ENTRY, queue::UNLIMITED_ENTRY],
 };
 
 /// Framing profiles.

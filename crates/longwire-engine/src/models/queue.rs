@@ -1,8 +1,8 @@
 //! The queue in front of the rate: tail drop in packets, bytes or both.
 
-use alloc::collections::VecDeque;
 use core::fmt;
 
+use crate::fifo::Fifo;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::units::{BitRate, Bytes, Nanos, Packets};
@@ -44,6 +44,16 @@ fn build(arguments: &Arguments) -> Result<QueueLimit, SpecError> {
     Ok(limit)
 }
 
+/// The registry line of `unlimited`.
+pub const UNLIMITED_ENTRY: Entry<QueueLimit> = Entry {
+    info: &ModelInfo {
+        name: "unlimited",
+        summary: "first in, first out, without a limit: memory grows with what waits",
+        params: &[],
+    },
+    build: |_| Ok(QueueLimit::UNLIMITED),
+};
+
 /// The largest frame of an ordinary Ethernet, without FCS.
 const FULL_FRAME: Bytes = Bytes(1514);
 
@@ -52,6 +62,10 @@ const DEFAULT_FRAMES_MIN: u64 = 16;
 
 /// A default queue holds at least what the link sends in this time.
 const DEFAULT_TIME_MIN: Nanos = Nanos::from_millis(100);
+
+/// One flow needs room for at least so many full frames: one that is being
+/// sent while the next arrives.
+const NEEDED_FRAMES_MIN: u64 = 2;
 
 /// The most that may wait for the rate; `None` is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +84,8 @@ impl QueueLimit {
     };
 
     /// The default: what the link sends in two one-way delays or 100 ms,
-    /// whichever is longer, and never less than 16 full frames. At an
+    /// whichever is longer, never less than 16 full frames of 1514 bytes, and
+    /// never more than 1 TiB. `delay` is the mean of the delay model. At an
     /// infinite rate nothing ever waits, and there is no limit.
     pub fn derived(rate: Option<BitRate>, delay: Nanos) -> QueueLimit {
         let Some(rate) = rate else {
@@ -80,27 +95,33 @@ impl QueueLimit {
         let floor = Bytes(FULL_FRAME.0 * DEFAULT_FRAMES_MIN);
         QueueLimit {
             packets: None,
-            bytes: Some(rate.bytes_in(time).max(floor)),
+            bytes: Some(rate.bytes_in(time).clamp(floor, Bytes::SETTING_MAX)),
         }
     }
 
-    /// If the limit is below what one TCP flow needs to fill the link (its
-    /// rate × two one-way delays, and two full frames): the limit that would
-    /// do, in the unit the user chose.
+    /// The least that lets one loss-based TCP flow fill the link: the
+    /// bandwidth-delay product (Villamizar and Song 1994), taking the way
+    /// back to be as long as this one, so rate × two one-way delays; never
+    /// less than two full frames of 1514 bytes, never more than 1 TiB. In
+    /// packets, as full frames: traffic of smaller frames needs more.
+    /// `None` at an infinite rate, where nothing waits.
+    pub fn needed(rate: Option<BitRate>, delay: Nanos) -> Option<(Packets, Bytes)> {
+        let floor = Bytes(FULL_FRAME.0 * NEEDED_FRAMES_MIN);
+        let bytes = rate?.bytes_in(delay.saturating_mul(2));
+        let bytes = bytes.clamp(floor, Bytes::SETTING_MAX);
+        Some((Packets(bytes.0.div_ceil(FULL_FRAME.0)), bytes))
+    }
+
+    /// If the limit is below what [`QueueLimit::needed`] says: the least
+    /// limit in the units that the user chose which would do. A unit that was
+    /// large enough stays as it is.
     pub fn undersized(&self, rate: Option<BitRate>, delay: Nanos) -> Option<QueueLimit> {
-        let needed = rate?
-            .bytes_in(delay.saturating_mul(2))
-            .max(Bytes(FULL_FRAME.0 * 2));
-        let needed_packets = Packets(needed.0.div_ceil(FULL_FRAME.0));
-        let packets = self.packets.filter(|limit| *limit < needed_packets);
-        let bytes = self.bytes.filter(|limit| *limit < needed);
-        if packets.is_none() && bytes.is_none() {
-            return None;
-        }
-        Some(QueueLimit {
-            packets: packets.map(|_| needed_packets),
-            bytes: bytes.map(|_| needed),
-        })
+        let (packets, bytes) = QueueLimit::needed(rate, delay)?;
+        let enough = QueueLimit {
+            packets: self.packets.map(|limit| limit.max(packets)),
+            bytes: self.bytes.map(|limit| limit.max(bytes)),
+        };
+        (enough != *self).then_some(enough)
     }
 }
 
@@ -118,10 +139,12 @@ impl fmt::Display for QueueLimit {
 /// A tail-drop queue, known from its departures alone (TLEM's way): a frame
 /// is in the queue until it departs, so the frames at hand at an arrival are
 /// those whose departure lies after it.
+///
+/// Memory follows the frames held, not the limit.
 #[derive(Clone, Debug)]
 pub struct TailDrop {
     limit: QueueLimit,
-    held: VecDeque<Held>,
+    held: Fifo<Held>,
     bytes: u64,
     bytes_max: u64,
     packets_max: u64,
@@ -138,7 +161,7 @@ impl TailDrop {
     pub fn new(limit: QueueLimit) -> TailDrop {
         TailDrop {
             limit,
-            held: VecDeque::new(),
+            held: Fifo::new(),
             bytes: 0,
             bytes_max: 0,
             packets_max: 0,
@@ -149,10 +172,9 @@ impl TailDrop {
     /// `len` bytes fits.
     #[inline]
     pub fn admits(&mut self, now: Nanos, len: u32) -> bool {
-        while let Some(first) = self.held.front() {
-            if first.departure > now {
-                break;
-            }
+        while let Some(first) = self.held.front()
+            && first.departure <= now
+        {
             self.bytes -= u64::from(first.len);
             self.held.pop_front();
         }

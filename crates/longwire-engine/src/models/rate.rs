@@ -4,35 +4,66 @@ use core::fmt;
 
 use crate::models::Entry;
 use crate::models::framing::Framing;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::spec::{ModelInfo, Param, Unit};
 use crate::units::{BitRate, Nanos};
 
-/// The registry line.
-pub const ENTRY: Entry<Fixed> = Entry { info: &INFO, build };
-
-static INFO: ModelInfo = ModelInfo {
-    name: "fixed",
-    summary: "departure = max(departure of the frame before, arrival) + bits / rate, exactly: \
-              the remainder is carried (Rizzo and Lettieri's TLEM, 2016)",
-    params: &[Param {
-        name: "rate",
-        unit: Unit::Rate,
-        default: None,
-        help: "bits a second, framing included",
-    }],
+/// The registry line of `fixed`.
+pub const FIXED_ENTRY: Entry<Rate> = Entry {
+    info: &ModelInfo {
+        name: "fixed",
+        summary: "departure = max(departure of the frame before, arrival) + bits / rate, exactly: \
+                  the remainder is carried (Rizzo and Lettieri's TLEM, 2016)",
+        params: &[Param {
+            name: "rate",
+            unit: Unit::Rate,
+            default: None,
+            help: "bits a second, framing included",
+        }],
+    },
+    build: |arguments| Ok(Rate::Fixed(arguments.required("rate")?)),
 };
 
-fn build(arguments: &Arguments) -> Result<Fixed, SpecError> {
-    Ok(Fixed(arguments.required("rate")?))
+/// The registry line of `unlimited`.
+pub const UNLIMITED_ENTRY: Entry<Rate> = Entry {
+    info: &ModelInfo {
+        name: "unlimited",
+        summary: "infinitely fast: a frame departs as it arrives, and nothing ever queues",
+        params: &[],
+    },
+    build: |_| Ok(Rate::Unlimited),
+};
+
+/// How fast a link serialises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// Infinitely fast.
+    Unlimited,
+    /// At a fixed rate.
+    Fixed(BitRate),
 }
 
-/// A fixed rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fixed(pub BitRate);
+impl Rate {
+    /// Bits a second; `None` is infinitely fast.
+    pub fn bit_rate(self) -> Option<BitRate> {
+        match self {
+            Rate::Unlimited => None,
+            Rate::Fixed(rate) => Some(rate),
+        }
+    }
+}
 
-impl fmt::Display for Fixed {
+impl From<Option<BitRate>> for Rate {
+    fn from(rate: Option<BitRate>) -> Rate {
+        rate.map_or(Rate::Unlimited, Rate::Fixed)
+    }
+}
+
+impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        match self {
+            Rate::Unlimited => f.write_str("unlimited"),
+            Rate::Fixed(rate) => rate.fmt(f),
+        }
     }
 }
 
@@ -43,7 +74,7 @@ const NANOS_PER_SEC: u64 = 1_000_000_000;
 /// Exact: the true instant at which the link falls idle is
 /// `free_at + remainder / rate` nanoseconds, with `remainder < rate`.
 /// Departures are that instant rounded down, and no rounding is ever carried
-/// on.
+/// on. What would depart after the clock's end departs [`Nanos::MAX`], never.
 #[derive(Clone, Debug)]
 pub struct Serializer {
     rate: Option<BitRate>,
@@ -104,7 +135,7 @@ impl Serializer {
         let mut remainder = self.remainder + self.last.remainder;
         if remainder >= rate.bits_per_sec() {
             remainder -= rate.bits_per_sec();
-            nanos += 1;
+            nanos = nanos.saturating_add(1);
         }
         self.remainder = remainder;
         self.free_at = self.free_at.saturating_add(Nanos::from_nanos(nanos));
@@ -112,13 +143,22 @@ impl Serializer {
     }
 
     fn time(&self, len: u32, rate: BitRate) -> Time {
-        // At most 2^32 cells of 2^17 bytes: 128 bits for absurd framings.
-        let scaled = u128::from(self.framing.wire_bits(len)) * u128::from(NANOS_PER_SEC);
-        let rate = u128::from(rate.bits_per_sec());
+        let (bits, rate) = (self.framing.wire_bits(len), rate.bits_per_sec());
+        // Every frame of a real wire takes the short division; at most 2^32
+        // cells of 2^17 bytes need more than 64 bits.
+        if let Some(scaled) = bits.checked_mul(NANOS_PER_SEC) {
+            return Time {
+                len,
+                nanos: scaled / rate,
+                remainder: scaled % rate,
+            };
+        }
+        let scaled = u128::from(bits) * u128::from(NANOS_PER_SEC);
         Time {
             len,
-            nanos: u64::try_from(scaled / rate).unwrap_or(u64::MAX / 2),
-            remainder: (scaled % rate) as u64,
+            // Beyond the clock's end: the frame never departs.
+            nanos: u64::try_from(scaled / u128::from(rate)).unwrap_or(u64::MAX),
+            remainder: (scaled % u128::from(rate)) as u64,
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Units as types. Integers throughout: a rate is never rounded into a time
 //! per byte, a probability is an integer ratio.
 
+mod display;
+mod families;
 mod parse;
-
-use core::fmt;
 
 pub use parse::{UnitError, parse_count, parse_ratio};
 
@@ -108,6 +108,12 @@ impl BitRate {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 
+impl Bytes {
+    /// The most that can be asked for: 1 TiB. What is derived stays below it
+    /// too, so that every setting can be written down and read back.
+    pub const SETTING_MAX: Bytes = Bytes(1 << 40);
+}
+
 /// A number of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Packets(pub u64);
@@ -132,8 +138,8 @@ impl Probability {
         certain: true,
     };
 
-    /// `numerator / denominator`; `None` above one and for a denominator of
-    /// zero.
+    /// `numerator / denominator`, rounded down to a multiple of 2^-64; `None`
+    /// above one and for a denominator of zero.
     pub fn from_ratio(numerator: u64, denominator: u64) -> Option<Probability> {
         if denominator == 0 || numerator > denominator {
             return None;
@@ -148,7 +154,8 @@ impl Probability {
         })
     }
 
-    /// The nearest to a float in 0..=1; values outside are brought in.
+    /// A float in 0..=1; values outside are brought in, and what is not a
+    /// number counts as zero.
     pub fn from_f64(value: f64) -> Probability {
         if value >= 1.0 {
             return Probability::ONE;
@@ -159,7 +166,7 @@ impl Probability {
         }
     }
 
-    /// As a float.
+    /// As a float, to its 53 bits.
     pub fn as_f64(self) -> f64 {
         if self.certain {
             return 1.0;
@@ -172,80 +179,4 @@ impl Probability {
     pub fn accepts(self, draw: u64) -> bool {
         self.certain || draw < self.threshold
     }
-}
-
-impl fmt::Display for Nanos {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if *self == Nanos::MAX {
-            return f.write_str("never");
-        }
-        write_scaled(
-            f,
-            self.0,
-            &[(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")],
-        )
-    }
-}
-
-impl fmt::Display for BitRate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SCALES: [(u64, &str); 5] = [
-            (1_000_000_000_000, "tbit"),
-            (1_000_000_000, "gbit"),
-            (1_000_000, "mbit"),
-            (1_000, "kbit"),
-            (1, "bit"),
-        ];
-        write_scaled(f, self.0, &SCALES)
-    }
-}
-
-impl fmt::Display for Bytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SCALES: [(u64, &str); 4] =
-            [(1 << 30, "gb"), (1 << 20, "mb"), (1 << 10, "kb"), (1, "b")];
-        // Only whole multiples: `64kb` reads back as the same number, and
-        // thirds of a power of two would not.
-        let (scale, unit) = SCALES
-            .into_iter()
-            .find(|(scale, _)| self.0 >= *scale && self.0.is_multiple_of(*scale))
-            .unwrap_or((1, "b"));
-        write!(f, "{}{unit}", self.0 / scale)
-    }
-}
-
-impl fmt::Display for Packets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}p", self.0)
-    }
-}
-
-impl fmt::Display for Probability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Nine digits of a percent tell apart what a run can tell apart.
-        let percent = libm::round(self.as_f64() * 100.0 * 1e9) / 1e9;
-        write!(f, "{percent}%")
-    }
-}
-
-/// Writes `value` in the largest scale that is not above it, exactly.
-fn write_scaled(f: &mut fmt::Formatter<'_>, value: u64, scales: &[(u64, &str)]) -> fmt::Result {
-    let (scale, unit) = scales
-        .iter()
-        .find(|(scale, _)| value >= *scale)
-        .or(scales.last())
-        .copied()
-        .unwrap_or((1, ""));
-    let (whole, mut rest) = (value / scale, value % scale);
-    write!(f, "{whole}")?;
-    if rest > 0 {
-        f.write_str(".")?;
-        let mut place = scale / 10;
-        while rest > 0 {
-            write!(f, "{}", rest / place)?;
-            rest %= place;
-            place /= 10;
-        }
-    }
-    f.write_str(unit)
 }

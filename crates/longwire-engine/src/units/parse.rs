@@ -7,6 +7,7 @@
 use alloc::string::{String, ToString};
 use core::str::FromStr;
 
+use super::families::{PACKETS, PROBABILITY, RATE, SIZE, TIME};
 use super::{BitRate, Bytes, Nanos, Packets, Probability};
 
 /// Why a value with a unit was refused.
@@ -15,6 +16,8 @@ use super::{BitRate, Bytes, Nanos, Packets, Probability};
 pub enum UnitError {
     #[error("'{text}' is not a number with a unit; write for example {example}")]
     NotANumber { text: String, example: &'static str },
+    #[error("'{text}' is not a number; write for example {example}")]
+    NotAPlainNumber { text: String, example: &'static str },
     #[error("'{text}' has no unit; write for example {example}")]
     MissingUnit { text: String, example: &'static str },
     #[error("'{text}': unknown unit '{unit}'; {known}")]
@@ -29,170 +32,131 @@ pub enum UnitError {
     TooFine { text: String, step: &'static str },
     #[error("'{text}' is too large; the most is {most}")]
     TooLarge { text: String, most: &'static str },
-    #[error("'{text}' is zero; leave the option out for an unlimited rate")]
+    #[error("'{text}' is outside {range}")]
+    OutOfRange { text: String, range: &'static str },
+    #[error("'{text}' is zero; write 'unlimited' for a link without a rate")]
     ZeroRate { text: String },
 }
 
-/// A decimal number taken apart: `digits` × 10^-`decimals`.
+/// A decimal number taken apart: `whole` + `fraction` × 10^-`decimals`.
 struct Decimal {
-    digits: u128,
+    whole: u128,
+    fraction: u128,
     decimals: u32,
 }
 
+/// Digits read before the point, and behind it, without idle zeros. Times
+/// any unit's scale (below 2^42) they stay within 128 bits, and every number
+/// with more of them is too large or finer than the least step of any unit
+/// but for spellings of a power of two that nobody writes.
+const WHOLE_DIGITS_MAX: usize = 18;
+const FRACTION_DIGITS_MAX: usize = 24;
+
+/// Why a number does not fit its unit.
+enum Unfit {
+    TooLarge,
+    TooFine,
+}
+
 impl Decimal {
-    /// Times `scale`, if that is a whole number that fits.
-    fn times(&self, scale: u128) -> Result<Option<u128>, ()> {
-        let scaled = self.digits.checked_mul(scale).ok_or(())?;
+    /// Reads digits with at most one point among them; `None` if they are
+    /// something else.
+    fn read(text: &str) -> Option<Result<Decimal, Unfit>> {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let digits = |c: char| c.is_ascii_digit();
+        if whole.len() + fraction.len() == 0 || !whole.chars().chain(fraction.chars()).all(digits) {
+            return None;
+        }
+        let whole = whole.trim_start_matches('0');
+        let fraction = fraction.trim_end_matches('0');
+        if whole.len() > WHOLE_DIGITS_MAX {
+            return Some(Err(Unfit::TooLarge));
+        }
+        if fraction.len() > FRACTION_DIGITS_MAX {
+            return Some(Err(Unfit::TooFine));
+        }
+        Some(Ok(Decimal {
+            whole: number(whole),
+            fraction: number(fraction),
+            decimals: fraction.len() as u32,
+        }))
+    }
+
+    /// Times `scale`, if that is a whole number.
+    fn times(&self, scale: u128) -> Result<u128, Unfit> {
         let divisor = 10u128.pow(self.decimals);
-        Ok(scaled.is_multiple_of(divisor).then(|| scaled / divisor))
+        let part = self.fraction * scale;
+        if !part.is_multiple_of(divisor) {
+            return Err(Unfit::TooFine);
+        }
+        Ok(self.whole * scale + part / divisor)
     }
 }
 
-/// Splits `text` into its number and its unit (in lower case).
-fn split(text: &str, example: &'static str) -> Result<(Decimal, String), UnitError> {
-    let not_a_number = || UnitError::NotANumber {
-        text: text.to_string(),
-        example,
-    };
-    if text.starts_with('-') {
-        return Err(UnitError::Negative {
-            text: text.to_string(),
-        });
-    }
-    let end = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    // 18 + 12 digits keep every product below within 128 bits.
-    if whole.len() + fraction.len() == 0 || whole.len() > 18 || fraction.len() > 12 {
-        return Err(not_a_number());
-    }
-    let mut digits = 0u128;
-    for c in whole.chars().chain(fraction.chars()) {
-        let digit = c.to_digit(10).ok_or_else(not_a_number)?;
-        digits = digits * 10 + u128::from(digit);
-    }
-    let decimal = Decimal {
-        digits,
-        decimals: fraction.len() as u32,
-    };
-    Ok((decimal, unit.to_ascii_lowercase()))
+/// The value of decimal digits, few enough to fit.
+fn number(digits: &str) -> u128 {
+    let digits = digits.bytes().map(|digit| u128::from(digit - b'0'));
+    digits.fold(0, |value, digit| value * 10 + digit)
+}
+
+/// Whether `text` is a number below zero.
+fn is_negative(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars.next() == Some('-') && chars.next().is_some_and(|c| c.is_ascii_digit() || c == '.')
 }
 
 /// One family of units: name, how many base units it is, and its messages.
-struct Family {
-    units: &'static [(&'static str, u128)],
-    example: &'static str,
-    known: &'static str,
-    step: &'static str,
-    most: &'static str,
-    most_value: u64,
+pub(super) struct Family {
+    pub(super) units: &'static [(&'static str, u128)],
+    pub(super) example: &'static str,
+    pub(super) known: &'static str,
+    pub(super) step: &'static str,
+    pub(super) most: &'static str,
+    pub(super) most_value: u64,
 }
 
 impl Family {
     fn parse(&self, text: &str) -> Result<u64, UnitError> {
-        let (number, unit) = split(text, self.example)?;
+        let owned = || text.to_string();
+        if is_negative(text) {
+            return Err(UnitError::Negative { text: owned() });
+        }
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (digits, unit) = text.split_at(end.unwrap_or(text.len()));
+        let unit = unit.to_ascii_lowercase();
+        let Some(decimal) = Decimal::read(digits) else {
+            return Err(UnitError::NotANumber {
+                text: owned(),
+                example: self.example,
+            });
+        };
         if unit.is_empty() {
             return Err(UnitError::MissingUnit {
-                text: text.to_string(),
+                text: owned(),
                 example: self.example,
             });
         }
         let Some((_, scale)) = self.units.iter().find(|(name, _)| *name == unit) else {
             return Err(UnitError::UnknownUnit {
-                text: text.to_string(),
+                text: owned(),
                 unit,
                 known: self.known,
             });
         };
-        let too_large = || UnitError::TooLarge {
-            text: text.to_string(),
-            most: self.most,
-        };
-        let value = number.times(*scale).map_err(|()| too_large())?;
-        let value = value.ok_or_else(|| UnitError::TooFine {
-            text: text.to_string(),
-            step: self.step,
-        })?;
-        match u64::try_from(value) {
-            Ok(value) if value <= self.most_value => Ok(value),
-            _ => Err(too_large()),
+        let value = decimal.and_then(|decimal| decimal.times(*scale));
+        match value.map(u64::try_from) {
+            Ok(Ok(value)) if value <= self.most_value => Ok(value),
+            Err(Unfit::TooFine) => Err(UnitError::TooFine {
+                text: owned(),
+                step: self.step,
+            }),
+            _ => Err(UnitError::TooLarge {
+                text: owned(),
+                most: self.most,
+            }),
         }
     }
 }
-
-const TIME: Family = Family {
-    units: &[
-        ("ns", 1),
-        ("nsec", 1),
-        ("nsecs", 1),
-        ("us", 1_000),
-        ("usec", 1_000),
-        ("usecs", 1_000),
-        ("ms", 1_000_000),
-        ("msec", 1_000_000),
-        ("msecs", 1_000_000),
-        ("s", 1_000_000_000),
-        ("sec", 1_000_000_000),
-        ("secs", 1_000_000_000),
-        ("min", 60_000_000_000),
-        ("h", 3_600_000_000_000),
-    ],
-    example: "20ms",
-    known: "times are in ns, us, ms, s, min or h",
-    step: "1ns",
-    most: "24h",
-    most_value: 86_400_000_000_000,
-};
-
-const RATE: Family = Family {
-    units: &[
-        ("bit", 1),
-        ("kbit", 1_000),
-        ("mbit", 1_000_000),
-        ("gbit", 1_000_000_000),
-        ("tbit", 1_000_000_000_000),
-        ("kibit", 1 << 10),
-        ("mibit", 1 << 20),
-        ("gibit", 1 << 30),
-        ("bps", 8),
-        ("kbps", 8_000),
-        ("mbps", 8_000_000),
-        ("gbps", 8_000_000_000),
-    ],
-    example: "10mbit",
-    known: "rates are in bit, kbit, mbit, gbit or tbit a second (as in tc, kbps and mbps are bytes)",
-    step: "1bit",
-    most: "10tbit",
-    most_value: BitRate::MAX.0,
-};
-
-const SIZE: Family = Family {
-    units: &[
-        ("b", 1),
-        ("k", 1 << 10),
-        ("kb", 1 << 10),
-        ("m", 1 << 20),
-        ("mb", 1 << 20),
-        ("g", 1 << 30),
-        ("gb", 1 << 30),
-    ],
-    example: "64kb",
-    known: "sizes are in b, kb, mb or gb (bytes; as in tc, kb is 1024)",
-    step: "1b",
-    most: "1024gb",
-    most_value: 1 << 40,
-};
-
-const PACKETS: Family = Family {
-    units: &[("p", 1), ("pkt", 1), ("packets", 1)],
-    example: "100p",
-    known: "packets are written 100p",
-    step: "1p",
-    most: "1000000000p",
-    most_value: 1_000_000_000,
-};
 
 impl FromStr for Nanos {
     type Err = UnitError;
@@ -244,75 +208,51 @@ impl FromStr for Probability {
 
     /// `1%`, `0.05%`, `100%`; `0` needs no unit.
     fn from_str(text: &str) -> Result<Probability, UnitError> {
-        const EXAMPLE: &str = "1%";
         if text == "0" {
             return Ok(Probability::ZERO);
         }
-        let (number, unit) = split(text, EXAMPLE)?;
-        match unit.as_str() {
-            "%" => {}
-            "" => {
-                return Err(UnitError::MissingUnit {
-                    text: text.to_string(),
-                    example: EXAMPLE,
-                });
-            }
-            _ => {
-                return Err(UnitError::UnknownUnit {
-                    text: text.to_string(),
-                    unit,
-                    known: "probabilities are in %",
-                });
-            }
-        }
-        let denominator = 100 * 10u128.pow(number.decimals);
-        if number.digits > denominator {
-            return Err(UnitError::TooLarge {
-                text: text.to_string(),
-                most: "100%",
-            });
-        }
-        // At most 12 decimals: both numbers fit 64 bits.
-        Ok(Probability::from_ratio(number.digits as u64, denominator as u64)
-            .unwrap_or(Probability::ONE))
+        let steps = PROBABILITY.parse(text)?;
+        // The table bounds the steps by certainty.
+        Ok(Probability::from_ratio(steps, PROBABILITY.most_value).unwrap_or(Probability::ONE))
     }
 }
 
 /// A plain count without a unit, such as `1000`.
 pub fn parse_count(text: &str) -> Result<u64, UnitError> {
-    if text.starts_with('-') {
-        return Err(UnitError::Negative {
-            text: text.to_string(),
+    let owned = || text.to_string();
+    if is_negative(text) {
+        return Err(UnitError::Negative { text: owned() });
+    }
+    // The standard parser would take a plus sign.
+    if text.is_empty() || !text.chars().all(|c| c.is_ascii_digit()) {
+        return Err(UnitError::NotAPlainNumber {
+            text: owned(),
+            example: "1000",
         });
     }
-    text.parse().map_err(|_| UnitError::NotANumber {
-        text: text.to_string(),
-        example: "1000",
+    text.parse().map_err(|_| UnitError::TooLarge {
+        text: owned(),
+        most: "18446744073709551615",
     })
 }
 
 /// A bare ratio from 0 to 1, such as a bit error rate of `1e-6`.
 pub fn parse_ratio(text: &str) -> Result<f64, UnitError> {
-    const EXAMPLE: &str = "1e-6";
-    let value: f64 = text.parse().map_err(|_| UnitError::NotANumber {
-        text: text.to_string(),
-        example: EXAMPLE,
-    })?;
-    if value < 0.0 {
-        return Err(UnitError::Negative {
-            text: text.to_string(),
-        });
+    let owned = || text.to_string();
+    if is_negative(text) {
+        return Err(UnitError::Negative { text: owned() });
     }
+    // The standard parser would take "inf", "nan" and a plus sign.
+    let starts_well = text.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    let value = text.parse().ok().filter(|_| starts_well);
+    let value: f64 = value.ok_or_else(|| UnitError::NotAPlainNumber {
+        text: owned(),
+        example: "1e-6",
+    })?;
     if value > 1.0 {
         return Err(UnitError::TooLarge {
-            text: text.to_string(),
+            text: owned(),
             most: "1",
-        });
-    }
-    if value.is_nan() {
-        return Err(UnitError::NotANumber {
-            text: text.to_string(),
-            example: EXAMPLE,
         });
     }
     Ok(value)

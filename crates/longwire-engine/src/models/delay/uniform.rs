@@ -50,7 +50,8 @@ pub struct Uniform {
 impl DelayModel for Uniform {
     fn draw(&mut self, stream: &mut Stream) -> Nanos {
         let span = self.max.saturating_sub(self.min).as_nanos();
-        self.min.saturating_add(Nanos::from_nanos(stream.up_to(span)))
+        self.min
+            .saturating_add(Nanos::from_nanos(stream.up_to(span)))
     }
 
     fn mean(&self) -> Nanos {

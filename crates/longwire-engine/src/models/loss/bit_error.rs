@@ -60,6 +60,10 @@ impl BitErrorLoss {
 }
 
 impl LossModel for BitErrorLoss {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
     fn judge(&mut self, frame: FrameMeta, stream: &mut Stream) -> Lost {
         if frame.len != self.last.0 {
             self.last = (frame.len, BitErrorLoss::frame_loss(self.rate, frame.len));

@@ -13,6 +13,9 @@ pub mod packet;
 
 /// A process that loses frames.
 pub trait LossModel: fmt::Debug + Send {
+    /// Its registered name, which decides its random stream.
+    fn name(&self) -> &'static str;
+
     /// Whether this frame is lost, and as what.
     fn judge(&mut self, frame: FrameMeta, stream: &mut Stream) -> Lost;
 
@@ -63,10 +66,7 @@ const PLACE: Param = Param {
     help: "medium: after the rate, the frame has used its time; entry: before the queue",
 };
 
-fn placed(
-    arguments: &Arguments,
-    model: impl LossModel + 'static,
-) -> Result<PlacedLoss, SpecError> {
+fn placed(arguments: &Arguments, model: impl LossModel + 'static) -> Result<PlacedLoss, SpecError> {
     let place = match arguments.choice(PLACE.name)? {
         0 => LossPlace::Medium,
         _ => LossPlace::Entry,

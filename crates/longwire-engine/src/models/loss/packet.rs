@@ -36,6 +36,10 @@ fn build(arguments: &Arguments) -> Result<PlacedLoss, SpecError> {
 pub struct PacketLoss(pub Probability);
 
 impl LossModel for PacketLoss {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
     fn judge(&mut self, _frame: FrameMeta, stream: &mut Stream) -> Lost {
         stream.chance(self.0).then_some(DropReason::Loss)
     }

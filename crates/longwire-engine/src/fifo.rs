@@ -1,0 +1,161 @@
+//! A first-in-first-out line whose memory follows what it holds.
+//!
+//! The standard deque never gives memory back, and doubles by copying
+//! everything: at a million frames that is a pause of milliseconds in the
+//! middle of a run. This one grows and shrinks by small blocks. A short line
+//! stays in one block, and in cache, however long the line once was.
+
+use alloc::collections::VecDeque;
+use core::mem;
+
+/// A line of blocks.
+#[derive(Clone, Debug)]
+pub(crate) struct Fifo<T> {
+    /// The block at the front. Grows as it needs to, up to a whole block.
+    first: VecDeque<T>,
+    /// The blocks behind it, all but the last of them full.
+    rest: VecDeque<VecDeque<T>>,
+    /// An empty block: a line of constant length does not allocate.
+    spare: VecDeque<T>,
+    len: usize,
+}
+
+/// A block is about this large.
+const BLOCK_BYTES: usize = 2048;
+
+/// So many places for blocks are kept when no block is behind the first.
+const REST_KEPT: usize = 32;
+
+impl<T> Fifo<T> {
+    /// Items of one block.
+    const BLOCK: usize = {
+        let size = if size_of::<T>() == 0 {
+            1
+        } else {
+            size_of::<T>()
+        };
+        if size > BLOCK_BYTES / 8 {
+            8
+        } else {
+            BLOCK_BYTES / size
+        }
+    };
+
+    pub(crate) const fn new() -> Fifo<T> {
+        Fifo {
+            first: VecDeque::new(),
+            rest: VecDeque::new(),
+            spare: VecDeque::new(),
+            len: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    pub(crate) fn front(&self) -> Option<&T> {
+        self.first.front()
+    }
+
+    #[inline]
+    pub(crate) fn back(&self) -> Option<&T> {
+        self.rest.back().unwrap_or(&self.first).back()
+    }
+
+    #[inline]
+    pub(crate) fn push_back(&mut self, item: T) {
+        self.len += 1;
+        let last = self.rest.back_mut().unwrap_or(&mut self.first);
+        if last.len() < Self::BLOCK {
+            last.push_back(item);
+        } else {
+            self.push_in_new_block(item);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn pop_front(&mut self) -> Option<T> {
+        let item = self.first.pop_front()?;
+        self.len -= 1;
+        if self.first.is_empty() && self.len > 0 {
+            self.next_block();
+        }
+        Some(item)
+    }
+
+    #[cold]
+    fn push_in_new_block(&mut self, item: T) {
+        let mut block = mem::take(&mut self.spare);
+        block.reserve_exact(Self::BLOCK);
+        block.push_back(item);
+        self.rest.push_back(block);
+    }
+
+    /// Puts the second block in front; the one used up becomes the spare.
+    #[cold]
+    fn next_block(&mut self) {
+        if let Some(next) = self.rest.pop_front() {
+            self.spare = mem::replace(&mut self.first, next);
+        }
+        if self.rest.is_empty() && self.rest.capacity() > REST_KEPT {
+            self.rest.shrink_to(REST_KEPT);
+        }
+    }
+
+    /// Places for items that memory is held for.
+    #[cfg(test)]
+    fn capacity(&self) -> usize {
+        let rest: usize = self.rest.iter().map(VecDeque::capacity).sum();
+        self.first.capacity() + rest + self.spare.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of lengths 0 to a few blocks, against the standard deque.
+    #[test]
+    fn follows_the_standard_deque() {
+        let mut line = Fifo::new();
+        let mut oracle = VecDeque::new();
+        let mut next = 0u64;
+        for round in 0..200usize {
+            let (pushes, pops) = ((round * 37) % 301, (round * 53) % 307);
+            for _ in 0..pushes {
+                line.push_back(next);
+                oracle.push_back(next);
+                next += 1;
+                assert_eq!(line.back(), oracle.back());
+            }
+            for _ in 0..pops {
+                assert_eq!(line.front(), oracle.front());
+                assert_eq!(line.pop_front(), oracle.pop_front());
+                assert_eq!(line.back(), oracle.back());
+            }
+            assert_eq!(line.len(), oracle.len());
+        }
+        assert!(next > 20_000, "the line was hardly used");
+    }
+
+    #[test]
+    fn memory_follows_the_backlog() {
+        let mut line = Fifo::new();
+        for item in 0..1_000_000u64 {
+            line.push_back(item);
+        }
+        while line.len() > 100 {
+            line.pop_front();
+        }
+        // The first block, the one behind it and the spare.
+        assert!(
+            line.capacity() <= 3 * Fifo::<u64>::BLOCK,
+            "{}",
+            line.capacity()
+        );
+        assert!(line.rest.capacity() <= 2 * REST_KEPT);
+    }
+}

@@ -1,0 +1,96 @@
+//! Writing units so that they read back as the same value.
+
+use core::fmt;
+
+use super::{BitRate, Bytes, Nanos, Packets, Probability};
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Nanos::MAX {
+            return f.write_str("never");
+        }
+        write_scaled(
+            f,
+            self.0,
+            &[
+                (1_000_000_000, "s"),
+                (1_000_000, "ms"),
+                (1_000, "us"),
+                (1, "ns"),
+            ],
+        )
+    }
+}
+
+impl fmt::Display for BitRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SCALES: [(u64, &str); 5] = [
+            (1_000_000_000_000, "tbit"),
+            (1_000_000_000, "gbit"),
+            (1_000_000, "mbit"),
+            (1_000, "kbit"),
+            (1, "bit"),
+        ];
+        write_scaled(f, self.0, &SCALES)
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SCALES: [(u64, &str); 4] =
+            [(1 << 30, "gb"), (1 << 20, "mb"), (1 << 10, "kb"), (1, "b")];
+        // Only whole multiples: `64kb` reads back as the same number, and
+        // thirds of a power of two would not.
+        let (scale, unit) = SCALES
+            .into_iter()
+            .find(|(scale, _)| self.0 >= *scale && self.0.is_multiple_of(*scale))
+            .unwrap_or((1, "b"));
+        write!(f, "{}{unit}", self.0 / scale)
+    }
+}
+
+impl fmt::Display for Packets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}p", self.0)
+    }
+}
+
+impl fmt::Display for Probability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The nearest multiple of the finest step that is read. Since 2^64
+        // is far finer, what was read from decimals is found again exactly.
+        let steps = if self.certain {
+            STEPS
+        } else {
+            let scaled = u128::from(self.threshold) * u128::from(STEPS);
+            ((scaled + (1 << 63)) >> 64) as u64
+        };
+        write_scaled(f, steps, &[(STEPS / 100, "%")])
+    }
+}
+
+/// How many of the finest steps that are read, 10^-12 percent, make
+/// certainty.
+const STEPS: u64 = 100_000_000_000_000;
+
+/// Writes `value` in the largest scale that is not above it, exactly.
+fn write_scaled(f: &mut fmt::Formatter<'_>, value: u64, scales: &[(u64, &str)]) -> fmt::Result {
+    let (scale, unit) = scales
+        .iter()
+        .find(|(scale, _)| value >= *scale)
+        .or(scales.last())
+        .copied()
+        .unwrap_or((1, ""));
+    let (whole, mut rest) = (value / scale, value % scale);
+    write!(f, "{whole}")?;
+    if rest > 0 {
+        f.write_str(".")?;
+        let mut place = scale / 10;
+        while rest > 0 {
+            write!(f, "{}", rest / place)?;
+            rest %= place;
+            place /= 10;
+        }
+    }
+    f.write_str(unit)
+}

@@ -1,0 +1,86 @@
+//! The units that are understood, family by family.
+
+use super::parse::Family;
+use super::{BitRate, Bytes};
+
+pub(super) const TIME: Family = Family {
+    units: &[
+        ("ns", 1),
+        ("nsec", 1),
+        ("nsecs", 1),
+        ("us", 1_000),
+        ("usec", 1_000),
+        ("usecs", 1_000),
+        ("ms", 1_000_000),
+        ("msec", 1_000_000),
+        ("msecs", 1_000_000),
+        ("s", 1_000_000_000),
+        ("sec", 1_000_000_000),
+        ("secs", 1_000_000_000),
+        ("min", 60_000_000_000),
+        ("h", 3_600_000_000_000),
+    ],
+    example: "20ms",
+    known: "times are in ns, us, ms, s, min or h",
+    step: "1ns",
+    most: "24h",
+    most_value: 86_400_000_000_000,
+};
+
+pub(super) const RATE: Family = Family {
+    units: &[
+        ("bit", 1),
+        ("kbit", 1_000),
+        ("mbit", 1_000_000),
+        ("gbit", 1_000_000_000),
+        ("tbit", 1_000_000_000_000),
+        ("kibit", 1 << 10),
+        ("mibit", 1 << 20),
+        ("gibit", 1 << 30),
+        ("bps", 8),
+        ("kbps", 8_000),
+        ("mbps", 8_000_000),
+        ("gbps", 8_000_000_000),
+    ],
+    example: "10mbit",
+    known: "rates are in bit, kbit, mbit, gbit or tbit a second (as in tc, kbps and mbps are bytes)",
+    step: "1bit",
+    most: "10tbit",
+    most_value: BitRate::MAX.bits_per_sec(),
+};
+
+pub(super) const SIZE: Family = Family {
+    units: &[
+        ("b", 1),
+        ("k", 1 << 10),
+        ("kb", 1 << 10),
+        ("m", 1 << 20),
+        ("mb", 1 << 20),
+        ("g", 1 << 30),
+        ("gb", 1 << 30),
+    ],
+    example: "64kb",
+    known: "sizes are in b, kb, mb or gb (bytes; as in tc, kb is 1024)",
+    step: "1b",
+    most: "1024gb",
+    most_value: Bytes::SETTING_MAX.0,
+};
+
+pub(super) const PACKETS: Family = Family {
+    units: &[("p", 1), ("pkt", 1), ("packets", 1)],
+    example: "100p",
+    known: "packets are written 100p",
+    step: "1p",
+    most: "1000000000p",
+    most_value: 1_000_000_000,
+};
+
+/// In steps of 10^-14.
+pub(super) const PROBABILITY: Family = Family {
+    units: &[("%", 1_000_000_000_000)],
+    example: "1%",
+    known: "probabilities are in %",
+    step: "0.000000000001%",
+    most: "100%",
+    most_value: 100_000_000_000_000,
+};
