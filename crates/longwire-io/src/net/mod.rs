@@ -8,6 +8,8 @@
 use std::io;
 
 pub mod address;
+pub mod ethtool;
+pub mod interface;
 pub mod link;
 pub mod netlink;
 pub mod netlink_message;

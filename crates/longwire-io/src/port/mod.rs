@@ -5,7 +5,12 @@ use std::os::fd::BorrowedFd;
 use longwire_engine::Nanos;
 
 mod error;
+mod interface;
 pub mod offload;
+pub mod options;
+pub mod packet;
+mod quiet;
+mod socket;
 pub mod vnet;
 
 pub use error::PortError;
@@ -78,6 +83,8 @@ pub struct PortLosses {
     pub too_long: u64,
     /// The kernel or the device took the frame for sending and lost it.
     pub send_failed: u64,
+    /// The frame contradicted what came with it about unfinished work.
+    pub unusable: u64,
 }
 
 /// A memory region that two ports may share: frames lent by one can be sent

@@ -1,0 +1,236 @@
+//! Device features (checksum, segmentation and receive offloads), read and
+//! changed as the `ethtool` program does, without it.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+
+// Numbers from linux/ethtool.h.
+const GDRVINFO: u32 = 0x03;
+const GSTRINGS: u32 = 0x1b;
+const GSSET_INFO: u32 = 0x37;
+const GFEATURES: u32 = 0x3a;
+const SFEATURES: u32 = 0x3b;
+const GCHANNELS: u32 = 0x3c;
+/// `ETH_SS_FEATURES`.
+const STRINGS_FEATURES: u32 = 4;
+/// `ETH_GSTRING_LEN`.
+const STRING_LEN: usize = 32;
+/// The kernel has some 60 features; a sane limit on what it may say.
+const FEATURES_MAX: usize = 1024;
+
+/// Asks and changes the devices of one network namespace: that of the thread
+/// that opened this, whichever namespace its user is in later.
+#[derive(Debug)]
+pub struct Ethtool {
+    socket: OwnedFd,
+}
+
+impl Ethtool {
+    /// For the calling thread's namespace.
+    pub fn open() -> io::Result<Ethtool> {
+        let socket = socket(
+            AddressFamily::Inet,
+            SockType::Datagram,
+            SockFlag::SOCK_CLOEXEC,
+            None,
+        )?;
+        Ok(Ethtool { socket })
+    }
+
+    /// Runs one command. `buffer` begins with the command's number, and is
+    /// large enough for whatever the kernel answers to it.
+    fn command(&self, name: &str, buffer: &mut [u32]) -> io::Result<()> {
+        if name.len() >= libc::IFNAMSIZ {
+            return Err(io::Error::from_raw_os_error(libc::ENODEV));
+        }
+        // SAFETY: `ifreq` is a C structure of integers and pointers, for
+        // which zeros are valid.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+            *to = from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_data = buffer.as_mut_ptr().cast();
+        // SAFETY: `request` is a valid `ifreq` with a terminated name, and
+        // its data points to `buffer`, which every caller sizes for its
+        // command.
+        let result = unsafe {
+            libc::ioctl(
+                self.socket.as_raw_fd(),
+                libc::SIOCETHTOOL as libc::Ioctl,
+                &raw mut request,
+            )
+        };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    /// The name of the driver.
+    pub fn driver(&self, name: &str) -> io::Result<String> {
+        // struct ethtool_drvinfo: 196 bytes.
+        let mut buffer = [0u32; 49];
+        buffer[0] = GDRVINFO;
+        self.command(name, &mut buffer)?;
+        Ok(text(&bytes_of(&buffer)[4..36]))
+    }
+
+    /// How many queues frames are received on at present.
+    pub fn rx_queues(&self, name: &str) -> io::Result<u32> {
+        // struct ethtool_channels: cmd, four maxima, rx, tx, other, combined.
+        let mut buffer = [0u32; 9];
+        buffer[0] = GCHANNELS;
+        self.command(name, &mut buffer)?;
+        Ok(buffer[5].saturating_add(buffer[8]))
+    }
+
+    /// The features of a device.
+    pub fn features(&self, name: &str) -> io::Result<Features> {
+        let names = self.feature_names(name)?;
+        let blocks = names.len().div_ceil(32);
+        // struct ethtool_gfeatures: cmd, size, then for each block of 32
+        // features: available, requested, active, never changed.
+        let mut buffer = vec![0u32; 2 + 4 * blocks];
+        buffer[0] = GFEATURES;
+        buffer[1] = blocks as u32;
+        self.command(name, &mut buffer)?;
+        let list = names.into_iter().enumerate().map(|(n, name)| {
+            let block = &buffer[2 + 4 * (n / 32)..];
+            let bit = 1u32 << (n % 32);
+            Feature {
+                name,
+                active: block[2] & bit != 0,
+                changeable: block[0] & bit != 0 && block[3] & bit == 0,
+            }
+        });
+        Ok(Features {
+            list: list.collect(),
+        })
+    }
+
+    /// Switches the named features on or off. Names that the kernel does not
+    /// know are passed over.
+    ///
+    /// # Errors
+    ///
+    /// EPERM without CAP_NET_ADMIN.
+    pub fn set_features<'a>(
+        &self,
+        name: &str,
+        wanted: impl IntoIterator<Item = (&'a str, bool)>,
+    ) -> io::Result<()> {
+        let names = self.feature_names(name)?;
+        let blocks = names.len().div_ceil(32);
+        // struct ethtool_sfeatures: cmd, size, then for each block: which
+        // features are meant, and their new state.
+        let mut buffer = vec![0u32; 2 + 2 * blocks];
+        buffer[0] = SFEATURES;
+        buffer[1] = blocks as u32;
+        for (feature, on) in wanted {
+            let Some(n) = names.iter().position(|known| known == feature) else {
+                continue;
+            };
+            let bit = 1u32 << (n % 32);
+            let block = &mut buffer[2 + 2 * (n / 32)..];
+            block[0] |= bit;
+            if on {
+                block[1] |= bit;
+            }
+        }
+        self.command(name, &mut buffer)
+    }
+
+    /// The names of the features, in the kernel's order.
+    fn feature_names(&self, name: &str) -> io::Result<Vec<String>> {
+        // struct ethtool_sset_info: cmd, reserved, a mask of 64 bits, then
+        // one length for each bit that the kernel left set.
+        let mut sizes = [0u32; 5];
+        sizes[0] = GSSET_INFO;
+        sizes[2..4].copy_from_slice(&halves(1 << STRINGS_FEATURES));
+        self.command(name, &mut sizes)?;
+        let count = (sizes[4] as usize).min(FEATURES_MAX);
+        // struct ethtool_gstrings: cmd, set, length, then the strings.
+        let mut buffer = vec![0u32; 3 + count * STRING_LEN / 4];
+        buffer[0] = GSTRINGS;
+        buffer[1] = STRINGS_FEATURES;
+        buffer[2] = count as u32;
+        self.command(name, &mut buffer)?;
+        let bytes = bytes_of(&buffer[3..]);
+        Ok(bytes.chunks_exact(STRING_LEN).map(text).collect())
+    }
+}
+
+fn bytes_of(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
+
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+/// The features of a device, by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Features {
+    list: Vec<Feature>,
+}
+
+/// One feature.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Feature {
+    /// The kernel's name, such as `tx-tcp-segmentation`.
+    pub name: String,
+    /// It is on.
+    pub active: bool,
+    /// It can be changed.
+    pub changeable: bool,
+}
+
+impl Features {
+    /// One of them; `None` where the kernel does not know the name.
+    pub fn get(&self, name: &str) -> Option<&Feature> {
+        self.list.iter().find(|feature| feature.name == name)
+    }
+
+    /// Whether one is on.
+    pub fn active(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|feature| feature.active)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Feature> {
+        self.list.iter()
+    }
+}
+
+/// A 64-bit number as two words in memory order.
+fn halves(number: u64) -> [u32; 2] {
+    let bytes = number.to_ne_bytes();
+    [0, 4].map(|at| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_device_has_features() {
+        let features = Ethtool::open()
+            .and_then(|ethtool| ethtool.features("lo"))
+            .expect("anyone may read");
+        assert!(features.get("tx-generic-segmentation").is_some());
+        assert!(features.iter().count() > 30);
+        assert!(!features.active("no-such-feature"));
+    }
+
+    #[test]
+    fn a_missing_device_is_an_error() {
+        let ethtool = Ethtool::open().expect("a socket");
+        for name in ["no-such", "a-name-longer-than-the-kernel-takes"] {
+            let error = ethtool.features(name).expect_err("no such device");
+            assert_eq!(error.raw_os_error(), Some(libc::ENODEV), "{name}");
+        }
+    }
+}

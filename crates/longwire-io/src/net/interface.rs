@@ -1,0 +1,192 @@
+//! What a port needs to know about an interface, in one question to the
+//! kernel.
+
+use super::NetError;
+use super::ethtool::Ethtool;
+use super::link::{info, link_names};
+use super::netlink::{Netlink, REQUEST};
+use super::netlink_message::{Message, attribute, attributes, number_at, text_of};
+
+/// Bytes of `struct ifinfomsg`.
+const INFO_LEN: usize = 16;
+/// `IFLA_INFO_KIND`.
+const INFO_KIND: u16 = 1;
+
+/// An interface, as it was when it was looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Its number in its namespace.
+    pub index: u32,
+    /// The longest packet in bytes, without the Ethernet header.
+    pub mtu: u32,
+    /// Its MAC address; `None` for one without (`lo` has zeros, a layer-3
+    /// tunnel none).
+    pub mac: Option<[u8; 6]>,
+    /// It is switched on.
+    pub up: bool,
+    /// It is switched on and has a carrier.
+    pub running: bool,
+    /// What it is.
+    pub kind: InterfaceKind,
+    /// How many receive queues it may have.
+    pub rx_queues: u32,
+    /// The other end of a veth pair.
+    pub peer: Option<Peer>,
+}
+
+/// What is behind an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InterfaceKind {
+    /// One end of a pair of virtual Ethernet devices.
+    Veth,
+    /// A TUN or TAP device.
+    Tun,
+    /// The loopback device.
+    Loopback,
+    /// Another virtual device, by the kernel's name for it (`bridge`, `vlan`).
+    Virtual(String),
+    /// A network card, by its driver's name; empty where it does not say.
+    Physical(String),
+}
+
+/// The other end of a veth pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its number in its own namespace.
+    pub index: u32,
+    /// It is in the same namespace as this end.
+    pub here: bool,
+}
+
+impl Interface {
+    /// Looks an interface up in the calling thread's namespace.
+    ///
+    /// # Errors
+    ///
+    /// [`NetError::NoDevice`] when there is none of that name.
+    pub fn find(name: &str) -> Result<Interface, NetError> {
+        // The kernel refuses names that cannot exist with EINVAL or ERANGE;
+        // to the user they are simply not there.
+        let missing = || NetError::NoDevice {
+            name: name.to_owned(),
+        };
+        if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains('\0') {
+            return Err(missing());
+        }
+        let mut request = Message::new(libc::RTM_GETLINK, REQUEST, &info(0, 0));
+        request.text(libc::IFLA_IFNAME, name);
+        ask(request, name)?.ok_or_else(missing)
+    }
+
+    /// Looks an interface up by its number.
+    pub fn find_index(index: u32) -> Result<Interface, NetError> {
+        let mut fixed = info(0, 0);
+        fixed[4..8].copy_from_slice(&index.to_ne_bytes());
+        let request = Message::new(libc::RTM_GETLINK, REQUEST, &fixed);
+        let name = format!("number {index}");
+        ask(request, &name)?.ok_or(NetError::NoDevice { name })
+    }
+
+    /// Whether it has an Ethernet header at all.
+    pub fn is_ethernet(&self) -> bool {
+        self.mac.is_some()
+    }
+}
+
+/// The names of all interfaces here, for a message: `eth0, lo`.
+pub fn names_present() -> String {
+    match link_names() {
+        Ok(names) if !names.is_empty() => names.join(", "),
+        _ => "none".to_owned(),
+    }
+}
+
+fn ask(request: Message, name: &str) -> Result<Option<Interface>, NetError> {
+    let answer = Netlink::route().and_then(|mut netlink| netlink.get(request, read));
+    match answer {
+        Ok(found) => Ok(found.map(with_driver)),
+        Err(refused) if refused.source.raw_os_error() == Some(libc::ENODEV) => Ok(None),
+        Err(refused) => Err(NetError::refused(
+            "look up",
+            format!("device '{name}'"),
+            refused,
+        )),
+    }
+}
+
+/// Only a network card is asked for its driver.
+fn with_driver(mut interface: Interface) -> Interface {
+    if let InterfaceKind::Physical(driver) = &mut interface.kind {
+        let asked = Ethtool::open().and_then(|ethtool| ethtool.driver(&interface.name));
+        *driver = asked.unwrap_or_default();
+    }
+    interface
+}
+
+/// Reads an RTM_NEWLINK message.
+fn read(payload: &[u8]) -> Option<Interface> {
+    let index = number_at(payload, 4)?;
+    let flags = number_at(payload, 8)?;
+    let body = payload.get(INFO_LEN..)?;
+    let number = |kind| attribute(body, kind).and_then(|value| number_at(value, 0));
+    let up = flags & libc::IFF_UP as u32 != 0;
+    let kind = kind_of(body, flags);
+    let peer = (kind == InterfaceKind::Veth)
+        .then(|| number(libc::IFLA_LINK))
+        .flatten()
+        .map(|index| Peer {
+            index,
+            // The kernel adds this attribute only for another namespace.
+            here: attribute(body, libc::IFLA_LINK_NETNSID).is_none(),
+        });
+    Some(Interface {
+        name: text_of(attribute(body, libc::IFLA_IFNAME)?),
+        index,
+        mtu: number(libc::IFLA_MTU)?,
+        mac: attribute(body, libc::IFLA_ADDRESS).and_then(|mac| mac.try_into().ok()),
+        up,
+        running: up && flags & libc::IFF_RUNNING as u32 != 0,
+        kind,
+        rx_queues: number(libc::IFLA_NUM_RX_QUEUES).unwrap_or(1).max(1),
+        peer,
+    })
+}
+
+fn kind_of(body: &[u8], flags: u32) -> InterfaceKind {
+    if flags & libc::IFF_LOOPBACK as u32 != 0 {
+        return InterfaceKind::Loopback;
+    }
+    let kind = attributes(body)
+        .find(|(kind, _)| *kind == libc::IFLA_LINKINFO)
+        .and_then(|(_, info)| attribute(info, INFO_KIND))
+        .map(text_of);
+    match kind.as_deref() {
+        Some("veth") => InterfaceKind::Veth,
+        Some("tun") => InterfaceKind::Tun,
+        Some(other) => InterfaceKind::Virtual(other.to_owned()),
+        None => InterfaceKind::Physical(String::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_device_is_found() {
+        let lo = Interface::find("lo").expect("every namespace has lo");
+        assert_eq!(lo.kind, InterfaceKind::Loopback);
+        assert_eq!(Interface::find_index(lo.index).expect("by number"), lo);
+        assert!(names_present().contains("lo"));
+    }
+
+    #[test]
+    fn a_name_that_cannot_exist_is_missing() {
+        for name in ["", "no-such", "a-name-longer-than-the-kernel-takes", "a\0b"] {
+            let error = Interface::find(name).expect_err("no such interface");
+            assert!(matches!(error, NetError::NoDevice { .. }), "{error}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Looking up the interface that a port is to be opened on.
+
+use super::PortError;
+use crate::net::NetError;
+use crate::net::interface::{Interface, names_present};
+
+/// The interface of that name, if it is there, up, and carries Ethernet.
+pub(crate) fn find_up(port: &str, name: &str) -> Result<Interface, PortError> {
+    let interface = match Interface::find(name) {
+        Ok(interface) => interface,
+        Err(NetError::NoDevice { .. }) => {
+            return Err(PortError::NoInterface {
+                name: name.to_owned(),
+                present: names_present(),
+            });
+        }
+        Err(error) => {
+            return Err(PortError::Failed {
+                port: port.to_owned(),
+                action: "looking up the interface",
+                source: std::io::Error::other(error),
+            });
+        }
+    };
+    if !interface.is_ethernet() {
+        return Err(PortError::Unsupported {
+            port: port.to_owned(),
+            reason: "the interface carries no Ethernet frames".to_owned(),
+        });
+    }
+    if !interface.up {
+        return Err(PortError::Down {
+            name: name.to_owned(),
+        });
+    }
+    Ok(interface)
+}

@@ -1,0 +1,43 @@
+//! How a port is to be opened.
+
+/// What may be chosen when a port is opened; [`OpenOptions::default`] is
+/// right for nearly all uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Frames may carry work left to the hardware (see [`super::Offload`]):
+    /// buffers of many wire frames, unfinished checksums. If not, the port
+    /// switches segmentation off on the interface where it can, so that every
+    /// frame has wire size.
+    pub offloads: bool,
+    /// Bytes of memory for the receive ring; `None` for the port's own
+    /// choice.
+    pub ring_bytes: Option<usize>,
+    /// The kernel's own network stack is kept from answering on the
+    /// interface (IPv6 is switched off on it until the port is closed).
+    pub quiet: bool,
+    /// How an AF_XDP port attaches to the interface.
+    pub xdp_mode: XdpMode,
+}
+
+impl Default for OpenOptions {
+    fn default() -> OpenOptions {
+        OpenOptions {
+            offloads: true,
+            ring_bytes: None,
+            quiet: true,
+            xdp_mode: XdpMode::Best,
+        }
+    }
+}
+
+/// Where an XDP program runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum XdpMode {
+    /// In the driver where it can, else generic.
+    #[default]
+    Best,
+    /// In the driver, or not at all.
+    Native,
+    /// In the network stack, which works with every device.
+    Generic,
+}

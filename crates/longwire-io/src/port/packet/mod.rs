@@ -1,0 +1,184 @@
+//! `packet:IF`: a network interface through AF_PACKET sockets, which every
+//! Linux has.
+//!
+//! Receiving reads a ring shared with the kernel, without a system call while
+//! frames wait, and takes the kernel's receive stamp as the arrival. Both
+//! halves speak virtio-net headers, so that unfinished checksums and
+//! super-packets of up to 64 KiB pass as they are.
+
+mod ring;
+mod rx;
+mod stamp;
+mod tx;
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+
+use super::PortError;
+use super::options::OpenOptions;
+use super::quiet::Settings;
+use super::socket::{Buffer, checked, enlarge, failure, set_option};
+use crate::net::interface::Interface;
+use ring::{Layout, Ring};
+pub use rx::PacketRx;
+pub use tx::PacketTx;
+
+/// The longest frame: a super-packet of 64 KiB with Ethernet and VLAN headers.
+const SUPER_MAX: usize = 65_536 + 14 + 4;
+/// Memory of the receive ring, unless chosen: some 2,500 Ethernet frames, or
+/// 4 ms at the most that such a socket receives.
+const RING_BYTES: usize = 4 * 1024 * 1024;
+/// What the kernel may hold for us in super-packets, beside the ring.
+const RECEIVE_BUFFER: usize = 16 * 1024 * 1024;
+/// Frames on their way to the driver.
+const SEND_BUFFER: usize = 8 * 1024 * 1024;
+/// Below this the receive buffer is said to be small: a TCP sender's window
+/// in super-packets will not fit.
+const RECEIVE_BUFFER_LOW: usize = 2 * 1024 * 1024;
+
+/// An open port.
+pub struct PacketPort {
+    /// Where frames enter.
+    pub rx: PacketRx,
+    /// Where frames leave.
+    pub tx: PacketTx,
+    /// What the user should know of it.
+    pub notes: Vec<String>,
+}
+
+/// Opens an interface of the calling thread's network namespace. Needs
+/// CAP_NET_RAW there; a user namespace's will do.
+///
+/// # Errors
+///
+/// When there is no such interface, when it is down or has no Ethernet
+/// header, when packet sockets are not allowed.
+pub fn open(name: &str, options: &OpenOptions) -> Result<PacketPort, PortError> {
+    let port = format!("packet:{name}");
+    let interface = super::interface::find_up(&port, name)?;
+    let mut notes = Vec::new();
+    let (receiving, ring) = open_rx(&port, &interface, options, &mut notes)?;
+    let direct = open_tx(&port, &interface, true)?;
+    let queued = open_tx(&port, &interface, false)?;
+    if !interface.running {
+        notes.push(format!("{name}: no carrier yet"));
+    }
+    let settings = Arc::new(Settings::apply(&interface, options, &mut notes));
+    Ok(PacketPort {
+        rx: PacketRx::new(receiving, ring, port.clone(), Arc::clone(&settings)),
+        tx: PacketTx::new(direct, queued, port, &interface, settings),
+        notes,
+    })
+}
+
+/// The receiving socket and its ring.
+fn open_rx(
+    port: &str,
+    interface: &Interface,
+    options: &OpenOptions,
+    notes: &mut Vec<String>,
+) -> Result<(OwnedFd, Ring), PortError> {
+    let socket = raw_socket(port)?;
+    let fd = socket.as_fd();
+    let set = |name, value: libc::c_int, action| {
+        set_option(fd, libc::SOL_PACKET, name, &value).map_err(|e| failure(port, action, e))
+    };
+    set(
+        libc::PACKET_VERSION,
+        libc::tpacket_versions::TPACKET_V2 as libc::c_int,
+        "choosing the ring's version",
+    )?;
+    set(libc::PACKET_VNET_HDR, 1, "asking for offload headers")?;
+    set(libc::PACKET_COPY_THRESH, 1, "asking for long frames")?;
+    set(
+        libc::PACKET_IGNORE_OUTGOING,
+        1,
+        "leaving out frames that are sent",
+    )?;
+    // A stamp from when the frame entered the receive path, before it waited
+    // there; without, the ring's own is taken when the frame is copied.
+    let on: libc::c_int = 1;
+    set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
+        .map_err(|e| failure(port, "asking for receive stamps", e))?;
+    let buffer = enlarge(fd, Buffer::Receive, RECEIVE_BUFFER)
+        .map_err(|e| failure(port, "enlarging the receive buffer", e))?;
+    if buffer < RECEIVE_BUFFER_LOW {
+        notes.push(format!(
+            "{}: receive buffer of only {} KiB for super-packets; raise it with: sysctl -w \
+             net.core.rmem_max={RECEIVE_BUFFER_LOW}",
+            interface.name,
+            buffer / 1024
+        ));
+    }
+    let layout = Layout::new(
+        interface.mtu as usize + 14 + 4,
+        options.ring_bytes.unwrap_or(RING_BYTES),
+    );
+    let ring = Ring::new(fd, layout).map_err(|e| failure(port, "making the receive ring", e))?;
+    promiscuous(fd, interface).map_err(|e| failure(port, "entering promiscuous mode", e))?;
+    bind(fd, interface, libc::ETH_P_ALL as u16)
+        .map_err(|e| failure(port, "binding the socket", e))?;
+    Ok((socket, ring))
+}
+
+/// A sending socket: it is bound to no protocol, and so never receives.
+fn open_tx(port: &str, interface: &Interface, direct: bool) -> Result<OwnedFd, PortError> {
+    let socket = raw_socket(port)?;
+    let fd = socket.as_fd();
+    let on: libc::c_int = 1;
+    set_option(fd, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &on)
+        .map_err(|e| failure(port, "offering offload headers", e))?;
+    if direct {
+        set_option(fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &on)
+            .map_err(|e| failure(port, "going past the queueing layer", e))?;
+    }
+    enlarge(fd, Buffer::Send, SEND_BUFFER)
+        .map_err(|e| failure(port, "enlarging the send buffer", e))?;
+    bind(fd, interface, 0).map_err(|e| failure(port, "binding the socket", e))?;
+    Ok(socket)
+}
+
+fn raw_socket(port: &str) -> Result<OwnedFd, PortError> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    socket(AddressFamily::Packet, SockType::Raw, flags, None)
+        .map_err(|e| failure(port, "opening a packet socket", e.into()))
+}
+
+/// Binds to the interface, for receiving frames of `protocol`; 0 for none.
+fn bind(socket: BorrowedFd<'_>, interface: &Interface, protocol: u16) -> io::Result<()> {
+    // SAFETY: `sockaddr_ll` is a C structure of integers, for which zeros are
+    // valid.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = protocol.to_be();
+    address.sll_ifindex = interface.index.cast_signed();
+    // SAFETY: the pointer and the length describe `address`, which the kernel
+    // reads during the call.
+    let result = unsafe {
+        libc::bind(
+            socket.as_raw_fd(),
+            (&raw const address).cast(),
+            size_of_val(&address) as libc::socklen_t,
+        )
+    };
+    checked(result).map(drop)
+}
+
+/// Takes frames for any station, until the socket is closed.
+fn promiscuous(socket: BorrowedFd<'_>, interface: &Interface) -> io::Result<()> {
+    let membership = libc::packet_mreq {
+        mr_ifindex: interface.index.cast_signed(),
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set_option(
+        socket,
+        libc::SOL_PACKET,
+        libc::PACKET_ADD_MEMBERSHIP,
+        &membership,
+    )
+}

@@ -1,0 +1,242 @@
+//! The receive ring of a packet socket (TPACKET_V2), shared with the kernel.
+//!
+//! Version 3 would pack frames more tightly, but hands them over a block at a
+//! time, late by up to the block's timeout of at least a millisecond.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::super::socket::set_option;
+use super::super::vnet;
+
+/// The kernel takes its memory in pieces of this size, each contiguous.
+const BLOCK: usize = 64 * 1024;
+/// What stands in a slot before the frame: the slot's header, a
+/// `sockaddr_ll`, padding, and the virtio-net header, with the frame's
+/// network header aligned. 76 bytes; the rest is for longer link headers.
+const SLOT_OVERHEAD: usize = 96;
+/// Slots begin on cache lines.
+const SLOT_ALIGN: usize = 64;
+/// Frames longer than this come by the socket's queue rather than make every
+/// slot large.
+const SLOT_FRAME_MAX: usize = 9 * 1024 + 64;
+
+/// How the ring's memory is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// Bytes of a slot.
+    slot: usize,
+    slots_in_block: usize,
+    blocks: usize,
+}
+
+impl Layout {
+    /// For frames of `frame_max` bytes, in at most `bytes` of memory.
+    pub(super) fn new(frame_max: usize, bytes: usize) -> Layout {
+        let frame = frame_max.clamp(256, SLOT_FRAME_MAX);
+        let slot = (frame + SLOT_OVERHEAD).next_multiple_of(SLOT_ALIGN);
+        Layout {
+            slot,
+            slots_in_block: BLOCK / slot,
+            blocks: (bytes / BLOCK).clamp(1, 16 * 1024),
+        }
+    }
+
+    pub(super) fn slots(self) -> usize {
+        self.slots_in_block * self.blocks
+    }
+
+    pub(super) fn bytes(self) -> usize {
+        self.blocks * BLOCK
+    }
+
+    fn offset(self, slot: usize) -> usize {
+        slot / self.slots_in_block * BLOCK + slot % self.slots_in_block * self.slot
+    }
+
+    fn request(self) -> libc::tpacket_req {
+        // All far below 2^32: 16 Ki blocks of 64 KiB are 1 GiB.
+        libc::tpacket_req {
+            tp_block_size: BLOCK as u32,
+            tp_block_nr: self.blocks as u32,
+            tp_frame_size: self.slot as u32,
+            tp_frame_nr: self.slots() as u32,
+        }
+    }
+}
+
+/// The mapped ring. Slots are read in order; each is the kernel's or ours,
+/// as its status word says.
+pub(super) struct Ring {
+    memory: NonNull<u8>,
+    layout: Layout,
+    next: usize,
+}
+
+// SAFETY: the memory belongs to this value alone (the kernel aside), and is
+// not tied to a thread.
+unsafe impl Send for Ring {}
+
+/// What the kernel says of a frame in a slot.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlotHeader {
+    pub(super) status: u32,
+    /// Bytes of the frame.
+    pub(super) len: usize,
+    /// How many of them the slot holds.
+    pub(super) held: usize,
+    /// The kernel's receive stamp: CLOCK_REALTIME in nanoseconds.
+    pub(super) wall: u64,
+    vlan_tci: u16,
+    vlan_tpid: u16,
+    frame_at: usize,
+}
+
+impl SlotHeader {
+    /// The VLAN tag that the kernel took out of the frame, as it stood there.
+    pub(super) fn vlan_tag(&self) -> Option<[u8; 4]> {
+        if self.status & libc::TP_STATUS_VLAN_VALID == 0 {
+            return None;
+        }
+        let tpid = if self.status & libc::TP_STATUS_VLAN_TPID_VALID != 0 {
+            self.vlan_tpid
+        } else {
+            0x8100
+        };
+        let [a, b] = tpid.to_be_bytes();
+        let [c, d] = self.vlan_tci.to_be_bytes();
+        Some([a, b, c, d])
+    }
+}
+
+impl Ring {
+    /// Makes the kernel allocate the ring of a packet socket, and maps it.
+    pub(super) fn new(socket: BorrowedFd<'_>, layout: Layout) -> io::Result<Ring> {
+        set_option(
+            socket,
+            libc::SOL_PACKET,
+            libc::PACKET_RX_RING,
+            &layout.request(),
+        )?;
+        // SAFETY: a new mapping at an address of the kernel's choice, of
+        // exactly the size that the ring was given.
+        let address = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                layout.bytes(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                socket.as_raw_fd(),
+                0,
+            )
+        };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let memory = NonNull::new(address.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Ring {
+            memory,
+            layout,
+            next: 0,
+        })
+    }
+
+    /// Where slot `self.next` begins.
+    fn slot(&self) -> NonNull<u8> {
+        // SAFETY: `next` is below the number of slots, so the offset is
+        // inside of the mapping.
+        unsafe { self.memory.add(self.layout.offset(self.next)) }
+    }
+
+    fn status(&self) -> &AtomicU32 {
+        // SAFETY: every slot begins with its status word, which is aligned
+        // (slots begin on cache lines), lives as long as the mapping, and is
+        // only ever accessed atomically while the kernel may write it.
+        unsafe { AtomicU32::from_ptr(self.slot().as_ptr().cast()) }
+    }
+
+    /// The next slot, if it is ours: what it holds.
+    #[inline]
+    pub(super) fn peek(&self) -> Option<SlotHeader> {
+        // Acquire: the frame was written before the status.
+        let status = self.status().load(Ordering::Acquire);
+        if status & libc::TP_STATUS_USER == 0 {
+            return None;
+        }
+        // SAFETY: the slot is ours, and begins with this header.
+        let header = unsafe { self.slot().cast::<libc::tpacket2_hdr>().read() };
+        let frame_at = usize::from(header.tp_mac).min(self.layout.slot);
+        let room = self.layout.slot - frame_at;
+        Some(SlotHeader {
+            status,
+            len: header.tp_len as usize,
+            held: (header.tp_snaplen as usize).min(room),
+            wall: u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec),
+            vlan_tci: header.tp_vlan_tci,
+            vlan_tpid: header.tp_vlan_tpid,
+            frame_at,
+        })
+    }
+
+    /// The virtio-net header and the frame in the slot that was peeked at,
+    /// with the bytes between as one piece.
+    #[inline]
+    pub(super) fn contents(&mut self, header: &SlotHeader) -> &mut [u8] {
+        let start = header.frame_at.saturating_sub(vnet::LEN);
+        // SAFETY: the slot is ours until it is released, which needs `self`;
+        // `frame_at + held` was limited to the slot in `peek`.
+        unsafe {
+            std::slice::from_raw_parts_mut(
+                self.slot().add(start).as_ptr(),
+                header.frame_at - start + header.held,
+            )
+        }
+    }
+
+    /// Gives the slot back to the kernel and goes on to the next.
+    #[inline]
+    pub(super) fn release(&mut self) {
+        // Release: whatever was read was read before the kernel writes again.
+        self.status()
+            .store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        self.next += 1;
+        if self.next == self.layout.slots() {
+            self.next = 0;
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: this is the mapping made in `new`, and no reference into it
+        // outlives `self`.
+        unsafe { libc::munmap(self.memory.as_ptr().cast(), self.layout.bytes()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_stays_inside_its_memory() {
+        for frame_max in [0, 64, 1518, 9018, 65_553] {
+            for bytes in [0, 1 << 16, 4 << 20] {
+                let layout = Layout::new(frame_max, bytes);
+                assert!(layout.slots() > 0);
+                assert!(layout.bytes() <= bytes.max(BLOCK));
+                let last = layout.offset(layout.slots() - 1);
+                assert!(last + layout.slot <= layout.bytes());
+                assert_eq!(last % SLOT_ALIGN, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn an_ethernet_ring_of_4_mib_holds_thousands_of_frames() {
+        let layout = Layout::new(1518, 4 << 20);
+        assert!(layout.slots() >= 2_400, "{}", layout.slots());
+    }
+}

@@ -1,0 +1,265 @@
+//! Receiving: the ring for wire-size frames, the socket's queue for the rest.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use longwire_engine::Nanos;
+
+use super::super::quiet::Settings;
+use super::super::socket::{failure, get_option, pending_error};
+use super::super::{Arrived, Offload, PortError, PortLosses, Received, RxPort, vnet};
+use super::SUPER_MAX;
+use super::ring::{Ring, SlotHeader};
+use super::stamp::StampScale;
+
+/// Bytes of the two MAC addresses, after which a VLAN tag stands.
+const MACS: usize = 12;
+/// Bytes of a VLAN tag.
+const TAG: usize = 4;
+/// How often an idle port asks whether its interface is still there, in
+/// nanoseconds and in calls (whichever comes first: a caller's clock may
+/// stand still).
+const CHECK_EVERY: u64 = 1_000_000;
+const CHECK_CALLS: u32 = 4096;
+
+/// The receiving half of `packet:IF`.
+pub struct PacketRx {
+    // Unmapped before the socket is closed.
+    ring: Ring,
+    socket: OwnedFd,
+    port: String,
+    scale: StampScale,
+    /// For frames that do not fit a slot: a virtio-net header and a frame.
+    long: Box<[u8]>,
+    losses: PortLosses,
+    checked: u64,
+    calls: u32,
+    /// Put back when both halves are closed.
+    _settings: Arc<Settings>,
+}
+
+impl PacketRx {
+    pub(super) fn new(
+        socket: OwnedFd,
+        ring: Ring,
+        port: String,
+        settings: Arc<Settings>,
+    ) -> PacketRx {
+        PacketRx {
+            ring,
+            socket,
+            port,
+            scale: StampScale::new(),
+            long: vec![0; vnet::LEN + SUPER_MAX].into(),
+            losses: PortLosses::default(),
+            checked: 0,
+            calls: 0,
+            _settings: settings,
+        }
+    }
+
+    /// How often the wall clock, which the kernel stamps with, was seen to
+    /// step. Arrivals do not step with it.
+    pub fn clock_steps(&self) -> u64 {
+        self.scale.steps()
+    }
+
+    /// Hands in the frame in the slot that was peeked at; returns whether it
+    /// could.
+    #[inline]
+    fn hand_in(
+        &mut self,
+        slot: &SlotHeader,
+        arrival: Nanos,
+        take: &mut impl FnMut(Arrived<'_>),
+    ) -> bool {
+        let contents = if slot.status & libc::TP_STATUS_COPY != 0 {
+            match receive_long(self.socket.as_fd(), &mut self.long) {
+                Ok(bytes) => bytes,
+                Err(_) => {
+                    self.losses.too_long += 1;
+                    return false;
+                }
+            }
+        } else if slot.held < slot.len {
+            // Too long for the slot, and the socket's queue was full.
+            self.losses.too_long += 1;
+            return false;
+        } else {
+            self.ring.contents(slot)
+        };
+        let Some((bytes, offload)) = restore(contents, slot.vlan_tag()) else {
+            self.losses.unusable += 1;
+            return false;
+        };
+        take(Arrived {
+            bytes,
+            arrival,
+            offload,
+            wire_len: bytes.len() as u32,
+            lent: None,
+        });
+        true
+    }
+
+    /// Nothing waits: is the interface still there?
+    #[inline]
+    fn check_alive(&mut self, now: Nanos) -> Result<(), PortError> {
+        self.scale.drained();
+        self.calls += 1;
+        let since = now.as_nanos().wrapping_sub(self.checked);
+        if since < CHECK_EVERY && self.calls < CHECK_CALLS {
+            return Ok(());
+        }
+        self.checked = now.as_nanos();
+        self.calls = 0;
+        match pending_error(self.socket.as_fd()) {
+            Ok(None) => Ok(()),
+            Ok(Some(error)) | Err(error) => Err(failure(&self.port, "receiving", error)),
+        }
+    }
+
+    fn read_statistics(&mut self) {
+        let mut fresh = libc::tpacket_stats {
+            tp_packets: 0,
+            tp_drops: 0,
+        };
+        let read = get_option(
+            self.socket.as_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            &mut fresh,
+        );
+        // The kernel's counters start again at zero with every reading.
+        if read.is_ok() {
+            self.losses.ring_full += u64::from(fresh.tp_drops);
+        }
+    }
+}
+
+impl RxPort for PacketRx {
+    fn receive(
+        &mut self,
+        now: Nanos,
+        max: usize,
+        take: &mut impl FnMut(Arrived<'_>),
+    ) -> Result<Received, PortError> {
+        let mut frames = 0;
+        let mut waiting = self.ring.peek();
+        if waiting.is_none() {
+            self.check_alive(now)?;
+            return Ok(Received::default());
+        }
+        self.scale.check(now);
+        while let Some(slot) = waiting
+            && frames < max
+        {
+            let stamp = self.scale.arrival(slot.wall, now);
+            // What came after the caller read its clock has not arrived yet
+            // as far as the caller knows: next time. The first is taken all
+            // the same, so that every call gets on.
+            if stamp > now && frames > 0 {
+                break;
+            }
+            let taken = self.hand_in(&slot, stamp.min(now), take);
+            self.ring.release();
+            frames += usize::from(taken);
+            waiting = self.ring.peek();
+        }
+        Ok(Received { frames, end: false })
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+
+    fn losses(&mut self) -> PortLosses {
+        self.read_statistics();
+        self.losses
+    }
+
+    fn frame_max(&self) -> usize {
+        SUPER_MAX
+    }
+}
+
+/// Reads one frame with its virtio-net header from the socket's queue.
+fn receive_long<'a>(socket: BorrowedFd<'_>, buffer: &'a mut [u8]) -> io::Result<&'a mut [u8]> {
+    // SAFETY: the pointer and the length describe `buffer`, which the kernel
+    // writes during the call only.
+    let received = unsafe {
+        libc::recv(
+            socket.as_raw_fd(),
+            buffer.as_mut_ptr().cast(),
+            buffer.len(),
+            libc::MSG_DONTWAIT | libc::MSG_TRUNC,
+        )
+    };
+    let length = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
+    buffer
+        .get_mut(..length)
+        .ok_or_else(|| io::ErrorKind::FileTooLarge.into())
+}
+
+/// The frame as it was on the wire, out of a virtio-net header and what the
+/// kernel left of the frame; `None` when they do not fit together.
+#[inline]
+fn restore(contents: &mut [u8], tag: Option<[u8; TAG]>) -> Option<(&[u8], Offload)> {
+    let mut header = *contents.first_chunk::<{ vnet::LEN }>()?;
+    let mut start = vnet::LEN;
+    if let Some(tag) = tag
+        && contents.len() >= start + MACS
+    {
+        // The tag goes back between the addresses and the type; the
+        // virtio-net header, just copied, makes room.
+        contents.copy_within(start..start + MACS, start - TAG);
+        start -= TAG;
+        contents[start + MACS..start + MACS + TAG].copy_from_slice(&tag);
+        move_checksum(&mut header, TAG as u16);
+    }
+    let frame = contents.get(start..)?;
+    let offload = vnet::decode(&header, frame).ok()?;
+    Some((frame, offload))
+}
+
+/// Says in a virtio-net header that the frame grew by `bytes` in front of what
+/// the checksum covers.
+fn move_checksum(header: &mut [u8; vnet::LEN], bytes: u16) {
+    const START: usize = 6;
+    let start = u16::from_ne_bytes([header[START], header[START + 1]]);
+    header[START..START + 2].copy_from_slice(&start.saturating_add(bytes).to_ne_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port::Checksum;
+
+    #[test]
+    fn a_tag_goes_back_and_moves_the_checksum() {
+        let mut contents = vec![0u8; vnet::LEN];
+        contents[0] = 1;
+        contents[6..8].copy_from_slice(&34u16.to_ne_bytes());
+        contents[8..10].copy_from_slice(&16u16.to_ne_bytes());
+        contents.extend(0..60u8);
+        let (frame, offload) =
+            restore(&mut contents, Some([0x81, 0x00, 0x00, 0x07])).expect("a good header");
+        assert_eq!(&frame[..12], &(0..12u8).collect::<Vec<_>>()[..]);
+        assert_eq!(&frame[12..16], &[0x81, 0x00, 0x00, 0x07]);
+        assert_eq!(&frame[16..], &(12..60u8).collect::<Vec<_>>()[..]);
+        let checksum = Checksum {
+            start: 38,
+            offset: 16,
+        };
+        assert_eq!(offload.checksum, Some(checksum));
+    }
+
+    #[test]
+    fn short_contents_are_refused_or_left_alone() {
+        assert!(restore(&mut [0; 9], None).is_none());
+        let mut tiny = [0; 13];
+        let (frame, _) = restore(&mut tiny, Some([0x81, 0, 0, 1])).expect("no room for a tag");
+        assert_eq!(frame.len(), 3);
+    }
+}

@@ -1,0 +1,288 @@
+//! The kernel stamps frames on the scale of the wall clock; arrivals are on
+//! that of the monotonic clock.
+//!
+//! The two differ by a constant: both are slewed alike, and only setting the
+//! clock (by hand, by a leap second, by a time daemon's step) changes the
+//! difference. So it is measured once, looked at again now and then, and at
+//! once whenever a stamp does not make sense. Frames stamped before a step
+//! keep the difference that was true for them.
+
+use longwire_engine::Nanos;
+use nix::time::{ClockId, clock_gettime};
+
+/// How often the difference is looked at again.
+const CHECK_EVERY: u64 = 1_000_000;
+/// A measurement this narrow is as good as it gets; a wider one was
+/// interrupted and is tried again.
+const NARROW: u64 = 200;
+/// How often a measurement is tried.
+const TRIES: usize = 4;
+
+/// The two clocks, read so closely together that they can be compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    /// Monotonic, before the wall clock was read.
+    before: u64,
+    wall: u64,
+    /// Monotonic, afterwards.
+    after: u64,
+}
+
+impl Reading {
+    fn width(self) -> u64 {
+        self.after.saturating_sub(self.before)
+    }
+
+    /// Wall clock − monotonic clock. Times of a running system are far below
+    /// 2^63 ns, so the difference is exact.
+    fn offset(self) -> i64 {
+        let middle = self.before + self.width() / 2;
+        self.wall.wrapping_sub(middle).cast_signed()
+    }
+}
+
+fn read_clock(clock: ClockId) -> u64 {
+    // A clock that cannot be read would be a broken kernel; zero makes every
+    // stamp implausible, and arrivals fall back to the time of the call.
+    clock_gettime(clock).map_or(0, |t| {
+        t.tv_sec().cast_unsigned() * 1_000_000_000 + t.tv_nsec().cast_unsigned()
+    })
+}
+
+fn read_once() -> Reading {
+    Reading {
+        before: read_clock(ClockId::CLOCK_MONOTONIC),
+        wall: read_clock(ClockId::CLOCK_REALTIME),
+        after: read_clock(ClockId::CLOCK_MONOTONIC),
+    }
+}
+
+/// The narrowest of a few readings.
+fn read() -> Reading {
+    let mut best = read_once();
+    for _ in 1..TRIES {
+        if best.width() <= NARROW {
+            break;
+        }
+        let again = read_once();
+        if again.width() < best.width() {
+            best = again;
+        }
+    }
+    best
+}
+
+/// Turns the kernel's stamps into arrivals.
+#[derive(Debug)]
+pub(super) struct StampScale {
+    offset: i64,
+    /// Half the width of the reading that `offset` came from.
+    uncertainty: u64,
+    /// The difference before the last step, while frames from before it may
+    /// still wait.
+    before_step: Option<i64>,
+    checked: u64,
+    last: u64,
+    steps: u64,
+}
+
+impl StampScale {
+    pub(super) fn new() -> StampScale {
+        StampScale::start(read())
+    }
+
+    fn start(reading: Reading) -> StampScale {
+        StampScale {
+            offset: reading.offset(),
+            uncertainty: reading.width() / 2,
+            before_step: None,
+            checked: reading.after,
+            last: 0,
+            steps: 0,
+        }
+    }
+
+    /// How often the wall clock was seen to step.
+    pub(super) fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// To be called before frames are taken, with the time of the call.
+    #[inline]
+    pub(super) fn check(&mut self, now: Nanos) {
+        if now.as_nanos().wrapping_sub(self.checked) >= CHECK_EVERY {
+            self.measure(read());
+        }
+    }
+
+    /// No frame waits: none is left from before a step.
+    #[inline]
+    pub(super) fn drained(&mut self) {
+        self.before_step = None;
+    }
+
+    /// The arrival of a frame that the kernel stamped `wall`: never before
+    /// the last one. It may be later than the time of the call, when the
+    /// frame arrived after that was read.
+    #[inline]
+    pub(super) fn arrival(&mut self, wall: u64, now: Nanos) -> Nanos {
+        let latest = now.as_nanos().saturating_add(CHECK_EVERY);
+        let stamp = wall.wrapping_sub(self.offset.cast_unsigned());
+        if self.before_step.is_none() && stamp >= self.last && stamp <= latest {
+            self.last = stamp;
+            return Nanos::from_nanos(stamp);
+        }
+        self.uncertain_arrival(wall, now, read)
+    }
+
+    /// The same, where the stamp does not fit or the clock has just stepped.
+    #[cold]
+    fn uncertain_arrival(
+        &mut self,
+        wall: u64,
+        now: Nanos,
+        read: impl FnOnce() -> Reading,
+    ) -> Nanos {
+        let latest = now.as_nanos().saturating_add(CHECK_EVERY);
+        let slack = self.last.saturating_sub(2 * self.uncertainty + NARROW);
+        let fits = |offset: i64| {
+            let stamp = wall.wrapping_sub(offset.cast_unsigned());
+            (slack..=latest).contains(&stamp).then_some(stamp)
+        };
+        if self.before_step.is_none() {
+            // Two processors stamp a few nanoseconds apart; that is no step.
+            if let Some(stamp) = fits(self.offset) {
+                return self.raise(stamp);
+            }
+            self.measure(read());
+        }
+        if let Some(stamp) = self.before_step.and_then(fits) {
+            return self.raise(stamp);
+        }
+        // The first frame from after the step ends the doubt.
+        self.before_step = None;
+        let stamp = fits(self.offset).unwrap_or(now.as_nanos());
+        self.raise(stamp)
+    }
+
+    fn raise(&mut self, stamp: u64) -> Nanos {
+        self.last = self.last.max(stamp);
+        Nanos::from_nanos(self.last)
+    }
+
+    fn measure(&mut self, reading: Reading) {
+        self.checked = reading.after;
+        let uncertainty = reading.width() / 2;
+        let moved = reading.offset().abs_diff(self.offset);
+        if moved > uncertainty + self.uncertainty + NARROW {
+            self.before_step = Some(self.offset);
+            self.offset = reading.offset();
+            self.uncertainty = uncertainty;
+            self.steps += 1;
+        } else if uncertainty < self.uncertainty {
+            // The same difference, seen more sharply.
+            self.offset = reading.offset();
+            self.uncertainty = uncertainty;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: u64 = 86_400_000_000_000;
+
+    fn reading(monotonic: u64, difference: u64) -> Reading {
+        Reading {
+            before: monotonic - 20,
+            wall: monotonic + difference,
+            after: monotonic + 20,
+        }
+    }
+
+    fn at(nanos: u64) -> Nanos {
+        Nanos::from_nanos(nanos)
+    }
+
+    fn never() -> Reading {
+        panic!("no reason to read the clocks")
+    }
+
+    #[test]
+    fn a_stamp_becomes_an_arrival() {
+        let mut scale = StampScale::start(reading(1_000, DAY));
+        assert_eq!(scale.arrival(DAY + 5_000, at(6_000)), at(5_000));
+        assert_eq!(scale.arrival(DAY + 5_500, at(6_000)), at(5_500));
+    }
+
+    #[test]
+    fn a_stamp_slightly_earlier_than_the_last_is_raised() {
+        let mut scale = StampScale::start(reading(1_000, DAY));
+        scale.arrival(DAY + 5_000, at(6_000));
+        let again = scale.uncertain_arrival(DAY + 4_950, at(6_000), never);
+        assert_eq!(again, at(5_000));
+        assert_eq!(scale.steps(), 0);
+    }
+
+    #[test]
+    fn a_step_in_either_direction_moves_no_arrival() {
+        for step in [
+            -3_600_000_000_000_i64,
+            -5_000_000,
+            5_000_000,
+            3_600_000_000_000,
+        ] {
+            let after = DAY.wrapping_add_signed(step);
+            let mut scale = StampScale::start(reading(1_000, DAY));
+            let mut now = 10_000_000_000;
+            assert_eq!(scale.arrival(DAY + now - 9_000, at(now)), at(now - 9_000));
+            // Stamped before the step, read after it.
+            now += 1_000_000;
+            let stamp = DAY + now - 900;
+            assert_eq!(scale.arrival(stamp, at(now)), at(now - 900));
+            // Stamped after the step.
+            now += 1_000_000;
+            let arrival =
+                scale.uncertain_arrival(after + now - 500, at(now), || reading(now, after));
+            assert_eq!(arrival, at(now - 500), "step {step}");
+            assert_eq!(scale.steps(), 1);
+            now += 1_000_000;
+            assert_eq!(scale.arrival(after + now - 500, at(now)), at(now - 500));
+        }
+    }
+
+    #[test]
+    fn frames_from_both_sides_of_a_step_keep_their_arrivals() {
+        for step in [-50_000_000_i64, 50_000_000] {
+            let after = DAY.wrapping_add_signed(step);
+            let mut scale = StampScale::start(reading(1_000, DAY));
+            let now = 20_000_000_000;
+            scale.arrival(DAY + now - 9_000, at(now));
+            scale.measure(reading(now, after));
+            assert_eq!(scale.steps(), 1);
+            assert_eq!(scale.arrival(DAY + now - 800, at(now)), at(now - 800));
+            assert_eq!(scale.arrival(after + now - 400, at(now)), at(now - 400));
+            assert_eq!(scale.arrival(after + now - 300, at(now)), at(now - 300));
+        }
+    }
+
+    #[test]
+    fn a_senseless_stamp_becomes_the_time_of_the_call() {
+        let mut scale = StampScale::start(reading(1_000, DAY));
+        scale.arrival(DAY + 5_000, at(6_000));
+        for stamp in [0, u64::MAX, 17] {
+            let arrival = scale.uncertain_arrival(stamp, at(7_000), || reading(7_000, DAY));
+            assert_eq!(arrival, at(7_000));
+        }
+    }
+
+    #[test]
+    fn the_real_clocks_agree_with_themselves() {
+        let mut scale = StampScale::new();
+        let wall = read_clock(ClockId::CLOCK_REALTIME);
+        let now = read_clock(ClockId::CLOCK_MONOTONIC);
+        let arrival = scale.arrival(wall, at(now)).as_nanos();
+        assert!(now.abs_diff(arrival) < 50_000_000, "{now} and {arrival}");
+    }
+}

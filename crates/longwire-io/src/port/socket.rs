@@ -1,0 +1,162 @@
+//! Socket options and errors, as the raw-socket ports need them.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use super::PortError;
+
+/// Sets a socket option that has no safe wrapper.
+pub(crate) fn set_option<T>(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    // SAFETY: the pointer and the length describe `value`, which the kernel
+    // only reads, during the call.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_ref(value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    checked(result).map(drop)
+}
+
+/// Reads a socket option into `value`, which must be a plain C structure that
+/// is valid with any bytes. Returns how many bytes the kernel filled: older
+/// kernels know shorter structures.
+pub(crate) fn get_option<T: Plain>(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &mut T,
+) -> io::Result<usize> {
+    let mut length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the pointer and the length describe `value`; the kernel writes
+    // at most that much, and any bytes are a valid `T` (see `Plain`).
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_mut(value).cast(),
+            &raw mut length,
+        )
+    };
+    checked(result)?;
+    Ok(length as usize)
+}
+
+/// C structures of integers: any bytes are a valid value.
+///
+/// # Safety
+/// Only for types without padding invariants, references or enums.
+pub(crate) unsafe trait Plain {}
+
+// SAFETY: integers.
+unsafe impl Plain for libc::c_int {}
+// SAFETY: two integers.
+unsafe impl Plain for libc::tpacket_stats {}
+// SAFETY: integers.
+unsafe impl Plain for libc::xdp_statistics {}
+// SAFETY: integers.
+unsafe impl Plain for libc::xdp_mmap_offsets {}
+// SAFETY: integers.
+unsafe impl Plain for libc::xdp_options {}
+
+/// Turns a C result into a Rust one.
+pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(result)
+}
+
+/// The error pending on a socket (which reading clears), if any.
+pub(crate) fn pending_error(socket: BorrowedFd<'_>) -> io::Result<Option<io::Error>> {
+    let mut errno: libc::c_int = 0;
+    get_option(socket, libc::SOL_SOCKET, libc::SO_ERROR, &mut errno)?;
+    Ok((errno != 0).then(|| io::Error::from_raw_os_error(errno)))
+}
+
+/// Which of a socket's two buffers.
+#[derive(Clone, Copy)]
+pub(crate) enum Buffer {
+    Receive,
+    Send,
+}
+
+/// Asks for a socket buffer of `bytes`, beyond the system's limit where we
+/// may. Returns what was got.
+pub(crate) fn enlarge(socket: BorrowedFd<'_>, buffer: Buffer, bytes: usize) -> io::Result<usize> {
+    let (force, plain) = match buffer {
+        Buffer::Receive => (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
+        Buffer::Send => (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
+    };
+    // The kernel doubles the value, to make room for its own bookkeeping.
+    let asked = libc::c_int::try_from(bytes / 2).unwrap_or(libc::c_int::MAX / 2);
+    if set_option(socket, libc::SOL_SOCKET, force, &asked).is_err() {
+        set_option(socket, libc::SOL_SOCKET, plain, &asked)?;
+    }
+    let mut got: libc::c_int = 0;
+    get_option(socket, libc::SOL_SOCKET, plain, &mut got)?;
+    Ok(usize::try_from(got).unwrap_or(0))
+}
+
+/// Whether an error says that the interface is not there any more, or down.
+pub(crate) fn says_gone(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV)
+    )
+}
+
+/// The port error for a system call that failed.
+pub(crate) fn failure(port: &str, action: &'static str, source: io::Error) -> PortError {
+    let port = port.to_owned();
+    if says_gone(&source) {
+        return PortError::Gone { port, source };
+    }
+    match source.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => PortError::Denied {
+            port,
+            action,
+            source,
+        },
+        _ => PortError::Failed {
+            port,
+            action,
+            source,
+        },
+    }
+}
+
+/// Asks the kernel one thing about an interface, by its name.
+pub(crate) fn ask_interface(
+    socket: BorrowedFd<'_>,
+    name: &str,
+    question: libc::c_ulong,
+) -> io::Result<libc::ifreq> {
+    // SAFETY: `ifreq` is a C structure of integers and pointers, for which
+    // zeros are valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let room = request.ifr_name.len() - 1;
+    for (to, from) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    // SAFETY: `request` is a valid `ifreq` with a terminated name; the
+    // questions that this is used for have their answer inside of it.
+    let result = unsafe {
+        libc::ioctl(
+            socket.as_raw_fd(),
+            question as libc::Ioctl,
+            &raw mut request,
+        )
+    };
+    checked(result)?;
+    Ok(request)
+}
