@@ -1,8 +1,22 @@
 //! Stages, threads, clock and measurement: what turns the engine and the
 //! ports into a running link.
+//!
+//! Start reading at [`stage::Ingress::step`] and [`stage::Egress::step`]: a
+//! frame's whole way through a run.
 
+pub mod clock;
 pub mod config;
+mod counters;
+pub mod host;
+pub mod pipeline;
+pub mod placement;
 pub mod report;
+pub mod run;
+pub mod stage;
+pub mod summary;
+mod thread;
+mod waiting;
 
 pub use config::{LinkSetup, Placement, RunConfig, WaitMode};
 pub use report::{Lateness, LinkReport, Pauses, RunReport};
+pub use run::{Running, StartError, start};

@@ -15,6 +15,8 @@ pub struct RunReport {
     pub links: Vec<LinkReport>,
     /// When the machine itself stood still.
     pub pauses: Pauses,
+    /// CPU time of the emulator's threads, in seconds; known at the end.
+    pub cpu_s: f64,
     /// What was decided or found at start, in sentences.
     pub notes: Vec<String>,
     /// Why the run ended early, if it did.

@@ -10,11 +10,13 @@ pub mod offload;
 pub mod options;
 pub mod packet;
 mod quiet;
+pub mod registry;
 mod socket;
 pub mod vnet;
 
 pub use error::PortError;
 pub use offload::{Checksum, Offload, SegmentKind, Segments};
+pub use registry::{AnyRx, AnyTx, Port};
 
 /// A frame as a port hands it in. The bytes are the port's and are lent for
 /// the time of the call.

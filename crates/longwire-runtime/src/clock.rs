@@ -1,0 +1,54 @@
+//! The clock of a run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use longwire_engine::Nanos;
+use nix::time::{ClockId, clock_gettime};
+
+/// Where a stage reads the time.
+///
+/// Stages read it once a burst, so that a reading (about 20 ns through the
+/// vDSO, which scales the TSC where that is stable) is spread over many
+/// frames.
+#[derive(Clone, Debug)]
+pub enum Clock {
+    /// CLOCK_MONOTONIC, the scale of arrivals and releases of a live run.
+    Monotonic,
+    /// The latest arrival that the ingress stage has seen: virtual time, as
+    /// fast as the machine can follow.
+    Arrivals(Arc<AtomicU64>),
+}
+
+impl Clock {
+    /// A virtual clock that starts at zero.
+    pub fn arrivals() -> Clock {
+        Clock::Arrivals(Arc::new(AtomicU64::new(0)))
+    }
+
+    /// The time.
+    #[inline]
+    pub fn now(&self) -> Nanos {
+        match self {
+            Clock::Monotonic => monotonic_now(),
+            Clock::Arrivals(latest) => Nanos::from_nanos(latest.load(Ordering::Acquire)),
+        }
+    }
+
+    /// Tells a virtual clock of the latest arrival; a real one does not care.
+    #[inline]
+    pub fn advance(&self, latest: Nanos) {
+        if let Clock::Arrivals(shared) = self {
+            shared.store(latest.as_nanos(), Ordering::Release);
+        }
+    }
+}
+
+/// CLOCK_MONOTONIC.
+#[inline]
+pub fn monotonic_now() -> Nanos {
+    // Linux has had this clock since 2.5: it cannot fail.
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Nanos::ZERO, |time| {
+        Nanos::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+    })
+}

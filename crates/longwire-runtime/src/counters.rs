@@ -1,0 +1,246 @@
+//! What the stages count, and how a report reads it while they run.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, TryLockError};
+
+use hdrhistogram::Histogram;
+use longwire_engine::{DropReason, Nanos};
+
+/// What the emulator did to frames that the model did not ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Artifact {
+    /// Handed over later than the tolerance.
+    Late,
+    /// No memory was left for a frame that waits: raise `--memory`.
+    Memory,
+    /// The output port would not take the frame.
+    Refused,
+    /// The input port's ring was full before the emulator read it.
+    RingFull,
+    /// The frame was longer than the input port's slots.
+    TooLong,
+    /// The output port took the frame and lost it.
+    SendFailed,
+}
+
+impl Artifact {
+    /// Every kind, in the order of their indices.
+    pub const ALL: [Artifact; 6] = [
+        Artifact::Late,
+        Artifact::Memory,
+        Artifact::Refused,
+        Artifact::RingFull,
+        Artifact::TooLong,
+        Artifact::SendFailed,
+    ];
+
+    /// The kind's name in reports and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Artifact::Late => "late",
+            Artifact::Memory => "memory",
+            Artifact::Refused => "refused",
+            Artifact::RingFull => "ring_full",
+            Artifact::TooLong => "too_long",
+            Artifact::SendFailed => "send_failed",
+        }
+    }
+}
+
+/// A counter with one writer: the writer's own copy is the truth, and
+/// readers see it as of the last burst.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Published<const N: usize>(Cells<N>);
+
+#[derive(Debug)]
+struct Cells<const N: usize>([AtomicU64; N]);
+
+impl<const N: usize> Default for Cells<N> {
+    fn default() -> Cells<N> {
+        Cells(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+}
+
+impl<const N: usize> Published<N> {
+    pub(crate) fn store(&self, values: &[u64; N]) {
+        for (cell, value) in self.0.0.iter().zip(values) {
+            cell.store(*value, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn load(&self) -> [u64; N] {
+        std::array::from_fn(|index| self.0.0[index].load(Ordering::Relaxed))
+    }
+}
+
+/// What the ingress stage counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct IngressCounts {
+    pub packets: u64,
+    pub bytes: u64,
+    pub drops: [u64; DropReason::ALL.len()],
+    pub raised: u64,
+    pub memory: u64,
+    pub ring_full: u64,
+    pub too_long: u64,
+    pub queue_packets_max: u64,
+    pub queue_bytes_max: u64,
+    pub memory_max: u64,
+    /// Wire frames put on the delay line.
+    pub held: u64,
+}
+
+/// How many numbers [`IngressCounts`] publishes.
+pub(crate) const INGRESS_CELLS: usize = 10 + DropReason::ALL.len();
+
+impl IngressCounts {
+    pub(crate) fn to_cells(self) -> [u64; INGRESS_CELLS] {
+        let mut cells = [0; INGRESS_CELLS];
+        let own = [
+            self.packets,
+            self.bytes,
+            self.raised,
+            self.memory,
+            self.ring_full,
+            self.too_long,
+            self.queue_packets_max,
+            self.queue_bytes_max,
+            self.memory_max,
+            self.held,
+        ];
+        cells[..own.len()].copy_from_slice(&own);
+        cells[own.len()..].copy_from_slice(&self.drops);
+        cells
+    }
+
+    pub(crate) fn from_cells(cells: [u64; INGRESS_CELLS]) -> IngressCounts {
+        let (own, drops) = cells.split_at(INGRESS_CELLS - DropReason::ALL.len());
+        IngressCounts {
+            packets: own[0],
+            bytes: own[1],
+            raised: own[2],
+            memory: own[3],
+            ring_full: own[4],
+            too_long: own[5],
+            queue_packets_max: own[6],
+            queue_bytes_max: own[7],
+            memory_max: own[8],
+            held: own[9],
+            drops: std::array::from_fn(|index| drops[index]),
+        }
+    }
+}
+
+/// What the egress stage counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct EgressCounts {
+    pub packets: u64,
+    pub bytes: u64,
+    pub late: u64,
+    pub refused: u64,
+    pub send_failed: u64,
+    /// Of the frames released: how many were taken off the delay line.
+    pub released: u64,
+}
+
+/// How many numbers [`EgressCounts`] publishes.
+pub(crate) const EGRESS_CELLS: usize = 6;
+
+impl EgressCounts {
+    pub(crate) fn to_cells(self) -> [u64; EGRESS_CELLS] {
+        [
+            self.packets,
+            self.bytes,
+            self.late,
+            self.refused,
+            self.send_failed,
+            self.released,
+        ]
+    }
+
+    pub(crate) fn from_cells(cells: [u64; EGRESS_CELLS]) -> EgressCounts {
+        let [packets, bytes, late, refused, send_failed, released] = cells;
+        EgressCounts {
+            packets,
+            bytes,
+            late,
+            refused,
+            send_failed,
+            released,
+        }
+    }
+}
+
+/// A histogram of nanoseconds up to a minute, to two significant digits:
+/// small enough that adding it to another takes a few microseconds, since
+/// that happens on the packet's way.
+pub(crate) fn nanos_histogram() -> Histogram<u64> {
+    const MINUTE_NS: u64 = 60_000_000_000;
+    // Only bounds out of order are refused, and these are in order.
+    Histogram::new_with_bounds(1, MINUTE_NS, 2).unwrap_or_else(|_| unreachable!("bounds in order"))
+}
+
+/// Lateness as one stage records it: into its own histogram, added to the
+/// shared one now and then, and never waiting for a reader.
+#[derive(Debug)]
+pub(crate) struct LatenessRecorder {
+    own: Histogram<u64>,
+    flushed: Nanos,
+}
+
+/// How often a recorder adds its histogram to the shared one.
+const FLUSH_EVERY: Nanos = Nanos::from_millis(500);
+
+impl LatenessRecorder {
+    pub(crate) fn new() -> LatenessRecorder {
+        LatenessRecorder {
+            own: nanos_histogram(),
+            flushed: Nanos::ZERO,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, lateness: Nanos, times: u64) {
+        self.own.saturating_record_n(lateness.as_nanos(), times);
+    }
+
+    /// Adds to the shared histogram if it is time and nobody reads it.
+    pub(crate) fn flush(&mut self, now: Nanos, shared: &Mutex<Histogram<u64>>, force: bool) {
+        if !force && now.saturating_sub(self.flushed) < FLUSH_EVERY {
+            return;
+        }
+        let mut total = match shared.try_lock() {
+            Ok(total) => total,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) if !force => return,
+            Err(TryLockError::WouldBlock) => match shared.lock() {
+                Ok(total) => total,
+                Err(poisoned) => poisoned.into_inner(),
+            },
+        };
+        // Both have the same bounds: adding cannot fail.
+        let _ = total.add(&self.own);
+        self.own.reset();
+        self.flushed = now;
+    }
+}
+
+/// What the stages of one direction publish.
+#[derive(Debug)]
+pub(crate) struct LinkShared {
+    pub ingress: Published<INGRESS_CELLS>,
+    pub egress: Published<EGRESS_CELLS>,
+    pub lateness: Mutex<Histogram<u64>>,
+}
+
+impl LinkShared {
+    pub(crate) fn new() -> LinkShared {
+        LinkShared {
+            ingress: Published::default(),
+            egress: Published::default(),
+            lateness: Mutex::new(nanos_histogram()),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! One direction from end to end in virtual time: as fast as two cores can,
+//! with the same stages as a live run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use longwire_engine::{Link, LinkId, Nanos};
+use longwire_io::delay_line::{DelayLineConfig, delay_line};
+use longwire_io::{PortError, RxPort, TxPort};
+
+use crate::clock::Clock;
+use crate::config::LinkSetup;
+use crate::counters::{EgressCounts, LinkShared};
+use crate::host;
+use crate::report::LinkReport;
+use crate::run::{LEND_FROM, StartError};
+use crate::stage::{Egress, EgressParts, Ingress, IngressParts};
+use crate::summary;
+
+/// How a pipeline is run.
+#[derive(Clone, Copy, Debug)]
+pub struct PipelineConfig {
+    /// The seed of the link's random streams.
+    pub seed: u64,
+    /// Ingress pauses while more memory than this is in use, so that nothing
+    /// is ever lost to a full arena.
+    pub memory_soft: u64,
+    /// The arena's hard limit.
+    pub budget: longwire_engine::Bytes,
+    /// Frames may stay in the source's own memory.
+    pub lend: bool,
+    /// Cores (of those allowed) of the ingress and the egress stage.
+    pub cores: (usize, usize),
+}
+
+/// What a pipeline's run came to.
+#[derive(Debug)]
+pub struct PipelineEnd<T> {
+    /// The output port.
+    pub port: T,
+    /// Counters and all.
+    pub report: LinkReport,
+    /// From the first release to the end of the input: both stages at work.
+    pub steady: Duration,
+    /// Frames that left in that time.
+    pub steady_frames: u64,
+    /// Bytes that frames took at the most, descriptors included.
+    pub memory_max: u64,
+}
+
+/// Why a pipeline failed.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum PipelineError {
+    #[error("{0}")]
+    Start(#[from] StartError),
+    #[error("{0}")]
+    Port(#[from] PortError),
+}
+
+/// Runs `source` through a link into `sink` until the source ends and
+/// everything has left. Time is that of the arrivals.
+pub fn run_to_end<R, T>(
+    source: R,
+    sink: T,
+    setup: LinkSetup,
+    config: PipelineConfig,
+) -> Result<PipelineEnd<T>, PipelineError>
+where
+    R: RxPort + Send,
+    T: TxPort + Send,
+{
+    let line = DelayLineConfig {
+        budget: config.budget,
+        huge_pages: true,
+    };
+    let (writer, reader) = delay_line(&line).map_err(StartError::from)?;
+    let shared = Arc::new(LinkShared::new());
+    let clock = Clock::arrivals();
+    let described = setup.config.describe();
+    let link = Link::new(setup.config, config.seed, LinkId(0));
+    let in_order = link.in_order();
+    let shares = config.lend && source.region().is_some() && source.region() == sink.region();
+    let ingress = Ingress::new(
+        IngressParts {
+            port: source,
+            link,
+            link_id: LinkId(0),
+            line: writer,
+            clock: clock.clone(),
+            keep_offload: sink.takes_offload(),
+            lend_from: shares.then_some(LEND_FROM),
+        },
+        Arc::clone(&shared),
+    );
+    let egress = Egress::new(
+        EgressParts {
+            port: sink,
+            line: reader,
+            clock,
+            in_order,
+            tolerance: Nanos::MAX,
+        },
+        Arc::clone(&shared),
+    );
+    let (port, steady, steady_frames) = drive(ingress, egress, config, &shared)?;
+    let report = summary::link(&setup.name, &described, &shared);
+    Ok(PipelineEnd {
+        port,
+        steady,
+        steady_frames,
+        memory_max: report.memory_max,
+        report,
+    })
+}
+
+/// Both stages on a thread each, until the end.
+fn drive<R: RxPort + Send, T: TxPort + Send>(
+    mut ingress: Ingress<R>,
+    mut egress: Egress<T>,
+    config: PipelineConfig,
+    shared: &LinkShared,
+) -> Result<(T, Duration, u64), PipelineError> {
+    let input_ended = AtomicBool::new(false);
+    let failed = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let feeding = scope.spawn(|| {
+            let _ = host::pin(config.cores.0);
+            let fed = feed(&mut ingress, config.memory_soft, &failed);
+            let at_end = (Instant::now(), released(shared));
+            ingress.finish();
+            input_ended.store(true, Ordering::Release);
+            fed.map(|()| at_end)
+        });
+        let _ = host::pin(config.cores.1);
+        let emptied = empty(&mut egress, &input_ended);
+        failed.store(emptied.is_err(), Ordering::Release);
+        let fed = feeding
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let first_release = emptied?;
+        let (input_end, frames) = fed?;
+        egress.finish();
+        let steady = first_release.map_or(Duration::ZERO, |first| {
+            input_end.saturating_duration_since(first)
+        });
+        Ok((egress.into_port(), steady, frames))
+    })
+}
+
+fn feed<R: RxPort>(
+    ingress: &mut Ingress<R>,
+    memory_soft: u64,
+    failed: &AtomicBool,
+) -> Result<(), PortError> {
+    loop {
+        while ingress.memory_in_use() > memory_soft {
+            if failed.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+        if ingress.step()?.ended {
+            return Ok(());
+        }
+    }
+}
+
+/// Empties the line; says when the first frame left.
+fn empty<T: TxPort>(
+    egress: &mut Egress<T>,
+    input_ended: &AtomicBool,
+) -> Result<Option<Instant>, PortError> {
+    let mut first = None;
+    loop {
+        let ended = input_ended.load(Ordering::Acquire);
+        let step = egress.step()?;
+        if step.frames > 0 {
+            first.get_or_insert_with(Instant::now);
+        } else if ended && egress.is_empty() {
+            return Ok(first);
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+fn released(shared: &LinkShared) -> u64 {
+    EgressCounts::from_cells(shared.egress.load()).released
+}

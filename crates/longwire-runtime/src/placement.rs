@@ -1,0 +1,110 @@
+//! Which stages run on which threads, and where.
+
+use std::sync::Arc;
+
+use longwire_io::port::{AnyRx, AnyTx};
+
+use crate::config::{Placement, WaitMode};
+use crate::stage::{Egress, Ingress};
+use crate::thread::{Bell, Control, Stages, Worker};
+
+/// How the stages are spread, once decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    placement: Placement,
+    cores: usize,
+}
+
+/// Two directions of two stages each.
+const STAGES: usize = 4;
+
+impl Layout {
+    /// Decides: with a core for every stage, each has its own; with fewer,
+    /// one thread runs them all in turn and leaves the rest of the machine
+    /// to the programs under test.
+    pub fn choose(asked: Placement, cores: usize) -> Layout {
+        let placement = match asked {
+            Placement::Auto if cores > STAGES => Placement::PerStage,
+            Placement::Auto if cores == STAGES => Placement::PerDirection,
+            Placement::Auto => Placement::Together,
+            given => given,
+        };
+        Layout { placement, cores }
+    }
+
+    /// The decision, in a sentence.
+    pub fn describe(self) -> String {
+        let how = match self.placement {
+            Placement::PerStage => "a thread a stage, each on a core of its own",
+            Placement::PerDirection => "a thread a direction",
+            Placement::Together | Placement::Auto => "one thread for all stages",
+        };
+        format!("placement: {how} ({} cores)", self.cores)
+    }
+
+    /// The core a thread is pinned to: only where every stage has its own.
+    /// With few cores the scheduler knows better where there is room.
+    pub fn core_of(self, thread: usize) -> Option<usize> {
+        (self.placement == Placement::PerStage && self.cores > STAGES)
+            .then(|| self.cores - 1 - thread)
+    }
+}
+
+/// Makes the threads' work from each direction's stages.
+pub(crate) fn workers(
+    directions: Vec<(Ingress<AnyRx>, Egress<AnyTx>)>,
+    layout: Layout,
+    wait: WaitMode,
+    control: &Arc<Control>,
+) -> Result<Vec<Worker>, nix::Error> {
+    let mut spread: Vec<Stages> = Vec::new();
+    // The thread that empties what each ingress stage's thread fills.
+    let mut feeds: Vec<Option<usize>> = Vec::new();
+    for (ingress, egress) in directions {
+        match layout.placement {
+            Placement::PerStage => {
+                spread.push(Stages::of(Some(ingress), None));
+                feeds.push(Some(spread.len()));
+                spread.push(Stages::of(None, Some(egress)));
+                feeds.push(None);
+            }
+            Placement::PerDirection => {
+                spread.push(Stages::of(Some(ingress), Some(egress)));
+                feeds.push(None);
+            }
+            Placement::Together | Placement::Auto => {
+                if spread.is_empty() {
+                    spread.push(Stages::default());
+                    feeds.push(None);
+                }
+                spread[0].ingress.push(ingress);
+                spread[0].egress.push(egress);
+            }
+        }
+    }
+    let bells: Vec<Arc<Bell>> = spread
+        .iter()
+        .map(|_| Bell::new().map(Arc::new))
+        .collect::<Result<_, _>>()?;
+    let inputs = spread.iter().filter(|stages| !stages.ingress.is_empty()).count() as u64;
+    let workers = spread.into_iter().zip(feeds).enumerate();
+    Ok(workers
+        .map(|(index, (stages, feeds))| Worker {
+            stages,
+            wait,
+            bell: Arc::clone(&bells[index]),
+            fed: feeds.map(|to| Arc::clone(&bells[to])).into_iter().collect(),
+            control: Arc::clone(control),
+            inputs,
+        })
+        .collect())
+}
+
+impl Stages {
+    fn of(ingress: Option<Ingress<AnyRx>>, egress: Option<Egress<AnyTx>>) -> Stages {
+        Stages {
+            ingress: ingress.into_iter().collect(),
+            egress: egress.into_iter().collect(),
+        }
+    }
+}

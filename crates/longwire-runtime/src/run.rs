@@ -1,0 +1,250 @@
+//! Starting, watching and stopping a run.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use longwire_engine::{Bytes, Link, LinkConfig, LinkId};
+use longwire_io::port::{AnyRx, AnyTx, Port};
+use longwire_io::delay_line::{ArenaError, DelayLineConfig, delay_line};
+use longwire_io::{RxPort, TxPort};
+
+use crate::clock::Clock;
+use crate::config::{LinkSetup, RunConfig};
+use crate::counters::LinkShared;
+use crate::host;
+use crate::placement::{self, Layout};
+use crate::report::{LinkReport, RunReport};
+use crate::stage::{Egress, EgressParts, Ingress, IngressParts};
+use crate::summary;
+use crate::thread::{Bell, Control, ThreadEnd, Worker};
+
+/// Why a run could not start.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum StartError {
+    #[error("no memory for frames that wait: {0}; a smaller --memory may do")]
+    Memory(#[from] ArenaError),
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
+    #[error("cannot make an event descriptor: {0}")]
+    Event(#[from] nix::Error),
+}
+
+/// One direction before it runs.
+struct Direction {
+    ingress: Ingress<AnyRx>,
+    egress: Egress<AnyTx>,
+    watched: Watched,
+}
+
+/// What a report needs to know of a direction.
+struct Watched {
+    name: String,
+    config: Vec<(&'static str, String)>,
+    shared: Arc<LinkShared>,
+}
+
+/// A running link.
+pub struct Running {
+    config: RunConfig,
+    links: Vec<Watched>,
+    threads: Vec<(Arc<Bell>, JoinHandle<ThreadEnd>)>,
+    control: Arc<Control>,
+    started: Instant,
+    notes: Vec<String>,
+}
+
+/// Starts a link between two ports: `ab` from `a` to `b`, `ba` back.
+pub fn start(
+    a: Port,
+    b: Port,
+    ab: LinkSetup,
+    ba: Option<LinkSetup>,
+    config: RunConfig,
+) -> Result<Running, StartError> {
+    let mut notes: Vec<String> = [&a, &b].into_iter().flat_map(|port| port.notes.clone()).collect();
+    let mut directions = vec![direction(a.rx, b.tx, ab, LinkId(0), &config)?];
+    if let Some(ba) = ba {
+        directions.push(direction(b.rx, a.tx, ba, LinkId(1), &config)?);
+    }
+    let (watched, stages): (Vec<_>, Vec<_>) = directions
+        .into_iter()
+        .map(|direction| (direction.watched, (direction.ingress, direction.egress)))
+        .unzip();
+    let layout = Layout::choose(config.placement, host::cores());
+    notes.push(layout.describe());
+    let control = Arc::new(Control::default());
+    let workers = placement::workers(stages, layout, config.wait, &control)?;
+    let mut running = Running {
+        config,
+        links: watched,
+        threads: Vec::new(),
+        control,
+        started: Instant::now(),
+        notes,
+    };
+    for (index, worker) in workers.into_iter().enumerate() {
+        running.spawn(worker, index, layout)?;
+    }
+    Ok(running)
+}
+
+fn direction(
+    rx: AnyRx,
+    tx: AnyTx,
+    setup: LinkSetup,
+    link_id: LinkId,
+    config: &RunConfig,
+) -> Result<Direction, StartError> {
+    let budget = config.memory.unwrap_or_else(|| memory_for(&setup.config));
+    let (writer, reader) = delay_line(&DelayLineConfig {
+        budget,
+        huge_pages: true,
+    })?;
+    let shared = Arc::new(LinkShared::new());
+    let described = setup.config.describe();
+    let link = Link::new(setup.config, config.seed, link_id);
+    let in_order = link.in_order();
+    let shares_memory = rx.region().is_some() && rx.region() == tx.region();
+    let ingress = IngressParts {
+        port: rx,
+        link,
+        link_id,
+        line: writer,
+        clock: Clock::Monotonic,
+        keep_offload: tx.takes_offload(),
+        lend_from: shares_memory.then_some(LEND_FROM),
+    };
+    let egress = EgressParts {
+        port: tx,
+        line: reader,
+        clock: Clock::Monotonic,
+        in_order,
+        tolerance: config.tolerance,
+    };
+    Ok(Direction {
+        ingress: Ingress::new(ingress, Arc::clone(&shared)),
+        egress: Egress::new(egress, Arc::clone(&shared)),
+        watched: Watched {
+            name: setup.name,
+            config: described,
+            shared,
+        },
+    })
+}
+
+/// From this length on a frame is cheaper lent than copied.
+pub const LEND_FROM: usize = 256;
+
+/// The least and the most that a direction's frames may take by default.
+const MEMORY_MIN: Bytes = Bytes(256 << 20);
+const MEMORY_MAX: Bytes = Bytes(4 << 30);
+
+/// The default budget: four times what the link holds in its queue and its
+/// delay line (small frames need descriptors too), or 256 MiB, whichever is
+/// more, and at most 4 GiB. Only what is used is ever taken from the system.
+fn memory_for(config: &LinkConfig) -> Bytes {
+    let queue = config.queue_limit().bytes.map_or(0, |limit| limit.0);
+    let line = match config.rate {
+        Some(rate) => rate.bytes_in(config.delay.mean().saturating_mul(2)).0,
+        // Ten gigabits a second is more than a live port carries here.
+        None => config.delay.mean().as_nanos().saturating_mul(5) / 4,
+    };
+    let wanted = queue.saturating_add(line).saturating_mul(4);
+    Bytes(wanted.clamp(MEMORY_MIN.0, MEMORY_MAX.0))
+}
+
+impl Running {
+    fn spawn(&mut self, worker: Worker, index: usize, layout: Layout) -> Result<(), StartError> {
+        let bell = Arc::clone(&worker.bell);
+        let realtime = self.config.realtime;
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name(format!("longwire-{index}"))
+            .spawn(move || {
+                let notes = host::prepare_thread(layout.core_of(index), realtime);
+                let _ = tell.send(notes);
+                worker.run()
+            })
+            .map_err(StartError::Thread)?;
+        for note in told.recv().unwrap_or_default() {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+        self.threads.push((bell, thread));
+        Ok(())
+    }
+
+    /// What was decided or found at start, in sentences.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Whether the run has ended by itself: every input at its end, or a
+    /// port lost.
+    pub fn ended(&self) -> bool {
+        self.threads.iter().any(|(_, thread)| thread.is_finished())
+    }
+
+    /// Waits for the run to end by itself, for so long at the most.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
+        while !self.ended() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            std::thread::sleep(left.min(Duration::from_millis(20)));
+        }
+        true
+    }
+
+    /// The report as of now.
+    pub fn snapshot(&self) -> RunReport {
+        RunReport {
+            seed: self.config.seed,
+            duration_s: self.started.elapsed().as_secs_f64(),
+            links: self.links.iter().map(Watched::report).collect(),
+            notes: self.notes.clone(),
+            ..RunReport::default()
+        }
+    }
+
+    /// Stops the run and reports on all of it. Frames that still wait are
+    /// counted as in flight.
+    pub fn stop(mut self) -> RunReport {
+        let ends = self.end_threads();
+        let mut report = self.snapshot();
+        for end in ends {
+            summary::add_thread_end(&mut report, end);
+        }
+        report
+    }
+
+    fn end_threads(&mut self) -> Vec<ThreadEnd> {
+        self.control.stop.store(true, Ordering::SeqCst);
+        for (bell, _) in &self.threads {
+            bell.ring();
+        }
+        let threads = self.threads.drain(..);
+        threads
+            .map(|(_, thread)| thread.join().unwrap_or_else(|_| ThreadEnd::panicked()))
+            .collect()
+    }
+}
+
+impl Drop for Running {
+    /// A run that is dropped is stopped; its report is lost.
+    fn drop(&mut self) {
+        self.end_threads();
+    }
+}
+
+impl Watched {
+    fn report(&self) -> LinkReport {
+        summary::link(&self.name, &self.config, &self.shared)
+    }
+}

@@ -1,0 +1,247 @@
+//! The egress stage: take what is due off the delay line, batch, send,
+//! account for how late it was.
+
+use std::sync::Arc;
+
+use longwire_engine::{Nanos, ReleaseQueue};
+use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
+use longwire_io::{Outgoing, PortError, Pushed, TxPort};
+
+use super::{BURST, Step};
+use crate::clock::Clock;
+use crate::counters::{EgressCounts, LatenessRecorder, LinkShared};
+
+/// What an egress stage is made of.
+pub struct EgressParts<T> {
+    /// The port frames leave by.
+    pub port: T,
+    /// Where they wait.
+    pub line: DelayLineReader,
+    /// The clock.
+    pub clock: Clock,
+    /// Releases on the line never decrease: the line itself is the release
+    /// queue.
+    pub in_order: bool,
+    /// A handover later than this is an artifact.
+    pub tolerance: Nanos,
+}
+
+/// The egress stage of one direction.
+pub struct Egress<T> {
+    port: T,
+    line: DelayLineReader,
+    /// Frames taken off a line whose releases may decrease.
+    overtaking: Option<ReleaseQueue<HeldFrame>>,
+    clock: Clock,
+    account: Account,
+}
+
+/// A port that is full is tried again after this time at the latest.
+const RETRY_AFTER: Nanos = Nanos::from_micros(20);
+
+impl<T: TxPort> Egress<T> {
+    /// A stage that publishes to `shared`.
+    pub(crate) fn new(parts: EgressParts<T>, shared: Arc<LinkShared>) -> Egress<T> {
+        Egress {
+            port: parts.port,
+            line: parts.line,
+            overtaking: (!parts.in_order).then(ReleaseQueue::new),
+            clock: parts.clock,
+            account: Account {
+                counts: EgressCounts::default(),
+                lateness: LatenessRecorder::new(),
+                tolerance: parts.tolerance,
+                batch: Vec::with_capacity(BURST),
+                shared,
+            },
+        }
+    }
+
+    /// The output port.
+    pub fn port(&self) -> &T {
+        &self.port
+    }
+
+    /// Sends what is due, a burst at the most.
+    pub fn step(&mut self) -> Result<Step, PortError> {
+        let now = self.clock.now();
+        let mut full = false;
+        if self.overtaking.is_some() {
+            self.send_overtaking(now, &mut full);
+        } else {
+            self.send_in_order(now, &mut full);
+        }
+        let mut left = 0;
+        if !self.account.batch.is_empty() {
+            left = self.port.flush()?;
+            self.account.handed_over(left, &self.clock);
+            self.line.settle();
+        }
+        let next_at = self.next_at(now, full);
+        if left == 0 && next_at.is_none() {
+            self.account.rest(now);
+        }
+        Ok(Step {
+            frames: left,
+            next_at,
+            ended: false,
+        })
+    }
+
+    /// The line is the release queue: its front is the next frame due.
+    #[inline]
+    fn send_in_order(&mut self, now: Nanos, full: &mut bool) {
+        while self.account.batch.len() < BURST {
+            let Some(next) = self.line.front() else {
+                break;
+            };
+            if next.release > now {
+                break;
+            }
+            let pushed = self.port.push(outgoing(&next, self.line.front_bytes()));
+            if pushed == Pushed::Full {
+                *full = true;
+                break;
+            }
+            self.account.released(&next, pushed);
+            self.line.advance();
+        }
+    }
+
+    /// The line's frames may overtake one another: they are sorted first.
+    fn send_overtaking(&mut self, now: Nanos, full: &mut bool) {
+        let Some(queue) = &mut self.overtaking else {
+            return;
+        };
+        while let Some(frame) = self.line.take() {
+            let next = frame.descriptor();
+            queue.push(next.link, next.release, frame);
+        }
+        while self.account.batch.len() < BURST && self.port.room() > 0 {
+            let Some((link, release, frame)) = queue.pop_due(now) else {
+                break;
+            };
+            let next = frame.descriptor();
+            let pushed = self.port.push(outgoing(&next, self.line.bytes(&frame)));
+            if pushed == Pushed::Full {
+                // Its place among frames of the same release is lost; a port
+                // with room does not say so.
+                queue.push(link, release, frame);
+                *full = true;
+                break;
+            }
+            self.account.released(&next, pushed);
+            self.line.free(frame);
+        }
+    }
+
+    fn next_at(&mut self, now: Nanos, full: bool) -> Option<Nanos> {
+        if full || self.port.unsent() > 0 {
+            return Some(now.saturating_add(RETRY_AFTER));
+        }
+        self.next_release()
+    }
+
+    /// The next release, of what has been published by now.
+    pub fn next_release(&mut self) -> Option<Nanos> {
+        let published = self.line.front().map(|next| next.release);
+        match &self.overtaking {
+            // What still lies on the line has not been sorted in.
+            Some(queue) => published.into_iter().chain(queue.next_at()).min(),
+            None => published,
+        }
+    }
+
+    /// Gives the output port back.
+    pub fn into_port(self) -> T {
+        self.port
+    }
+
+    /// Whether nothing waits any more.
+    pub fn is_empty(&mut self) -> bool {
+        self.port.unsent() == 0
+            && self.line.front().is_none()
+            && self.overtaking.as_ref().is_none_or(ReleaseQueue::is_empty)
+    }
+
+    /// Publishes the last counts, the port's own losses included.
+    pub(crate) fn finish(&mut self) {
+        self.account.counts.send_failed = self.port.losses().send_failed;
+        self.account.publish();
+        let now = self.clock.now();
+        let shared = &self.account.shared;
+        self.account.lateness.flush(now, &shared.lateness, true);
+    }
+}
+
+#[inline]
+fn outgoing<'a>(next: &Descriptor, bytes: &'a [u8]) -> Outgoing<'a> {
+    Outgoing {
+        bytes,
+        release: next.release,
+        offload: next.offload,
+        lent: next.lent,
+    }
+}
+
+/// How many wire frames a buffer stands for, and their bytes.
+#[inline]
+fn wire_frames_of(frame: &Descriptor) -> (u32, u64) {
+    match frame.offload.segments {
+        None => (1, u64::from(frame.len)),
+        Some(segments) => {
+            let frames = segments.wire_frames(frame.len as usize).len() as u64;
+            let repeated = (frames - 1) * u64::from(segments.header_len);
+            (frames as u32, u64::from(frame.len) + repeated)
+        }
+    }
+}
+
+/// The accounts of an egress stage.
+struct Account {
+    counts: EgressCounts,
+    lateness: LatenessRecorder,
+    tolerance: Nanos,
+    /// Releases and wire frames of what was pushed and has not left.
+    batch: Vec<(Nanos, u32)>,
+    shared: Arc<LinkShared>,
+}
+
+impl Account {
+    #[inline]
+    fn released(&mut self, frame: &Descriptor, pushed: Pushed) {
+        let (wire_frames, wire_bytes) = wire_frames_of(frame);
+        self.counts.released += u64::from(wire_frames);
+        if pushed == Pushed::Refused {
+            self.counts.refused += u64::from(wire_frames);
+            return;
+        }
+        self.counts.packets += u64::from(wire_frames);
+        self.counts.bytes += wire_bytes;
+        self.batch.push((frame.release, wire_frames));
+    }
+
+    /// The first `left` frames of the batch have left: how late were they?
+    fn handed_over(&mut self, left: usize, clock: &Clock) {
+        let now = clock.now();
+        let left = left.min(self.batch.len());
+        for (release, wire_frames) in self.batch.drain(..left) {
+            let lateness = now.saturating_sub(release);
+            self.lateness.record(lateness, u64::from(wire_frames));
+            if lateness > self.tolerance {
+                self.counts.late += u64::from(wire_frames);
+            }
+        }
+        self.publish();
+        self.lateness.flush(now, &self.shared.lateness, false);
+    }
+
+    /// Nothing is due: time to show what was recorded.
+    fn rest(&mut self, now: Nanos) {
+        self.lateness.flush(now, &self.shared.lateness, false);
+    }
+
+    fn publish(&self) {
+        self.shared.egress.store(&self.counts.to_cells());
+    }
+}

@@ -1,0 +1,26 @@
+//! The stages of a direction: `ingress` reads, decides and puts on the delay
+//! line; `egress` waits, sends and accounts.
+
+mod egress;
+mod ingress;
+mod segments;
+
+pub use egress::{Egress, EgressParts};
+pub use ingress::{Ingress, IngressParts};
+
+use longwire_engine::Nanos;
+
+/// What one step of a stage came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// Frames handled.
+    pub frames: usize,
+    /// When the stage has something to do next, if it knows.
+    pub next_at: Option<Nanos>,
+    /// The stage will never have anything to do again.
+    pub ended: bool,
+}
+
+/// The most frames a stage handles in one step, so that stages that share a
+/// thread take turns.
+pub const BURST: usize = 64;

@@ -1,0 +1,83 @@
+//! Turning counters into a report.
+
+use hdrhistogram::Histogram;
+use longwire_engine::DropReason;
+
+use crate::counters::{Artifact, EgressCounts, IngressCounts, LinkShared};
+use crate::report::{Lateness, LinkReport, RunReport};
+use crate::thread::ThreadEnd;
+
+/// The report of one direction as of its last bursts.
+pub(crate) fn link(
+    name: &str,
+    config: &[(&'static str, String)],
+    shared: &LinkShared,
+) -> LinkReport {
+    // Egress first: what has left must have come in, also in a snapshot.
+    let egress = EgressCounts::from_cells(shared.egress.load());
+    let ingress = IngressCounts::from_cells(shared.ingress.load());
+    let drops = DropReason::ALL
+        .iter()
+        .map(|reason| (reason.name(), ingress.drops[reason.index()]));
+    let artifacts = Artifact::ALL
+        .iter()
+        .map(|kind| (kind.name(), artifact(*kind, &ingress, &egress)));
+    let lateness = match shared.lateness.lock() {
+        Ok(histogram) => self::lateness(&histogram),
+        Err(poisoned) => self::lateness(&poisoned.into_inner()),
+    };
+    LinkReport {
+        name: name.to_owned(),
+        config: config.iter().cloned().collect(),
+        packets_in: ingress.packets,
+        packets_out: egress.packets,
+        bytes_in: ingress.bytes,
+        bytes_out: egress.bytes,
+        drops: drops.collect(),
+        artifacts: artifacts.collect(),
+        lateness_us: lateness,
+        raised: ingress.raised,
+        in_flight: ingress.held.saturating_sub(egress.released),
+        queue_packets_max: ingress.queue_packets_max,
+        queue_bytes_max: ingress.queue_bytes_max,
+        memory_max: ingress.memory_max,
+    }
+}
+
+fn artifact(kind: Artifact, ingress: &IngressCounts, egress: &EgressCounts) -> u64 {
+    match kind {
+        Artifact::Late => egress.late,
+        Artifact::Memory => ingress.memory,
+        Artifact::Refused => egress.refused,
+        Artifact::RingFull => ingress.ring_full,
+        Artifact::TooLong => ingress.too_long,
+        Artifact::SendFailed => egress.send_failed,
+    }
+}
+
+/// A histogram of nanoseconds, in the report's microseconds.
+pub fn lateness(histogram: &Histogram<u64>) -> Lateness {
+    let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
+    if histogram.is_empty() {
+        return Lateness::default();
+    }
+    Lateness {
+        p50: at(0.5),
+        p99: at(0.99),
+        p999: at(0.999),
+        max: histogram.max() as f64 / 1e3,
+        mean: histogram.mean() / 1e3,
+        stddev: histogram.stdev() / 1e3,
+    }
+}
+
+/// Adds what a thread says at its end.
+pub(crate) fn add_thread_end(report: &mut RunReport, end: ThreadEnd) {
+    report.pauses.count += end.pauses.count;
+    report.pauses.total_us += end.pauses.total.as_micros_f64();
+    report.pauses.max_us = report.pauses.max_us.max(end.pauses.max.as_micros_f64());
+    report.cpu_s += end.cpu.as_secs_f64();
+    if let Some(error) = end.error {
+        report.error.get_or_insert(error.to_string());
+    }
+}

@@ -1,0 +1,210 @@
+//! Threads: which stages run on which, and the loop that runs them.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use longwire_engine::Nanos;
+use longwire_io::port::{AnyRx, AnyTx};
+use longwire_io::{PortError, RxPort};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use crate::config::WaitMode;
+use crate::stage::{Egress, Ingress};
+use crate::waiting::{PauseLog, Waiter};
+
+/// What a thread runs in turn: the halves of one direction, or both of each.
+#[derive(Default)]
+pub(crate) struct Stages {
+    pub ingress: Vec<Ingress<AnyRx>>,
+    pub egress: Vec<Egress<AnyTx>>,
+}
+
+/// A thread's bell, rung by the thread that feeds its delay line and by
+/// whoever stops the run.
+#[derive(Debug)]
+pub(crate) struct Bell {
+    event: EventFd,
+    asleep: AtomicBool,
+}
+
+impl Bell {
+    pub fn new() -> Result<Bell, nix::Error> {
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        Ok(Bell {
+            event: EventFd::from_flags(flags)?,
+            asleep: AtomicBool::new(false),
+        })
+    }
+
+    /// Wakes the thread if it sleeps.
+    pub fn ring_if_asleep(&self) {
+        if self.asleep.load(Ordering::SeqCst) {
+            self.ring();
+        }
+    }
+
+    /// Wakes the thread.
+    pub fn ring(&self) {
+        // A counter that is full has long woken its reader.
+        let _ = self.event.write(1);
+    }
+}
+
+/// What the threads of a run share.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    pub stop: AtomicBool,
+    /// How many threads have seen the end of all their inputs.
+    pub inputs_ended: AtomicU64,
+}
+
+/// How a thread ended.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadEnd {
+    pub error: Option<PortError>,
+    pub pauses: PauseLog,
+    pub margin: Nanos,
+    /// CPU time of this thread.
+    pub cpu: Nanos,
+}
+
+impl ThreadEnd {
+    /// The end of a thread that panicked: a fault of ours, to be reported
+    /// like any other end.
+    pub fn panicked() -> ThreadEnd {
+        ThreadEnd {
+            error: Some(PortError::Unsupported {
+                port: "emulator".to_owned(),
+                reason: "a thread panicked; please report this".to_owned(),
+            }),
+            ..ThreadEnd::default()
+        }
+    }
+}
+
+/// One thread's whole life.
+pub(crate) struct Worker {
+    pub stages: Stages,
+    pub wait: WaitMode,
+    pub bell: Arc<Bell>,
+    /// The threads that wait for what this one's ingress stages publish.
+    pub fed: Vec<Arc<Bell>>,
+    pub control: Arc<Control>,
+    /// How many threads with inputs there are.
+    pub inputs: u64,
+}
+
+impl Worker {
+    /// Runs the stages until stopped, until every input has ended and been
+    /// sent, or until a port fails.
+    pub fn run(mut self) -> ThreadEnd {
+        let mut waiter = Waiter::new(self.wait);
+        let error = self.turns(&mut waiter).err();
+        for ingress in &mut self.stages.ingress {
+            ingress.finish();
+        }
+        for egress in &mut self.stages.egress {
+            egress.finish();
+        }
+        ThreadEnd {
+            error,
+            pauses: waiter.pauses,
+            margin: waiter.margin_now(),
+            cpu: thread_cpu_time(),
+        }
+    }
+
+    fn turns(&mut self, waiter: &mut Waiter) -> Result<(), PortError> {
+        let mut counted_end = false;
+        while !self.control.stop.load(Ordering::Relaxed) {
+            let turn = self.turn()?;
+            if turn.input_ended && !counted_end {
+                counted_end = true;
+                self.control.inputs_ended.fetch_add(1, Ordering::SeqCst);
+                self.fed.iter().for_each(|bell| bell.ring());
+            }
+            if turn.frames > 0 {
+                waiter.active();
+                continue;
+            }
+            if self.is_done() {
+                break;
+            }
+            self.wait(waiter, turn.next_at);
+        }
+        Ok(())
+    }
+
+    /// Runs each stage once.
+    fn turn(&mut self) -> Result<Turn, PortError> {
+        let mut turn = Turn {
+            input_ended: !self.stages.ingress.is_empty(),
+            ..Turn::default()
+        };
+        let mut published = false;
+        for ingress in &mut self.stages.ingress {
+            let step = ingress.step()?;
+            turn.frames += step.frames;
+            turn.input_ended &= step.ended;
+            published |= step.frames > 0;
+        }
+        if published {
+            self.fed.iter().for_each(|bell| bell.ring_if_asleep());
+        }
+        for egress in &mut self.stages.egress {
+            let step = egress.step()?;
+            turn.frames += step.frames;
+            turn.next_at = earlier(turn.next_at, step.next_at);
+        }
+        Ok(turn)
+    }
+
+    /// Every input has ended, and what came in has left.
+    fn is_done(&mut self) -> bool {
+        self.control.inputs_ended.load(Ordering::SeqCst) == self.inputs
+            && self.stages.egress.iter_mut().all(Egress::is_empty)
+    }
+
+    fn wait(&mut self, waiter: &mut Waiter, next_at: Option<Nanos>) {
+        let Some(mut until) = waiter.plan(next_at) else {
+            return;
+        };
+        // Announce the sleep, then look once more: a frame published between
+        // the last look and the announcement would else wait unseen.
+        self.bell.asleep.store(true, Ordering::SeqCst);
+        for egress in &mut self.stages.egress {
+            if let Some(next) = egress.next_release() {
+                until = until.min(next.saturating_sub(waiter.margin_now()));
+            }
+        }
+        let ports = self.stages.ingress.iter().filter(|stage| !stage.ended());
+        let sources: Vec<BorrowedFd<'_>> = ports
+            .filter_map(|stage| stage.port().readable())
+            .collect();
+        waiter.sleep(until, &sources, &self.bell.event);
+        self.bell.asleep.store(false, Ordering::SeqCst);
+    }
+}
+
+/// What one turn of a thread's loop came to.
+#[derive(Debug, Default)]
+struct Turn {
+    frames: usize,
+    next_at: Option<Nanos>,
+    input_ended: bool,
+}
+
+fn earlier(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+fn thread_cpu_time() -> Nanos {
+    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID);
+    time.map_or(Nanos::ZERO, |time| {
+        Nanos::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+    })
+}

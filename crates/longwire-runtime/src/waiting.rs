@@ -1,0 +1,139 @@
+//! Waiting until a frame arrives or a release is due.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use longwire_engine::Nanos;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::eventfd::EventFd;
+use nix::sys::time::TimeSpec;
+
+use crate::clock::monotonic_now;
+use crate::config::WaitMode;
+
+/// How long before a release a thread wakes at first; then it learns.
+const MARGIN_START: Nanos = Nanos::from_micros(60);
+const MARGIN_MIN: Nanos = Nanos::from_micros(10);
+/// Beyond this the machine was paused or busy, and no margin would help.
+const MARGIN_MAX: Nanos = Nanos::from_micros(250);
+
+/// After traffic a thread polls on for so long before it sleeps: the next
+/// frame of a burst or of a conversation is often close.
+const LINGER: Nanos = Nanos::from_micros(50);
+
+/// Without a release to wait for, a thread still looks up this often, so
+/// that a port's losses and a stop are seen.
+const IDLE: Nanos = Nanos::from_millis(250);
+
+/// A gap this long between two turns of a spinning loop is a pause.
+const PAUSE_MIN: Nanos = Nanos::from_micros(100);
+
+/// Waits for one thread, and learns how late the kernel wakes it.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    mode: WaitMode,
+    margin: Nanos,
+    last_active: Nanos,
+    /// The last turn of the spinning loop, if it has been spinning since.
+    spinning_since: Option<Nanos>,
+    pub pauses: PauseLog,
+}
+
+/// Pauses seen while spinning.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PauseLog {
+    pub count: u64,
+    pub max: Nanos,
+    pub total: Nanos,
+}
+
+impl Waiter {
+    pub fn new(mode: WaitMode) -> Waiter {
+        Waiter {
+            mode,
+            margin: MARGIN_START,
+            last_active: Nanos::ZERO,
+            spinning_since: None,
+            pauses: PauseLog::default(),
+        }
+    }
+
+    /// The stages of this thread have just handled frames.
+    pub fn active(&mut self) {
+        self.last_active = monotonic_now();
+        self.spinning_since = None;
+    }
+
+    /// Takes one turn of waiting. If the thread should sleep: until when.
+    /// The caller then announces its sleep, looks once more, and calls
+    /// [`Waiter::sleep`].
+    pub fn plan(&mut self, next_at: Option<Nanos>) -> Option<Nanos> {
+        let now = monotonic_now();
+        let wake_at = next_at.map(|next| next.saturating_sub(self.margin_now()));
+        let lingers = self.mode == WaitMode::Adaptive
+            && now.saturating_sub(self.last_active) < LINGER;
+        if self.mode == WaitMode::Spin || lingers || wake_at.is_some_and(|at| at <= now) {
+            self.spin(now);
+            return None;
+        }
+        self.spinning_since = None;
+        Some(wake_at.unwrap_or(Nanos::MAX).min(now.saturating_add(IDLE)))
+    }
+
+    /// How long before a release to wake.
+    pub fn margin_now(&self) -> Nanos {
+        match self.mode {
+            WaitMode::Block => Nanos::ZERO,
+            WaitMode::Spin | WaitMode::Adaptive => self.margin,
+        }
+    }
+
+    /// One turn of the spinning loop.
+    fn spin(&mut self, now: Nanos) {
+        if let Some(last) = self.spinning_since {
+            let gap = now.saturating_sub(last);
+            if gap >= PAUSE_MIN {
+                self.pauses.count += 1;
+                self.pauses.max = self.pauses.max.max(gap);
+                self.pauses.total = self.pauses.total.saturating_add(gap);
+            }
+        }
+        self.spinning_since = Some(now);
+        std::hint::spin_loop();
+    }
+
+    /// Sleeps until `until`, until one of `sources` is readable, or until
+    /// the bell rings.
+    pub fn sleep(&mut self, until: Nanos, sources: &[BorrowedFd<'_>], bell: &EventFd) {
+        let mut polled: Vec<PollFd<'_>> = sources
+            .iter()
+            .chain([&bell.as_fd()])
+            .map(|fd| PollFd::new(*fd, PollFlags::POLLIN))
+            .collect();
+        let timeout = until.saturating_sub(monotonic_now());
+        let timeout = TimeSpec::from(Duration::from_nanos(timeout.as_nanos()));
+        // An interrupted wait is a wait that is over.
+        let ready = ppoll(&mut polled, Some(timeout), None).unwrap_or(1);
+        let rung = polled.last().and_then(PollFd::any).unwrap_or(false);
+        if rung {
+            let _ = bell.read();
+        }
+        if ready == 0 {
+            self.learn(monotonic_now().saturating_sub(until));
+        }
+    }
+
+    /// Moves the margin towards a high percentile of the wake-up latency:
+    /// quickly up when a wake-up came later than it, slowly down when not.
+    fn learn(&mut self, latency: Nanos) {
+        let (latency, margin) = (latency.as_nanos(), self.margin.as_nanos());
+        let step = if latency > margin {
+            (latency - margin) / 4
+        } else {
+            0
+        };
+        let eased = if latency <= margin { (margin - latency) / 256 } else { 0 };
+        let next = Nanos::from_nanos(margin + step - eased);
+        self.margin = next.clamp(MARGIN_MIN, MARGIN_MAX);
+    }
+}
