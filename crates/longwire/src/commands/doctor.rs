@@ -1,19 +1,52 @@
 //! `longwire doctor`: what this machine allows and what spoils accuracy.
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
+use serde::Serialize;
 
+use crate::cli::Paint;
+use crate::doctor::{self, Group, Status};
+use crate::error::EXIT_FAILED;
 use crate::{Error, Globals};
 
 /// What `doctor` takes.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Looks at this machine and measures it for half a second. Needs no root; what
+an ordinary user may not do is among the findings. Ends with exit code 1 when
+something of Longwire does not work here at all.
+
+Examples:
+  longwire doctor
+  sudo longwire doctor     what root may do
+  longwire doctor --json   for programs")]
 pub struct DoctorArgs {}
+
+#[derive(Serialize)]
+struct ReportJson {
+    worst: Status,
+    groups: Vec<Group>,
+}
 
 /// Looks at the machine.
 ///
 /// # Errors
 /// If stdout cannot be written.
-pub fn run(_args: &DoctorArgs, _globals: &Globals) -> Result<ExitCode, Error> {
-    Ok(ExitCode::SUCCESS)
+pub fn run(_args: &DoctorArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    let groups = doctor::examine();
+    let worst = doctor::worst(&groups);
+    let mut out = io::stdout().lock();
+    if globals.json {
+        serde_json::to_writer_pretty(&mut out, &ReportJson { worst, groups })
+            .map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        doctor::write(&mut out, &groups, Paint::new(globals, &io::stdout()))?;
+    }
+    Ok(match worst {
+        Status::Fail => ExitCode::from(EXIT_FAILED),
+        _ => ExitCode::SUCCESS,
+    })
 }

@@ -1,1 +1,191 @@
 //! What this machine allows, and what spoils accuracy on it.
+//!
+//! Every check looks at one thing and says what it found, what that costs
+//! and how to mend it. A file that is missing, as in containers, is a finding
+//! and never an error.
+
+mod cpu;
+mod interfaces;
+mod memory;
+mod packets;
+mod rights;
+mod system;
+mod timing;
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::cli::Paint;
+
+/// How good a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// As it should be.
+    Ok,
+    /// Longwire works, less accurately or with less.
+    Warn,
+    /// Something of Longwire does not work.
+    Fail,
+}
+
+/// What one check found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What was looked at.
+    pub topic: String,
+    /// How good it is.
+    pub status: Status,
+    /// What was found.
+    pub found: String,
+    /// What that costs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<String>,
+    /// How to mend it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mend: Option<String>,
+}
+
+impl Finding {
+    fn ok(topic: impl Into<String>, found: impl Into<String>) -> Finding {
+        Finding {
+            topic: topic.into(),
+            status: Status::Ok,
+            found: found.into(),
+            cost: None,
+            mend: None,
+        }
+    }
+
+    fn warn(topic: impl Into<String>, found: impl Into<String>) -> Finding {
+        Finding {
+            status: Status::Warn,
+            ..Finding::ok(topic, found)
+        }
+    }
+
+    fn fail(topic: impl Into<String>, found: impl Into<String>) -> Finding {
+        Finding {
+            status: Status::Fail,
+            ..Finding::ok(topic, found)
+        }
+    }
+
+    fn costs(mut self, cost: impl Into<String>) -> Finding {
+        self.cost = Some(cost.into());
+        self
+    }
+
+    fn mend(mut self, mend: impl Into<String>) -> Finding {
+        self.mend = Some(mend.into());
+        self
+    }
+}
+
+/// Findings that belong together.
+#[derive(Clone, Debug, Serialize)]
+pub struct Group {
+    /// What they are about.
+    pub name: &'static str,
+    /// What was found.
+    pub findings: Vec<Finding>,
+}
+
+/// Looks at the machine. Takes about half a second, most of it measuring.
+pub fn examine() -> Vec<Group> {
+    let group = |name, findings| Group { name, findings };
+    vec![
+        group("processor", cpu::check()),
+        group("timing", timing::check()),
+        group("memory", memory::check()),
+        group("permissions", rights::check()),
+        group("packet input and output", packets::check()),
+        group("interfaces", interfaces::check()),
+    ]
+}
+
+/// The worst finding of all.
+pub fn worst(groups: &[Group]) -> Status {
+    let findings = groups.iter().flat_map(|group| &group.findings);
+    findings
+        .map(|finding| finding.status)
+        .max()
+        .unwrap_or(Status::Ok)
+}
+
+/// Writes the findings for a reader.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn write(out: &mut impl Write, groups: &[Group], paint: Paint) -> io::Result<()> {
+    let findings = || groups.iter().flat_map(|group| &group.findings);
+    let width = findings()
+        .map(|f| f.topic.chars().count())
+        .max()
+        .unwrap_or(0);
+    for group in groups.iter().filter(|group| !group.findings.is_empty()) {
+        writeln!(out, "{}", paint.bold(group.name))?;
+        for finding in &group.findings {
+            let mark = match finding.status {
+                Status::Ok => paint.good("ok  "),
+                Status::Warn => paint.warn("warn"),
+                Status::Fail => paint.bad("fail"),
+            };
+            writeln!(out, "  {mark}  {:width$}  {}", finding.topic, finding.found)?;
+            let indent = width + 10;
+            if let Some(cost) = &finding.cost {
+                writeln!(out, "{:indent$}{} {cost}", "", paint.dim("costs:"))?;
+            }
+            if let Some(mend) = &finding.mend {
+                writeln!(out, "{:indent$}{} {mend}", "", paint.dim("mend: "))?;
+            }
+        }
+    }
+    let of = |status| {
+        findings()
+            .filter(|finding| finding.status == status)
+            .count()
+    };
+    let (warned, failed) = (of(Status::Warn), of(Status::Fail));
+    writeln!(
+        out,
+        "{} ok, {warned} warnings, {failed} failures",
+        of(Status::Ok)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_finding_that_is_not_well_says_what_it_costs() {
+        for finding in examine().iter().flat_map(|group| &group.findings) {
+            assert!(!finding.found.is_empty(), "{finding:?}");
+            assert!(
+                finding.status == Status::Ok || finding.cost.is_some(),
+                "{finding:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_table_says_cost_and_mend_under_the_finding() {
+        let finding = Finding::warn("clock", "hpet")
+            .costs("1 us a read")
+            .mend("tsc=reliable");
+        let groups = [Group {
+            name: "timing",
+            findings: vec![finding, Finding::ok("pauses", "none")],
+        }];
+        let mut out = Vec::new();
+        assert!(write(&mut out, &groups, Paint::PLAIN).is_ok());
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            "timing\n  warn  clock   hpet\n                costs: 1 us a read\n                \
+             mend:  tsc=reliable\n  ok    pauses  none\n1 ok, 1 warnings, 0 failures\n"
+        );
+        assert_eq!(worst(&groups), Status::Warn);
+    }
+}

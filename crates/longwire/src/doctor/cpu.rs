@@ -1,0 +1,174 @@
+//! Cores, their share, their sleep and their speed.
+
+use nix::sched::{CpuSet, sched_getaffinity};
+use nix::unistd::Pid;
+
+use super::Finding;
+use super::system::{field, names, number, read};
+
+pub(super) fn check() -> Vec<Finding> {
+    let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
+    let mut findings = vec![cores(usable_cores())];
+    findings.extend(read("/sys/fs/cgroup/cpu.max").and_then(|text| quota(&text)));
+    findings.push(virtualised(&cpuinfo));
+    findings.extend(read("/proc/stat").and_then(|text| stolen(&text)));
+    findings.push(idle_states());
+    findings.push(governor(read(
+        "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+    )));
+    findings
+}
+
+/// The cores this process may run on.
+fn usable_cores() -> usize {
+    let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else {
+        return 1;
+    };
+    (0..CpuSet::count())
+        .filter(|core| set.is_set(*core).unwrap_or(false))
+        .count()
+}
+
+fn cores(usable: usize) -> Finding {
+    match usable {
+        0 | 1 => Finding::warn("cores", "1 usable")
+            .costs("the emulator and the programs under test take turns: milliseconds of lateness")
+            .mend("give this machine or container at least 2 cores"),
+        2 | 3 => Finding::ok(
+            "cores",
+            format!("{usable} usable: both directions share them with the programs under test"),
+        ),
+        _ => Finding::ok(
+            "cores",
+            format!("{usable} usable: enough for a core a stage"),
+        ),
+    }
+}
+
+/// A share of the processor that a container may use, if one is set.
+fn quota(cpu_max: &str) -> Option<Finding> {
+    let (quota, period) = cpu_max.split_once(' ')?;
+    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
+    let share = quota / period;
+    let finding = Finding::warn("core quota", format!("{share:.2} cores"))
+        .costs(format!(
+            "whoever uses more is stopped until the next period of {} ms begins",
+            period / 1e3
+        ))
+        .mend("run without --cpus or a CPU limit, or with --wait block to stay below it");
+    Some(finding)
+}
+
+fn virtualised(cpuinfo: &str) -> Finding {
+    let flags = field(cpuinfo, "flags").unwrap_or_default();
+    if !flags
+        .split_ascii_whitespace()
+        .any(|flag| flag == "hypervisor")
+    {
+        return Finding::ok("virtual machine", "no sign of one");
+    }
+    let vendor = read("/sys/class/dmi/id/sys_vendor").unwrap_or_else(|| "unknown".to_owned());
+    Finding::warn("virtual machine", format!("yes ({vendor})"))
+        .costs("the host pauses it now and then, for milliseconds; such pauses are reported apart")
+        .mend("measure on hardware of your own, or on a host with cores of its own for the guest")
+}
+
+/// Time that the host gave to others while this machine wanted to run.
+fn stolen(stat: &str) -> Option<Finding> {
+    /// Above this share of all time, steal is worth a warning.
+    const NOTABLE: f64 = 0.01;
+    let total = stat.lines().find(|line| line.starts_with("cpu "))?;
+    let jiffies: Vec<u64> = total
+        .split_ascii_whitespace()
+        .skip(1)
+        .flat_map(str::parse)
+        .collect();
+    let stolen = *jiffies.get(7)?;
+    let all: u64 = jiffies.iter().take(8).sum();
+    let share = stolen as f64 / all.max(1) as f64;
+    let found = format!("{:.2}% of the time since start", share * 100.0);
+    if share < NOTABLE {
+        return Some(Finding::ok("stolen time", found));
+    }
+    let finding = Finding::warn("stolen time", found)
+        .costs("the host runs others on these cores: lateness that Longwire cannot help")
+        .mend("a larger or dedicated instance");
+    Some(finding)
+}
+
+/// The deepest sleep of an idle core that is allowed, and how long it takes
+/// to wake from.
+fn idle_states() -> Finding {
+    const DIR: &str = "/sys/devices/system/cpu/cpu0/cpuidle";
+    /// Waking from deeper states than this shows in the results.
+    const LATENCY_NOTABLE_US: i64 = 20;
+    let driver = read("/sys/devices/system/cpu/cpuidle/current_driver");
+    let allowed = |state: &String| number(&format!("{DIR}/{state}/disable")) == Some(0);
+    let states = names(DIR).into_iter().filter(allowed);
+    let latency = |state: &String| number(&format!("{DIR}/{state}/latency")).unwrap_or(0);
+    let deepest = states.max_by_key(latency).map(|state| {
+        let name = read(&format!("{DIR}/{state}/name")).unwrap_or(state.clone());
+        (name, latency(&state))
+    });
+    match (driver.as_deref(), deepest) {
+        (None | Some("none"), None) => Finding::ok("idle states", "not controlled here"),
+        (Some("haltpoll" | "haltpoll_idle"), _) => Finding::ok(
+            "idle states",
+            "haltpoll: an idle core of this virtual machine spins a little before it halts",
+        ),
+        (driver, Some((name, us))) if us > LATENCY_NOTABLE_US => Finding::warn(
+            "idle states",
+            format!("{}, down to {name}", driver.unwrap_or("unknown driver")),
+        )
+        .costs(format!("a sleeping core takes up to {us} us to wake"))
+        .mend("cpupower idle-set -D 10, or the kernel parameter processor.max_cstate=1"),
+        (driver, deepest) => Finding::ok(
+            "idle states",
+            match deepest {
+                Some((name, us)) => format!("down to {name}: {us} us to wake"),
+                None => driver.unwrap_or("unknown").to_owned(),
+            },
+        ),
+    }
+}
+
+fn governor(governor: Option<String>) -> Finding {
+    match governor.as_deref() {
+        None => Finding::ok("frequency governor", "not controlled here"),
+        Some("performance") => Finding::ok("frequency governor", "performance"),
+        Some(other) => Finding::warn("frequency governor", other)
+            .costs("after idling, the first frames are handled at a low frequency")
+            .mend("cpupower frequency-set -g performance"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Status;
+    use super::*;
+
+    #[test]
+    fn a_quota_is_a_share_of_cores() {
+        assert_eq!(quota("max 100000"), None);
+        let finding = quota("150000 100000");
+        assert_eq!(finding.map(|f| f.found), Some("1.50 cores".to_owned()));
+    }
+
+    #[test]
+    fn stolen_time_is_the_eighth_column() {
+        let stat = |stolen: u64| format!("cpu  100 0 100 800 0 0 0 {stolen} 0 0\ncpu0 1 2\n");
+        assert_eq!(stolen(&stat(0)).map(|f| f.status), Some(Status::Ok));
+        assert_eq!(stolen(&stat(100)).map(|f| f.status), Some(Status::Warn));
+        assert_eq!(stolen("nonsense"), None);
+    }
+
+    #[test]
+    fn one_core_and_slow_governors_are_warned_of() {
+        assert_eq!(cores(1).status, Status::Warn);
+        assert_eq!(cores(2).status, Status::Ok);
+        assert_eq!(governor(Some("powersave".to_owned())).status, Status::Warn);
+        assert_eq!(governor(None).status, Status::Ok);
+        assert_eq!(virtualised("flags : fpu hypervisor").status, Status::Warn);
+        assert_eq!(virtualised("").status, Status::Ok);
+    }
+}

@@ -1,0 +1,113 @@
+//! The interfaces here, and what each is good for.
+
+use longwire_io::net::ethtool::Ethtool;
+use longwire_io::net::interface::{Interface, InterfaceKind};
+use longwire_io::net::link_names;
+
+use super::Finding;
+
+/// More than these would drown everything else.
+const SHOWN_MAX: usize = 16;
+
+pub(super) fn check() -> Vec<Finding> {
+    let names = match link_names() {
+        Ok(names) => names,
+        Err(error) => {
+            let finding =
+                Finding::warn("interfaces", error.to_string()).costs("run: no ports on interfaces");
+            return vec![finding];
+        }
+    };
+    let ethtool = Ethtool::open().ok();
+    let interfaces = names.iter().filter_map(|name| Interface::find(name).ok());
+    let interfaces = interfaces.filter(|interface| interface.kind != InterfaceKind::Loopback);
+    let shown = interfaces.take(SHOWN_MAX);
+    shown
+        .map(|interface| finding(&interface, offloads(ethtool.as_ref(), &interface.name)))
+        .collect()
+}
+
+/// Offloads that make frames on a device other than frames on a wire.
+const OFFLOADS: [(&str, &str); 4] = [
+    ("tx-tcp-segmentation", "tso"),
+    ("tx-generic-segmentation", "gso"),
+    ("rx-gro", "gro"),
+    ("rx-lro", "lro"),
+];
+
+/// Those of them that are on.
+fn offloads(ethtool: Option<&Ethtool>, name: &str) -> Vec<&'static str> {
+    let Some(features) = ethtool.and_then(|ethtool| ethtool.features(name).ok()) else {
+        return Vec::new();
+    };
+    let active = OFFLOADS
+        .iter()
+        .filter(|(feature, _)| features.active(feature));
+    active.map(|(_, short)| *short).collect()
+}
+
+fn finding(interface: &Interface, offloads: Vec<&str>) -> Finding {
+    let kind = match &interface.kind {
+        InterfaceKind::Veth => "veth",
+        InterfaceKind::Tun => "tun or tap",
+        InterfaceKind::Loopback => "loopback",
+        InterfaceKind::Virtual(kind) => kind,
+        InterfaceKind::Physical(driver) => driver,
+    };
+    let state = match (interface.up, interface.running) {
+        (false, _) => "down",
+        (true, false) => "up, no carrier",
+        (true, true) => "up",
+    };
+    let mut found = format!("{state}, {kind}, MTU {}", interface.mtu);
+    if interface.rx_queues > 1 {
+        found += &format!(", {} receive queues", interface.rx_queues);
+    }
+    if !offloads.is_empty() {
+        found += &format!(", with {}", offloads.join(" "));
+    }
+    if !interface.is_ethernet() {
+        return Finding::ok(
+            &interface.name,
+            found + ": not Ethernet, no port can use it",
+        );
+    }
+    Finding::ok(&interface.name, found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_is_summed_up_in_a_line() {
+        let interface = Interface {
+            name: "eth0".to_owned(),
+            index: 2,
+            mtu: 1500,
+            mac: Some([2, 0, 0, 0, 0, 1]),
+            up: true,
+            running: true,
+            kind: InterfaceKind::Physical("virtio_net".to_owned()),
+            rx_queues: 4,
+            peer: None,
+        };
+        let found = finding(&interface, vec!["tso", "gro"]).found;
+        assert_eq!(
+            found,
+            "up, virtio_net, MTU 1500, 4 receive queues, with tso gro"
+        );
+        let tunnel = Interface {
+            mac: None,
+            up: false,
+            kind: InterfaceKind::Virtual("wireguard".to_owned()),
+            rx_queues: 1,
+            ..interface
+        };
+        let found = finding(&tunnel, Vec::new()).found;
+        assert_eq!(
+            found,
+            "down, wireguard, MTU 1500: not Ethernet, no port can use it"
+        );
+    }
+}

@@ -1,0 +1,110 @@
+//! Huge pages, and how much memory may be locked.
+
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+
+use super::Finding;
+use super::rights::{Capability, has};
+use super::system::{chosen, field, number, read};
+
+pub(super) fn check() -> Vec<Finding> {
+    let mut findings = vec![huge_pages(
+        read("/sys/kernel/mm/transparent_hugepage/enabled").as_deref(),
+        number("/proc/sys/vm/nr_hugepages"),
+    )];
+    let meminfo = read("/proc/meminfo").unwrap_or_default();
+    findings.extend(available(&meminfo));
+    if let Ok((soft, _)) = getrlimit(Resource::RLIMIT_MEMLOCK) {
+        findings.push(lockable(soft, has(Capability::IpcLock)));
+    }
+    findings
+}
+
+fn huge_pages(transparent: Option<&str>, reserved: Option<i64>) -> Finding {
+    let mode = transparent.and_then(chosen).unwrap_or("unknown");
+    let reserved = reserved.unwrap_or(0);
+    let found = format!("transparent: {mode}; {reserved} reserved");
+    if reserved > 0 || matches!(mode, "madvise" | "always") {
+        return Finding::ok("huge pages", found);
+    }
+    Finding::warn("huge pages", found)
+        .costs("with long delays at high rates, each frame misses the TLB: a few ns a frame")
+        .mend("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, or sysctl vm.nr_hugepages=128")
+}
+
+/// What frames may wait in.
+fn available(meminfo: &str) -> Option<Finding> {
+    /// The default budget of one direction.
+    const COMFORTABLE_KB: u64 = 512 * 1024;
+    let kilobytes = |key| {
+        field(meminfo, key)?
+            .strip_suffix(" kB")?
+            .parse::<u64>()
+            .ok()
+    };
+    let free = kilobytes("MemAvailable")?;
+    let swap = kilobytes("SwapTotal").unwrap_or(0);
+    let swapping = if swap > 0 { ", with swap" } else { ", no swap" };
+    let found = format!("{:.1} GiB{swapping}", free as f64 / 1_048_576.0);
+    if free >= COMFORTABLE_KB {
+        return Some(Finding::ok("available", found));
+    }
+    let finding = Finding::warn("available", found)
+        .costs("long delays at high rates may find no memory for frames that wait")
+        .mend("limit it with --memory, and the delay and rate with it");
+    Some(finding)
+}
+
+fn lockable(limit: u64, unlimited: bool) -> Finding {
+    /// An AF_XDP port's frames: 8,192 of 4 KiB.
+    const PORT_BYTES: u64 = 32 << 20;
+    if unlimited || limit == RLIM_INFINITY {
+        return Finding::ok("lockable", "without limit");
+    }
+    let found = format!("{} KiB", limit / 1024);
+    if limit >= PORT_BYTES {
+        return Finding::ok("lockable", found);
+    }
+    Finding::warn("lockable", found)
+        .costs("memory is not locked, and xdp: ports may be refused theirs")
+        .mend("ulimit -l unlimited, or CAP_IPC_LOCK")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Status;
+    use super::*;
+
+    #[test]
+    fn huge_pages_come_from_either_source() {
+        assert_eq!(
+            huge_pages(Some("always [madvise] never"), Some(0)).status,
+            Status::Ok
+        );
+        assert_eq!(
+            huge_pages(Some("always madvise [never]"), Some(0)).status,
+            Status::Warn
+        );
+        assert_eq!(
+            huge_pages(Some("always madvise [never]"), Some(8)).status,
+            Status::Ok
+        );
+        assert_eq!(huge_pages(None, None).status, Status::Warn);
+    }
+
+    #[test]
+    fn memory_is_read_in_kilobytes() {
+        let finding = available("MemAvailable:    2097152 kB\nSwapTotal:  0 kB\n");
+        assert_eq!(
+            finding.map(|f| f.found),
+            Some("2.0 GiB, no swap".to_owned())
+        );
+        assert_eq!(available(""), None);
+    }
+
+    #[test]
+    fn a_small_lock_limit_is_warned_of() {
+        assert_eq!(lockable(64 << 10, false).status, Status::Warn);
+        assert_eq!(lockable(64 << 10, true).status, Status::Ok);
+        assert_eq!(lockable(RLIM_INFINITY, false).status, Status::Ok);
+    }
+}

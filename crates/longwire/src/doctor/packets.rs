@@ -1,0 +1,151 @@
+//! What the kernel offers for packets: AF_PACKET, AF_XDP, TAP, veth.
+
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+
+use super::Finding;
+use super::rights::{Capability, has};
+use super::system::{number, read};
+
+pub(super) fn check() -> Vec<Finding> {
+    let release = read("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
+    let protocols = read("/proc/net/protocols").unwrap_or_default();
+    vec![
+        kernel(&release),
+        packet_sockets(&protocols),
+        xdp(
+            offers(&protocols, "XDP"),
+            has(Capability::Bpf) || has(Capability::SysAdmin),
+            number("/proc/sys/kernel/unprivileged_bpf_disabled"),
+        ),
+        tun(),
+        veth(&release),
+        offloads(),
+    ]
+}
+
+/// The oldest kernel that everything works on: AF_XDP with need-wakeup.
+const KERNEL_MIN: (u32, u32) = (5, 4);
+
+fn kernel(release: &str) -> Finding {
+    let mut numbers = release
+        .split(['.', '-'])
+        .map(|part| part.parse().unwrap_or(0));
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if version >= KERNEL_MIN || version == (0, 0) {
+        return Finding::ok("kernel", release);
+    }
+    Finding::warn("kernel", release)
+        .costs("AF_XDP is missing or slow here")
+        .mend("Linux 5.4 or later")
+}
+
+/// Whether the kernel knows a protocol, by its list of them.
+fn offers(protocols: &str, name: &str) -> bool {
+    let names = protocols
+        .lines()
+        .filter_map(|line| line.split_ascii_whitespace().next());
+    names.skip(1).any(|known| known == name)
+}
+
+fn packet_sockets(protocols: &str) -> Finding {
+    if offers(protocols, "PACKET") {
+        return Finding::ok("packet:", "AF_PACKET is there");
+    }
+    // A module that nobody has asked for yet is not on the list.
+    Finding::warn("packet:", "AF_PACKET is not loaded")
+        .costs("the first packet: port has to load it, which may be refused")
+        .mend("modprobe af_packet")
+}
+
+fn xdp(in_kernel: bool, allowed: bool, bpf_disabled: Option<i64>) -> Finding {
+    if !in_kernel {
+        return Finding::warn("xdp:", "this kernel has no AF_XDP")
+            .costs("no xdp: ports; packet: takes their place, at about half the speed")
+            .mend("a kernel with CONFIG_XDP_SOCKETS");
+    }
+    if !allowed {
+        let why = match bpf_disabled {
+            Some(0) => "AF_XDP is there, its programs need CAP_BPF",
+            _ => "AF_XDP is there, BPF is for the privileged only",
+        };
+        return Finding::warn("xdp:", why)
+            .costs("no xdp: ports for this user; packet: takes their place")
+            .mend("sudo, or CAP_BPF with CAP_NET_ADMIN and CAP_NET_RAW");
+    }
+    Finding::ok("xdp:", "AF_XDP is there, and BPF is allowed")
+}
+
+fn tun() -> Finding {
+    const PATH: &str = "/dev/net/tun";
+    match OpenOptions::new().read(true).write(true).open(PATH) {
+        Ok(_) => Finding::ok("tap:", "/dev/net/tun opens"),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Finding::warn("tap:", "/dev/net/tun is missing")
+                .costs("no tap: ports")
+                .mend("modprobe tun; for a container, --device /dev/net/tun")
+        }
+        Err(error) => Finding::warn("tap:", format!("/dev/net/tun: {error}"))
+            .costs("no tap: ports")
+            .mend("read and write permission on /dev/net/tun, or sudo"),
+    }
+}
+
+/// Whether veth devices can be made, as far as files tell.
+fn veth(release: &str) -> Finding {
+    let built_in = read(&format!("/lib/modules/{release}/modules.builtin"));
+    let modules = read(&format!("/lib/modules/{release}/modules.dep"));
+    let lists = |list: &Option<String>| list.as_ref().is_some_and(|text| text.contains("/veth.ko"));
+    let loaded = std::path::Path::new("/sys/module/veth").exists();
+    // Only a list that exists and lacks it says no.
+    if loaded || lists(&built_in) || lists(&modules) || built_in.is_none() {
+        return Finding::ok(
+            "veth",
+            match loaded || lists(&built_in) || lists(&modules) {
+                true => "there",
+                false => "cannot be told without the kernel's list of modules; exec says",
+            },
+        );
+    }
+    Finding::fail("veth", "this kernel has none")
+        .costs("exec cannot build its network")
+        .mend("a kernel with CONFIG_VETH")
+}
+
+fn offloads() -> Finding {
+    Finding::ok(
+        "offloads",
+        "super-packets and unfinished checksums of virtual devices are handled by Longwire",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Status;
+    use super::*;
+
+    #[test]
+    fn kernels_are_compared_by_number() {
+        assert_eq!(kernel("6.18.44-x").status, Status::Ok);
+        assert_eq!(kernel("5.4.0").status, Status::Ok);
+        assert_eq!(kernel("5.3.18-default").status, Status::Warn);
+        assert_eq!(kernel("4.18.0-553.el8").status, Status::Warn);
+        assert_eq!(kernel("unknown").status, Status::Ok);
+    }
+
+    #[test]
+    fn protocols_are_the_first_words_after_the_heading() {
+        let protocols = "protocol  size\nPACKET    1600\nXDP 1088\n";
+        assert!(offers(protocols, "XDP"));
+        assert!(offers(protocols, "PACKET"));
+        assert!(!offers(protocols, "protocol"));
+        assert!(!offers("", "XDP"));
+    }
+
+    #[test]
+    fn xdp_needs_kernel_and_permission() {
+        assert_eq!(xdp(true, true, None).status, Status::Ok);
+        assert_eq!(xdp(true, false, Some(2)).status, Status::Warn);
+        assert_eq!(xdp(false, true, None).status, Status::Warn);
+    }
+}

@@ -1,0 +1,194 @@
+//! The clock, sleeping and pauses: what accuracy stands on.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::prctl;
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
+
+use super::Finding;
+use super::system::{field, number, read};
+use crate::report::text::micros;
+
+pub(super) fn check() -> Vec<Finding> {
+    let mut findings = vec![clock(), timer_slack(), throttling()];
+    // On a thread of its own: the slack that it sets ends with it.
+    let measured = thread::spawn(|| (wake_up_latencies(), spin(WITNESS_TIME))).join();
+    if let Ok((latencies, pauses)) = measured {
+        findings.extend(latencies.map(|latencies| waking(&latencies)));
+        findings.push(pausing(&pauses));
+    }
+    findings
+}
+
+fn clock() -> Finding {
+    /// A slower clock is not read without a system call.
+    const READ_NOTABLE_NS: u128 = 150;
+    const READS: u32 = 10_000;
+    let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+        .unwrap_or_else(|| "unknown".to_owned());
+    let start = Instant::now();
+    for _ in 0..READS {
+        // Only the time it takes is of interest.
+        let _ = std::hint::black_box(clock_gettime(ClockId::CLOCK_MONOTONIC));
+    }
+    let read_ns = start.elapsed().as_nanos() / u128::from(READS);
+    let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
+    let flags = field(&cpuinfo, "flags").unwrap_or_default();
+    let has = |wanted| flags.split_ascii_whitespace().any(|flag| flag == wanted);
+    let stable = match has("constant_tsc") && has("nonstop_tsc") {
+        true => ", TSC constant and never stopping",
+        false => "",
+    };
+    let found = format!("{source}, {read_ns} ns a read{stable}");
+    if read_ns <= READ_NOTABLE_NS {
+        return Finding::ok("clock", found);
+    }
+    Finding::warn("clock", found)
+        .costs("every frame needs the time: throughput and accuracy suffer")
+        .mend("the kernel parameter clocksource=tsc, if the TSC is stable here")
+}
+
+fn timer_slack() -> Finding {
+    let slack = prctl::get_timerslack().unwrap_or(0);
+    let found = format!(
+        "{} by default; Longwire's threads set 1 ns",
+        micros(f64::from(slack) / 1e3)
+    );
+    Finding::ok("timer slack", found)
+}
+
+/// Real-time throttling: the default stops a spinning SCHED_FIFO thread for
+/// 50 ms every second.
+fn throttling() -> Finding {
+    let runtime = number("/proc/sys/kernel/sched_rt_runtime_us");
+    let period = number("/proc/sys/kernel/sched_rt_period_us").unwrap_or(1_000_000);
+    let found = match runtime {
+        None => "unknown".to_owned(),
+        Some(-1) => "off".to_owned(),
+        Some(runtime) => format!(
+            "a real-time thread that spins is stopped {} in {}: Longwire stays in the normal class",
+            micros((period - runtime) as f64),
+            micros(period as f64)
+        ),
+    };
+    Finding::ok("real-time limit", found)
+}
+
+/// How often and how long to sleep for measuring the wake-up latency.
+const SLEEPS: usize = 200;
+const SLEEP_NS: i64 = 100_000;
+
+/// How late a thread with exact timers wakes, sorted; `None` if this system
+/// will not sleep.
+fn wake_up_latencies() -> Option<Vec<Duration>> {
+    // Where this is refused, the latencies show it.
+    let _ = prctl::set_timerslack(1);
+    let now = || clock_gettime(ClockId::CLOCK_MONOTONIC).ok();
+    let mut latencies = Vec::with_capacity(SLEEPS);
+    for _ in 0..SLEEPS {
+        let until = now()? + TimeSpec::new(0, SLEEP_NS);
+        let flags = ClockNanosleepFlags::TIMER_ABSTIME;
+        match clock_nanosleep(ClockId::CLOCK_MONOTONIC, flags, &until) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(_) => return None,
+        }
+        latencies.push(Duration::from(now()?).saturating_sub(Duration::from(until)));
+    }
+    latencies.sort();
+    Some(latencies)
+}
+
+fn waking(latencies: &[Duration]) -> Finding {
+    /// A good machine wakes a sleeper well within this, 99 times in 100.
+    const P99_NOTABLE: Duration = Duration::from_micros(150);
+    let at = |percent: usize| {
+        let index = (latencies.len() * percent / 100).min(latencies.len().saturating_sub(1));
+        latencies.get(index).copied().unwrap_or_default()
+    };
+    let show = |latency: Duration| micros(latency.as_secs_f64() * 1e6);
+    let found = format!(
+        "median {}, p99 {}, max {} late after sleeping 100 us",
+        show(at(50)),
+        show(at(99)),
+        show(at(100))
+    );
+    if at(99) <= P99_NOTABLE {
+        return Finding::ok("wake-up", found);
+    }
+    Finding::warn("wake-up", found)
+        .costs("what sleeps until a release is that late, and spinning before it takes that long")
+        .mend("--wait spin where a core can be spared; fewer other programs; shallower idle states")
+}
+
+/// How long the witness spins, and from when on a gap is a pause.
+const WITNESS_TIME: Duration = Duration::from_millis(200);
+const PAUSE_MIN: Duration = Duration::from_micros(100);
+
+/// The gaps that a spinning thread sees in its own time.
+fn spin(time: Duration) -> Vec<Duration> {
+    let start = Instant::now();
+    let mut last = start;
+    let mut pauses = Vec::new();
+    while last.duration_since(start) < time {
+        let now = Instant::now();
+        let gap = now.duration_since(last);
+        if gap >= PAUSE_MIN {
+            pauses.push(gap);
+        }
+        last = now;
+    }
+    pauses
+}
+
+fn pausing(pauses: &[Duration]) -> Finding {
+    let spun = WITNESS_TIME.as_millis();
+    let Some(longest) = pauses.iter().max() else {
+        return Finding::ok("pauses", format!("none seen in {spun} ms of spinning"));
+    };
+    let total: Duration = pauses.iter().sum();
+    let show = |time: Duration| micros(time.as_secs_f64() * 1e6);
+    Finding::warn(
+        "pauses",
+        format!(
+            "{} in {spun} ms of spinning, {} at the longest, {} in all",
+            pauses.len(),
+            show(*longest),
+            show(total)
+        ),
+    )
+    .costs("frames due during a pause are that late; runs report pauses apart")
+    .mend("fewer other programs; on a virtual machine, a host that is not shared")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Status;
+    use super::*;
+
+    #[test]
+    fn latencies_are_summed_up_by_their_percentiles() {
+        let latencies: Vec<Duration> = (1..=100).map(Duration::from_micros).collect();
+        let finding = waking(&latencies);
+        assert_eq!(finding.status, Status::Ok);
+        assert!(
+            finding.found.starts_with("median 51.0 us, p99 100 us"),
+            "{}",
+            finding.found
+        );
+        assert_eq!(waking(&[Duration::from_millis(1)]).status, Status::Warn);
+        assert_eq!(waking(&[]).status, Status::Ok);
+    }
+
+    #[test]
+    fn pauses_are_counted_with_the_longest() {
+        let finding = pausing(&[Duration::from_micros(150), Duration::from_millis(2)]);
+        assert_eq!(
+            finding.found,
+            "2 in 200 ms of spinning, 2.00 ms at the longest, 2.15 ms in all"
+        );
+        assert_eq!(pausing(&[]).status, Status::Ok);
+    }
+}
