@@ -126,7 +126,7 @@ impl StampScale {
     /// frame arrived after that was read.
     #[inline]
     pub(super) fn arrival(&mut self, wall: u64, now: Nanos) -> Nanos {
-        let latest = now.as_nanos().saturating_add(CHECK_EVERY);
+        let latest = self.latest(now);
         let stamp = wall.wrapping_sub(self.offset.cast_unsigned());
         if self.before_step.is_none() && stamp >= self.last && stamp <= latest {
             self.last = stamp;
@@ -143,26 +143,37 @@ impl StampScale {
         now: Nanos,
         read: impl FnOnce() -> Reading,
     ) -> Nanos {
-        let latest = now.as_nanos().saturating_add(CHECK_EVERY);
-        let slack = self.last.saturating_sub(2 * self.uncertainty + NARROW);
-        let fits = |offset: i64| {
-            let stamp = wall.wrapping_sub(offset.cast_unsigned());
-            (slack..=latest).contains(&stamp).then_some(stamp)
-        };
         if self.before_step.is_none() {
             // Two processors stamp a few nanoseconds apart; that is no step.
-            if let Some(stamp) = fits(self.offset) {
+            if let Some(stamp) = self.plausible(wall, self.offset, now) {
                 return self.raise(stamp);
             }
             self.measure(read());
         }
-        if let Some(stamp) = self.before_step.and_then(fits) {
+        let before_step = self.before_step;
+        if let Some(stamp) = before_step.and_then(|offset| self.plausible(wall, offset, now)) {
             return self.raise(stamp);
         }
         // The first frame from after the step ends the doubt.
         self.before_step = None;
-        let stamp = fits(self.offset).unwrap_or(now.as_nanos());
-        self.raise(stamp)
+        let stamp = self.plausible(wall, self.offset, now);
+        self.raise(stamp.unwrap_or(now.as_nanos()))
+    }
+
+    /// A later arrival than this makes no sense.
+    #[inline]
+    fn latest(&self, now: Nanos) -> u64 {
+        // The caller's clock may have been read long ago.
+        now.as_nanos().max(self.checked).saturating_add(CHECK_EVERY)
+    }
+
+    /// The arrival by one of the differences, if it makes sense.
+    fn plausible(&self, wall: u64, offset: i64, now: Nanos) -> Option<u64> {
+        let stamp = wall.wrapping_sub(offset.cast_unsigned());
+        let slack = 2 * self.uncertainty + NARROW;
+        (self.last.saturating_sub(slack)..=self.latest(now))
+            .contains(&stamp)
+            .then_some(stamp)
     }
 
     fn raise(&mut self, stamp: u64) -> Nanos {
