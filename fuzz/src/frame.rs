@@ -1,0 +1,103 @@
+//! Frames of strangers: headers are found, checksums finished and
+//! super-packets cut without a panic, and the pieces are those of the whole.
+//!
+//! The input is a virtio-net header followed by a frame.
+
+use longwire_engine::frame::mac_header_len;
+use longwire_io::port::offload::{
+    Headers, Offload, Segments, cut, finish_checksum, finish_if_partial,
+};
+use longwire_io::port::vnet;
+
+/// Super-packets of more segments are not cut one by one: it takes long and
+/// shows nothing new.
+const SEGMENTS_MAX: usize = 64;
+
+/// Checks everything that reads a frame.
+pub fn check(data: &[u8]) {
+    let (header, frame) = data.split_at(data.len().min(vnet::LEN));
+    check_headers(frame);
+    check_partial(frame);
+    let Ok(offload) = vnet::decode(header, frame) else {
+        return;
+    };
+    let again = vnet::decode(&vnet::encode(offload, frame), frame);
+    assert_eq!(again, Ok(offload), "what is decoded can be said again");
+    if let Some(checksum) = offload.checksum {
+        let finished = finish_checksum(&mut frame.to_vec(), checksum);
+        assert!(finished, "a decoded checksum lies in the frame");
+    }
+    if let Some(segments) = offload.segments {
+        check_segments(frame, segments);
+    }
+}
+
+fn check_headers(frame: &[u8]) {
+    let mac_len = mac_header_len(frame);
+    assert!(
+        (14..=30).contains(&mac_len) && mac_len % 4 == 2,
+        "{mac_len}"
+    );
+    let Some(headers) = Headers::parse(frame) else {
+        return;
+    };
+    assert_eq!(headers.network_at, mac_len as usize);
+    assert!(headers.network_at < headers.transport_at);
+    assert!(headers.transport_at < headers.payload_at);
+    assert!(headers.payload_at <= headers.end && headers.end <= frame.len());
+    assert!(headers.checksum_at() + 2 <= headers.payload_at);
+}
+
+fn check_partial(frame: &[u8]) {
+    let mut once = frame.to_vec();
+    let finished = finish_if_partial(&mut once);
+    assert!(
+        finished || once == frame,
+        "an untouched frame stays the same"
+    );
+    let mut twice = once.clone();
+    finish_if_partial(&mut twice);
+    assert_eq!(twice, once, "finishing twice is finishing once");
+}
+
+fn check_segments(frame: &[u8], segments: Segments) {
+    let lens: Vec<usize> = segments.wire_frames(frame.len()).collect();
+    let header_len = usize::from(segments.header_len);
+    let payload: usize = lens.iter().map(|len| len - header_len).sum();
+    assert_eq!(
+        header_len + payload,
+        frame.len(),
+        "no byte is lost or doubled"
+    );
+    if lens.len() > SEGMENTS_MAX {
+        return;
+    }
+    let singles: Vec<Vec<u8>> = (0..lens.len())
+        .map(|n| {
+            let (single, offload) = piece(frame, segments, n, n + 1);
+            assert_eq!(offload, Offload::NONE);
+            assert_eq!(single.len(), lens[n]);
+            check_headers(&single);
+            single
+        })
+        .collect();
+    assert_eq!(
+        cut(frame, segments, 0..lens.len() + 1, &mut Vec::new()),
+        None
+    );
+    // Cutting a piece again is cutting the whole.
+    let (from, to) = (lens.len() / 3, lens.len());
+    let (part, _) = piece(frame, segments, from, to);
+    if to - from > 1 {
+        for n in from..to {
+            let (single, _) = piece(&part, segments, n - from, n - from + 1);
+            assert_eq!(single, singles[n], "segment {n} of {to}");
+        }
+    }
+}
+
+fn piece(frame: &[u8], segments: Segments, from: usize, to: usize) -> (Vec<u8>, Offload) {
+    let mut out = Vec::new();
+    let offload = cut(frame, segments, from..to, &mut out);
+    (out, offload.expect("a decoded super-packet can be cut"))
+}

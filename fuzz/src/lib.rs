@@ -1,0 +1,6 @@
+//! What the fuzz targets check. Each is a function from arbitrary bytes that
+//! panics when something is wrong, so that libFuzzer, a test over the seeds
+//! and a debugger can all call it.
+
+pub mod frame;
+pub mod options;
