@@ -16,7 +16,7 @@ pub fn run_steps(runner: &mut Runner) {
     let before = leftovers::look();
     runner.step("format", format);
     style(runner);
-    deny::run_all(runner);
+    deny::run_steps(runner);
     runner.step("clippy", clippy);
     runner.step("docs", docs);
     memory::loom(runner);

@@ -1,22 +1,23 @@
 //! Licences, origins and known faults of the dependencies.
 
-use crate::runner::{Outcome, Runner, cargo, run, succeeds};
+use crate::ci::FUZZ_MANIFEST;
+use crate::runner::{Outcome, Runner, cargo, run, run_all, succeeds};
 
 /// What needs nothing but the lock file, and then the advisories.
-pub fn run_all(runner: &mut Runner) {
+pub fn run_steps(runner: &mut Runner) {
     runner.step("deny", || {
         if !succeeds("cargo", &["deny", "--version"]) {
             let how = "needs cargo-deny: cargo install cargo-deny --locked";
             return Outcome::Failed(how.to_owned());
         }
-        run(cargo([
-            "deny",
-            "--workspace",
-            "check",
-            "bans",
-            "licenses",
-            "sources",
-        ]))
+        let check = |workspace: &[&'static str]| {
+            let mut command = cargo(["deny"]);
+            command
+                .args(workspace)
+                .args(["check", "bans", "licenses", "sources"]);
+            command
+        };
+        run_all([check(&["--workspace"]), check(&FUZZ_MANIFEST)])
     });
     runner.step("advisories", || {
         // The database is a git repository on the network: not every machine

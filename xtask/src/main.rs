@@ -44,7 +44,7 @@ fn main() -> ExitCode {
         ["loom"] => memory::loom(&mut runner),
         ["asan"] => memory::asan(&mut runner),
         ["bench-tiny"] => bench::run_tiny(&mut runner),
-        ["deny"] => deny::run_all(&mut runner),
+        ["deny"] => deny::run_steps(&mut runner),
         ["fuzz"] => fuzz::run_targets(&mut runner, FUZZ_SECONDS_DEFAULT),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run_targets(&mut runner, seconds),
