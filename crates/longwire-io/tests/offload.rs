@@ -179,9 +179,9 @@ proptest! {
         let segments = Segments { kind, header_len, payload_len };
         let range = usize::from(from)..usize::from(to);
         let _ = cut(&frame, segments, range, &mut Vec::new());
-        let checksum = Some(Checksum { start: header_len, offset: payload_len });
-        let _ = vnet::encode(Offload { checksum, segments: Some(segments) }, &frame);
-        finish_checksum(&mut frame, checksum.unwrap());
+        let checksum = Checksum { start: header_len, offset: payload_len };
+        let _ = vnet::encode(Offload { checksum: Some(checksum), segments: Some(segments) }, &frame);
+        finish_checksum(&mut frame, checksum);
         finish_if_partial(&mut frame);
     }
 }

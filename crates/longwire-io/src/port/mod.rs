@@ -7,6 +7,7 @@ use longwire_engine::Nanos;
 mod error;
 mod interface;
 pub mod offload;
+pub mod pcap;
 pub mod options;
 pub mod packet;
 mod quiet;

@@ -1,0 +1,128 @@
+//! Reading classic pcap: a file header, then records, all in the byte order
+//! and time unit that the first four bytes tell
+//! (draft-ietf-opsawg-pcap, "PCAP Capture File Format").
+
+use super::reader::Place;
+use super::source::{Filled, Order, Source, Stop};
+use super::{CAPTURED_MAX, link_type};
+
+const HEADER_LEN: usize = 24;
+const RECORD_HEADER_LEN: usize = 16;
+
+/// Bit of the link type field: frames end with their checksum.
+const FCS_PRESENT: u32 = 1 << 26;
+
+/// What the file header said.
+#[derive(Debug)]
+pub(super) struct Classic {
+    order: Order,
+    /// 1,000 in files with microseconds, else 1.
+    nanos_per_tick: u64,
+    captured_max: u32,
+    /// Bytes of frame checksum at the end of each frame.
+    fcs_len: u32,
+}
+
+impl Classic {
+    /// The byte order and the nanoseconds per tick, if `magic` begins a
+    /// classic capture.
+    pub(super) fn recognise(magic: [u8; 4]) -> Option<(Order, u64)> {
+        match magic {
+            [0xd4, 0xc3, 0xb2, 0xa1] => Some((Order::Little, 1_000)),
+            [0xa1, 0xb2, 0xc3, 0xd4] => Some((Order::Big, 1_000)),
+            [0x4d, 0x3c, 0xb2, 0xa1] => Some((Order::Little, 1)),
+            [0xa1, 0xb2, 0x3c, 0x4d] => Some((Order::Big, 1)),
+            _ => None,
+        }
+    }
+
+    /// Reads the file header.
+    pub(super) fn open(source: &mut Source, order: Order, nanos: u64) -> Result<Classic, Stop> {
+        if let Filled::Ended(held) = source.need(HEADER_LEN)? {
+            return Err(Stop::Malformed {
+                offset: 0,
+                reason: format!("the file header is cut: {held} of {HEADER_LEN} bytes"),
+            });
+        }
+        let header = source.held();
+        let (major, minor) = (order.u16(header, 4), order.u16(header, 6));
+        if (major, minor) != (2, 4) {
+            return Err(Stop::Malformed {
+                offset: 4,
+                reason: format!("pcap version {major}.{minor}; only 2.4 is known"),
+            });
+        }
+        let captured_max = match order.u32(header, 16) {
+            0 => CAPTURED_MAX,
+            snapshot => snapshot.min(CAPTURED_MAX),
+        };
+        let field = order.u32(header, 20);
+        if field & 0xffff != link_type::ETHERNET {
+            return Err(Stop::Unsupported(link_type::refusal(field & 0xffff)));
+        }
+        let fcs_len = match field & FCS_PRESENT {
+            0 => 0,
+            // In units of 16 bits.
+            _ => (field >> 28) * 2,
+        };
+        source.consume(HEADER_LEN);
+        Ok(Classic {
+            order,
+            nanos_per_tick: nanos,
+            captured_max,
+            fcs_len,
+        })
+    }
+
+    /// The longest record that can come.
+    pub(super) fn captured_max(&self) -> u32 {
+        self.captured_max
+    }
+
+    /// Reads a record.
+    #[inline]
+    pub(super) fn advance(&self, source: &mut Source) -> Result<Option<Place>, Stop> {
+        match source.need(RECORD_HEADER_LEN)? {
+            Filled::Ready => {}
+            Filled::Ended(0) => return Ok(None),
+            Filled::Ended(held) => return Err(cut(source, held, RECORD_HEADER_LEN, "header")),
+        }
+        let header = source.held();
+        let seconds = u64::from(self.order.u32(header, 0));
+        // A fraction of a second or more is carried over, not refused: the
+        // time it means is clear.
+        let ticks = u64::from(self.order.u32(header, 4));
+        let stamp = seconds * 1_000_000_000 + ticks * self.nanos_per_tick;
+        let captured = self.order.u32(header, 8);
+        let original = self.order.u32(header, 12);
+        if captured > self.captured_max {
+            return Err(Stop::Malformed {
+                offset: source.offset(),
+                reason: format!(
+                    "a record of {captured} bytes in a file of at most {} bytes a frame",
+                    self.captured_max
+                ),
+            });
+        }
+        let len = RECORD_HEADER_LEN + captured as usize;
+        if let Filled::Ended(held) = source.need(len)? {
+            return Err(cut(source, held, len, "data"));
+        }
+        let at = source.consume(len) + RECORD_HEADER_LEN;
+        Ok(Some(Place::new(
+            stamp,
+            at,
+            captured,
+            original,
+            self.fcs_len,
+        )))
+    }
+}
+
+#[cold]
+fn cut(source: &Source, held: usize, len: usize, part: &str) -> Stop {
+    Stop::Malformed {
+        offset: source.offset(),
+        reason: format!("the file ends within a record's {part}: {held} of {len} bytes are there"),
+    }
+}

@@ -1,0 +1,24 @@
+//! Capture files in and out: classic pcap and pcapng.
+//!
+//! [`CaptureReader`] and [`CaptureWriter`] serve programs that work in the
+//! files' own time; [`PcapRx`] and [`PcapTx`] are ports on top of them. Why
+//! these are our own is told in `docs/decisions/0010-capture-files.md`.
+
+mod classic;
+mod link_type;
+mod ng;
+mod ng_interface;
+mod reader;
+mod rx;
+mod source;
+mod tx;
+mod writer;
+
+pub use reader::{CaptureReader, Record};
+pub use rx::PcapRx;
+pub use tx::PcapTx;
+pub use writer::{CaptureFormat, CaptureWriter};
+
+/// Longest captured frame that is read or written, in bytes: what other
+/// capture tools allow for Ethernet.
+pub(crate) const CAPTURED_MAX: u32 = 256 * 1024;

@@ -1,0 +1,278 @@
+//! Reading pcapng: blocks of a type and a length, the length repeated at
+//! their end (draft-ietf-opsawg-pcapng). Sections may follow one another,
+//! each with its own byte order and interfaces.
+
+use super::ng_interface::Interface;
+use super::reader::Place;
+use super::source::{BUFFER_LEN, Filled, Order, Source, Stop};
+use super::{CAPTURED_MAX, link_type};
+
+/// The first bytes of a file; the same in either byte order.
+pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+
+const BLOCK_SECTION: u32 = 0x0a0d_0d0a;
+const BLOCK_INTERFACE: u32 = 1;
+const BLOCK_PACKET: u32 = 2;
+const BLOCK_SIMPLE: u32 = 3;
+const BLOCK_ENHANCED: u32 = 6;
+
+/// Type and length before the body, length after it.
+const FRAMING_LEN: u32 = 12;
+/// More interfaces than this in one section are a sign of a damaged file, and
+/// would let it claim memory without bounds.
+const INTERFACES_MAX: usize = 65_536;
+
+/// The section being read.
+#[derive(Debug)]
+pub(super) struct Ng {
+    order: Order,
+    interfaces: Vec<Interface>,
+    /// The length that must close the block being skipped, and its place.
+    closing: Option<(u32, u64)>,
+    /// The last frame's time: simple packets have none of their own.
+    last_stamp: u64,
+}
+
+/// A block's frame, before its interface is known to be good.
+struct Packet {
+    interface: u32,
+    ticks: Option<u64>,
+    captured: u32,
+    original: u32,
+    /// Where the data begins in the block.
+    data_at: u32,
+}
+
+impl Ng {
+    /// Reads the first section header.
+    pub(super) fn open(source: &mut Source) -> Result<Ng, Stop> {
+        let mut ng = Ng {
+            order: Order::Little,
+            interfaces: Vec::new(),
+            closing: None,
+            last_stamp: 0,
+        };
+        ng.begin_section(source)?;
+        Ok(ng)
+    }
+
+    /// Reads up to the next frame.
+    #[inline]
+    pub(super) fn advance(&mut self, source: &mut Source) -> Result<Option<Place>, Stop> {
+        loop {
+            self.close_skipped(source)?;
+            match source.need(FRAMING_LEN as usize)? {
+                Filled::Ready => {}
+                Filled::Ended(0) => return Ok(None),
+                Filled::Ended(held) => return Err(cut(source, held, FRAMING_LEN)),
+            }
+            let kind = self.order.u32(source.held(), 0);
+            let len = self.order.u32(source.held(), 4);
+            if kind == BLOCK_SECTION {
+                self.begin_section(source)?;
+                continue;
+            }
+            if len < FRAMING_LEN || !len.is_multiple_of(4) {
+                return Err(bad_length(source, len));
+            }
+            match kind {
+                BLOCK_ENHANCED | BLOCK_SIMPLE | BLOCK_PACKET => {
+                    self.whole_block(source, len)?;
+                    return self.packet(source, kind, len).map(Some);
+                }
+                BLOCK_INTERFACE => {
+                    self.whole_block(source, len)?;
+                    self.add_interface(source, len)?;
+                }
+                _ => self.skip_block(source, len, 0),
+            }
+        }
+    }
+
+    /// Reads a section header: type, length, byte order mark, version,
+    /// section length (not needed: blocks follow one another anyway).
+    fn begin_section(&mut self, source: &mut Source) -> Result<(), Stop> {
+        if let Filled::Ended(held) = source.need(28)? {
+            return Err(cut(source, held, 28));
+        }
+        let header = source.held();
+        self.order = match header[8..12] {
+            [0x4d, 0x3c, 0x2b, 0x1a] => Order::Little,
+            [0x1a, 0x2b, 0x3c, 0x4d] => Order::Big,
+            _ => {
+                return Err(malformed(
+                    source,
+                    8,
+                    "a section without a byte order mark".into(),
+                ));
+            }
+        };
+        let len = self.order.u32(header, 4);
+        let (major, minor) = (self.order.u16(header, 12), self.order.u16(header, 14));
+        if len < 28 || !len.is_multiple_of(4) {
+            return Err(bad_length(source, len));
+        }
+        if major != 1 {
+            let reason = format!("pcapng version {major}.{minor}; only 1.x is known");
+            return Err(malformed(source, 12, reason));
+        }
+        self.interfaces.clear();
+        self.skip_block(source, len, 24);
+        Ok(())
+    }
+
+    /// Leaves a block of which only the first `seen` bytes matter; it may be
+    /// longer than the buffer.
+    fn skip_block(&mut self, source: &mut Source, len: u32, seen: u32) {
+        debug_assert!(seen + 4 <= len, "the closing length is still to come");
+        self.closing = Some((len, source.offset()));
+        source.skip(u64::from(len - 4));
+    }
+
+    fn close_skipped(&mut self, source: &mut Source) -> Result<(), Stop> {
+        let Some((len, offset)) = self.closing else {
+            return Ok(());
+        };
+        if let Filled::Ended(_) = source.need(4)? {
+            return Err(Stop::Malformed {
+                offset,
+                reason: format!("the file ends within a block of {len} bytes"),
+            });
+        }
+        let closing = self.order.u32(source.held(), 0);
+        if closing != len {
+            return Err(mismatch(offset, len, closing));
+        }
+        source.consume(4);
+        self.closing = None;
+        Ok(())
+    }
+
+    /// Brings a block into the buffer and checks the length at its end.
+    #[inline]
+    fn whole_block(&self, source: &mut Source, len: u32) -> Result<(), Stop> {
+        if len as usize > BUFFER_LEN {
+            let reason = format!("a block of {len} bytes; at most {BUFFER_LEN} are accepted");
+            return Err(malformed(source, 4, reason));
+        }
+        if let Filled::Ended(held) = source.need(len as usize)? {
+            return Err(cut(source, held, len));
+        }
+        let closing = self.order.u32(source.held(), len as usize - 4);
+        if closing != len {
+            return Err(mismatch(source.offset(), len, closing));
+        }
+        Ok(())
+    }
+
+    fn add_interface(&mut self, source: &mut Source, len: u32) -> Result<(), Stop> {
+        if self.interfaces.len() == INTERFACES_MAX {
+            let reason = format!("more than {INTERFACES_MAX} interfaces");
+            return Err(malformed(source, 0, reason));
+        }
+        let body = &source.held()[8..len as usize - 4];
+        match Interface::parse(self.order, body) {
+            Ok(interface) => self.interfaces.push(interface),
+            Err((at, reason)) => return Err(malformed(source, 8 + at as u64, reason.into())),
+        }
+        source.consume(len as usize);
+        Ok(())
+    }
+
+    #[inline]
+    fn packet(&mut self, source: &mut Source, kind: u32, len: u32) -> Result<Place, Stop> {
+        let packet = self.packet_fields(source, kind, len)?;
+        let Some(interface) = self.interfaces.get(packet.interface as usize) else {
+            let reason = format!("a frame of interface {}, not described", packet.interface);
+            return Err(malformed(source, 8, reason));
+        };
+        if interface.link_type != link_type::ETHERNET {
+            return Err(Stop::Unsupported(link_type::refusal(interface.link_type)));
+        }
+        let captured_max = match interface.snapshot_len {
+            0 => CAPTURED_MAX,
+            snapshot => snapshot.min(CAPTURED_MAX),
+        };
+        let captured = match kind {
+            BLOCK_SIMPLE => packet.captured.min(captured_max),
+            _ => packet.captured,
+        };
+        if captured > captured_max {
+            let reason = format!(
+                "a frame of {captured} bytes on an interface of at most {captured_max} bytes a frame"
+            );
+            return Err(malformed(source, 0, reason));
+        }
+        if captured > len - 4 - packet.data_at {
+            let reason = format!("a frame of {captured} bytes in a block of {len}");
+            return Err(malformed(source, 0, reason));
+        }
+        if let Some(ticks) = packet.ticks {
+            let Some(stamp) = interface.nanos(ticks) else {
+                let reason = format!("a time of {ticks} ticks, before 1970 or after 2554");
+                return Err(malformed(source, 0, reason));
+            };
+            self.last_stamp = stamp;
+        }
+        let fcs_len = interface.fcs_len;
+        let at = source.consume(len as usize) + packet.data_at as usize;
+        let stamp = self.last_stamp;
+        Ok(Place::new(stamp, at, captured, packet.original, fcs_len))
+    }
+
+    #[inline]
+    fn packet_fields(&self, source: &Source, kind: u32, len: u32) -> Result<Packet, Stop> {
+        let data_at = if kind == BLOCK_SIMPLE { 12 } else { 28 };
+        if len < data_at + 4 {
+            return Err(bad_length(source, len));
+        }
+        let block = source.held();
+        let field = |at: usize| self.order.u32(block, at);
+        if kind == BLOCK_SIMPLE {
+            return Ok(Packet {
+                interface: 0,
+                ticks: None,
+                captured: field(8),
+                original: field(8),
+                data_at,
+            });
+        }
+        let interface = match kind {
+            BLOCK_ENHANCED => field(8),
+            _ => u32::from(self.order.u16(block, 8)),
+        };
+        Ok(Packet {
+            interface,
+            ticks: Some(u64::from(field(12)) << 32 | u64::from(field(16))),
+            captured: field(20),
+            original: field(24),
+            data_at,
+        })
+    }
+}
+
+#[cold]
+fn malformed(source: &Source, at: u64, reason: String) -> Stop {
+    let offset = source.offset() + at;
+    Stop::Malformed { offset, reason }
+}
+
+#[cold]
+fn bad_length(source: &Source, len: u32) -> Stop {
+    let reason = format!("a block length of {len}, too short for its kind or no multiple of 4");
+    malformed(source, 4, reason)
+}
+
+#[cold]
+fn mismatch(offset: u64, len: u32, closing: u32) -> Stop {
+    Stop::Malformed {
+        offset,
+        reason: format!("a block of {len} bytes that says {closing} at its end"),
+    }
+}
+
+#[cold]
+fn cut(source: &Source, held: usize, len: u32) -> Stop {
+    let reason = format!("the file ends within a block: {held} of {len} bytes are there");
+    malformed(source, 0, reason)
+}

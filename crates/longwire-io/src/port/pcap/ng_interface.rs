@@ -1,0 +1,120 @@
+//! Interfaces of a pcapng section, and the times of their frames.
+
+use super::source::Order;
+
+const OPTION_END: u16 = 0;
+const OPTION_TSRESOL: u16 = 9;
+const OPTION_FCSLEN: u16 = 13;
+const OPTION_TSOFFSET: u16 = 14;
+
+const NANOS_PER_SEC: u64 = 1_000_000_000;
+
+/// How a tick of an interface's clock becomes nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Resolution {
+    /// A tick is this many nanoseconds.
+    Times(u64),
+    /// A nanosecond is this many ticks.
+    Parts(u64),
+    /// A second is 2^n ticks.
+    PowerOfTwo(u32),
+}
+
+impl Resolution {
+    /// From the byte of the option `if_tsresol`: an exponent of ten, or of
+    /// two if the highest bit is set.
+    fn from_option(byte: u8) -> Resolution {
+        let exponent = u32::from(byte & 0x7f);
+        if byte & 0x80 != 0 {
+            return Resolution::PowerOfTwo(exponent);
+        }
+        match exponent {
+            0..=9 => Resolution::Times(10u64.pow(9 - exponent)),
+            // With finer clocks than fit, every time is within the first
+            // nanosecond.
+            _ => Resolution::Parts(10u64.checked_pow(exponent - 9).unwrap_or(u64::MAX)),
+        }
+    }
+}
+
+/// An interface that frames of a section were captured on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interface {
+    pub(super) link_type: u32,
+    /// Longest captured frame; zero means no limit.
+    pub(super) snapshot_len: u32,
+    pub(super) fcs_len: u32,
+    resolution: Resolution,
+    /// Seconds to add to each time.
+    offset_secs: i64,
+}
+
+impl Interface {
+    /// Reads the body of an interface description: link type, two reserved
+    /// bytes, snapshot length, options. An error is the place of the fault in
+    /// `body`, and the reason.
+    pub(super) fn parse(order: Order, body: &[u8]) -> Result<Interface, (usize, &'static str)> {
+        if body.len() < 8 {
+            return Err((0, "an interface description without a snapshot length"));
+        }
+        let mut interface = Interface {
+            link_type: u32::from(order.u16(body, 0)),
+            snapshot_len: order.u32(body, 4),
+            fcs_len: 0,
+            resolution: Resolution::from_option(6),
+            offset_secs: 0,
+        };
+        let mut at = 8;
+        // Options may end without a mark where the block ends.
+        while at + 4 <= body.len() {
+            let (code, len) = (order.u16(body, at), usize::from(order.u16(body, at + 2)));
+            if code == OPTION_END {
+                break;
+            }
+            let Some(value) = body.get(at + 4..at + 4 + len) else {
+                return Err((at, "an option that reaches beyond its block"));
+            };
+            match (code, len) {
+                (OPTION_TSRESOL, 1) => interface.resolution = Resolution::from_option(value[0]),
+                (OPTION_FCSLEN, 1) => interface.fcs_len = u32::from(value[0]),
+                (OPTION_TSOFFSET, 8) => interface.offset_secs = signed(order, value),
+                (OPTION_TSRESOL | OPTION_FCSLEN | OPTION_TSOFFSET, _) => {
+                    return Err((at, "an option of the wrong length"));
+                }
+                _ => {}
+            }
+            at += 4 + len.next_multiple_of(4);
+        }
+        Ok(interface)
+    }
+
+    /// Nanoseconds since 1970; `None` for times before, and after 2554.
+    #[inline]
+    pub(super) fn nanos(&self, ticks: u64) -> Option<u64> {
+        let nanos = match self.resolution {
+            Resolution::Times(times) => u128::from(ticks) * u128::from(times),
+            Resolution::Parts(parts) => u128::from(ticks / parts),
+            Resolution::PowerOfTwo(exponent) => {
+                (u128::from(ticks) * u128::from(NANOS_PER_SEC)) >> exponent
+            }
+        };
+        if self.offset_secs == 0 {
+            return u64::try_from(nanos).ok();
+        }
+        let offset = i128::from(self.offset_secs) * i128::from(NANOS_PER_SEC);
+        // Both are below 2^96.
+        u64::try_from(nanos as i128 + offset).ok()
+    }
+}
+
+fn signed(order: Order, value: &[u8]) -> i64 {
+    let (first, second) = (
+        u64::from(order.u32(value, 0)),
+        u64::from(order.u32(value, 4)),
+    );
+    let joined = match order {
+        Order::Big => first << 32 | second,
+        Order::Little => second << 32 | first,
+    };
+    joined as i64
+}

@@ -1,0 +1,197 @@
+//! A capture as a source of live traffic: frames come in at the distances at
+//! which they were captured.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use longwire_engine::Nanos;
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+
+use super::reader::{CaptureReader, Step, failed};
+use crate::port::{Arrived, Offload, PortError, Received, RxPort};
+
+/// The receiving port `pcap:FILE`.
+///
+/// The first frame arrives at the first call of [`RxPort::receive`], every
+/// other one as long after it as its time in the file says. A frame whose
+/// time lies before its predecessor's arrives together with it.
+pub struct PcapRx {
+    reader: CaptureReader,
+    /// Due when the next frame is, so that nobody needs to poll for it.
+    timer: TimerFd,
+    /// When the first frame arrived, and its stamp.
+    origin: Option<(Nanos, Nanos)>,
+    last: Nanos,
+    /// Whether the reader's current frame is still to be handed in.
+    held: bool,
+    waits: Waits,
+    /// An error found behind frames that were handed in first.
+    error: Option<PortError>,
+    set_back: u64,
+}
+
+/// What the next frame is waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    Time,
+    Input,
+    Nothing,
+}
+
+impl PcapRx {
+    /// Plays the capture `path`; `-` is the standard input.
+    ///
+    /// # Errors
+    /// As for [`CaptureReader::open`].
+    pub fn open(path: &str) -> Result<PcapRx, PortError> {
+        let mut reader = CaptureReader::open(path)?;
+        reader.never_block();
+        let timer = TimerFd::new(
+            ClockId::CLOCK_MONOTONIC,
+            TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC,
+        )
+        .map_err(|error| failed(path, "creating a timer", error.into()))?;
+        let mut port = PcapRx {
+            reader,
+            timer,
+            origin: None,
+            last: Nanos::ZERO,
+            held: false,
+            waits: Waits::Time,
+            error: None,
+            set_back: 0,
+        };
+        // The first frame is due at once.
+        port.wake_at(Nanos::from_nanos(1))?;
+        Ok(port)
+    }
+
+    /// How many bytes of the file have been read.
+    pub fn offset(&self) -> u64 {
+        self.reader.offset()
+    }
+
+    /// How many bytes the file has, where that is known.
+    pub fn size(&self) -> Option<u64> {
+        self.reader.size()
+    }
+
+    /// How many frames had a time before their predecessor's, and were handed
+    /// in at their predecessor's.
+    pub fn set_back(&self) -> u64 {
+        self.set_back
+    }
+
+    /// Finds the next frame, and when it arrives.
+    fn next_arrival(&mut self, now: Nanos) -> Result<Next, PortError> {
+        if !self.held {
+            match self.reader.advance()? {
+                Step::Frame => self.held = true,
+                Step::End => return Ok(Next::End),
+                Step::Later => return Ok(Next::Later),
+            }
+        }
+        let stamp = self.reader.current().map_or(Nanos::ZERO, |r| r.stamp);
+        let (start, first) = *self.origin.get_or_insert((now, stamp));
+        Ok(Next::At(start.saturating_add(stamp.saturating_sub(first))))
+    }
+
+    fn wake_at(&mut self, time: Nanos) -> Result<(), PortError> {
+        let nanos = time.as_nanos();
+        let time = TimeSpec::new(
+            (nanos / 1_000_000_000) as i64,
+            (nanos % 1_000_000_000) as i64,
+        );
+        self.timer
+            .set(
+                Expiration::OneShot(time),
+                TimerSetTimeFlags::TFD_TIMER_ABSTIME,
+            )
+            .map_err(|error| failed(self.reader.name(), "setting a timer", error.into()))
+    }
+
+    /// Hands in what is due. Returns how many frames, and whether the file
+    /// has ended.
+    fn hand_in(
+        &mut self,
+        now: Nanos,
+        max: usize,
+        received: &mut Received,
+        take: &mut impl FnMut(Arrived<'_>),
+    ) -> Result<(), PortError> {
+        while received.frames < max {
+            let mut arrival = match self.next_arrival(now)? {
+                Next::End => {
+                    received.end = true;
+                    self.waits = Waits::Nothing;
+                    return Ok(());
+                }
+                Next::Later => {
+                    self.waits = Waits::Input;
+                    return Ok(());
+                }
+                Next::At(arrival) => arrival,
+            };
+            if arrival > now {
+                self.waits = Waits::Time;
+                return self.wake_at(arrival);
+            }
+            if arrival < self.last {
+                arrival = self.last;
+                self.set_back += 1;
+            }
+            self.last = arrival;
+            self.held = false;
+            if let Some(record) = self.reader.current() {
+                take(Arrived {
+                    bytes: record.bytes,
+                    arrival,
+                    offload: Offload::NONE,
+                    wire_len: record.wire_len,
+                    lent: None,
+                });
+                received.frames += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+enum Next {
+    At(Nanos),
+    Later,
+    End,
+}
+
+impl RxPort for PcapRx {
+    fn receive(
+        &mut self,
+        now: Nanos,
+        max: usize,
+        take: &mut impl FnMut(Arrived<'_>),
+    ) -> Result<Received, PortError> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        let mut received = Received::default();
+        match self.hand_in(now, max, &mut received, take) {
+            Ok(()) => Ok(received),
+            Err(error) if received.frames == 0 => Err(error),
+            Err(error) => {
+                self.error = Some(error);
+                Ok(received)
+            }
+        }
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        match self.waits {
+            Waits::Input => self.reader.readable(),
+            Waits::Time | Waits::Nothing => Some(self.timer.as_fd()),
+        }
+    }
+
+    fn frame_max(&self) -> usize {
+        self.reader.frame_max()
+    }
+}

@@ -1,0 +1,71 @@
+//! A capture as a sink: frames are kept with their releases as times.
+
+use longwire_engine::Nanos;
+
+use super::CAPTURED_MAX;
+use super::writer::CaptureWriter;
+use crate::port::{Outgoing, PortError, Pushed, TxPort};
+
+/// Bytes that may wait for a slow pipe.
+const WAITING_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of a record besides the frame, at most: of a pcapng block.
+const RECORD_OVERHEAD: usize = 36;
+
+/// The sending port `pcap:FILE`.
+pub struct PcapTx {
+    writer: CaptureWriter,
+    /// What to add to a release to get the time since 1970.
+    epoch: Nanos,
+    unsent: usize,
+}
+
+impl PcapTx {
+    /// Writes to `path` (see [`CaptureWriter::create`]). `epoch` is the time
+    /// since 1970 at which the clock of the releases was zero.
+    ///
+    /// # Errors
+    /// As for [`CaptureWriter::create`].
+    pub fn create(path: &str, epoch: Nanos) -> Result<PcapTx, PortError> {
+        Ok(PcapTx {
+            writer: CaptureWriter::create(path)?,
+            epoch,
+            unsent: 0,
+        })
+    }
+}
+
+impl TxPort for PcapTx {
+    #[inline]
+    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+        if frame.bytes.is_empty() || frame.bytes.len() > CAPTURED_MAX as usize {
+            return Pushed::Refused;
+        }
+        if self.writer.gathered() + frame.bytes.len() + RECORD_OVERHEAD > WAITING_MAX {
+            return Pushed::Full;
+        }
+        let stamp = self.epoch.saturating_add(frame.release);
+        let wire_len = frame.bytes.len() as u32;
+        if self.writer.gather(stamp, frame.bytes, wire_len).is_err() {
+            return Pushed::Refused;
+        }
+        self.unsent += 1;
+        Pushed::Taken
+    }
+
+    /// Frames count as gone when all of them are; a slow pipe may have taken
+    /// some before.
+    fn flush(&mut self) -> Result<usize, PortError> {
+        let gone = if self.writer.drain()? { self.unsent } else { 0 };
+        self.unsent -= gone;
+        Ok(gone)
+    }
+
+    fn room(&self) -> usize {
+        let free = WAITING_MAX - self.writer.gathered();
+        free / (CAPTURED_MAX as usize + RECORD_OVERHEAD)
+    }
+
+    fn unsent(&self) -> usize {
+        self.unsent
+    }
+}

@@ -1,0 +1,105 @@
+//! Builds capture files byte by byte, in either byte order.
+
+/// A capture file under construction.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    pub bytes: Vec<u8>,
+    big: bool,
+}
+
+impl Builder {
+    pub fn new(big: bool) -> Builder {
+        let bytes = Vec::new();
+        Builder { bytes, big }
+    }
+
+    pub fn u16(&mut self, value: u16) -> &mut Builder {
+        let bytes = if self.big {
+            value.to_be_bytes()
+        } else {
+            value.to_le_bytes()
+        };
+        self.raw(&bytes)
+    }
+
+    pub fn u32(&mut self, value: u32) -> &mut Builder {
+        let bytes = if self.big {
+            value.to_be_bytes()
+        } else {
+            value.to_le_bytes()
+        };
+        self.raw(&bytes)
+    }
+
+    pub fn raw(&mut self, bytes: &[u8]) -> &mut Builder {
+        self.bytes.extend_from_slice(bytes);
+        self
+    }
+
+    /// The header of a classic file.
+    pub fn classic(&mut self, magic: u32, snapshot: u32, link_type: u32) -> &mut Builder {
+        self.u32(magic).u16(2).u16(4).u32(0).u32(0);
+        self.u32(snapshot).u32(link_type)
+    }
+
+    /// A classic record.
+    pub fn record(&mut self, seconds: u32, ticks: u32, data: &[u8], original: u32) -> &mut Builder {
+        self.u32(seconds).u32(ticks);
+        self.u32(data.len() as u32).u32(original).raw(data)
+    }
+
+    /// A pcapng block around `body`, padded.
+    pub fn block(&mut self, kind: u32, body: impl FnOnce(&mut Builder)) -> &mut Builder {
+        let mut inner = Builder::new(self.big);
+        body(&mut inner);
+        let padding = inner.bytes.len().next_multiple_of(4) - inner.bytes.len();
+        inner.raw(&[0; 3][..padding]);
+        let len = inner.bytes.len() as u32 + 12;
+        self.u32(kind).u32(len).raw(&inner.bytes).u32(len)
+    }
+
+    /// A section header in this builder's order, with a comment.
+    pub fn section(&mut self) -> &mut Builder {
+        self.block(0x0a0d_0d0a, |b| {
+            b.u32(0x1a2b_3c4d).u16(1).u16(0).u32(u32::MAX).u32(u32::MAX);
+            b.u16(1).u16(5).raw(b"hello\0\0\0").u32(0);
+        })
+    }
+
+    /// An interface with options `(code, value)`.
+    pub fn interface(
+        &mut self,
+        link_type: u16,
+        snapshot: u32,
+        options: &[(u16, &[u8])],
+    ) -> &mut Builder {
+        self.block(1, |b| {
+            b.u16(link_type).u16(0).u32(snapshot);
+            for (code, value) in options {
+                b.u16(*code).u16(value.len() as u16).raw(value);
+                let padding = value.len().next_multiple_of(4) - value.len();
+                b.raw(&[0; 3][..padding]);
+            }
+            if !options.is_empty() {
+                b.u32(0);
+            }
+        })
+    }
+
+    /// An enhanced packet with a comment behind the data.
+    pub fn enhanced(
+        &mut self,
+        interface: u32,
+        ticks: u64,
+        data: &[u8],
+        original: u32,
+    ) -> &mut Builder {
+        self.block(6, |b| {
+            b.u32(interface).u32((ticks >> 32) as u32).u32(ticks as u32);
+            b.u32(data.len() as u32).u32(original).raw(data);
+            let padding = data.len().next_multiple_of(4) - data.len();
+            b.raw(&[0; 3][..padding]);
+            b.u16(1).u16(4).raw(b"note").u32(0);
+        })
+    }
+}
