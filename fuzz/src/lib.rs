@@ -2,5 +2,6 @@
 //! panics when something is wrong, so that libFuzzer, a test over the seeds
 //! and a debugger can all call it.
 
+pub mod capture;
 pub mod frame;
 pub mod options;

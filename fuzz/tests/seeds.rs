@@ -4,13 +4,18 @@
 use std::fs;
 use std::path::Path;
 
-use longwire_fuzz::{frame, options};
+use longwire_fuzz::{capture, frame, options};
 
 /// How many changed copies are tried of each seed.
 const CHANGED: u64 = 300;
 
 /// The most bytes changed in a copy.
 const CHANGES_MAX: u64 = 6;
+
+#[test]
+fn capture_seeds() {
+    over_seeds("capture", capture::check);
+}
 
 #[test]
 fn frame_seeds() {
