@@ -13,7 +13,9 @@ pub mod packet;
 mod quiet;
 pub mod registry;
 mod socket;
+pub mod tap;
 pub mod vnet;
+pub mod xdp;
 
 pub use error::PortError;
 pub use offload::{Checksum, Offload, SegmentKind, Segments};

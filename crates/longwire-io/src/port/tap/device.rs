@@ -1,0 +1,345 @@
+//! The TAP device behind a port: opening, settings, counters.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+
+use crate::port::vnet;
+use crate::port::{PortError, options};
+
+mod control {
+    nix::ioctl_write_ptr_bad!(
+        /// Attaches a control file to a device, which is made if need be.
+        set_iff,
+        libc::TUNSETIFF,
+        libc::ifreq
+    );
+    nix::ioctl_write_ptr_bad!(
+        /// Sets the length of the header before each frame.
+        set_header_len,
+        libc::TUNSETVNETHDRSZ,
+        libc::c_int
+    );
+    nix::ioctl_write_int_bad!(
+        /// Says what may be left undone in frames that are read.
+        set_offload,
+        libc::TUNSETOFFLOAD
+    );
+    nix::ioctl_read_bad!(get_flags, libc::SIOCGIFFLAGS, libc::ifreq);
+    nix::ioctl_write_ptr_bad!(set_flags, libc::SIOCSIFFLAGS, libc::ifreq);
+    nix::ioctl_read_bad!(get_queue_len, libc::SIOCGIFTXQLEN, libc::ifreq);
+    nix::ioctl_write_ptr_bad!(set_queue_len, libc::SIOCSIFTXQLEN, libc::ifreq);
+}
+
+/// Frames the device holds for a reader that is late: at 500,000 a second, 20
+/// ms. The kernel's own 500 are gone within one.
+const QUEUE_LEN: libc::c_int = 10_000;
+
+/// What a reader of super-packets must be able to do without (linux/if_tun.h):
+/// checksums, TCP segments over IPv4 and IPv6, and CWR on the first only.
+const OFFLOAD_TCP: u32 = 0x01 | 0x02 | 0x04 | 0x08;
+/// UDP segments over IPv4 and IPv6, since Linux 6.2.
+const OFFLOAD_UDP: u32 = 0x20 | 0x40;
+
+/// An attached TAP device. Its settings are restored when it is dropped; a
+/// device that was made here vanishes with it.
+pub(super) struct Device {
+    name: String,
+    file: File,
+    settings: Settings,
+    counters: Option<File>,
+    was: Option<Before>,
+}
+
+/// Settings of a device that was there before.
+struct Before {
+    flags: libc::c_short,
+    queue_len: libc::c_int,
+}
+
+impl Device {
+    /// Attaches to the device `name`, which is made if there is none, and
+    /// brings it up. Says in `notes` what it did.
+    pub(super) fn open(
+        name: &str,
+        options: &options::OpenOptions,
+        notes: &mut Vec<String>,
+    ) -> Result<Device, PortError> {
+        let failed = |action, source: io::Error| failed(name, action, source);
+        let settings = Settings::new(name)?;
+        let before = settings.read();
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open("/dev/net/tun")
+            .map_err(|error| no_control_file(name, error))?;
+        attach(&file, settings.request()).map_err(|error| not_attached(name, error))?;
+        let mut device = Device {
+            name: name.to_owned(),
+            file,
+            settings,
+            counters: None,
+            was: before,
+        };
+        notes.push(match device.was {
+            Some(_) => format!("uses the TAP device {name}, which was there"),
+            None => format!("made the TAP device {name}, which vanishes when the port is closed"),
+        });
+        device
+            .set_header_len()
+            .map_err(|e| failed("asking for virtio-net headers", e))?;
+        device.set_offloads(options.offloads, notes)?;
+        device
+            .settings
+            .raise(QUEUE_LEN)
+            .map_err(|e| failed("bringing the device up", e))?;
+        // Opened here, it shows this thread's network namespace for good.
+        device.counters = File::open("/proc/thread-self/net/dev").ok();
+        Ok(device)
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// What the device has lost since it was made: frames for a full queue
+    /// towards us, and frames of ours that the kernel did not take.
+    pub(super) fn drops(&self) -> Drops {
+        let Some(file) = &self.counters else {
+            return Drops::default();
+        };
+        let mut text = Vec::new();
+        let mut piece = [0; 4096];
+        while let Ok(count @ 1..) = file.read_at(&mut piece, text.len() as u64) {
+            text.extend_from_slice(&piece[..count]);
+        }
+        Drops::parse(&String::from_utf8_lossy(&text), &self.name).unwrap_or_default()
+    }
+
+    fn set_header_len(&self) -> io::Result<()> {
+        let len = vnet::LEN as libc::c_int;
+        // SAFETY: the descriptor is a TUN control file; the kernel reads one
+        // int, which outlives the call.
+        unsafe { control::set_header_len(self.file.as_raw_fd(), &raw const len) }?;
+        Ok(())
+    }
+
+    fn set_offloads(&self, wanted: bool, notes: &mut Vec<String>) -> Result<(), PortError> {
+        let set = |bits: u32| {
+            // SAFETY: the descriptor is a TUN control file; the argument is a
+            // number.
+            unsafe { control::set_offload(self.file.as_raw_fd(), bits.cast_signed()) }
+        };
+        let result = match wanted {
+            false => set(0),
+            true => match set(OFFLOAD_TCP | OFFLOAD_UDP) {
+                Err(nix::errno::Errno::EINVAL) => {
+                    notes.push("this kernel cannot leave UDP segments to a TAP device".into());
+                    set(OFFLOAD_TCP)
+                }
+                result => result,
+            },
+        };
+        result.map_err(|error| failed(&self.name, "setting offloads", error.into()))?;
+        Ok(())
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        if let Some(was) = &self.was {
+            self.settings.restore(was);
+        }
+    }
+}
+
+/// Frames that the device counts as dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Drops {
+    /// On their way to us.
+    pub(super) to_reader: u64,
+    /// On their way from us.
+    pub(super) from_writer: u64,
+}
+
+impl Drops {
+    /// Finds the device's line in /proc/net/dev: eight counters for what the
+    /// kernel received from it, eight for what it sent to it; the fourth of
+    /// each are the dropped ones.
+    fn parse(text: &str, name: &str) -> Option<Drops> {
+        let counters = text.lines().find_map(|line| {
+            let (device, counters) = line.split_once(':')?;
+            (device.trim() == name).then_some(counters)
+        })?;
+        let mut fields = counters.split_ascii_whitespace();
+        let from_writer = fields.nth(3)?.parse().ok()?;
+        let to_reader = fields.nth(7)?.parse().ok()?;
+        Some(Drops {
+            to_reader,
+            from_writer,
+        })
+    }
+}
+
+/// Reads and writes a device's settings, by its name, in the network
+/// namespace where this was made, whichever thread asks.
+struct Settings {
+    socket: OwnedFd,
+    name: [libc::c_char; libc::IFNAMSIZ],
+}
+
+impl Settings {
+    fn new(text: &str) -> Result<Settings, PortError> {
+        let bad_name = text.contains(['/', ':']) || text.chars().any(char::is_whitespace);
+        if text.is_empty() || text.len() >= libc::IFNAMSIZ || bad_name {
+            return Err(PortError::Unsupported {
+                port: format!("tap:{text}"),
+                reason: "a device name has 1 to 15 characters, no space, ':' or '/'".into(),
+            });
+        }
+        let socket = socket(
+            AddressFamily::Inet,
+            SockType::Datagram,
+            SockFlag::SOCK_CLOEXEC,
+            None,
+        )
+        .map_err(|error| failed(text, "opening a socket", error.into()))?;
+        let mut name = [0; libc::IFNAMSIZ];
+        for (to, from) in name.iter_mut().zip(text.bytes()) {
+            *to = from as libc::c_char;
+        }
+        Ok(Settings { socket, name })
+    }
+
+    /// A request about the device.
+    fn request(&self) -> libc::ifreq {
+        // SAFETY: `ifreq` is plain data, for which all zeros is a value.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        request.ifr_name = self.name;
+        request
+    }
+
+    /// The settings of a device that is there.
+    fn read(&self) -> Option<Before> {
+        let mut request = self.request();
+        // SAFETY: the kernel fills the `ifreq`, which outlives the calls.
+        unsafe { control::get_flags(self.socket.as_raw_fd(), &raw mut request) }.ok()?;
+        // SAFETY: the call above filled the flags.
+        let flags = unsafe { request.ifr_ifru.ifru_flags };
+        // SAFETY: as above.
+        unsafe { control::get_queue_len(self.socket.as_raw_fd(), &raw mut request) }.ok()?;
+        // SAFETY: the call above filled the queue length, an int.
+        let queue_len = unsafe { request.ifr_ifru.ifru_metric };
+        Some(Before { flags, queue_len })
+    }
+
+    /// Brings the device up, with a queue of at least `queue_len`.
+    fn raise(&self, queue_len: libc::c_int) -> io::Result<()> {
+        let now = self.read().ok_or_else(io::Error::last_os_error)?;
+        // Resizing fails where memory is short; the shorter queue works too.
+        if now.queue_len < queue_len {
+            let _ = self.set_queue_len(queue_len);
+        }
+        self.set_flags(now.flags | libc::IFF_UP as libc::c_short)
+    }
+
+    /// Best effort: the device may be gone.
+    fn restore(&self, was: &Before) {
+        let _ = self.set_queue_len(was.queue_len);
+        if was.flags & libc::IFF_UP as libc::c_short == 0 {
+            let _ = self.set_flags(was.flags);
+        }
+    }
+
+    fn set_flags(&self, flags: libc::c_short) -> io::Result<()> {
+        let mut request = self.request();
+        request.ifr_ifru.ifru_flags = flags;
+        // SAFETY: the kernel reads an initialised `ifreq` during the call.
+        unsafe { control::set_flags(self.socket.as_raw_fd(), &raw const request) }?;
+        Ok(())
+    }
+
+    fn set_queue_len(&self, queue_len: libc::c_int) -> io::Result<()> {
+        let mut request = self.request();
+        request.ifr_ifru.ifru_metric = queue_len;
+        // SAFETY: the kernel reads an initialised `ifreq` during the call.
+        unsafe { control::set_queue_len(self.socket.as_raw_fd(), &raw const request) }?;
+        Ok(())
+    }
+}
+
+fn attach(file: &File, mut request: libc::ifreq) -> io::Result<()> {
+    let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+    request.ifr_ifru.ifru_flags = flags as libc::c_short;
+    // SAFETY: the descriptor is a TUN control file; the kernel reads an
+    // initialised `ifreq` during the call.
+    unsafe { control::set_iff(file.as_raw_fd(), &raw const request) }?;
+    Ok(())
+}
+
+fn no_control_file(name: &str, error: io::Error) -> PortError {
+    let hint = match error.kind() {
+        io::ErrorKind::NotFound => "/dev/net/tun is missing; load the module: modprobe tun",
+        _ => return failed(name, "opening /dev/net/tun", error),
+    };
+    PortError::Unsupported {
+        port: format!("tap:{name}"),
+        reason: hint.into(),
+    }
+}
+
+fn not_attached(name: &str, error: io::Error) -> PortError {
+    let reason = match error.raw_os_error() {
+        Some(libc::EBUSY) => "another program has the device open",
+        Some(libc::EINVAL | libc::EEXIST) => {
+            "the name belongs to a device that is no TAP device with one queue"
+        }
+        _ => return failed(name, "attaching to the TAP device", error),
+    };
+    PortError::Unsupported {
+        port: format!("tap:{name}"),
+        reason: reason.into(),
+    }
+}
+
+/// The error of a system call on the device.
+pub(super) fn failed(name: &str, action: &'static str, source: io::Error) -> PortError {
+    let port = format!("tap:{name}");
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => PortError::Denied {
+            port,
+            action,
+            source,
+        },
+        _ => PortError::Failed {
+            port,
+            action,
+            source,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Drops;
+
+    #[test]
+    fn drops_are_found_in_the_kernels_table() {
+        let text = "Inter-|   Receive                    |  Transmit\n \
+            face |bytes    packets errs drop fifo frame compressed multicast|bytes ...\n  \
+            lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n\
+            tap10: 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36\n";
+        let drops = Drops::parse(text, "tap10").unwrap();
+        assert_eq!((drops.from_writer, drops.to_reader), (24, 32));
+        assert_eq!(Drops::parse(text, "tap1"), None);
+        assert_eq!(Drops::parse("tap1: 1 2", "tap1"), None);
+    }
+}

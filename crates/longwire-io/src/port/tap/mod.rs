@@ -1,0 +1,230 @@
+//! The port `tap:NAME`: a network interface of this machine whose other end
+//! is the emulator. What the kernel sends to the interface arrives here; what
+//! is sent here, the kernel receives from it.
+//!
+//! Frames pass through one read or write each, with a virtio-net header that
+//! tells of unfinished work, so that super-packets of 64 KiB pass as one.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use longwire_engine::Nanos;
+
+use super::options::OpenOptions;
+use super::{Arrived, Outgoing, PortError, PortLosses, Pushed, Received, RxPort, TxPort, vnet};
+use device::{Device, Drops, failed};
+
+mod device;
+
+/// The longest frame, in bytes: a super-packet of 64 KiB with its headers,
+/// and room to spare.
+const FRAME_MAX: usize = 68 * 1024;
+/// Bytes of an Ethernet header: the kernel refuses less.
+const FRAME_MIN: usize = 14;
+/// Pushes before a flush. Each frame leaves at once, so this only says how
+/// often the caller should look at the clock.
+const ROOM: usize = 64;
+
+/// An open TAP port.
+pub struct TapPort {
+    /// Where frames enter.
+    pub rx: TapRx,
+    /// Where frames leave.
+    pub tx: TapTx,
+    /// What was done to open it, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// Opens the TAP device `name` in the calling thread's network namespace. It
+/// is made if it is missing, and then vanishes when both halves are dropped.
+///
+/// # Errors
+/// When TAP devices may not be used here, or the name belongs to another
+/// device.
+pub fn open(name: &str, options: &OpenOptions) -> Result<TapPort, PortError> {
+    let mut notes = Vec::new();
+    let device = Arc::new(Device::open(name, options, &mut notes)?);
+    let opened = device.drops();
+    Ok(TapPort {
+        rx: TapRx {
+            device: Arc::clone(&device),
+            buffer: vec![0; vnet::LEN + FRAME_MAX].into_boxed_slice(),
+            opened,
+            last: Nanos::ZERO,
+            own: PortLosses::default(),
+        },
+        tx: TapTx {
+            device,
+            opened,
+            offloads: options.offloads,
+            sent: 0,
+            gone: None,
+        },
+        notes,
+    })
+}
+
+/// The receiving half.
+pub struct TapRx {
+    device: Arc<Device>,
+    buffer: Box<[u8]>,
+    /// What the device had lost when it was opened.
+    opened: Drops,
+    last: Nanos,
+    /// What was lost on this side.
+    own: PortLosses,
+}
+
+impl TapRx {
+    /// Reads a frame into the buffer; `None` when none waits.
+    fn read(&mut self) -> Result<Option<usize>, PortError> {
+        loop {
+            let error = match self.device.file().read(&mut self.buffer) {
+                Ok(len) => return Ok(Some(len)),
+                Err(error) => error,
+            };
+            match error.kind() {
+                io::ErrorKind::WouldBlock => return Ok(None),
+                io::ErrorKind::Interrupted => {}
+                _ => return Err(stopped(&self.device, "reading", error)),
+            }
+        }
+    }
+}
+
+impl RxPort for TapRx {
+    fn receive(
+        &mut self,
+        now: Nanos,
+        max: usize,
+        take: &mut impl FnMut(Arrived<'_>),
+    ) -> Result<Received, PortError> {
+        let mut frames = 0;
+        // The device does not say when a frame came.
+        self.last = self.last.max(now);
+        while frames < max {
+            let len = match self.read() {
+                Ok(Some(len)) => len,
+                Ok(None) => break,
+                // Told again by the next call.
+                Err(_) if frames > 0 => break,
+                Err(error) => return Err(error),
+            };
+            // A frame that fills the buffer was cut, without a word.
+            if len == self.buffer.len() {
+                self.own.too_long += 1;
+                continue;
+            }
+            let (header, bytes) = self.buffer[..len].split_at(vnet::LEN.min(len));
+            let Ok(offload) = vnet::decode(header, bytes) else {
+                self.own.unusable += 1;
+                continue;
+            };
+            frames += 1;
+            take(Arrived {
+                bytes,
+                arrival: self.last,
+                offload,
+                wire_len: bytes.len() as u32,
+                lent: None,
+            });
+        }
+        Ok(Received { frames, end: false })
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.device.file().as_fd())
+    }
+
+    fn losses(&mut self) -> PortLosses {
+        let lost = self.device.drops().to_reader;
+        PortLosses {
+            ring_full: lost.saturating_sub(self.opened.to_reader),
+            ..self.own
+        }
+    }
+
+    fn frame_max(&self) -> usize {
+        FRAME_MAX
+    }
+}
+
+/// The sending half.
+pub struct TapTx {
+    device: Arc<Device>,
+    opened: Drops,
+    offloads: bool,
+    /// Frames that left since the last flush.
+    sent: usize,
+    /// Why nothing can be sent any more.
+    gone: Option<io::Error>,
+}
+
+impl TxPort for TapTx {
+    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+        if !(FRAME_MIN..=FRAME_MAX).contains(&frame.bytes.len()) || self.gone.is_some() {
+            return Pushed::Refused;
+        }
+        let header = vnet::encode(frame.offload, frame.bytes);
+        let parts = [IoSlice::new(&header), IoSlice::new(frame.bytes)];
+        loop {
+            let error = match self.device.file().write_vectored(&parts) {
+                Ok(_) => {
+                    self.sent += 1;
+                    return Pushed::Taken;
+                }
+                Err(error) => error,
+            };
+            match error.raw_os_error() {
+                Some(libc::EINTR) => {}
+                Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => return Pushed::Full,
+                Some(libc::EBADFD | libc::ENODEV | libc::ENXIO) => {
+                    self.gone = Some(error);
+                    return Pushed::Refused;
+                }
+                // Not a frame for this kernel, or the device is down.
+                _ => return Pushed::Refused,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        match self.gone.take() {
+            Some(error) => Err(stopped(&self.device, "writing", error)),
+            None => Ok(std::mem::take(&mut self.sent)),
+        }
+    }
+
+    fn room(&self) -> usize {
+        ROOM
+    }
+
+    fn unsent(&self) -> usize {
+        0
+    }
+
+    fn takes_offload(&self) -> bool {
+        self.offloads
+    }
+
+    fn losses(&mut self) -> PortLosses {
+        let lost = self.device.drops().from_writer;
+        PortLosses {
+            send_failed: lost.saturating_sub(self.opened.from_writer),
+            ..PortLosses::default()
+        }
+    }
+}
+
+/// Why reading or writing stopped; that the device is gone is told apart.
+fn stopped(device: &Device, action: &'static str, source: io::Error) -> PortError {
+    match source.raw_os_error() {
+        // The last: a reader that was there when the device was removed.
+        Some(libc::EBADFD | libc::ENODEV | libc::ENXIO | libc::EFAULT) => PortError::Gone {
+            port: format!("tap:{}", device.name()),
+            source,
+        },
+        _ => failed(device.name(), action, source),
+    }
+}
