@@ -15,6 +15,7 @@ pub mod registry;
 mod socket;
 pub mod tap;
 pub mod vnet;
+pub mod xdp;
 
 pub use error::PortError;
 pub use offload::{Checksum, Offload, SegmentKind, Segments};

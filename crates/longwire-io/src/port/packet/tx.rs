@@ -67,7 +67,7 @@ impl PacketTx {
     /// Whether the device takes a frame of this size.
     fn fits(&mut self, frame: &Outgoing<'_>) -> bool {
         let len = frame.bytes.len();
-        if len < ETHERNET || len > SUPER_MAX {
+        if !(ETHERNET..=SUPER_MAX).contains(&len) {
             return false;
         }
         if frame.offload.segments.is_some() {

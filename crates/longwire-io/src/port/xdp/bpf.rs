@@ -1,0 +1,172 @@
+//! The few commands of bpf(2) that a redirect program needs.
+//!
+//! The layouts are those of `union bpf_attr` in linux/bpf.h, as far as they
+//! are used; the kernel takes what is left out as zero.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+const MAP_CREATE: libc::c_int = 0;
+const MAP_UPDATE_ELEM: libc::c_int = 2;
+const PROG_LOAD: libc::c_int = 5;
+const LINK_CREATE: libc::c_int = 28;
+
+const MAP_TYPE_XSKMAP: u32 = 17;
+const PROG_TYPE_XDP: u32 = 6;
+const ATTACH_XDP: u32 = 37;
+
+#[repr(C)]
+struct MapCreate {
+    map_type: u32,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+}
+
+#[repr(C)]
+struct MapUpdate {
+    map: u32,
+    _padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+#[repr(C)]
+struct ProgLoad {
+    prog_type: u32,
+    instruction_count: u32,
+    instructions: u64,
+    license: u64,
+    log_level: u32,
+    log_size: u32,
+    log: u64,
+    kernel_version: u32,
+    flags: u32,
+    name: [u8; 16],
+    interface: u32,
+    expected_attach_type: u32,
+}
+
+#[repr(C)]
+struct LinkCreate {
+    program: u32,
+    target: u32,
+    attach_type: u32,
+    flags: u32,
+}
+
+/// One eBPF instruction, as `struct bpf_insn` lays it out.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Instruction {
+    pub(super) code: u8,
+    /// Destination register in the low half, source in the high one.
+    pub(super) registers: u8,
+    pub(super) offset: i16,
+    pub(super) immediate: i32,
+}
+
+/// # Safety
+/// `attributes` must be the command's part of `union bpf_attr`, and the
+/// addresses in it must be what the command takes them for.
+unsafe fn bpf<T>(command: libc::c_int, attributes: &T) -> io::Result<libc::c_int> {
+    // SAFETY: the pointer and the length describe `attributes`, which the
+    // kernel reads; the rest is the caller's promise.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command,
+            std::ptr::from_ref(attributes),
+            size_of::<T>(),
+        )
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // A descriptor or zero.
+    Ok(result as libc::c_int)
+}
+
+fn owned(descriptor: libc::c_int) -> OwnedFd {
+    // SAFETY: bpf(2) has just returned this descriptor to us alone.
+    unsafe { OwnedFd::from_raw_fd(descriptor) }
+}
+
+fn number(descriptor: BorrowedFd<'_>) -> u32 {
+    descriptor.as_raw_fd().cast_unsigned()
+}
+
+/// A map from queue numbers to AF_XDP sockets.
+pub(super) fn create_socket_map(queues: u32) -> io::Result<OwnedFd> {
+    let attributes = MapCreate {
+        map_type: MAP_TYPE_XSKMAP,
+        key_size: 4,
+        value_size: 4,
+        max_entries: queues,
+    };
+    // SAFETY: the attributes of MAP_CREATE, without addresses.
+    unsafe { bpf(MAP_CREATE, &attributes) }.map(owned)
+}
+
+/// Enters a socket into the map. The kernel takes it out again when the
+/// socket is closed.
+pub(super) fn enter_socket(
+    map: BorrowedFd<'_>,
+    queue: u32,
+    socket: BorrowedFd<'_>,
+) -> io::Result<()> {
+    let value = number(socket);
+    let attributes = MapUpdate {
+        map: number(map),
+        _padding: 0,
+        key: &raw const queue as u64,
+        value: &raw const value as u64,
+        flags: 0,
+    };
+    // SAFETY: the attributes of MAP_UPDATE_ELEM; key and value are four bytes
+    // each, as the map was made, and live during the call.
+    unsafe { bpf(MAP_UPDATE_ELEM, &attributes) }.map(drop)
+}
+
+/// Gives an XDP program to the kernel, which verifies it.
+pub(super) fn load_program(instructions: &[Instruction]) -> io::Result<OwnedFd> {
+    let mut name = [0; 16];
+    name[..8].copy_from_slice(b"longwire");
+    let attributes = ProgLoad {
+        prog_type: PROG_TYPE_XDP,
+        instruction_count: instructions.len() as u32,
+        instructions: instructions.as_ptr() as u64,
+        // The kernel lends some helpers to programs under the GPL only; this
+        // one may be had under it as well.
+        license: c"Dual MIT/GPL".as_ptr() as u64,
+        log_level: 0,
+        log_size: 0,
+        log: 0,
+        kernel_version: 0,
+        flags: 0,
+        name,
+        interface: 0,
+        expected_attach_type: ATTACH_XDP,
+    };
+    // SAFETY: the attributes of PROG_LOAD; instructions and licence live
+    // during the call, and the count is that of the slice.
+    unsafe { bpf(PROG_LOAD, &attributes) }.map(owned)
+}
+
+/// Attaches a program to an interface until the returned descriptor is
+/// closed, by whatever end the process comes to.
+pub(super) fn attach(
+    program: BorrowedFd<'_>,
+    interface: u32,
+    mode_flags: u32,
+) -> io::Result<OwnedFd> {
+    let attributes = LinkCreate {
+        program: number(program),
+        target: interface,
+        attach_type: ATTACH_XDP,
+        flags: mode_flags,
+    };
+    // SAFETY: the attributes of LINK_CREATE, without addresses.
+    unsafe { bpf(LINK_CREATE, &attributes) }.map(owned)
+}

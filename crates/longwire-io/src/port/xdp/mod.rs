@@ -1,0 +1,297 @@
+//! `xdp:IF`: a network interface through AF_XDP sockets: frames go between
+//! the driver and memory of ours, past the kernel's network stack.
+//!
+//! A small eBPF program stamps and redirects every frame that arrives; a BPF
+//! link holds it on the interface, so that the kernel removes it however the
+//! process ends.
+
+mod bpf;
+mod program;
+mod rings;
+mod rx;
+mod socket;
+mod tx;
+mod umem;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use super::PortError;
+use super::options::{OpenOptions, XdpMode};
+use super::quiet::Settings;
+use super::socket::failure;
+use crate::net::ethtool::Ethtool;
+use crate::net::interface::Interface;
+use program::{Place, Program};
+use rx::Queue;
+pub use rx::XdpRx;
+use socket::{Sending, Step, Unbound, raise_memlock};
+pub use tx::XdpTx;
+use umem::Umem;
+
+/// Memory for received frames, unless chosen.
+const RING_BYTES: usize = 4 * 1024 * 1024;
+/// Frames on their way out.
+const TX_FRAMES: usize = 512;
+/// Received frames that a queue holds at least, and at most.
+const RX_FRAMES: std::ops::RangeInclusive<usize> = 64..=16 * 1024;
+
+/// An open port.
+pub struct XdpPort {
+    /// Where frames enter.
+    pub rx: XdpRx,
+    /// Where frames leave.
+    pub tx: XdpTx,
+    /// What the user should know of it.
+    pub notes: Vec<String>,
+}
+
+/// What both halves hold on to.
+pub(super) struct Attachment {
+    port: String,
+    /// Detaches the program when closed.
+    _link: OwnedFd,
+    _program: Program,
+    /// Put back when both halves are closed.
+    _settings: Settings,
+}
+
+/// Opens an interface of the calling thread's network namespace. Needs
+/// CAP_NET_RAW there, and CAP_BPF and CAP_NET_ADMIN in the whole system.
+///
+/// # Errors
+///
+/// When there is no such interface, when it is down or has no Ethernet
+/// header, when its frames are too long, when it has an XDP program already,
+/// when AF_XDP is not allowed.
+pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
+    let port = format!("xdp:{name}");
+    let interface = super::interface::find_up(&port, name)?;
+    let mut notes = Vec::new();
+    let frame_max = interface.mtu as usize + 14 + 4;
+    let chunk = Umem::chunk_for(frame_max).ok_or_else(|| PortError::Unsupported {
+        port: port.clone(),
+        reason: format!(
+            "an MTU of {} is too large for AF_XDP's frame memory; up to 3800 will do, or use \
+             packet:{name}",
+            interface.mtu
+        ),
+    })?;
+    raise_memlock();
+    let queues = queue_count(&interface);
+    let program =
+        Program::load(queues, true).map_err(|e| failure(&port, "loading the XDP program", e))?;
+    let (link, place) = attach(&port, &program, &interface, options.xdp_mode, &mut notes)?;
+    let rx_frames = options.ring_bytes.unwrap_or(RING_BYTES) / chunk / queues as usize;
+    let plan = Plan {
+        interface: &interface,
+        queues,
+        rx_frames: floor_power_of_two(rx_frames.clamp(*RX_FRAMES.start(), *RX_FRAMES.end())),
+        chunk,
+    };
+    let opened = plan.open(&port, place, &mut notes)?;
+    for (queue, opened) in opened.queues.iter().enumerate() {
+        program
+            .enter(queue as u32, opened.socket.as_fd())
+            .map_err(|e| failure(&port, "entering a socket into the map", e))?;
+    }
+    let attachment = Arc::new(Attachment {
+        port: port.clone(),
+        _link: link,
+        _program: program,
+        _settings: Settings::apply(&interface, options, &mut notes),
+    });
+    opened.finish(&port, attachment, frame_max, notes)
+}
+
+fn floor_power_of_two(number: usize) -> usize {
+    1 << number.max(1).ilog2()
+}
+
+/// How many queues the interface receives on.
+fn queue_count(interface: &Interface) -> u32 {
+    Ethtool::open()
+        .and_then(|ethtool| ethtool.rx_queues(&interface.name))
+        .unwrap_or(interface.rx_queues)
+        .clamp(1, interface.rx_queues)
+}
+
+/// Attaches the program, in the driver if it may be there.
+fn attach(
+    port: &str,
+    program: &Program,
+    interface: &Interface,
+    mode: XdpMode,
+    notes: &mut Vec<String>,
+) -> Result<(OwnedFd, Place), PortError> {
+    let name = &interface.name;
+    let busy = || PortError::Unsupported {
+        port: port.to_owned(),
+        reason: format!(
+            "{name} has another XDP program; remove it with: ip link set {name} xdp off"
+        ),
+    };
+    let attach = |place| {
+        program
+            .attach(interface.index, place)
+            .map(|link| (link, place))
+    };
+    let is_busy =
+        |error: &io::Error| matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST));
+    let place = match mode {
+        XdpMode::Generic => Place::Generic,
+        XdpMode::Best | XdpMode::Native => Place::Native,
+    };
+    let error = match attach(place) {
+        Ok(attached) => return Ok(attached),
+        Err(error) => error,
+    };
+    if is_busy(&error) {
+        return Err(busy());
+    }
+    if mode == XdpMode::Best && error.raw_os_error() != Some(libc::EPERM) {
+        if let Ok(attached) = attach(Place::Generic) {
+            notes.push(format!(
+                "{name}: the driver takes no XDP program ({error}); it runs in the network stack"
+            ));
+            return Ok(attached);
+        }
+    }
+    Err(failure(port, "attaching the XDP program", error))
+}
+
+/// What is to be opened.
+struct Plan<'a> {
+    interface: &'a Interface,
+    queues: u32,
+    /// For each queue.
+    rx_frames: usize,
+    chunk: usize,
+}
+
+/// What was opened.
+struct Opened {
+    queues: Vec<Queue>,
+    umem: Arc<Umem>,
+    sending: Sending,
+    tx_chunks: Vec<u64>,
+}
+
+impl Plan<'_> {
+    /// Makes the memory and the sockets, and binds them.
+    fn open(&self, port: &str, place: Place, notes: &mut Vec<String>) -> Result<Opened, PortError> {
+        let rx_chunks = self.rx_frames * self.queues as usize;
+        let umem = Umem::new(self.chunk, rx_chunks + TX_FRAMES)
+            .map_err(|e| failure(port, "getting frame memory", e))?;
+        let umem = Arc::new(umem);
+        let (first, sending) = Unbound::with_memory(&umem, self.rx_frames as u32, TX_FRAMES as u32)
+            .map_err(|step| self.explain(port, step))?;
+        let zero_copy = self
+            .bind_first(&first, place)
+            .map_err(|e| self.explain(port, ("binding to a queue", e)))?;
+        notes.push(format!(
+            "{}: XDP program in the {}, frames {}",
+            self.interface.name,
+            match place {
+                Place::Native => "driver",
+                Place::Generic => "network stack",
+            },
+            match zero_copy {
+                true => "used where the device puts them",
+                false => "copied once by the kernel",
+            }
+        ));
+        let mut bound = vec![first];
+        for queue in 1..self.queues {
+            let next = self
+                .bind_next(queue, bound[0].socket.as_fd())
+                .map_err(|step| self.explain(port, step))?;
+            bound.push(next);
+        }
+        Ok(self.divide(umem, bound, sending))
+    }
+
+    /// A further queue's socket, on the memory of the first.
+    fn bind_next(&self, queue: u32, first: BorrowedFd<'_>) -> Result<Unbound, Step> {
+        let next = Unbound::sharing(self.rx_frames as u32)?;
+        next.bind(self.interface.index, queue, false, Some(first))
+            .map_err(|e| ("binding to a queue", e))?;
+        Ok(next)
+    }
+
+    /// The device's own memory access if it has it, else copies.
+    fn bind_first(&self, first: &Unbound, place: Place) -> io::Result<bool> {
+        if place == Place::Native
+            && let Ok(zero_copy) = first.bind(self.interface.index, 0, true, None)
+        {
+            return Ok(zero_copy);
+        }
+        first.bind(self.interface.index, 0, false, None)
+    }
+
+    /// Gives every queue its chunks, and the rest to the sending half.
+    fn divide(&self, umem: Arc<Umem>, bound: Vec<Unbound>, sending: Sending) -> Opened {
+        let mut chunks = 0..self.rx_frames * bound.len() + TX_FRAMES;
+        let mut queues = Vec::new();
+        for unbound in bound {
+            let mut fill = unbound.fill;
+            for number in chunks.by_ref().take(self.rx_frames) {
+                fill.put(umem.address(number));
+            }
+            fill.submit();
+            queues.push(Queue {
+                socket: Arc::new(unbound.socket),
+                fill,
+                receive: unbound.receive,
+            });
+        }
+        Opened {
+            queues,
+            tx_chunks: chunks.map(|number| umem.address(number)).collect(),
+            umem,
+            sending,
+        }
+    }
+
+    fn explain(&self, port: &str, (action, error): Step) -> PortError {
+        let reason = match error.raw_os_error() {
+            Some(libc::ENOBUFS) if action == "registering frame memory" => {
+                "its frame memory is more than may be locked; raise the limit with: ulimit -l \
+                 unlimited"
+                    .to_owned()
+            }
+            Some(libc::EBUSY) => format!(
+                "a queue of {} is in use by another AF_XDP socket",
+                self.interface.name
+            ),
+            _ => return failure(port, action, error),
+        };
+        PortError::Unsupported {
+            port: port.to_owned(),
+            reason,
+        }
+    }
+}
+
+impl Opened {
+    fn finish(
+        self,
+        port: &str,
+        attachment: Arc<Attachment>,
+        frame_max: usize,
+        notes: Vec<String>,
+    ) -> Result<XdpPort, PortError> {
+        let tx = XdpTx::new(
+            Arc::clone(&self.queues[0].socket),
+            self.sending,
+            Arc::clone(&self.umem),
+            self.tx_chunks,
+            Arc::clone(&attachment),
+            frame_max,
+        );
+        let rx = XdpRx::new(self.queues, self.umem, attachment, frame_max)
+            .map_err(|e| failure(port, "watching the queues", e))?;
+        Ok(XdpPort { rx, tx, notes })
+    }
+}

@@ -1,0 +1,309 @@
+//! The rings that an AF_XDP socket shares with the kernel. In each, one side
+//! puts entries in and the other takes them out; we are the producer of two
+//! (fill, transmit) and the consumer of two (receive, completion).
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The memory of one ring.
+pub(super) struct Ring<T> {
+    mapping: NonNull<u8>,
+    mapped: usize,
+    producer: NonNull<AtomicU32>,
+    consumer: NonNull<AtomicU32>,
+    flags: NonNull<AtomicU32>,
+    entries: NonNull<T>,
+    size: u32,
+}
+
+// SAFETY: the mapping belongs to this value alone (the kernel aside) and is
+// not tied to a thread; entries are plain numbers.
+unsafe impl<T: Copy + Send> Send for Ring<T> {}
+
+impl<T: Copy> Ring<T> {
+    /// Maps a ring of `size` entries (a power of two) of an AF_XDP socket.
+    /// `page` says which of its rings, `at` where its parts are: both are the
+    /// kernel's word.
+    pub(super) fn map(
+        socket: BorrowedFd<'_>,
+        size: u32,
+        page: i64,
+        at: &libc::xdp_ring_offset,
+    ) -> io::Result<Ring<T>> {
+        let mapped = at.desc as usize + size as usize * size_of::<T>();
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let address = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                mapped,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_POPULATE,
+                socket.as_raw_fd(),
+                page as libc::off_t,
+            )
+        };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let mapping = NonNull::new(address.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        // SAFETY: the kernel says that the ring's parts are at these offsets,
+        // all in front of the entries' end, up to which was mapped.
+        let part = |offset: u64| unsafe { mapping.add(offset as usize) };
+        Ok(Ring {
+            mapping,
+            mapped,
+            producer: part(at.producer).cast(),
+            consumer: part(at.consumer).cast(),
+            flags: part(at.flags).cast(),
+            entries: part(at.desc).cast(),
+            size,
+        })
+    }
+
+    fn producer(&self) -> &AtomicU32 {
+        // SAFETY: inside of the mapping, aligned, and only accessed
+        // atomically by both sides.
+        unsafe { self.producer.as_ref() }
+    }
+
+    fn consumer(&self) -> &AtomicU32 {
+        // SAFETY: as for the producer's index.
+        unsafe { self.consumer.as_ref() }
+    }
+
+    fn needs_wakeup(&self) -> bool {
+        // SAFETY: as for the producer's index.
+        let flags = unsafe { self.flags.as_ref() };
+        flags.load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
+    }
+
+    fn entry(&self, index: u32) -> NonNull<T> {
+        // SAFETY: the size is a power of two, so the masked index is below
+        // it, and inside of the mapping.
+        unsafe { self.entries.add((index & (self.size - 1)) as usize) }
+    }
+}
+
+impl<T> Drop for Ring<T> {
+    fn drop(&mut self) {
+        // SAFETY: this is the mapping made in `map`, and nothing that points
+        // into it outlives `self`.
+        unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.mapped) };
+    }
+}
+
+/// Our end of a ring that the kernel takes from.
+pub(super) struct Producer<T> {
+    ring: Ring<T>,
+    /// Where the next entry goes; the kernel sees up to the last submit.
+    next: u32,
+    /// The kernel's index when it was last read.
+    taken: u32,
+}
+
+impl<T: Copy> Producer<T> {
+    pub(super) fn new(ring: Ring<T>) -> Producer<T> {
+        Producer {
+            ring,
+            next: 0,
+            taken: 0,
+        }
+    }
+
+    /// How many entries there is room for, as of the last look at the
+    /// kernel's index.
+    #[inline]
+    pub(super) fn room(&self) -> u32 {
+        self.ring.size - self.next.wrapping_sub(self.taken)
+    }
+
+    /// Entries put in that the kernel has not taken, as of the last look.
+    #[inline]
+    pub(super) fn untaken(&self) -> u32 {
+        self.next.wrapping_sub(self.taken)
+    }
+
+    /// Looks at the kernel's index; returns how many entries it has taken
+    /// since the last look.
+    pub(super) fn look(&mut self) -> u32 {
+        // Acquire: what the kernel read, it read before it moved on.
+        let taken = self.ring.consumer().load(Ordering::Acquire);
+        let fresh = taken.wrapping_sub(self.taken);
+        self.taken = taken;
+        fresh
+    }
+
+    /// Puts an entry in; returns whether there was room.
+    #[inline]
+    pub(super) fn put(&mut self, entry: T) -> bool {
+        if self.room() == 0 {
+            return false;
+        }
+        // SAFETY: the place is ours: the kernel has taken what was there and
+        // does not see the new entry before the submit.
+        unsafe { self.ring.entry(self.next).write(entry) };
+        self.next = self.next.wrapping_add(1);
+        true
+    }
+
+    /// Shows the kernel all entries put in.
+    #[inline]
+    pub(super) fn submit(&mut self) {
+        // Release: the entries are written before the index.
+        self.ring.producer().store(self.next, Ordering::Release);
+    }
+
+    /// Whether the kernel sleeps until it is told of new entries.
+    #[inline]
+    pub(super) fn needs_wakeup(&self) -> bool {
+        self.ring.needs_wakeup()
+    }
+}
+
+/// Our end of a ring that the kernel puts into.
+pub(super) struct Consumer<T> {
+    ring: Ring<T>,
+    /// The next entry; the kernel sees up to the last release.
+    next: u32,
+    /// The kernel's index when it was last read.
+    filled: u32,
+}
+
+impl<T: Copy> Consumer<T> {
+    pub(super) fn new(ring: Ring<T>) -> Consumer<T> {
+        Consumer {
+            ring,
+            next: 0,
+            filled: 0,
+        }
+    }
+
+    /// The next entry, without taking it.
+    #[inline]
+    pub(super) fn peek(&mut self) -> Option<T> {
+        if self.next == self.filled {
+            // Acquire: entries were written before the index.
+            self.filled = self.ring.producer().load(Ordering::Acquire);
+            if self.next == self.filled {
+                return None;
+            }
+        }
+        // SAFETY: the kernel has written this entry and leaves it alone until
+        // it sees that it was taken.
+        Some(unsafe { self.ring.entry(self.next).read() })
+    }
+
+    /// Takes the entry that was peeked at.
+    #[inline]
+    pub(super) fn advance(&mut self) {
+        self.next = self.next.wrapping_add(1);
+    }
+
+    /// Shows the kernel what was taken.
+    #[inline]
+    pub(super) fn release(&mut self) {
+        // Release: entries were read before the index moves.
+        self.ring.consumer().store(self.next, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    /// A ring over plain memory, and the kernel's side of it.
+    fn ring(size: u32, start: u32) -> (Ring<u64>, Ring<u64>) {
+        let mapped = 64 + size as usize * 8;
+        // SAFETY: a new anonymous mapping.
+        let address = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                mapped,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        let mapping = NonNull::new(address.cast::<u8>()).expect("memory");
+        let side = |mapped| {
+            // SAFETY: all inside of the mapping of 64 bytes and the entries.
+            let part = |at| unsafe { mapping.add(at) };
+            Ring {
+                mapping,
+                mapped,
+                producer: part(0).cast(),
+                consumer: part(16).cast(),
+                flags: part(32).cast(),
+                entries: part(64).cast(),
+                size,
+            }
+        };
+        // The second half unmaps nothing.
+        let (ours, kernel) = (side(mapped), side(0));
+        ours.producer().store(start, Ordering::Relaxed);
+        ours.consumer().store(start, Ordering::Relaxed);
+        (ours, kernel)
+    }
+
+    fn random(state: &mut u64) -> u64 {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        *state
+    }
+
+    #[test]
+    fn ours_and_the_kernels_end_agree_with_a_queue() {
+        // Indices wrap during the run.
+        let start = u32::MAX - 100;
+        let (ours, kernel) = ring(8, start);
+        let mut producer = Producer::new(ours);
+        let mut consumer = Consumer::new(kernel);
+        (producer.next, producer.taken) = (start, start);
+        (consumer.next, consumer.filled) = (start, start);
+        let mut visible = VecDeque::new();
+        let mut hidden = VecDeque::new();
+        // Taken, but not yet released.
+        let mut held = 0;
+        let mut state = 7;
+        for n in 0..100_000u64 {
+            match random(&mut state) % 5 {
+                0 => {
+                    producer.look();
+                    let room = visible.len() + hidden.len() + held < 8;
+                    assert_eq!(producer.put(n), room);
+                    if room {
+                        hidden.push_back(n);
+                    }
+                }
+                1 => {
+                    producer.submit();
+                    visible.append(&mut hidden);
+                }
+                2 => {
+                    assert_eq!(consumer.peek(), visible.front().copied());
+                    if visible.pop_front().is_some() {
+                        consumer.advance();
+                        held += 1;
+                    }
+                }
+                3 => {
+                    consumer.release();
+                    held = 0;
+                }
+                _ => {
+                    producer.look();
+                    assert_eq!(
+                        producer.untaken() as usize,
+                        visible.len() + hidden.len() + held
+                    );
+                }
+            }
+        }
+    }
+}

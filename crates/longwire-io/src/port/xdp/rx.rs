@@ -1,0 +1,286 @@
+//! Receiving: the kernel's chunks come by the receive rings and go back by
+//! the fill rings.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+
+use longwire_engine::Nanos;
+
+use super::super::offload::finish_if_partial;
+use super::super::socket::{checked, failure, get_option, pending_error};
+use super::super::{Arrived, Offload, PortError, PortLosses, Received, RxPort};
+use super::Attachment;
+use super::program::STAMP_LEN;
+use super::rings::{Consumer, Producer};
+use super::umem::Umem;
+
+/// How often an idle port asks whether its interface is still there, in
+/// nanoseconds and in calls (whichever comes first).
+const CHECK_EVERY: u64 = 1_000_000;
+const CHECK_CALLS: u32 = 4096;
+/// Chunks go back to the kernel at least this often.
+const SETTLE_EVERY: usize = 64;
+/// A stamp further from now than this is none: what stands in front of the
+/// frame was written by somebody else.
+const OLDEST: u64 = 10_000_000_000;
+const NEWEST: u64 = 1_000_000;
+
+/// One receive queue.
+pub(super) struct Queue {
+    pub(super) socket: Arc<OwnedFd>,
+    pub(super) fill: Producer<u64>,
+    pub(super) receive: Consumer<libc::xdp_desc>,
+}
+
+impl Queue {
+    /// Gives the chunk that an address lies in back to the kernel.
+    #[inline]
+    fn give_back(&mut self, umem: &Umem, address: u64) {
+        if self.fill.room() == 0 {
+            self.fill.look();
+        }
+        // The ring has twice as many places as there are chunks, as the
+        // kernel hands frames over shortly before it says that it took their
+        // chunks.
+        let put = self.fill.put(umem.chunk_of(address));
+        debug_assert!(put, "more chunks than there are");
+    }
+
+    /// Shows the kernel what was taken and given back.
+    fn settle(&mut self) {
+        self.receive.release();
+        self.fill.submit();
+        if self.fill.needs_wakeup() {
+            // SAFETY: a call without a buffer, which only wakes the driver.
+            unsafe {
+                libc::recv(
+                    self.socket.as_raw_fd(),
+                    std::ptr::null_mut(),
+                    0,
+                    libc::MSG_DONTWAIT,
+                )
+            };
+        }
+    }
+}
+
+/// The receiving half of `xdp:IF`.
+pub struct XdpRx {
+    queues: Vec<Queue>,
+    umem: Arc<Umem>,
+    /// Readable when any queue is; only where there is more than one.
+    any: Option<OwnedFd>,
+    attachment: Arc<Attachment>,
+    frame_max: usize,
+    last: Nanos,
+    unusable: u64,
+    checked: u64,
+    calls: u32,
+}
+
+impl XdpRx {
+    pub(super) fn new(
+        queues: Vec<Queue>,
+        umem: Arc<Umem>,
+        attachment: Arc<Attachment>,
+        frame_max: usize,
+    ) -> io::Result<XdpRx> {
+        let any = match queues.len() {
+            1 => None,
+            _ => Some(watch(&queues)?),
+        };
+        Ok(XdpRx {
+            queues,
+            umem,
+            any,
+            attachment,
+            frame_max,
+            last: Nanos::ZERO,
+            unusable: 0,
+            checked: 0,
+            calls: 0,
+        })
+    }
+
+    /// The place of the stamp, in front of the frame.
+    #[inline]
+    fn stamp(&mut self, desc: &libc::xdp_desc) -> Option<&mut [u8]> {
+        let at = desc.addr.checked_sub(STAMP_LEN as u64)?;
+        // SAFETY: a frame in the receive ring is in a chunk of ours, and
+        // pieces of it are in use one after the other.
+        unsafe { self.umem.piece(at, STAMP_LEN) }
+    }
+
+    /// When a frame arrived; `now` where the device left no room for a stamp.
+    #[inline]
+    fn arrival(&mut self, desc: &libc::xdp_desc, now: Nanos) -> Nanos {
+        let stamp = self
+            .stamp(desc)
+            .and_then(|bytes| bytes.first_chunk())
+            .map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+        let clock = now.as_nanos().max(self.checked);
+        if stamp > clock.saturating_add(NEWEST) || stamp < clock.saturating_sub(OLDEST) {
+            return now;
+        }
+        Nanos::from_nanos(stamp)
+    }
+
+    /// The queue whose next frame arrived first, and that frame.
+    #[inline]
+    fn earliest(&mut self, now: Nanos) -> Option<(usize, libc::xdp_desc, Nanos)> {
+        let mut best: Option<(usize, libc::xdp_desc, Nanos)> = None;
+        for index in 0..self.queues.len() {
+            let Some(desc) = self.queues[index].receive.peek() else {
+                continue;
+            };
+            let arrival = self.arrival(&desc, now);
+            if best.is_none_or(|(_, _, earliest)| arrival < earliest) {
+                best = Some((index, desc, arrival));
+            }
+        }
+        best
+    }
+
+    /// Hands in a frame; returns whether it could.
+    #[inline]
+    fn hand_in(
+        &mut self,
+        desc: &libc::xdp_desc,
+        arrival: Nanos,
+        take: &mut impl FnMut(Arrived<'_>),
+    ) -> bool {
+        // SAFETY: a frame in the receive ring is in a chunk of ours, and
+        // pieces of it are in use one after the other.
+        let Some(bytes) = (unsafe { self.umem.piece(desc.addr, desc.len as usize) }) else {
+            self.unusable += 1;
+            return false;
+        };
+        // A virtual device passes on what its sender left unfinished, and
+        // does not say so.
+        finish_if_partial(bytes);
+        self.last = self.last.max(arrival);
+        take(Arrived {
+            bytes,
+            arrival: self.last,
+            offload: Offload::NONE,
+            wire_len: desc.len,
+            lent: None,
+        });
+        // The next frame in this chunk may come without a stamp.
+        if let Some(stamp) = self.stamp(desc) {
+            stamp.fill(0);
+        }
+        true
+    }
+
+    /// Nothing waits: is the interface still there?
+    #[inline]
+    fn check_alive(&mut self, now: Nanos) -> Result<(), PortError> {
+        self.calls += 1;
+        let since = now.as_nanos().wrapping_sub(self.checked);
+        if since < CHECK_EVERY && self.calls < CHECK_CALLS {
+            return Ok(());
+        }
+        self.checked = now.as_nanos();
+        self.calls = 0;
+        for queue in &self.queues {
+            match pending_error(queue.socket.as_fd()) {
+                Ok(None) => {}
+                Ok(Some(error)) | Err(error) => {
+                    return Err(failure(&self.attachment.port, "receiving", error));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RxPort for XdpRx {
+    fn receive(
+        &mut self,
+        now: Nanos,
+        max: usize,
+        take: &mut impl FnMut(Arrived<'_>),
+    ) -> Result<Received, PortError> {
+        let mut frames = 0;
+        let mut unsettled = 0;
+        while frames < max {
+            let Some((index, desc, arrival)) = self.earliest(now) else {
+                break;
+            };
+            // What came after the caller read its clock has not arrived yet
+            // as far as the caller knows: next time. The first is taken all
+            // the same, so that every call gets on.
+            if arrival > now && frames > 0 {
+                break;
+            }
+            frames += usize::from(self.hand_in(&desc, arrival.min(now), take));
+            let queue = &mut self.queues[index];
+            queue.receive.advance();
+            queue.give_back(&self.umem, desc.addr);
+            unsettled += 1;
+            if unsettled == SETTLE_EVERY {
+                self.queues.iter_mut().for_each(Queue::settle);
+                unsettled = 0;
+            }
+        }
+        if unsettled > 0 {
+            self.queues.iter_mut().for_each(Queue::settle);
+        } else if frames == 0 {
+            self.check_alive(now)?;
+        }
+        Ok(Received { frames, end: false })
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        let only = self.queues.first().map(|queue| queue.socket.as_fd());
+        self.any.as_ref().map(AsFd::as_fd).or(only)
+    }
+
+    fn losses(&mut self) -> PortLosses {
+        let mut losses = PortLosses {
+            unusable: self.unusable,
+            ..PortLosses::default()
+        };
+        for queue in &self.queues {
+            // SAFETY: a C structure of integers, for which zeros are valid.
+            let mut counted: libc::xdp_statistics = unsafe { std::mem::zeroed() };
+            let socket = queue.socket.as_fd();
+            if get_option(socket, libc::SOL_XDP, libc::XDP_STATISTICS, &mut counted).is_ok() {
+                // Where the device copies, a frame that finds no free chunk
+                // counts as dropped, and so does one too long for a chunk.
+                losses.ring_full += counted.rx_ring_full + counted.rx_dropped;
+            }
+        }
+        losses
+    }
+
+    fn frame_max(&self) -> usize {
+        self.frame_max
+    }
+}
+
+/// A descriptor that is readable when one of the queues is.
+fn watch(queues: &[Queue]) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    let created = checked(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+    // SAFETY: the kernel has just returned this descriptor to us alone.
+    let any = unsafe { OwnedFd::from_raw_fd(created) };
+    for queue in queues {
+        let mut event = libc::epoll_event {
+            events: libc::EPOLLIN as u32,
+            u64: 0,
+        };
+        // SAFETY: `event` is valid during the call.
+        checked(unsafe {
+            libc::epoll_ctl(
+                any.as_raw_fd(),
+                libc::EPOLL_CTL_ADD,
+                queue.socket.as_raw_fd(),
+                &raw mut event,
+            )
+        })?;
+    }
+    Ok(any)
+}

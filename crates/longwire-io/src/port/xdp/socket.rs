@@ -1,0 +1,189 @@
+//! AF_XDP sockets: one for each receive queue, all on the same memory.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::super::socket::{Buffer, checked, enlarge, get_option, set_option};
+use super::rings::{Consumer, Producer, Ring};
+use super::umem::Umem;
+
+/// A queue stays busy for some tens of milliseconds after its last socket
+/// was closed.
+const BUSY_FOR: Duration = Duration::from_millis(500);
+const BUSY_PAUSE: Duration = Duration::from_millis(5);
+/// How many frames one system call sends, where the device copies them
+/// (`XDP_MAX_TX_SKB_BUDGET`); the kernel's own choice is 32.
+const MAX_TX_SKB_BUDGET: libc::c_int = 9;
+/// Frames on their way to the driver, where the device copies them.
+const SEND_BUFFER: usize = 8 * 1024 * 1024;
+
+/// A socket with its rings, not yet bound.
+pub(super) struct Unbound {
+    pub(super) socket: OwnedFd,
+    pub(super) fill: Producer<u64>,
+    pub(super) receive: Consumer<libc::xdp_desc>,
+}
+
+/// The rings that frames leave by.
+pub(super) struct Sending {
+    pub(super) transmit: Producer<libc::xdp_desc>,
+    pub(super) completion: Consumer<u64>,
+}
+
+/// Why a socket could not be made: what was being done, and the error.
+pub(super) type Step = (&'static str, io::Error);
+
+impl Unbound {
+    /// Makes a socket that receives and sends, and registers the memory.
+    pub(super) fn with_memory(
+        umem: &Umem,
+        rx_frames: u32,
+        tx_frames: u32,
+    ) -> Result<(Unbound, Sending), Step> {
+        let socket = xdp_socket().map_err(|e| ("opening an AF_XDP socket", e))?;
+        let fd = socket.as_fd();
+        set_option(fd, libc::SOL_XDP, libc::XDP_UMEM_REG, &umem.registration())
+            .map_err(|e| ("registering frame memory", e))?;
+        let sending = Sending::new(fd, tx_frames).map_err(|e| ("making a ring", e))?;
+        Ok((Unbound::new(socket, rx_frames)?, sending))
+    }
+
+    /// Makes a socket that only receives, on the memory of another.
+    pub(super) fn sharing(rx_frames: u32) -> Result<Unbound, Step> {
+        let socket = xdp_socket().map_err(|e| ("opening an AF_XDP socket", e))?;
+        // The kernel wants a completion ring, but has no use for it.
+        let size: u32 = 64;
+        set_option(
+            socket.as_fd(),
+            libc::SOL_XDP,
+            libc::XDP_UMEM_COMPLETION_RING,
+            &size,
+        )
+        .map_err(|e| ("making a ring", e))?;
+        Unbound::new(socket, rx_frames)
+    }
+
+    fn new(socket: OwnedFd, frames: u32) -> Result<Unbound, Step> {
+        let fd = socket.as_fd();
+        // Why twice: see `Queue::give_back`.
+        let fill_size = 2 * frames;
+        let rings = || {
+            set_option(fd, libc::SOL_XDP, libc::XDP_UMEM_FILL_RING, &fill_size)?;
+            set_option(fd, libc::SOL_XDP, libc::XDP_RX_RING, &frames)?;
+            let at = offsets(fd)?;
+            let page = libc::XDP_UMEM_PGOFF_FILL_RING.cast_signed();
+            let fill = Ring::map(fd, fill_size, page, &at.fr)?;
+            let receive = Ring::map(fd, frames, libc::XDP_PGOFF_RX_RING, &at.rx)?;
+            Ok((Producer::new(fill), Consumer::new(receive)))
+        };
+        let (fill, receive) = rings().map_err(|e| ("making a ring", e))?;
+        Ok(Unbound {
+            socket,
+            fill,
+            receive,
+        })
+    }
+
+    /// Binds to a queue of an interface. Returns whether the device reads
+    /// and writes the frames' memory itself.
+    pub(super) fn bind(
+        &self,
+        interface: u32,
+        queue: u32,
+        zero_copy: bool,
+        shared: Option<BorrowedFd<'_>>,
+    ) -> io::Result<bool> {
+        let flags = match (shared, zero_copy) {
+            (Some(_), _) => libc::XDP_SHARED_UMEM,
+            (None, true) => libc::XDP_ZEROCOPY | libc::XDP_USE_NEED_WAKEUP,
+            (None, false) => libc::XDP_COPY | libc::XDP_USE_NEED_WAKEUP,
+        };
+        let address = libc::sockaddr_xdp {
+            sxdp_family: libc::AF_XDP as u16,
+            sxdp_flags: flags,
+            sxdp_ifindex: interface,
+            sxdp_queue_id: queue,
+            sxdp_shared_umem_fd: shared.map_or(0, |fd| fd.as_raw_fd().cast_unsigned()),
+        };
+        let start = Instant::now();
+        loop {
+            // SAFETY: the pointer and the length describe `address`, which
+            // the kernel reads during the call.
+            let result = unsafe {
+                libc::bind(
+                    self.socket.as_raw_fd(),
+                    (&raw const address).cast(),
+                    size_of_val(&address) as libc::socklen_t,
+                )
+            };
+            match checked(result) {
+                Ok(_) => return is_zero_copy(self.socket.as_fd()),
+                Err(error) if error.raw_os_error() != Some(libc::EBUSY) => return Err(error),
+                Err(error) if start.elapsed() > BUSY_FOR => return Err(error),
+                Err(_) => thread::sleep(BUSY_PAUSE),
+            }
+        }
+    }
+}
+
+fn xdp_socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: no pointers.
+    let descriptor = checked(unsafe { libc::socket(libc::AF_XDP, kind, 0) })?;
+    // SAFETY: the kernel has just returned this descriptor to us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+fn is_zero_copy(socket: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut options = libc::xdp_options { flags: 0 };
+    get_option(socket, libc::SOL_XDP, libc::XDP_OPTIONS, &mut options)?;
+    Ok(options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0)
+}
+
+/// Where the parts of a socket's rings are.
+fn offsets(socket: BorrowedFd<'_>) -> io::Result<libc::xdp_mmap_offsets> {
+    // SAFETY: a C structure of integers, for which zeros are valid.
+    let mut at: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
+    get_option(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, &mut at)?;
+    Ok(at)
+}
+
+impl Sending {
+    fn new(fd: BorrowedFd<'_>, frames: u32) -> io::Result<Sending> {
+        set_option(fd, libc::SOL_XDP, libc::XDP_UMEM_COMPLETION_RING, &frames)?;
+        set_option(fd, libc::SOL_XDP, libc::XDP_TX_RING, &frames)?;
+        // Kernels before 6.17 do not have it, and send 32 frames a call.
+        let _ = set_option(fd, libc::SOL_XDP, MAX_TX_SKB_BUDGET, &frames);
+        enlarge(fd, Buffer::Send, SEND_BUFFER)?;
+        let at = offsets(fd)?;
+        let page = libc::XDP_UMEM_PGOFF_COMPLETION_RING.cast_signed();
+        let completion = Ring::map(fd, frames, page, &at.cr)?;
+        let transmit = Ring::map(fd, frames, libc::XDP_PGOFF_TX_RING, &at.tx)?;
+        Ok(Sending {
+            transmit: Producer::new(transmit),
+            completion: Consumer::new(completion),
+        })
+    }
+}
+
+/// Lets the process lock as much memory as it may: the frames' memory counts
+/// as locked.
+pub(super) fn raise_memlock() {
+    let mut limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: reads a valid structure.
+    if unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) } == 0 {
+        return;
+    }
+    // SAFETY: writes a valid structure.
+    if unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) } == 0 {
+        limit.rlim_cur = limit.rlim_max;
+        // If this fails too, the kernel will say that the limit is too low.
+        // SAFETY: reads a valid structure.
+        unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) };
+    }
+}

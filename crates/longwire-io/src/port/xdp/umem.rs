@@ -1,0 +1,144 @@
+//! The memory that frames live in, shared with the kernel and divided into
+//! chunks of one size.
+//!
+//! Every chunk belongs to one party at a time: to the kernel, to the
+//! receiving half, or to the sending half. It changes hands through the
+//! rings.
+
+use std::io;
+use std::ptr::NonNull;
+
+/// What the kernel leaves free in front of a received frame
+/// (`XDP_PACKET_HEADROOM`); the arrival's stamp stands at its end.
+pub(super) const HEADROOM: usize = 256;
+const PAGE: usize = 4096;
+
+/// The memory, mapped until dropped.
+pub(super) struct Umem {
+    memory: NonNull<u8>,
+    chunk: usize,
+    chunks: usize,
+}
+
+// SAFETY: plain memory, not tied to a thread; who may touch which chunk is
+// settled by the callers of the unsafe methods.
+unsafe impl Send for Umem {}
+// SAFETY: as above: no method touches the memory but the unsafe ones.
+unsafe impl Sync for Umem {}
+
+impl Umem {
+    /// Memory for frames of `frame_max` bytes; `None` when such frames do not
+    /// fit the largest chunk the kernel takes, a page.
+    pub(super) fn chunk_for(frame_max: usize) -> Option<usize> {
+        [PAGE / 2, PAGE]
+            .into_iter()
+            .find(|chunk| frame_max + HEADROOM <= *chunk)
+    }
+
+    /// Maps memory for so many chunks.
+    pub(super) fn new(chunk: usize, chunks: usize) -> io::Result<Umem> {
+        // SAFETY: a new anonymous mapping at an address of the kernel's
+        // choice.
+        let address = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                chunk * chunks,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
+                -1,
+                0,
+            )
+        };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let memory = NonNull::new(address.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Umem {
+            memory,
+            chunk,
+            chunks,
+        })
+    }
+
+    /// As the kernel wants it described.
+    pub(super) fn registration(&self) -> libc::xdp_umem_reg {
+        libc::xdp_umem_reg {
+            addr: self.memory.as_ptr() as u64,
+            len: self.len() as u64,
+            chunk_size: self.chunk as u32,
+            headroom: 0,
+            flags: 0,
+            tx_metadata_len: 0,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.chunk * self.chunks
+    }
+
+    /// Bytes of a chunk.
+    pub(super) fn chunk(&self) -> usize {
+        self.chunk
+    }
+
+    /// The address of a chunk by its number.
+    pub(super) fn address(&self, number: usize) -> u64 {
+        (number * self.chunk) as u64
+    }
+
+    /// The address of the chunk that an address lies in.
+    #[inline]
+    pub(super) fn chunk_of(&self, address: u64) -> u64 {
+        address & !(self.chunk as u64 - 1)
+    }
+
+    /// A piece of the memory; `None` if it is not all inside of one chunk.
+    ///
+    /// # Safety
+    /// The chunk must be the caller's, and no other reference into it may be
+    /// in use while the returned one is.
+    #[inline]
+    #[allow(clippy::mut_from_ref, reason = "chunks are handed out one by one")]
+    pub(super) unsafe fn piece(&self, address: u64, len: usize) -> Option<&mut [u8]> {
+        let start = usize::try_from(address).ok()?;
+        let end = start.checked_add(len)?;
+        let chunk_end = usize::try_from(self.chunk_of(address)).ok()? + self.chunk;
+        if end > chunk_end || end > self.len() {
+            return None;
+        }
+        // SAFETY: inside of the mapping; the caller holds the chunk.
+        Some(unsafe { std::slice::from_raw_parts_mut(self.memory.add(start).as_ptr(), len) })
+    }
+}
+
+impl Drop for Umem {
+    fn drop(&mut self) {
+        // SAFETY: this is the mapping made in `new`. The kernel holds the
+        // pages themselves as long as it needs them.
+        unsafe { libc::munmap(self.memory.as_ptr().cast(), self.len()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_stay_inside_of_chunks() {
+        let umem = Umem::new(2048, 4).expect("memory");
+        // SAFETY: nobody else has the chunks, and the pieces are dropped at
+        // once.
+        let has = |address, len| unsafe { umem.piece(address, len) }.is_some();
+        assert!(has(0, 2048) && has(6144, 2048) && has(2304, 1792));
+        assert!(!has(2304, 1793) && !has(8192, 1) && !has(u64::MAX, 2) && !has(1, usize::MAX));
+        assert_eq!(umem.chunk_of(2304), 2048);
+        assert_eq!(umem.address(3), 6144);
+    }
+
+    #[test]
+    fn ethernet_frames_fit_half_a_page() {
+        assert_eq!(Umem::chunk_for(1518), Some(2048));
+        assert_eq!(Umem::chunk_for(3000), Some(4096));
+        assert_eq!(Umem::chunk_for(9018), None);
+    }
+}
