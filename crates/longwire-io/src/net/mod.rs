@@ -15,6 +15,7 @@ pub mod netlink;
 pub mod netlink_message;
 pub mod netns;
 pub mod sysctl;
+pub mod tap;
 pub mod veth;
 
 pub use address::{addr_add, default_route_add, route_add};

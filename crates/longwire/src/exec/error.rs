@@ -1,0 +1,103 @@
+//! What can go wrong around a command behind a link.
+
+use std::io;
+use std::process::ExitStatus;
+
+use longwire_io::net::NetError;
+
+/// Exit code for a command that was found and may not be run, as shells use
+/// it.
+pub const EXIT_NOT_EXECUTABLE: u8 = 126;
+/// Exit code for a command that does not exist, as shells use it.
+pub const EXIT_NOT_FOUND: u8 = 127;
+
+/// Why the environment could not be made, or a command not be run in it.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum ExecError {
+    #[error("no command '{command}': not found in PATH, or its interpreter is missing")]
+    NotFound { command: String },
+    #[error("cannot run '{command}': {source}; is it an executable file?")]
+    NotExecutable { command: String, source: io::Error },
+    #[error("cannot start '{command}': {source}")]
+    Spawn { command: String, source: io::Error },
+    #[error("the peer's command '{command}' ended before the link was used: {}", describe(*status))]
+    PeerEnded { command: String, status: ExitStatus },
+    #[error("stopped by {signal}")]
+    Stopped { signal: nix::sys::signal::Signal },
+    #[error("cannot make a user namespace: {source}. {advice}")]
+    UserNamespace { source: io::Error, advice: String },
+    #[error("cannot make a network of our own: {source}. {advice}")]
+    Forbidden { source: NetError, advice: String },
+    #[error(transparent)]
+    Net(#[from] NetError),
+    #[error("cannot {action}: {source}")]
+    System {
+        action: &'static str,
+        source: io::Error,
+    },
+    #[error("--uplink: {0}")]
+    Uplink(String),
+}
+
+impl ExecError {
+    pub(super) fn system(action: &'static str, source: impl Into<io::Error>) -> ExecError {
+        ExecError::System {
+            action,
+            source: source.into(),
+        }
+    }
+
+    /// How the program ends because of this: 126, 127 and 128 + a signal as
+    /// shells use them, else 1.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            ExecError::NotFound { .. } => EXIT_NOT_FOUND,
+            ExecError::NotExecutable { .. } => EXIT_NOT_EXECUTABLE,
+            ExecError::Stopped { signal } => 128 + *signal as u8,
+            _ => crate::error::EXIT_FAILED,
+        }
+    }
+}
+
+/// How a command ended, for people.
+pub fn describe(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(127), _) => "exit code 127 (a command in it was not found)".into(),
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(number)) => match nix::sys::signal::Signal::try_from(number) {
+            Ok(signal) => format!("killed by {signal}"),
+            Err(_) => format!("killed by signal {number}"),
+        },
+        (None, None) => "for an unknown reason".into(),
+    }
+}
+
+/// The exit code to pass on: the command's own, or 128 + the signal that
+/// killed it.
+pub fn exit_code_of(status: ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt;
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok())
+        .unwrap_or(crate::error::EXIT_FAILED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+
+    #[test]
+    fn exit_codes_are_those_of_a_shell() {
+        assert_eq!(exit_code_of(ExitStatus::from_raw(0)), 0);
+        assert_eq!(exit_code_of(ExitStatus::from_raw(7 << 8)), 7);
+        assert_eq!(exit_code_of(ExitStatus::from_raw(libc::SIGKILL)), 137);
+        assert_eq!(
+            describe(ExitStatus::from_raw(libc::SIGTERM)),
+            "killed by SIGTERM"
+        );
+    }
+}

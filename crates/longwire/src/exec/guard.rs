@@ -1,0 +1,179 @@
+//! The guard: a small process that outlives Longwire by a moment and removes
+//! what it left, even when Longwire was killed with SIGKILL.
+//!
+//! It waits on a pipe whose other end only Longwire holds. The end of the
+//! pipe is the end of Longwire, and the orderly end takes the same way: so
+//! the path that matters after a crash is the one that every run takes.
+//!
+//! What keeps namespaces and devices alive are processes in them. The guard
+//! ends those; the kernel removes the rest.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::thread::sleep;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::wait::waitpid;
+use nix::unistd::{ForkResult, Pid, fork, getpid, pipe2, setsid};
+
+use super::error::ExecError;
+use super::forwarding;
+
+/// How long processes in the namespaces have between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_millis(500);
+/// How often the guard looks whether they are gone.
+const LOOK: Duration = Duration::from_millis(10);
+/// After this the guard gives up; a process that SIGKILL does not end is
+/// stuck in the kernel.
+const LAST_LOOK: Duration = Duration::from_secs(3);
+
+/// Longwire's side of the guard.
+#[derive(Debug)]
+pub struct Guard {
+    pipe: Option<File>,
+    process: Pid,
+}
+
+impl Guard {
+    /// Starts the guard.
+    ///
+    /// To be called before there are other threads, and inside the user
+    /// namespace: the guard needs its rights.
+    pub fn start() -> Result<Guard, ExecError> {
+        let failed = |error: Errno| ExecError::system("start the guard process", error);
+        let (read, write) = pipe2(OFlag::O_CLOEXEC).map_err(failed)?;
+        let parent = getpid();
+        // SAFETY: there are no other threads yet whose locks the child could
+        // inherit, so it may go on as an ordinary process.
+        match unsafe { fork() }.map_err(failed)? {
+            ForkResult::Parent { child } => Ok(Guard {
+                pipe: Some(write.into()),
+                process: child,
+            }),
+            ForkResult::Child => {
+                drop(write);
+                // Nothing of the parent's may run here: neither its
+                // destructors nor its buffers.
+                let code = match std::panic::catch_unwind(|| keep_watch(parent, read)) {
+                    Ok(()) => 0,
+                    Err(_) => 1,
+                };
+                // SAFETY: ends the process at once; always allowed.
+                unsafe { libc::_exit(code) }
+            }
+        }
+    }
+
+    /// Tells the guard of a namespace whose processes end with Longwire.
+    pub fn add(&mut self, namespace_inode: u64) -> Result<(), ExecError> {
+        match &mut self.pipe {
+            Some(pipe) => pipe
+                .write_all(&namespace_inode.to_ne_bytes())
+                .map_err(|e| ExecError::system("speak to the guard process", e)),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets the guard clean up, and waits until it has.
+    pub fn finish(&mut self) {
+        if self.pipe.take().is_some() {
+            while waitpid(self.process, None) == Err(Errno::EINTR) {}
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+/// All of the guard's life.
+fn keep_watch(longwire: Pid, pipe: OwnedFd) {
+    detach(&pipe);
+    let mut words = Vec::new();
+    let mut pipe = File::from(pipe);
+    while let Err(error) = pipe.read_to_end(&mut words) {
+        if error.kind() != std::io::ErrorKind::Interrupted {
+            break;
+        }
+    }
+    let inodes: Vec<u64> = words
+        .chunks_exact(8)
+        .filter_map(|eight| Some(u64::from_ne_bytes(eight.try_into().ok()?)))
+        .collect();
+    sweep(&inodes);
+    forwarding::release(longwire.as_raw());
+}
+
+/// Lets go of everything that is shared with Longwire: the terminal and its
+/// signals, the open files, the working directory.
+fn detach(pipe: &OwnedFd) {
+    let _ = setsid();
+    let _ = SigSet::all().thread_block();
+    let _ = prctl::set_name(c"longwire-guard");
+    let _ = std::env::set_current_dir("/");
+    if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
+        let _ = nix::unistd::dup2_stdin(&null);
+        let _ = nix::unistd::dup2_stdout(&null);
+        let _ = nix::unistd::dup2_stderr(&null);
+    }
+    let keep = pipe.as_raw_fd().cast_unsigned();
+    for (first, last) in [(3, keep - 1), (keep + 1, u32::MAX)] {
+        if first <= last {
+            // SAFETY: a system call without memory arguments. The descriptors
+            // it closes belong to values of the parent that are never used or
+            // dropped in this process.
+            unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+        }
+    }
+}
+
+/// Ends every process in the namespaces: first politely.
+fn sweep(inodes: &[u64]) {
+    let mut waited = Duration::ZERO;
+    let mut asked = Vec::new();
+    while waited < LAST_LOOK {
+        let found = processes_in(inodes);
+        if found.is_empty() {
+            return;
+        }
+        for process in found {
+            if waited >= GRACE {
+                let _ = kill(process, Signal::SIGKILL);
+            } else if !asked.contains(&process) {
+                let _ = kill(process, Signal::SIGTERM);
+                // A stopped process hears nothing before it goes on.
+                let _ = kill(process, Signal::SIGCONT);
+                asked.push(process);
+            }
+        }
+        sleep(LOOK);
+        waited += LOOK;
+    }
+}
+
+/// The processes whose network namespace is one of these. Zombies have none
+/// any more.
+fn processes_in(inodes: &[u64]) -> Vec<Pid> {
+    let own = getpid().as_raw();
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+        .filter(|&process| process != own)
+        .filter(|process| {
+            fs::metadata(format!("/proc/{process}/ns/net"))
+                .is_ok_and(|metadata| inodes.contains(&metadata.ino()))
+        })
+        .map(Pid::from_raw)
+        .collect()
+}

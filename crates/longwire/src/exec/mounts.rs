@@ -1,0 +1,217 @@
+//! The file system as the commands see it: the host's, with our names in
+//! `/etc/hosts` and the own network devices under `/sys`.
+//!
+//! Each side has a mount namespace of its own, held by a descriptor. Nothing
+//! is written to the host's file system: the files that are put in front of
+//! the host's live in a tmpfs that only this namespace sees.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use longwire_io::net::NetNamespace;
+use nix::fcntl::OFlag;
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::unistd::{chroot, fchdir};
+
+use super::hosts;
+use super::network::Names;
+
+/// Directories to mount our scratch tmpfs on; the first that exists.
+const SCRATCH: [&str; 4] = ["/tmp", "/run", "/var/tmp", "/mnt"];
+/// Where daemons answer for the names of the host; hidden, so that programs
+/// read the files instead.
+const NAME_DAEMONS: [&str; 1] = ["/var/run/nscd"];
+
+/// A mount namespace, with the caller's root and working directory in it.
+#[derive(Debug)]
+pub struct Mounts {
+    namespace: OwnedFd,
+    root: OwnedFd,
+    directory: OwnedFd,
+}
+
+impl Mounts {
+    /// Makes the mount namespace for the commands of one side. What could not
+    /// be done, and can be done without, is added to `notes`.
+    ///
+    /// # Errors
+    ///
+    /// When no mount namespace may be made at all.
+    pub fn new(
+        network: &NetNamespace,
+        names: &Names,
+        with_resolver: bool,
+        notes: &mut Vec<String>,
+    ) -> io::Result<Mounts> {
+        let made = network.run(|| -> io::Result<(Mounts, Vec<String>)> {
+            unshare(CloneFlags::CLONE_NEWNS)?;
+            // What we mount stays with us, whatever the host shares; what the
+            // host unmounts later goes here too, so that we pin none of it.
+            let slave = MsFlags::MS_REC | MsFlags::MS_SLAVE;
+            mount(None::<&str>, "/", None::<&str>, slave, None::<&str>)?;
+            let notes = furnish(names, with_resolver);
+            let mounts = Mounts {
+                namespace: File::open("/proc/thread-self/ns/mnt")?.into(),
+                root: open_directory("/")?,
+                directory: open_directory(".")?,
+            };
+            Ok((mounts, notes))
+        });
+        let (mounts, more) = made.map_err(io::Error::other)??;
+        notes.extend(more);
+        Ok(mounts)
+    }
+
+    /// Another holder of the same namespace.
+    pub fn try_clone(&self) -> io::Result<Mounts> {
+        Ok(Mounts {
+            namespace: self.namespace.try_clone()?,
+            root: self.root.try_clone()?,
+            directory: self.directory.try_clone()?,
+        })
+    }
+
+    /// Moves the calling process in. Async-signal-safe: only system calls.
+    pub fn enter(&self) -> nix::Result<()> {
+        setns(&self.namespace, CloneFlags::CLONE_NEWNS)?;
+        // Entering leads to the namespace's root; back to where we were.
+        fchdir(self.root.as_fd())?;
+        chroot(c".")?;
+        fchdir(self.directory.as_fd())
+    }
+}
+
+fn open_directory(path: &str) -> io::Result<OwnedFd> {
+    let mut options = fs::OpenOptions::new();
+    options.read(true);
+    options.custom_flags((OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC).bits());
+    options.open(path).map(OwnedFd::from)
+}
+
+/// Puts our files and devices in place, one by one: none is worth giving up
+/// for. Returns what failed.
+fn furnish(names: &Names, with_resolver: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    let Some(scratch) = SCRATCH.iter().map(Path::new).find(|path| path.is_dir()) else {
+        notes.push("no directory to mount on: near and far do not resolve by name".into());
+        return notes;
+    };
+    // Read before the scratch mount may hide it.
+    let mut files = vec![(
+        "/etc/hosts",
+        hosts::hosts(&read("/etc/hosts"), &names.entries()),
+    )];
+    files
+        .extend(hosts::files_first(&read("/etc/nsswitch.conf")).map(|t| ("/etc/nsswitch.conf", t)));
+    if with_resolver {
+        resolver(&mut files, &mut notes);
+    }
+    for (path, text) in &files {
+        if let Err(error) = replace(scratch, Path::new(path), text) {
+            notes.push(format!("cannot put our own {path} in place: {error}"));
+        }
+    }
+    for directory in NAME_DAEMONS {
+        if Path::new(directory).is_dir() {
+            let _ = mount_scratch(Path::new(directory));
+        }
+    }
+    if let Err(error) = own_devices(scratch) {
+        notes.push(format!(
+            "/sys shows the host's network devices, not those behind the link: {error}"
+        ));
+    }
+    notes
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// With a way to the outside, names of the outside are to resolve too. A
+/// resolver on the host's loopback device is out of reach from here; the one
+/// behind it may not be.
+fn resolver(files: &mut Vec<(&'static str, String)>, notes: &mut Vec<String>) {
+    if hosts::resolver_is_reachable(&read("/etc/resolv.conf")) {
+        return;
+    }
+    let behind = read("/run/systemd/resolve/resolv.conf");
+    if hosts::resolver_is_reachable(&behind) {
+        files.push(("/etc/resolv.conf", behind));
+    } else {
+        notes.push(
+            "names of the outside do not resolve behind the link: the host's resolver \
+             (/etc/resolv.conf) listens on the host's loopback device only"
+                .into(),
+        );
+    }
+}
+
+fn mount_scratch(path: &Path) -> nix::Result<()> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    mount(
+        Some("longwire"),
+        path,
+        Some("tmpfs"),
+        flags,
+        Some("mode=755,size=1m"),
+    )
+}
+
+/// Lets `path` show `text`: writes it to a tmpfs mounted over `scratch` for
+/// the moment, and binds the file. The bind keeps the tmpfs alive when the
+/// scratch mount goes.
+fn replace(scratch: &Path, path: &Path, text: &str) -> io::Result<()> {
+    if !path.exists() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    // Through the links, so that nothing changes with the scratch mount.
+    let path = path.canonicalize()?;
+    let target = open_target(&path)?;
+    mount_scratch(scratch)?;
+    let file = scratch.join("file");
+    let bound = fs::write(&file, text).and_then(|()| {
+        let target = format!(
+            "/proc/thread-self/fd/{}",
+            std::os::fd::AsRawFd::as_raw_fd(&target)
+        );
+        let none = None::<&str>;
+        mount(Some(&file), target.as_str(), none, MsFlags::MS_BIND, none)?;
+        Ok(())
+    });
+    umount2(scratch, MntFlags::MNT_DETACH)?;
+    bound
+}
+
+fn open_target(path: &Path) -> io::Result<File> {
+    let mut options = fs::OpenOptions::new();
+    options.read(true);
+    options.custom_flags((OFlag::O_PATH | OFlag::O_CLOEXEC).bits());
+    options.open(path)
+}
+
+/// `/sys` belongs to the network namespace it was mounted in. Binds the two
+/// directories that show devices from a new one, and leaves the rest (control
+/// groups, the processors) as it is.
+fn own_devices(scratch: &Path) -> nix::Result<()> {
+    let none = None::<&str>;
+    let plain = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    // A host that has its own read-only lets us have no other.
+    mount(Some("sysfs"), scratch, Some("sysfs"), plain, none).or_else(|_| {
+        let read_only = plain | MsFlags::MS_RDONLY;
+        mount(Some("sysfs"), scratch, Some("sysfs"), read_only, none)
+    })?;
+    let bound = ["class/net", "devices/virtual/net"]
+        .iter()
+        .try_for_each(|part| {
+            let ours = scratch.join(part);
+            let theirs = Path::new("/sys").join(part);
+            mount(Some(&ours), &theirs, none, MsFlags::MS_BIND, none)
+        });
+    umount2(scratch, MntFlags::MNT_DETACH)?;
+    bound
+}

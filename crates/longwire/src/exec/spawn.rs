@@ -1,0 +1,90 @@
+//! Starting a command in one of the two namespaces.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+use longwire_io::net::NetNamespace;
+use nix::sched::{CloneFlags, setns};
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::unistd::{getpid, getppid};
+
+use super::error::ExecError;
+use super::mounts::Mounts;
+
+/// Where a command runs.
+#[derive(Debug)]
+pub struct Place {
+    /// Its network.
+    pub network: NetNamespace,
+    /// Its file system; `None` where mount namespaces are not to be had.
+    pub mounts: Option<Mounts>,
+}
+
+/// Starts a command in a place, with the caller's own input, output, working
+/// directory and user. It dies with the calling *thread*: call from one that
+/// lives as long as the run.
+///
+/// With `own_group`, the command leads a process group of its own, out of
+/// reach of the terminal's signals.
+pub fn start(
+    place: &Place,
+    words: &[OsString],
+    variables: &[(&str, String)],
+    own_group: bool,
+) -> Result<Child, ExecError> {
+    let Some((program, arguments)) = words.split_first() else {
+        return Err(ExecError::NotFound {
+            command: String::new(),
+        });
+    };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    command.envs(variables.iter().map(|(name, value)| (name, value)));
+    if own_group {
+        command.process_group(0);
+    }
+    let parent = getpid();
+    // What the child needs is made here: between fork and exec nothing may
+    // be allocated.
+    let network = place.network.as_fd().try_clone_to_owned();
+    let network = network.map_err(|source| spawn_error(program, source))?;
+    let mounts = place.mounts.as_ref().map(Mounts::try_clone).transpose();
+    let mounts = mounts.map_err(|source| spawn_error(program, source))?;
+    let enter = move || -> io::Result<()> {
+        let entered = setns(&network, CloneFlags::CLONE_NEWNET)
+            .and_then(|()| mounts.as_ref().map_or(Ok(()), Mounts::enter));
+        // Only exec itself may answer ENOENT or EACCES: they are told to the
+        // user as facts about the command.
+        entered.map_err(|error| match error {
+            nix::Error::ENOENT | nix::Error::EACCES => io::Error::from_raw_os_error(libc::EIO),
+            other => other.into(),
+        })?;
+        prctl::set_pdeathsig(Signal::SIGKILL)?;
+        // The parent may have died before the kernel was told to watch it.
+        if getppid() != parent {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes system calls only (setns, fchdir, chroot,
+    // prctl, getppid), on descriptors it owns; it neither allocates nor locks.
+    unsafe { command.pre_exec(enter) };
+    command
+        .spawn()
+        .map_err(|source| spawn_error(program, source))
+}
+
+fn spawn_error(program: &OsStr, source: io::Error) -> ExecError {
+    let command = program.to_string_lossy().into_owned();
+    match source.raw_os_error() {
+        Some(libc::ENOENT | libc::ENOTDIR) => ExecError::NotFound { command },
+        Some(libc::EACCES | libc::ENOEXEC | libc::EISDIR) => {
+            ExecError::NotExecutable { command, source }
+        }
+        _ => ExecError::Spawn { command, source },
+    }
+}

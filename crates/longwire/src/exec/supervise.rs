@@ -1,0 +1,223 @@
+//! Watching over the two commands: their ends, the signals that reach
+//! Longwire, and an orderly close.
+
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::process::{Child, ExitStatus};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, killpg, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
+
+use super::error::ExecError;
+
+/// How long the peer's command has between SIGTERM and SIGKILL.
+const PEER_GRACE: Duration = Duration::from_secs(2);
+
+/// Something that happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The command in near ended; this is what the run was for.
+    CommandEnded(ExitStatus),
+    /// The peer's command ended, before or after.
+    PeerEnded(ExitStatus),
+    /// Longwire was asked to stop. With a command in near, that was told, and
+    /// the run goes on until it ends.
+    StopRequested(Signal),
+}
+
+/// The signals of Longwire itself, read from a descriptor.
+#[derive(Debug)]
+pub struct Signals {
+    descriptor: SignalFd,
+}
+
+impl Signals {
+    /// Takes SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD into its own hands,
+    /// for the calling thread and all that it starts from now on.
+    pub fn take() -> Result<Signals, ExecError> {
+        let failed = |error: nix::Error| ExecError::system("take over the signals", error);
+        let mut set = SigSet::empty();
+        for signal in [
+            Signal::SIGINT,
+            Signal::SIGTERM,
+            Signal::SIGHUP,
+            Signal::SIGQUIT,
+            Signal::SIGCHLD,
+        ] {
+            set.add(signal);
+        }
+        set.thread_block().map_err(failed)?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        let descriptor = SignalFd::with_flags(&set, flags).map_err(failed)?;
+        Ok(Signals { descriptor })
+    }
+
+    /// Waits for a signal, and says whether a process sent it (rather than
+    /// the terminal, which sends it to every process in the foreground).
+    fn next(&self, timeout: Duration) -> Option<(Signal, bool)> {
+        let mut polled = [PollFd::new(self.descriptor.as_fd(), PollFlags::POLLIN)];
+        // Rounded up, so that a wait of less than a millisecond is a wait.
+        let milliseconds = timeout.as_micros().div_ceil(1000);
+        let timeout = PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX);
+        let _ = poll(&mut polled, timeout);
+        let info = self.descriptor.read_signal().ok().flatten()?;
+        let signal = Signal::try_from(info.ssi_signo.cast_signed()).ok()?;
+        // The kernel's own codes are positive, those of processes are not.
+        Some((signal, info.ssi_code <= libc::SI_USER))
+    }
+}
+
+/// The commands that run, and what became of them.
+#[derive(Debug)]
+pub struct Children {
+    signals: Signals,
+    command: Option<Child>,
+    peer: Option<Child>,
+    stops_sent: u32,
+    terminal: Option<Pid>,
+}
+
+impl Children {
+    /// Watches over no command yet.
+    pub fn new(signals: Signals) -> Children {
+        let stdin = io::stdin();
+        let foreground = stdin
+            .is_terminal()
+            .then(|| tcgetpgrp(&stdin).ok())
+            .flatten()
+            .filter(|&group| group == getpgrp());
+        Children {
+            signals,
+            command: None,
+            peer: None,
+            stops_sent: 0,
+            terminal: foreground,
+        }
+    }
+
+    /// Watches over the command in near.
+    pub fn set_command(&mut self, child: Child) {
+        self.command = Some(child);
+    }
+
+    /// Watches over the peer's command.
+    pub fn set_peer(&mut self, child: Child) {
+        self.peer = Some(child);
+    }
+
+    /// Waits for something to happen, but no longer than `timeout`.
+    ///
+    /// A first signal that a process sends to Longwire is passed on to the
+    /// command; a second ends the command with SIGKILL. The terminal's own
+    /// (Ctrl-C) reach the command without our help, and what it does about
+    /// them is its own affair: an interactive shell goes on.
+    pub fn next(&mut self, timeout: Duration) -> Option<Event> {
+        let end = Instant::now() + timeout;
+        loop {
+            if let Some(status) = reap(&mut self.command) {
+                self.take_terminal_back();
+                return Some(Event::CommandEnded(status));
+            }
+            if let Some(status) = reap(&mut self.peer) {
+                return Some(Event::PeerEnded(status));
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            match self.signals.next(left) {
+                Some((Signal::SIGCHLD, _)) => {}
+                Some((signal, sent)) => {
+                    self.pass_on(signal, sent);
+                    return Some(Event::StopRequested(signal));
+                }
+                None if Instant::now() >= end => return None,
+                None => {}
+            }
+        }
+    }
+
+    fn pass_on(&mut self, signal: Signal, sent: bool) {
+        let Some(command) = &self.command else { return };
+        if !sent {
+            return;
+        }
+        self.stops_sent += 1;
+        let signal = if self.stops_sent > 1 {
+            Signal::SIGKILL
+        } else {
+            signal
+        };
+        let _ = kill(pid_of(command), signal);
+    }
+
+    /// Whether the command in near runs.
+    pub fn command_runs(&self) -> bool {
+        self.command.is_some()
+    }
+
+    /// Whether the peer's command runs.
+    pub fn peer_runs(&self) -> bool {
+        self.peer.is_some()
+    }
+
+    /// Ends what still runs: SIGTERM to the peer's process group, SIGKILL
+    /// after 2 s, and to the command at once. Returns how the peer's command
+    /// ended if it had to be killed.
+    pub fn end_all(&mut self) -> Option<ExitStatus> {
+        if let Some(mut command) = self.command.take() {
+            let _ = command.kill();
+            let _ = command.wait();
+            self.take_terminal_back();
+        }
+        let peer = self.peer.as_ref().map(pid_of)?;
+        let _ = killpg(peer, Signal::SIGTERM);
+        let _ = killpg(peer, Signal::SIGCONT);
+        let end = Instant::now() + PEER_GRACE;
+        while Instant::now() < end {
+            if reap(&mut self.peer).is_some() {
+                // Whoever of its group did not hear the first.
+                let _ = killpg(peer, Signal::SIGKILL);
+                return None;
+            }
+            sleep(Duration::from_millis(2));
+        }
+        let _ = killpg(peer, Signal::SIGKILL);
+        self.peer.take().and_then(|mut peer| peer.wait().ok())
+    }
+
+    /// A shell with job control makes itself the terminal's foreground; one
+    /// that was killed has not given that back.
+    fn take_terminal_back(&self) {
+        let Some(group) = self.terminal else { return };
+        let stdin = io::stdin();
+        if tcgetpgrp(&stdin) == Ok(group) {
+            return;
+        }
+        // Without this the terminal would stop us for the attempt.
+        let mut block = SigSet::empty();
+        block.add(Signal::SIGTTOU);
+        let mut before = SigSet::empty();
+        let _ = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&block), Some(&mut before));
+        let _ = tcsetpgrp(&stdin, group);
+        let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None);
+    }
+}
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        self.end_all();
+    }
+}
+
+fn pid_of(child: &Child) -> Pid {
+    Pid::from_raw(child.id().cast_signed())
+}
+
+/// Takes the child out when it has ended.
+fn reap(child: &mut Option<Child>) -> Option<ExitStatus> {
+    let status = child.as_mut()?.try_wait().ok().flatten()?;
+    *child = None;
+    Some(status)
+}

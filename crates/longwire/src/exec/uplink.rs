@@ -1,0 +1,156 @@
+//! `--uplink`: far is a router between the link and the host's network.
+//!
+//! near sends what is for the outside over the link to far; far hands it to
+//! the host through a veth pair; the host forwards it under its own address.
+//! IPv4 only: masquerading IPv6 is rarely what a host's network expects.
+
+use std::net::IpAddr;
+
+use longwire_io::net::address::{Prefix, addresses, routed_networks};
+use longwire_io::net::veth::{self, End, VethConfig};
+use longwire_io::net::{self, NetError, NetNamespace, sysctl};
+use nix::unistd::getpid;
+
+use super::environment::Side;
+use super::error::ExecError;
+use super::forwarding::{self, Forwarding};
+use super::network::Plan;
+use super::nftables::Masquerade;
+
+/// far's device towards the host.
+const DEVICE: &str = "uplink";
+
+/// The connection, until dropped.
+#[derive(Debug)]
+pub struct Uplink {
+    host: NetNamespace,
+    device: String,
+    note: String,
+    masquerade: Option<Masquerade>,
+    forwarding: Option<Forwarding>,
+}
+
+impl Uplink {
+    /// IPv4 networks that the host does not know yet.
+    pub fn choose_plan() -> Result<Plan, ExecError> {
+        let mut taken = routed_networks()?;
+        taken.extend(addresses()?.into_iter().map(|(_, prefix)| prefix));
+        Plan::candidates()
+            .find(|plan| !taken.iter().any(|prefix| prefix.overlaps(&plan.all())))
+            .ok_or_else(|| {
+                ExecError::Uplink(
+                    "the host has routes to all of 10.77.0.0-10.127.255.255 and \
+                     100.64.0.0-100.127.255.255; Longwire needs one free /16 of them"
+                        .into(),
+                )
+            })
+    }
+
+    /// Connects far to the calling thread's namespace.
+    pub fn new(plan: Plan, near: &NetNamespace, far: &NetNamespace) -> Result<Uplink, ExecError> {
+        forwarding::release_stale();
+        let process = getpid().as_raw();
+        let device = format!("lw{process}");
+        let leaving = devices_with_ipv4()?;
+        let mut uplink = Uplink {
+            host: NetNamespace::current()?,
+            note: format!(
+                "far reaches the host's network through '{device}', forwarded and under the \
+                 host's address; a firewall on the host that drops forwarded packets drops these"
+            ),
+            device,
+            masquerade: None,
+            forwarding: None,
+        };
+        // From here on an error drops what was made.
+        uplink.connect(plan, near, far)?;
+        let on = forwarding::switch_on(process, &leaving)
+            .map_err(|e| ExecError::Uplink(format!("cannot switch on IPv4 forwarding: {e}")))?;
+        uplink.forwarding = Some(on);
+        let table = format!("longwire-{process}");
+        let masquerade = Masquerade::new(&table, plan, &uplink.device).map_err(|e| {
+            ExecError::Uplink(format!(
+                "the kernel refuses a masquerade rule of our own: {e}; \
+                 that needs Linux 5.12 with nf_tables and nft_masq"
+            ))
+        })?;
+        uplink.masquerade = Some(masquerade);
+        Ok(uplink)
+    }
+
+    fn connect(
+        &self,
+        plan: Plan,
+        near: &NetNamespace,
+        far: &NetNamespace,
+    ) -> Result<(), ExecError> {
+        let device = self.device.as_str();
+        let (host_address, far_address) = plan.uplink();
+        veth::create(&VethConfig {
+            a: End {
+                name: device,
+                ..End::default()
+            },
+            b: End {
+                name: DEVICE,
+                namespace: Some(far),
+                ..End::default()
+            },
+        })?;
+        sysctl::set(&format!("ipv4/conf/{device}/forwarding"), "1")?;
+        // The host's own IPv6 has nothing to say to far.
+        let _ = sysctl::set(&format!("ipv6/conf/{device}/disable_ipv6"), "1");
+        net::link_up(device)?;
+        net::addr_add(device, host_address.into(), 30)?;
+        far.run(|| -> Result<(), NetError> {
+            net::link_up(DEVICE)?;
+            net::addr_add(DEVICE, far_address.into(), 30)?;
+            net::default_route_add(host_address.into())?;
+            sysctl::set("ipv4/ip_forward", "1")
+        })??;
+        let [first, second] = plan.network;
+        let behind = Prefix {
+            address: IpAddr::from([first, second, 0, 0]),
+            length: 24,
+        };
+        net::route_add(behind, Some(far_address.into()), Some(device))?;
+        near.run(|| net::default_route_add(plan.v4_of(Side::Far).into()))??;
+        Ok(())
+    }
+
+    /// What was made, in a sentence.
+    pub fn note(&self) -> &str {
+        &self.note
+    }
+}
+
+impl Drop for Uplink {
+    fn drop(&mut self) {
+        // Closes the socket that owns the table.
+        self.masquerade = None;
+        let device = self.device.as_str();
+        // Gone already if far's namespace was the first to go.
+        let _ = self.host.run(|| net::link_delete(device));
+        // Lets go of the record; the guard or the next line acts on it.
+        if self.forwarding.take().is_some() {
+            let process = getpid().as_raw();
+            let _ = self.host.run(|| forwarding::release(process));
+        }
+    }
+}
+
+/// The host's devices through which packets may come back: those with an IPv4
+/// address, the loopback device left out.
+fn devices_with_ipv4() -> Result<Vec<String>, NetError> {
+    let addresses = addresses()?;
+    let mut names = net::link_names()?;
+    names.retain(|name| {
+        let index = net::link::link_index(name);
+        let has = |index| {
+            let mut own = addresses.iter().filter(|(at, _)| *at == index);
+            own.any(|(_, prefix)| prefix.address.is_ipv4())
+        };
+        name != "lo" && index.is_ok_and(has)
+    });
+    Ok(names)
+}

@@ -1,0 +1,100 @@
+//! The rights to make namespaces: those the user has, or those of a user
+//! namespace of our own.
+
+use std::fs;
+use std::io;
+
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::{getegid, geteuid};
+
+use super::error::ExecError;
+
+/// CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_CHROOT and CAP_SYS_ADMIN, as bits of
+/// `CapEff`.
+const NEEDED: u64 = 1 << 12 | 1 << 13 | 1 << 18 | 1 << 21;
+
+/// Whether this process may make namespaces and devices as it is.
+pub fn has_rights() -> bool {
+    effective_capabilities() & NEEDED == NEEDED
+}
+
+fn effective_capabilities() -> u64 {
+    fs::read_to_string("/proc/self/status")
+        .ok()
+        .as_deref()
+        .and_then(|status| status.lines().find_map(|l| l.strip_prefix("CapEff:")))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
+/// Moves the process into a user namespace of its own, in which it has every
+/// capability and keeps its own user and group. Commands that it starts lose
+/// the capabilities (they are not the namespace's root) and see the same user
+/// as before.
+///
+/// # Errors
+///
+/// When the system forbids it (the message says which setting), and when the
+/// process has more than one thread.
+pub fn enter_user_namespace() -> Result<(), ExecError> {
+    let (user, group) = (geteuid(), getegid());
+    unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| ExecError::UserNamespace {
+        source: error.into(),
+        advice: match error {
+            nix::Error::EINVAL => "The process already has threads: a fault of Longwire".into(),
+            _ => advice(),
+        },
+    })?;
+    // The kernel lets an ordinary user map its group only once setgroups is
+    // given up. The file is missing before Linux 3.19, where that is not
+    // needed.
+    match fs::write("/proc/self/setgroups", "deny") {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(ExecError::system("write /proc/self/setgroups", error));
+        }
+        _ => {}
+    }
+    fs::write("/proc/self/uid_map", format!("{user} {user} 1\n"))
+        .map_err(|e| ExecError::system("write /proc/self/uid_map", e))?;
+    fs::write("/proc/self/gid_map", format!("{group} {group} 1\n"))
+        .map_err(|e| ExecError::system("write /proc/self/gid_map", e))
+}
+
+/// Which of the known locks is on, and the key to it.
+pub fn advice() -> String {
+    // The setting, the value that forbids, the command that allows.
+    let locks = [
+        (
+            "kernel/apparmor_restrict_unprivileged_userns",
+            "1",
+            "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+        ),
+        (
+            "kernel/unprivileged_userns_clone",
+            "0",
+            "sudo sysctl kernel.unprivileged_userns_clone=1",
+        ),
+        (
+            "user/max_user_namespaces",
+            "0",
+            "sudo sysctl user.max_user_namespaces=10000",
+        ),
+        (
+            "user/max_net_namespaces",
+            "0",
+            "sudo sysctl user.max_net_namespaces=10000",
+        ),
+    ];
+    for (key, forbids, command) in locks {
+        let value = fs::read_to_string(format!("/proc/sys/{key}"));
+        if value.is_ok_and(|value| value.trim() == forbids) {
+            let name = key.replace('/', ".");
+            return format!(
+                "{name} is {forbids} on this system. Allow it with '{command}', or run Longwire as root"
+            );
+        }
+    }
+    "Run Longwire as root; in a container, start that with --privileged, or with \
+     --cap-add SYS_ADMIN --cap-add NET_ADMIN and a seccomp profile that allows unshare"
+        .into()
+}

@@ -1,0 +1,85 @@
+//! Nothing is left behind, however a run ends.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use longwire_io::net;
+use nix::sys::signal::Signal;
+
+use crate::role::{PEER, shell};
+use crate::runs::{send, start_ready};
+use crate::{Test, User};
+
+pub const TESTS: &[Test] = &[
+    ("after_the_end", after_the_end),
+    ("after_a_kill", after_a_kill),
+];
+
+/// What a run could leave in the system, except processes.
+#[derive(Debug, PartialEq, Eq)]
+struct Traces {
+    devices: Vec<String>,
+    mounts: String,
+    settings: Vec<String>,
+    records: bool,
+}
+
+fn traces() -> Traces {
+    let mut devices = net::link_names().expect("devices");
+    devices.sort();
+    let settings = ["ipv4/ip_forward", "ipv4/ping_group_range"];
+    Traces {
+        devices,
+        mounts: fs::read_to_string("/proc/self/mountinfo").expect("mounts"),
+        settings: settings
+            .map(|key| net::sysctl::get(key).expect("a setting"))
+            .to_vec(),
+        records: fs::exists("/run/longwire").unwrap_or(false),
+    }
+}
+
+/// How many processes have a word in their command line.
+fn processes_with(word: &str) -> usize {
+    let entries = fs::read_dir("/proc").expect("proc").flatten();
+    entries
+        .filter(|entry| {
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line)
+                .split('\0')
+                .any(|part| part == word)
+        })
+        .count()
+}
+
+fn after_the_end(user: User) {
+    let before = traces();
+    // Both leave a process in the background that hears nothing.
+    let line = "trap '' TERM; sleep 86401 & echo done";
+    let output = shell(user, line)
+        .env(PEER, "sleep 86402 & sleep 0.1")
+        .output();
+    let output = output.expect("runs");
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(traces(), before);
+    assert_eq!(processes_with("86401") + processes_with("86402"), 0);
+}
+
+fn after_a_kill(user: User) {
+    let before = traces();
+    let line = "sleep 86403 & setsid sleep 86404 & echo ready; wait";
+    let mut command = shell(user, line);
+    command.env(
+        PEER,
+        "trap '' TERM; sleep 86405 & while :; do sleep 86406; done",
+    );
+    let (mut child, _out) = start_ready(&mut command);
+    send(&child, Signal::SIGKILL);
+    child.wait().expect("ends");
+    let words = ["86403", "86404", "86405", "86406", "longwire-guard"];
+    let end = Instant::now() + Duration::from_secs(5);
+    while words.iter().map(|word| processes_with(word)).sum::<usize>() > 0 {
+        assert!(Instant::now() < end, "processes survive");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(traces(), before);
+}

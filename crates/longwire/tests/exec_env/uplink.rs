@@ -1,0 +1,112 @@
+//! `--uplink`, with a host and an outside of our own: no packet leaves this
+//! machine.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::{Duration, Instant};
+
+use longwire_io::net::veth::{self, End, VethConfig};
+use longwire_io::net::{self, NetNamespace, sysctl};
+use nix::sys::signal::Signal;
+
+use crate::role::{UPLINK, exec, shell};
+use crate::runs::{send, start_ready};
+use crate::{Test, User};
+
+pub const TESTS: &[Test] = &[
+    ("uplink_reaches_the_outside", uplink_reaches_the_outside),
+    ("uplink_leaves_nothing", uplink_leaves_nothing),
+];
+
+const HOST: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1));
+const OUTSIDE: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 2));
+
+/// A namespace that plays the host, with an outside that knows no way back
+/// but to the host's own address.
+fn host() -> (NetNamespace, NetNamespace) {
+    let host = NetNamespace::new().expect("a namespace");
+    let outside = NetNamespace::new().expect("a namespace");
+    let end = |name, namespace| End {
+        name,
+        namespace,
+        ..End::default()
+    };
+    host.run(|| {
+        net::link_up("lo").unwrap();
+        veth::create(&VethConfig {
+            a: end("wan", None),
+            b: end("eth0", Some(&outside)),
+        })
+        .unwrap();
+        net::link_up("wan").unwrap();
+        net::addr_add("wan", HOST, 24).unwrap();
+        // Longwire's first choice is taken here.
+        net::addr_add("lo", IpAddr::from([10, 77, 9, 9]), 32).unwrap();
+    })
+    .unwrap();
+    outside
+        .run(|| {
+            net::link_up("eth0").unwrap();
+            net::addr_add("eth0", OUTSIDE, 24).unwrap();
+        })
+        .unwrap();
+    (host, outside)
+}
+
+/// Whether the host forwards, and the names of its devices.
+fn state() -> (Vec<String>, Vec<String>) {
+    let keys = ["ipv4/ip_forward", "ipv4/conf/wan/forwarding"];
+    let settings = keys.map(|key| sysctl::get(key).unwrap()).to_vec();
+    (settings, net::link_names().unwrap())
+}
+
+fn uplink_reaches_the_outside(user: User) {
+    if user == User::Ordinary {
+        let output = exec(user, &["true"]).env(UPLINK, "1").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains("--uplink: only root"), "{text}");
+        return;
+    }
+    let (host, _outside) = host();
+    host.run(|| {
+        let before = state();
+        let line = format!("ping -c2 -i0.01 -W2 {OUTSIDE} && echo $LONGWIRE_FAR");
+        let output = shell(user, &line).env(UPLINK, "1").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{output:?}");
+        assert!(text.contains("2 received"), "{text}");
+        assert!(
+            text.contains("10.78.0.2"),
+            "another network was chosen: {text}"
+        );
+        assert_eq!(state(), before);
+        assert!(!std::fs::exists("/run/longwire").unwrap());
+    })
+    .unwrap();
+}
+
+fn uplink_leaves_nothing(user: User) {
+    if user == User::Ordinary {
+        return;
+    }
+    let (host, _outside) = host();
+    host.run(|| {
+        let before = state();
+        let line = "echo ready; sleep 60";
+        let (mut first, _a) = start_ready(shell(user, line).env(UPLINK, "1"));
+        let (mut second, _b) = start_ready(shell(user, line).env(UPLINK, "1"));
+        assert_eq!(sysctl::get("ipv4/conf/wan/forwarding").unwrap(), "1");
+        // The first to go leaves the other its way out.
+        send(&first, Signal::SIGTERM);
+        first.wait().unwrap();
+        assert_eq!(sysctl::get("ipv4/conf/wan/forwarding").unwrap(), "1");
+        send(&second, Signal::SIGKILL);
+        second.wait().unwrap();
+        let end = Instant::now() + Duration::from_secs(5);
+        while state() != before || std::fs::exists("/run/longwire").unwrap() {
+            assert!(Instant::now() < end, "{:?} was {before:?}", state());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    })
+    .unwrap();
+}
