@@ -23,7 +23,7 @@ pub(crate) struct Fifo<T> {
 /// A block is about this large.
 const BLOCK_BYTES: usize = 2048;
 
-/// So many places for blocks are kept when no block is behind the first.
+/// With fewer blocks than this, no more than twice so many places are kept.
 const REST_KEPT: usize = 32;
 
 impl<T> Fifo<T> {
@@ -100,7 +100,7 @@ impl<T> Fifo<T> {
         if let Some(next) = self.rest.pop_front() {
             self.spare = mem::replace(&mut self.first, next);
         }
-        if self.rest.is_empty() && self.rest.capacity() > REST_KEPT {
+        if self.rest.len() < REST_KEPT && self.rest.capacity() > 2 * REST_KEPT {
             self.rest.shrink_to(REST_KEPT);
         }
     }
@@ -156,6 +156,10 @@ mod tests {
             "{}",
             line.capacity()
         );
-        assert!(line.rest.capacity() <= 2 * REST_KEPT);
+        assert!(
+            line.rest.capacity() <= 2 * REST_KEPT,
+            "{}",
+            line.rest.capacity()
+        );
     }
 }

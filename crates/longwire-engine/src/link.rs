@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::frame::{FrameMeta, mac_header_len};
+use crate::frame::{ETHERNET_HEADER_LEN, FrameMeta, mac_header_len};
 use crate::models::delay::{DelayModel, constant::Constant};
 use crate::models::framing::Framing;
 use crate::models::loss::{LossModel, LossPlace, PlacedLoss};
@@ -11,7 +11,7 @@ use crate::models::order::OrderPolicy;
 use crate::models::queue::{QueueLimit, TailDrop};
 use crate::models::rate::Serializer;
 use crate::random::{Purpose, Stream};
-use crate::units::{BitRate, Bytes, Nanos, Packets};
+use crate::units::{BitRate, Bytes, Nanos, Packets, Probability};
 use crate::verdict::{Delivery, DropReason, Verdict};
 
 /// The number of a link in its run. With the seed it decides the link's
@@ -62,9 +62,18 @@ impl LinkConfig {
     }
 }
 
-/// The loss models that act at one place, each with its random stream.
+/// The loss models that act at one place.
 #[derive(Debug)]
-struct Losses(Vec<(Box<dyn LossModel>, Stream)>);
+struct Losses(Vec<Loss>);
+
+/// A loss model with its random stream.
+#[derive(Debug)]
+struct Loss {
+    model: Box<dyn LossModel>,
+    /// What it always answers: spares the call.
+    fixed: Option<(Probability, DropReason)>,
+    stream: Stream,
+}
 
 impl Losses {
     /// Those of `loss` which act at `place`, taken out of it.
@@ -73,14 +82,15 @@ impl Losses {
             LossPlace::Entry => Purpose::EntryLoss,
             LossPlace::Medium => Purpose::MediumLoss,
         };
-        let mut taken: Vec<(Box<dyn LossModel>, Stream)> = Vec::new();
+        let mut taken: Vec<Loss> = Vec::new();
         for PlacedLoss { model, .. } in loss.extract_if(.., |loss| loss.place == place) {
-            let namesakes = taken
-                .iter()
-                .filter(|(other, _)| other.name() == model.name());
-            let nth = namesakes.count() as u32;
-            let stream = Stream::of_model(seed, id.0, purpose, model.name(), nth);
-            taken.push((model, stream));
+            let namesake = |other: &&Loss| other.model.name() == model.name();
+            let nth = taken.iter().filter(namesake).count() as u32;
+            taken.push(Loss {
+                stream: Stream::of_model(seed, id.0, purpose, model.name(), nth),
+                fixed: model.fixed(),
+                model,
+            });
         }
         Losses(taken)
     }
@@ -90,11 +100,29 @@ impl Losses {
     #[inline]
     fn judge(&mut self, frame: FrameMeta) -> Option<DropReason> {
         let mut lost = None;
-        for (model, stream) in &mut self.0 {
-            lost = lost.or(model.judge(frame, stream));
+        for loss in &mut self.0 {
+            if let Some(reason) = loss.judge(frame) {
+                lost = first_reason(lost, reason);
+            }
         }
         lost
     }
+}
+
+impl Loss {
+    #[inline]
+    fn judge(&mut self, frame: FrameMeta) -> Option<DropReason> {
+        match self.fixed {
+            Some((probability, reason)) => self.stream.chance(probability).then_some(reason),
+            None => self.model.judge(frame, &mut self.stream),
+        }
+    }
+}
+
+/// Cold, so that the common frame, which nothing loses, runs straight on.
+#[cold]
+fn first_reason(lost: Option<DropReason>, reason: DropReason) -> Option<DropReason> {
+    lost.or(Some(reason))
 }
 
 /// A link and its state.
@@ -102,7 +130,7 @@ impl Losses {
 pub struct Link {
     mtu: Option<u32>,
     entry: Losses,
-    queue: Option<TailDrop>,
+    queue: TailDrop,
     serializer: Serializer,
     medium: Losses,
     delay: Box<dyn DelayModel>,
@@ -111,6 +139,7 @@ pub struct Link {
     delay_stream: Stream,
     order: OrderPolicy,
     last_arrival: Nanos,
+    /// Of the frame before, whatever the order policy.
     last_release: Nanos,
 }
 
@@ -118,15 +147,12 @@ impl Link {
     /// A fresh link. The same configuration, seed and arrivals give the same
     /// verdicts.
     pub fn new(config: LinkConfig, seed: u64, id: LinkId) -> Link {
-        let limit = config.queue_limit();
-        // At an infinite rate a frame departs as it arrives: without a limit
-        // there is no queue to account for.
-        let unqueued = config.rate.is_none() && limit == QueueLimit::UNLIMITED;
+        let queue = TailDrop::new(config.queue_limit());
         let mut loss = config.loss;
         Link {
             mtu: config.mtu,
             entry: Losses::take(&mut loss, LossPlace::Entry, seed, id),
-            queue: (!unqueued).then(|| TailDrop::new(limit)),
+            queue,
             serializer: Serializer::new(config.rate, config.framing),
             medium: Losses::take(&mut loss, LossPlace::Medium, seed, id),
             delay_fixed: config.delay.fixed(),
@@ -146,7 +172,7 @@ impl Link {
     /// the same with loss as without.
     ///
     /// Arrivals that go back in time count as simultaneous with the latest.
-    #[inline]
+    #[inline(always)]
     pub fn offer(&mut self, frame: FrameMeta, header: &[u8]) -> Verdict {
         let arrival = frame.arrival.max(self.last_arrival);
         let frame = FrameMeta { arrival, ..frame };
@@ -157,14 +183,13 @@ impl Link {
         if self.entry.judge(frame).is_some() {
             return Verdict::Drop(DropReason::EntryLoss);
         }
-        if let Some(queue) = &mut self.queue
-            && !queue.admits(arrival, frame.len)
-        {
+        if !self.queue.admits(arrival, frame.len) {
             return Verdict::Drop(DropReason::QueueFull);
         }
         let departure = self.serializer.depart(arrival, frame.len);
-        if let Some(queue) = &mut self.queue {
-            queue.hold(departure, frame.len);
+        // A frame that departs as it arrives never waits.
+        if departure > arrival {
+            self.queue.hold(departure, frame.len);
         }
         let lost = self.medium.judge(frame);
         let delay = self.draw_delay();
@@ -176,16 +201,12 @@ impl Link {
 
     /// Frames and bytes in the queue as of the last arrival.
     pub fn occupancy(&self) -> (Packets, Bytes) {
-        self.queue
-            .as_ref()
-            .map_or_else(Default::default, TailDrop::occupancy)
+        self.queue.occupancy()
     }
 
     /// The most frames and bytes the queue ever held.
     pub fn occupancy_max(&self) -> (Packets, Bytes) {
-        self.queue
-            .as_ref()
-            .map_or_else(Default::default, TailDrop::occupancy_max)
+        self.queue.occupancy_max()
     }
 
     /// Whether releases never decrease.
@@ -195,8 +216,11 @@ impl Link {
 
     #[inline]
     fn exceeds_mtu(&self, len: u32, header: &[u8]) -> bool {
-        self.mtu
-            .is_some_and(|mtu| len > mtu.saturating_add(mac_header_len(header)))
+        // Most frames fit without a look at their tags.
+        self.mtu.is_some_and(|mtu| {
+            len > mtu.saturating_add(ETHERNET_HEADER_LEN)
+                && len > mtu.saturating_add(mac_header_len(header))
+        })
     }
 
     #[inline]
@@ -213,7 +237,7 @@ impl Link {
             OrderPolicy::InOrder => wanted.max(self.last_release),
             OrderPolicy::Reorder => wanted,
         };
-        self.last_release = self.last_release.max(release);
+        self.last_release = release;
         Delivery {
             departure,
             release,

@@ -15,6 +15,7 @@ pub mod loss;
 pub mod order;
 pub mod queue;
 pub mod rate;
+mod tail_drop;
 
 use crate::spec::{Arguments, ModelInfo, SpecError};
 use crate::verdict::DropReason;

@@ -2,10 +2,11 @@
 
 use core::fmt;
 
-use crate::fifo::Fifo;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::units::{BitRate, Bytes, Nanos, Packets};
+
+pub use super::tail_drop::TailDrop;
 
 /// The registry line.
 pub const ENTRY: Entry<QueueLimit> = Entry { info: &INFO, build };
@@ -133,73 +134,5 @@ impl fmt::Display for QueueLimit {
             (None, Some(bytes)) => bytes.fmt(f),
             (None, None) => f.write_str("unlimited"),
         }
-    }
-}
-
-/// A tail-drop queue, known from its departures alone (TLEM's way): a frame
-/// is in the queue until it departs, so the frames at hand at an arrival are
-/// those whose departure lies after it.
-///
-/// Memory follows the frames held, not the limit.
-#[derive(Clone, Debug)]
-pub struct TailDrop {
-    limit: QueueLimit,
-    held: Fifo<Held>,
-    bytes: u64,
-    bytes_max: u64,
-    packets_max: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Held {
-    departure: Nanos,
-    len: u32,
-}
-
-impl TailDrop {
-    /// An empty queue.
-    pub fn new(limit: QueueLimit) -> TailDrop {
-        TailDrop {
-            limit,
-            held: Fifo::new(),
-            bytes: 0,
-            bytes_max: 0,
-            packets_max: 0,
-        }
-    }
-
-    /// Lets go of what has departed by `now`, and says whether a frame of
-    /// `len` bytes fits.
-    #[inline]
-    pub fn admits(&mut self, now: Nanos, len: u32) -> bool {
-        while let Some(first) = self.held.front()
-            && first.departure <= now
-        {
-            self.bytes -= u64::from(first.len);
-            self.held.pop_front();
-        }
-        let packets = self.held.len() as u64 + 1;
-        let bytes = self.bytes + u64::from(len);
-        self.limit.packets.is_none_or(|max| packets <= max.0)
-            && self.limit.bytes.is_none_or(|max| bytes <= max.0)
-    }
-
-    /// Takes a frame in until `departure`.
-    #[inline]
-    pub fn hold(&mut self, departure: Nanos, len: u32) {
-        self.held.push_back(Held { departure, len });
-        self.bytes += u64::from(len);
-        self.bytes_max = self.bytes_max.max(self.bytes);
-        self.packets_max = self.packets_max.max(self.held.len() as u64);
-    }
-
-    /// Frames and bytes held as of the last arrival.
-    pub fn occupancy(&self) -> (Packets, Bytes) {
-        (Packets(self.held.len() as u64), Bytes(self.bytes))
-    }
-
-    /// The most frames and bytes ever held.
-    pub fn occupancy_max(&self) -> (Packets, Bytes) {
-        (Packets(self.packets_max), Bytes(self.bytes_max))
     }
 }

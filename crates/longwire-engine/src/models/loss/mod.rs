@@ -7,6 +7,8 @@ use crate::frame::FrameMeta;
 use crate::models::Lost;
 use crate::random::Stream;
 use crate::spec::{Arguments, Param, SpecError, Unit};
+use crate::units::Probability;
+use crate::verdict::DropReason;
 
 pub mod bit_error;
 pub mod packet;
@@ -15,6 +17,13 @@ pub mod packet;
 pub trait LossModel: fmt::Debug + Send {
     /// Its registered name, which decides its random stream.
     fn name(&self) -> &'static str;
+
+    /// The probability and the reason, if both are the same for every frame:
+    /// one draw then decides, and spares the call of [`LossModel::judge`],
+    /// which must decide the same from the same draw.
+    fn fixed(&self) -> Option<(Probability, DropReason)> {
+        None
+    }
 
     /// Whether this frame is lost, and as what.
     fn judge(&mut self, frame: FrameMeta, stream: &mut Stream) -> Lost;

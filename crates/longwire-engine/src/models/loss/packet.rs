@@ -40,6 +40,10 @@ impl LossModel for PacketLoss {
         INFO.name
     }
 
+    fn fixed(&self) -> Option<(Probability, DropReason)> {
+        Some((self.0, DropReason::Loss))
+    }
+
     fn judge(&mut self, _frame: FrameMeta, stream: &mut Stream) -> Lost {
         stream.chance(self.0).then_some(DropReason::Loss)
     }

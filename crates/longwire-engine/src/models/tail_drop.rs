@@ -1,0 +1,205 @@
+//! What a tail-drop queue holds, known from departures alone.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::mem;
+
+use super::queue::QueueLimit;
+use crate::units::{Bytes, Nanos, Packets};
+
+/// A tail-drop queue, known from its departures alone (TLEM's way): a frame
+/// is in the queue until it departs, so the frames at hand at an arrival are
+/// those whose departure lies after it.
+///
+/// Memory follows the frames held, not the limit: the line is cut into
+/// blocks. A deque would copy everything when it grows, which with a million
+/// frames stalls a run for milliseconds.
+#[derive(Clone, Debug)]
+pub struct TailDrop {
+    packets_limit: u64,
+    bytes_limit: u64,
+    /// The block whose frames depart next, and how many of them have gone.
+    first: Vec<Held>,
+    gone: usize,
+    /// Full blocks between the first and the last.
+    middle: VecDeque<Vec<Held>>,
+    /// The block that frames enter.
+    last: Vec<Held>,
+    /// An empty block: a line of constant length does not allocate.
+    spare: Vec<Held>,
+    /// When the frame at the head departs; never, when there is none.
+    next_departure: Nanos,
+    packets: u64,
+    bytes_entered: u64,
+    bytes_left: u64,
+    /// The most held, as of the last departure that was noticed: between
+    /// two of them the queue only grows.
+    packets_max: u64,
+    bytes_max: u64,
+}
+
+/// A frame that has not departed, so far as is known.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    departure: Nanos,
+    /// All bytes that entered up to and with this frame: whatever departs
+    /// together is accounted for at once.
+    bytes_entered: u64,
+}
+
+/// Frames in a block: 2 KiB.
+const BLOCK: usize = 128;
+
+/// With fewer blocks than this, no more than twice so many places are kept.
+const MIDDLE_KEPT: usize = 32;
+
+impl TailDrop {
+    /// An empty queue.
+    pub fn new(limit: QueueLimit) -> TailDrop {
+        TailDrop {
+            packets_limit: limit.packets.map_or(u64::MAX, |limit| limit.0),
+            bytes_limit: limit.bytes.map_or(u64::MAX, |limit| limit.0),
+            first: Vec::new(),
+            gone: 0,
+            middle: VecDeque::new(),
+            last: Vec::new(),
+            spare: Vec::new(),
+            next_departure: Nanos::MAX,
+            packets: 0,
+            bytes_entered: 0,
+            bytes_left: 0,
+            packets_max: 0,
+            bytes_max: 0,
+        }
+    }
+
+    /// Lets go of what has departed by `now`, and says whether a frame of
+    /// `len` bytes fits.
+    #[inline]
+    pub fn admits(&mut self, now: Nanos, len: u32) -> bool {
+        if self.next_departure <= now {
+            self.let_go(now);
+        }
+        self.packets < self.packets_limit && self.bytes() + u64::from(len) <= self.bytes_limit
+    }
+
+    /// Takes a frame in until `departure`; departures must not decrease.
+    #[inline]
+    pub fn hold(&mut self, departure: Nanos, len: u32) {
+        if self.packets == 0 {
+            self.next_departure = departure;
+        }
+        self.packets += 1;
+        self.bytes_entered += u64::from(len);
+        if self.last.len() == self.last.capacity() {
+            self.new_block();
+        }
+        self.last.push(Held {
+            departure,
+            bytes_entered: self.bytes_entered,
+        });
+    }
+
+    /// Frames and bytes held as of the last arrival.
+    pub fn occupancy(&self) -> (Packets, Bytes) {
+        (Packets(self.packets), Bytes(self.bytes()))
+    }
+
+    /// The most frames and bytes ever held.
+    pub fn occupancy_max(&self) -> (Packets, Bytes) {
+        let packets = self.packets_max.max(self.packets);
+        (Packets(packets), Bytes(self.bytes_max.max(self.bytes())))
+    }
+
+    #[inline]
+    fn bytes(&self) -> u64 {
+        self.bytes_entered - self.bytes_left
+    }
+
+    fn let_go(&mut self, now: Nanos) {
+        (self.packets_max, self.bytes_max) = (
+            self.packets_max.max(self.packets),
+            self.bytes_max.max(self.bytes()),
+        );
+        self.next_departure = Nanos::MAX;
+        while self.packets > 0 {
+            if self.gone == self.first.len() {
+                self.next_block();
+            }
+            let rest = &self.first[self.gone..];
+            let departed = rest.iter().take_while(|held| held.departure <= now).count();
+            if let Some(last) = rest[..departed].last() {
+                self.bytes_left = last.bytes_entered;
+            }
+            self.gone += departed;
+            self.packets -= departed as u64;
+            if let Some(next) = self.first.get(self.gone) {
+                self.next_departure = next.departure;
+                return;
+            }
+        }
+    }
+
+    /// Puts the next block first. A line of less than a block swaps its only
+    /// two blocks.
+    fn next_block(&mut self) {
+        self.gone = 0;
+        self.first.clear();
+        match self.middle.pop_front() {
+            Some(next) => self.spare = mem::replace(&mut self.first, next),
+            None => mem::swap(&mut self.first, &mut self.last),
+        }
+        if self.middle.len() < MIDDLE_KEPT && self.middle.capacity() > 2 * MIDDLE_KEPT {
+            self.middle.shrink_to(MIDDLE_KEPT);
+        }
+    }
+
+    #[cold]
+    fn new_block(&mut self) {
+        let mut block = mem::take(&mut self.spare);
+        block.reserve_exact(BLOCK);
+        let full = mem::replace(&mut self.last, block);
+        if !full.is_empty() {
+            self.middle.push_back(full);
+        }
+    }
+
+    /// Places for frames that memory is held for.
+    #[cfg(test)]
+    fn capacity(&self) -> usize {
+        let middle: usize = self.middle.iter().map(Vec::capacity).sum();
+        self.first.capacity() + middle + self.last.capacity() + self.spare.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_follows_the_backlog() {
+        let mut queue = TailDrop::new(QueueLimit::UNLIMITED);
+        for departure in 1..=1_000_000 {
+            queue.hold(Nanos::from_nanos(departure), 64);
+        }
+        assert!(queue.admits(Nanos::from_nanos(999_900), 64));
+        assert_eq!(queue.occupancy(), (Packets(100), Bytes(6_400)));
+        assert_eq!(
+            queue.occupancy_max(),
+            (Packets(1_000_000), Bytes(64_000_000))
+        );
+        assert!(queue.capacity() <= 4 * BLOCK, "{}", queue.capacity());
+        assert!(queue.middle.capacity() <= 2 * MIDDLE_KEPT);
+    }
+
+    #[test]
+    fn a_short_line_stays_in_two_blocks() {
+        let mut queue = TailDrop::new(QueueLimit::UNLIMITED);
+        for now in 0..10_000 {
+            assert!(queue.admits(Nanos::from_nanos(now), 64));
+            queue.hold(Nanos::from_nanos(now + 50), 64);
+        }
+        assert_eq!(queue.occupancy().0, Packets(50));
+        assert!(queue.capacity() <= 3 * BLOCK, "{}", queue.capacity());
+    }
+}
