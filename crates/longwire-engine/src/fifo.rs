@@ -51,11 +51,6 @@ impl<T> Fifo<T> {
     }
 
     #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
-    #[inline]
     pub(crate) fn front(&self) -> Option<&T> {
         self.first.front()
     }
@@ -136,7 +131,7 @@ mod tests {
                 assert_eq!(line.pop_front(), oracle.pop_front());
                 assert_eq!(line.back(), oracle.back());
             }
-            assert_eq!(line.len(), oracle.len());
+            assert_eq!(line.len, oracle.len());
         }
         assert!(next > 20_000, "the line was hardly used");
     }
@@ -147,7 +142,7 @@ mod tests {
         for item in 0..1_000_000u64 {
             line.push_back(item);
         }
-        while line.len() > 100 {
+        while line.len > 100 {
             line.pop_front();
         }
         // The first block, the one behind it and the spare.

@@ -60,6 +60,12 @@ impl LinkConfig {
         self.queue
             .unwrap_or_else(|| QueueLimit::derived(self.rate, self.delay.mean()))
     }
+
+    /// If the queue in force is too small for one TCP flow to fill the link
+    /// ([`QueueLimit::undersized`]): the limit that would do.
+    pub fn queue_undersized(&self) -> Option<QueueLimit> {
+        self.queue_limit().undersized(self.rate, self.delay.mean())
+    }
 }
 
 /// The loss models that act at one place.
@@ -172,6 +178,9 @@ impl Link {
     /// the same with loss as without.
     ///
     /// Arrivals that go back in time count as simultaneous with the latest.
+    //
+    // Always inlined: it has few callers, each in a loop over frames, and the
+    // call costs a seventh of the whole.
     #[inline(always)]
     pub fn offer(&mut self, frame: FrameMeta, header: &[u8]) -> Verdict {
         let arrival = frame.arrival.max(self.last_arrival);

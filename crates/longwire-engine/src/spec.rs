@@ -2,6 +2,7 @@
 //! `name:key=value,key=value`, or a bare first value where that is obvious.
 
 use alloc::borrow::ToOwned;
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::str::FromStr;
@@ -109,6 +110,14 @@ pub enum SpecError {
         model: &'static str,
         key: &'static str,
         source: UnitError,
+    },
+    #[error(transparent)]
+    Plain(#[from] UnitError),
+    #[error("{model}: '{text}' fits none of its parameters; write for example {examples}")]
+    Misfit {
+        model: &'static str,
+        text: String,
+        examples: String,
     },
     #[error("{model}: {key}: '{text}' is none of {known}")]
     Choice {
@@ -250,39 +259,87 @@ fn find_param(model: &'static ModelInfo, key: &str) -> Result<usize, SpecError> 
     })
 }
 
-/// The first parameter not yet given whose unit reads `value`; failing that,
-/// the first parameter, so that its unit's message is the one shown.
+/// The parameter that a bare value is meant for: the first one not yet given
+/// whose unit reads it. Failing that, the one whose unit understands it best,
+/// so that its message is the one shown.
 fn bare_param(
     model: &'static ModelInfo,
     values: &[Option<String>],
     value: &str,
 ) -> Result<usize, SpecError> {
-    let free = |index: &usize| values[*index].is_none();
-    let reads = |index: &usize| reads(model.params[*index].unit, value);
-    let mut indices = 0..model.params.len();
-    if let Some(index) = indices.clone().filter(free).find(reads) {
-        return Ok(index);
+    let free = (0..values.len()).filter(|index| values[*index].is_none());
+    let free: Vec<usize> = free.collect();
+    if let Some(index) = free
+        .iter()
+        .find(|index| reads(model.params[**index].unit, value))
+    {
+        return Ok(*index);
     }
-    indices.next().ok_or_else(|| SpecError::UnknownParam {
-        model: model.name,
-        key: value.to_owned(),
-        known: known_params(model),
-    })
+    let understood = |index: &&usize| understands(model.params[**index].unit, value);
+    if let Some(index) = free.iter().find(understood) {
+        return Ok(*index);
+    }
+    let measures = free.iter().map(|index| &model.params[*index]);
+    let measures = measures.filter(|param| !matches!(param.unit, Unit::Choice(_)));
+    let measures: Vec<&Param> = measures.collect();
+    match measures.as_slice() {
+        [first, rest @ ..] if rest.iter().any(|param| param.unit != first.unit) => {
+            let example = |param: &&Param| format!("{}={}", param.name, param.unit.example());
+            let examples: Vec<String> = measures.iter().map(example).collect();
+            Err(SpecError::Misfit {
+                model: model.name,
+                text: value.to_owned(),
+                examples: examples.join(" or "),
+            })
+        }
+        // With nothing left to give, the first one is given twice.
+        _ if !values.is_empty() => Ok(free.first().copied().unwrap_or(0)),
+        _ => Err(SpecError::UnknownParam {
+            model: model.name,
+            key: value.to_owned(),
+            known: known_params(model),
+        }),
+    }
 }
 
 /// Whether `value` is written in this unit.
 pub fn reads(unit: Unit, value: &str) -> bool {
-    use crate::units;
-    match unit {
-        Unit::Time => units::Nanos::from_str(value).is_ok(),
-        Unit::Rate => units::BitRate::from_str(value).is_ok(),
-        Unit::Size => units::Bytes::from_str(value).is_ok(),
-        Unit::Packets => units::Packets::from_str(value).is_ok(),
-        Unit::Probability => units::Probability::from_str(value).is_ok(),
-        Unit::Ratio => units::parse_ratio(value).is_ok(),
-        Unit::Count => units::parse_count(value).is_ok(),
-        Unit::Choice(words) => words.contains(&value),
+    check(unit, value).is_ok()
+}
+
+/// Whether `value` is meant in this unit, though perhaps out of its range.
+fn understands(unit: Unit, value: &str) -> bool {
+    use UnitError::{Negative, TooFine, TooLarge, ZeroRate};
+    let meant = |error| {
+        matches!(
+            error,
+            Some(Negative { .. } | TooFine { .. } | TooLarge { .. } | ZeroRate { .. })
+        )
+    };
+    match check(unit, value) {
+        Ok(()) => true,
+        Err(error) => meant(error),
     }
+}
+
+/// Reads `value` in this unit; a word that is not among a choice has no
+/// error of its own.
+fn check(unit: Unit, value: &str) -> Result<(), Option<UnitError>> {
+    use crate::units::{self, BitRate, Bytes, Nanos, Packets, Probability};
+    fn read<T: FromStr<Err = UnitError>>(value: &str) -> Result<(), UnitError> {
+        T::from_str(value).map(drop)
+    }
+    let read = match unit {
+        Unit::Time => read::<Nanos>(value),
+        Unit::Rate => read::<BitRate>(value),
+        Unit::Size => read::<Bytes>(value),
+        Unit::Packets => read::<Packets>(value),
+        Unit::Probability => read::<Probability>(value),
+        Unit::Ratio => units::parse_ratio(value).map(drop),
+        Unit::Count => units::parse_count(value).map(drop),
+        Unit::Choice(words) => return words.contains(&value).then_some(()).ok_or(None),
+    };
+    read.map_err(Some)
 }
 
 fn known_params(model: &ModelInfo) -> String {

@@ -50,16 +50,22 @@ impl<M> Kind<M> {
             });
         }
         let (name, arguments) = text.split_once(':').unwrap_or((text, ""));
+        let name = name.trim();
         if let Some(entry) = self.entries.iter().find(|entry| entry.info.name == name) {
             return (entry.build)(&Arguments::parse(entry.info, arguments)?);
         }
         let default = &self.entries[0];
         // A word that is no number was meant as a name.
         let is_value = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
-        if !is_value || text.contains(':') {
+        if !is_value || text.contains(':') || default.info.params.is_empty() {
             return Err(self.unknown(name));
         }
-        (default.build)(&Arguments::parse(default.info, text)?)
+        let arguments = Arguments::parse(default.info, text)?;
+        (default.build)(&arguments).map_err(|error| match error {
+            // Whoever wrote a plain value need not know its parameter.
+            SpecError::Value { source, .. } => SpecError::Plain(source),
+            other => other,
+        })
     }
 
     fn unknown(&self, name: &str) -> SpecError {
