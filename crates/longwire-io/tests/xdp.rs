@@ -6,12 +6,21 @@
 #[allow(dead_code, missing_docs, reason = "each test uses a part of it")]
 mod pair;
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
 use longwire_engine::Nanos;
+use longwire_io::net::ethtool::Ethtool;
+use longwire_io::net::interface::Interface;
 use longwire_io::port::options::{OpenOptions, XdpMode};
 use longwire_io::port::packet::{self, PacketPort};
 use longwire_io::port::xdp::{self, XdpPort};
-use longwire_io::{RxPort, TxPort};
-use pair::{PORT, Pair, STATION, frame, now, receive_until, send};
+use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, RxPort, TxPort, net};
+use pair::{PORT, Pair, STATION, frame, now, number_of, receive_until, send};
 
 fn open_as(pair: &Pair, xdp_mode: XdpMode) -> XdpPort {
     let options = OpenOptions {
@@ -83,4 +92,315 @@ fn arrivals_are_tight_and_in_order() {
         );
         assert!(late[1000] < 200_000, "p50 {} ns", late[1000]);
     }
+}
+
+#[test]
+fn vlan_tags_stay_where_they_are() {
+    let Some(pair) = Pair::new() else { return };
+    for mode in [XdpMode::Native, XdpMode::Generic] {
+        let mut port = open_as(&pair, mode);
+        let mut station = open_station(&pair);
+        for ethertype in [[0x81, 0x00], [0x88, 0xa8]] {
+            let mut bytes = frame(7, 64);
+            bytes.splice(12..12, [ethertype[0], ethertype[1], 0x60, 0x2a]);
+            send(&mut station.tx, &bytes);
+            let got = receive_until(&mut port.rx, |got| !got.is_empty());
+            assert_eq!(got.len(), 1);
+            assert_eq!(got[0].bytes, bytes, "{mode:?} {ethertype:x?}");
+        }
+    }
+}
+
+#[test]
+fn an_overflowing_ring_is_counted() {
+    let Some(pair) = Pair::new() else { return };
+    for mode in [XdpMode::Native, XdpMode::Generic] {
+        let options = OpenOptions {
+            ring_bytes: Some(1),
+            xdp_mode: mode,
+            ..OpenOptions::default()
+        };
+        let mut port = pair.in_port(|| xdp::open(PORT, &options)).unwrap();
+        let mut station = open_station(&pair);
+        let sent = 1000;
+        for n in 0..sent {
+            send(&mut station.tx, &frame(n, 64));
+        }
+        let mut numbers = Vec::new();
+        let mut take = |f: Arrived<'_>| numbers.extend(number_of(f.bytes));
+        while port.rx.receive(now(), 16, &mut take).unwrap().frames > 0 {}
+        assert!(numbers.len() < sent as usize && numbers.len() > 10);
+        let in_order: Vec<_> = (0..numbers.len() as u32).collect();
+        assert_eq!(numbers, in_order);
+        for _ in 0..2 {
+            let lost = port.rx.losses().ring_full;
+            assert_eq!(numbers.len() as u64 + lost, u64::from(sent), "{mode:?}");
+        }
+        // The chunks are back with the kernel: frames go on.
+        for n in 0..500 {
+            send(&mut station.tx, &frame(n, 64));
+            let got = receive_until(&mut port.rx, |got| !got.is_empty());
+            assert_eq!(number_of(&got[0].bytes), Some(n));
+        }
+    }
+}
+
+#[test]
+fn a_deleted_interface_is_gone() {
+    let Some(pair) = Pair::new() else { return };
+    let mut port = open(&pair);
+    pair.in_station(|| net::link_delete(STATION)).unwrap();
+    let start = Instant::now();
+    let error = loop {
+        if let Err(error) = port.rx.receive(now(), 64, &mut |_| {}) {
+            break error;
+        }
+        assert!(start.elapsed() < Duration::from_secs(2), "never noticed");
+    };
+    assert!(matches!(error, PortError::Gone { .. }), "{error}");
+    let bytes = frame(1, 64);
+    let taken = port.tx.push(Outgoing {
+        bytes: &bytes,
+        release: Nanos::ZERO,
+        offload: Offload::NONE,
+        lent: None,
+    });
+    assert_eq!(taken, Pushed::Taken);
+    let error = port.tx.flush().expect_err("nothing to send by");
+    assert!(matches!(error, PortError::Gone { .. }), "{error}");
+}
+
+#[test]
+fn without_a_carrier_frames_are_lost_and_counted() {
+    let Some(pair) = Pair::new() else { return };
+    let mut port = open(&pair);
+    pair.in_station(|| net::link_down(STATION)).unwrap();
+    for n in 0..10 {
+        send(&mut port.tx, &frame(n, 64));
+    }
+    assert_eq!(port.tx.losses().send_failed, 10);
+    pair.in_station(|| net::link_up(STATION)).unwrap();
+    let mut station = open_station(&pair);
+    send(&mut port.tx, &frame(10, 64));
+    let got = receive_until(&mut station.rx, |got| !got.is_empty());
+    assert_eq!(number_of(&got[0].bytes), Some(10));
+}
+
+#[test]
+fn a_port_can_be_opened_again_at_once() {
+    let Some(pair) = Pair::new() else { return };
+    for n in 0..20 {
+        let mut port = open(&pair);
+        let mut station = open_station(&pair);
+        send(&mut station.tx, &frame(n, 64));
+        let got = receive_until(&mut port.rx, |got| !got.is_empty());
+        assert_eq!(number_of(&got[0].bytes), Some(n));
+    }
+}
+
+#[test]
+fn an_interface_in_use_is_refused_with_a_reason() {
+    let Some(pair) = Pair::new() else { return };
+    let _port = open(&pair);
+    let again = pair.in_port(|| xdp::open(PORT, &OpenOptions::default()));
+    let error = again.err().expect("it has a program already");
+    assert_eq!(
+        error.to_string(),
+        "xdp:port0: port0 has another XDP program; remove it with: ip link set port0 xdp off"
+    );
+}
+
+#[test]
+fn a_frame_too_long_for_the_memory_is_refused_with_a_reason() {
+    let Some(pair) = Pair::number(1, 9000) else {
+        return;
+    };
+    let opened = pair.in_port(|| xdp::open(PORT, &OpenOptions::default()));
+    let error = opened.err().expect("9000 bytes do not fit a page");
+    assert!(error.to_string().contains("use packet:port0"), "{error}");
+}
+
+fn has_program(pair: &Pair) -> bool {
+    pair.in_port(|| Interface::find(PORT)).unwrap().has_xdp
+}
+
+#[test]
+fn program_and_settings_are_put_back() {
+    let Some(pair) = Pair::new() else { return };
+    let features = || {
+        let read = |name: &str| Ethtool::open()?.features(name);
+        (
+            pair.in_port(|| read(PORT)).unwrap(),
+            pair.in_station(|| read(STATION)).unwrap(),
+        )
+    };
+    let before = features();
+    for mode in [XdpMode::Native, XdpMode::Generic] {
+        let XdpPort { rx, tx, .. } = open_as(&pair, mode);
+        assert!(has_program(&pair));
+        if mode == XdpMode::Native {
+            // By the kernel itself.
+            assert!(!features().1.active("tx-tcp-segmentation"));
+        }
+        drop(rx);
+        assert!(has_program(&pair), "the other half is still open");
+        drop(tx);
+        assert!(!has_program(&pair));
+        assert_eq!(features(), before);
+    }
+}
+
+#[test]
+fn a_peer_in_the_same_namespace_gets_its_segmentation_back() {
+    let Some(inside) = pair::namespace() else {
+        return;
+    };
+    let features = || {
+        let read = |name: &str| Ethtool::open()?.features(name);
+        inside
+            .run(|| (read(PORT).unwrap(), read(STATION).unwrap()))
+            .unwrap()
+    };
+    inside
+        .run(|| {
+            let end = |name| net::veth::End {
+                name,
+                ..Default::default()
+            };
+            net::veth::create(&net::veth::VethConfig {
+                a: end(PORT),
+                b: end(STATION),
+            })?;
+            net::link_up(PORT)?;
+            net::link_up(STATION)
+        })
+        .unwrap()
+        .unwrap();
+    let before = features();
+    assert!(before.1.active("tx-tcp-segmentation"));
+    let options = OpenOptions {
+        xdp_mode: XdpMode::Generic,
+        ..OpenOptions::default()
+    };
+    let port = inside.run(|| xdp::open(PORT, &options)).unwrap().unwrap();
+    let during = features().1;
+    assert!(!during.active("tx-tcp-segmentation") && !during.active("tx-generic-segmentation"));
+    assert!(
+        port.notes
+            .iter()
+            .any(|note| note.starts_with("station0: tx-tcp-segmentation")),
+        "{:?}",
+        port.notes
+    );
+    drop(port);
+    assert_eq!(features(), before);
+}
+
+/// Carries frames from the stations' pairs to each other while `work` runs.
+fn carry<T>(near: &Pair, far: &Pair, work: impl FnOnce() -> T) -> T {
+    let (mut a, mut b) = (open(near), open(far));
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                pass(&mut a.rx, &mut b.tx);
+                pass(&mut b.rx, &mut a.tx);
+            }
+        });
+        let result = work();
+        stop.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+fn pass(rx: &mut impl RxPort, tx: &mut impl TxPort) {
+    let room = tx.room().min(64);
+    let mut forward = |f: Arrived<'_>| {
+        let taken = tx.push(Outgoing {
+            bytes: f.bytes,
+            release: f.arrival,
+            offload: f.offload,
+            lent: None,
+        });
+        assert_eq!(taken, Pushed::Taken);
+    };
+    rx.receive(now(), room, &mut forward).unwrap();
+    tx.flush().unwrap();
+}
+
+#[test]
+fn tcp_and_udp_pass_with_their_checksums_finished() {
+    let (Some(near), Some(far)) = (Pair::number(1, 1500), Pair::number(2, 1500)) else {
+        return;
+    };
+    let data: Vec<u8> = (0..20_000_000u32).map(|n| (n ^ (n >> 9)) as u8).collect();
+    let listener = far
+        .in_station(|| TcpListener::bind("10.78.0.2:5000"))
+        .unwrap();
+    let udp_to = far
+        .in_station(|| UdpSocket::bind("10.78.0.2:5001"))
+        .unwrap();
+    udp_to
+        .set_read_timeout(Some(Duration::from_secs(5)))
+        .unwrap();
+    let udp_from = near.in_station(|| UdpSocket::bind("10.78.0.1:0")).unwrap();
+    carry(&near, &far, || {
+        let mut buffer = [0; 2000];
+        for len in [0, 1, 999, 1472] {
+            udp_from.send_to(&data[..len], "10.78.0.2:5001").unwrap();
+            let got = udp_to.recv(&mut buffer).unwrap();
+            assert_eq!(buffer[..got], data[..len]);
+        }
+        let received = thread::scope(|scope| {
+            let receiver = scope.spawn(|| {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut received = Vec::new();
+                stream.read_to_end(&mut received).unwrap();
+                received
+            });
+            near.in_station(|| {
+                let mut stream = TcpStream::connect("10.78.0.2:5000").unwrap();
+                stream.write_all(&data).unwrap();
+            });
+            receiver.join().unwrap()
+        });
+        assert!(received == data, "{} of {}", received.len(), data.len());
+    });
+}
+
+#[test]
+fn the_program_goes_with_a_killed_process() {
+    const INNER: &str = "inside_a_process_to_be_killed";
+    let Some(pair) = Pair::new() else { return };
+    // A child is born into the namespace of the thread that starts it.
+    let mut child = pair.in_port(|| {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", INNER, "--ignored", "--nocapture"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap()
+    });
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let ready = lines
+        .map_while(Result::ok)
+        .any(|line| line.contains("READY"));
+    assert!(ready, "the child did not open the port");
+    assert!(has_program(&pair));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let start = Instant::now();
+    while has_program(&pair) {
+        assert!(start.elapsed() < Duration::from_secs(2), "still attached");
+        thread::sleep(Duration::from_millis(5));
+    }
+    open(&pair);
+}
+
+#[test]
+#[ignore = "run by the_program_goes_with_a_killed_process"]
+fn inside_a_process_to_be_killed() {
+    let _port = xdp::open(PORT, &OpenOptions::default()).unwrap();
+    println!("READY");
+    thread::sleep(Duration::from_secs(10));
 }

@@ -34,6 +34,8 @@ pub struct Interface {
     pub rx_queues: u32,
     /// The other end of a veth pair.
     pub peer: Option<Peer>,
+    /// An XDP program runs on it.
+    pub has_xdp: bool,
 }
 
 /// What is behind an interface.
@@ -151,7 +153,16 @@ fn read(payload: &[u8]) -> Option<Interface> {
         kind,
         rx_queues: number(libc::IFLA_NUM_RX_QUEUES).unwrap_or(1).max(1),
         peer,
+        has_xdp: has_xdp(body),
     })
+}
+
+fn has_xdp(body: &[u8]) -> bool {
+    const ATTACHED: u16 = 2;
+    attributes(body)
+        .find(|(kind, _)| *kind == libc::IFLA_XDP)
+        .and_then(|(_, xdp)| attribute(xdp, ATTACHED))
+        .is_some_and(|attached| attached != [0])
 }
 
 fn kind_of(body: &[u8], flags: u32) -> InterfaceKind {

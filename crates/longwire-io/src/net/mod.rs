@@ -9,6 +9,7 @@ use std::io;
 
 pub mod address;
 pub mod ethtool;
+pub mod ethtool_guard;
 pub mod interface;
 pub mod link;
 pub mod netlink;

@@ -4,13 +4,16 @@ use std::os::fd::BorrowedFd;
 
 use longwire_engine::Nanos;
 
+mod any;
+mod auto;
 mod error;
 mod interface;
 pub mod offload;
 pub mod pcap;
+pub mod one_way;
 pub mod options;
 pub mod packet;
-mod quiet;
+mod settings;
 pub mod registry;
 mod socket;
 pub mod tap;

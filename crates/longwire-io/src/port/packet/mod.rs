@@ -19,7 +19,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use super::PortError;
 use super::options::OpenOptions;
-use super::quiet::Settings;
+use super::settings::{Frames, Settings, Wanted};
 use super::socket::{Buffer, checked, enlarge, failure, set_option};
 use crate::net::interface::Interface;
 use ring::{Layout, Ring};
@@ -66,7 +66,15 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<PacketPort, PortError> 
     if !interface.running {
         notes.push(format!("{name}: no carrier yet"));
     }
-    let settings = Arc::new(Settings::apply(&interface, options, &mut notes));
+    let wanted = Wanted {
+        quiet: options.quiet,
+        // With virtio-net headers super-packets pass as they are.
+        frames: match options.offloads {
+            true => Frames::Reversible,
+            false => Frames::WireSize,
+        },
+    };
+    let settings = Arc::new(Settings::apply(&interface, wanted, &mut notes));
     Ok(PacketPort {
         rx: PacketRx::new(receiving, ring, port.clone(), Arc::clone(&settings)),
         tx: PacketTx::new(direct, queued, port, &interface, settings),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use longwire_engine::Nanos;
 
-use super::super::quiet::Settings;
+use super::super::settings::Settings;
 use super::super::socket::{failure, get_option, pending_error};
 use super::super::{Arrived, Offload, PortError, PortLosses, Received, RxPort, vnet};
 use super::SUPER_MAX;

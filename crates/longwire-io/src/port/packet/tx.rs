@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use super::super::quiet::Settings;
+use super::super::settings::Settings;
 use super::super::socket::{ask_interface, checked, failure};
 use super::super::{Outgoing, PortError, PortLosses, Pushed, TxPort, vnet};
 use super::SUPER_MAX;

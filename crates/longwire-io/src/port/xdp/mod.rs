@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use super::PortError;
 use super::options::{OpenOptions, XdpMode};
-use super::quiet::Settings;
+use super::settings::{Frames, Settings, Wanted};
 use super::socket::failure;
 use crate::net::ethtool::Ethtool;
 use crate::net::interface::Interface;
@@ -96,11 +96,21 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
             .enter(queue as u32, opened.socket.as_fd())
             .map_err(|e| failure(&port, "entering a socket into the map", e))?;
     }
+    let wanted = Wanted {
+        quiet: options.quiet,
+        // In the driver frames are not merged yet, and a veth device cuts up
+        // its peer's super-packets by itself.
+        frames: match place {
+            Place::Native => Frames::AsTheyCome,
+            Place::Generic => Frames::WireSize,
+        },
+    };
+    let settings = Settings::apply(&interface, wanted, &mut notes);
     let attachment = Arc::new(Attachment {
         port: port.clone(),
         _link: link,
         _program: program,
-        _settings: Settings::apply(&interface, options, &mut notes),
+        _settings: settings,
     });
     opened.finish(&port, attachment, frame_max, notes)
 }
