@@ -1,18 +1,14 @@
-//! The ports there are: one line each in the table below, one arm each in
-//! the enums that carry them.
-//!
-//! The enums choose once a burst; the loop over a burst's frames is the
-//! port's own, without a call through a pointer a frame.
-
-use std::os::fd::BorrowedFd;
+//! The ports there are: one line each in the table below.
 
 use longwire_engine::Nanos;
+use nix::time::{ClockId, clock_gettime};
 
+use super::one_way::{Discard, Silent};
 use super::options::OpenOptions;
-use super::packet::{self, PacketRx, PacketTx};
-use super::{
-    Arrived, Outgoing, PortError, PortLosses, Pushed, Received, RegionId, RxPort, TxPort,
-};
+use super::pcap::{self, PcapRx, PcapTx};
+use super::{PortError, auto, packet, tap, xdp};
+
+pub use super::any::{AnyRx, AnyTx};
 
 /// An open port.
 pub struct Port {
@@ -26,18 +22,6 @@ pub struct Port {
     pub notes: Vec<String>,
 }
 
-/// The receiving half of any port.
-pub enum AnyRx {
-    /// AF_PACKET.
-    Packet(PacketRx),
-}
-
-/// The sending half of any port.
-pub enum AnyTx {
-    /// AF_PACKET.
-    Packet(PacketTx),
-}
-
 /// One kind of port.
 #[derive(Debug)]
 pub struct PortKind {
@@ -47,106 +31,153 @@ pub struct PortKind {
     pub argument: &'static str,
     /// One line of help.
     pub summary: &'static str,
+    /// How it is written, for example.
+    pub example: &'static str,
     open: fn(&str, &OpenOptions) -> Result<Port, PortError>,
 }
 
 /// Every kind of port.
-pub static PORTS: &[PortKind] = &[PortKind {
-    name: "packet",
-    argument: "IF",
-    summary: "a network interface through AF_PACKET, which every Linux has",
-    open: |name, options| {
-        let port = packet::open(name, options)?;
-        Ok(Port {
-            name: format!("packet:{name}"),
-            rx: AnyRx::Packet(port.rx),
-            tx: AnyTx::Packet(port.tx),
-            notes: port.notes,
-        })
+pub static PORTS: &[PortKind] = &[
+    PortKind {
+        name: "auto",
+        argument: "IF",
+        summary: "a network interface, by what works best with it; the same as just IF",
+        example: "auto:eth1",
+        open: auto::open,
     },
-}];
+    PortKind {
+        name: "packet",
+        argument: "IF",
+        summary: "a network interface through AF_PACKET, which every Linux has",
+        example: "packet:eth1",
+        open: |name, options| {
+            let port = packet::open(name, options)?;
+            let (rx, tx) = (AnyRx::Packet(port.rx), AnyTx::Packet(port.tx));
+            Ok(Port::new("packet", name, rx, tx, port.notes))
+        },
+    },
+    PortKind {
+        name: "xdp",
+        argument: "IF",
+        summary: "a network interface through AF_XDP, past the kernel's network stack",
+        example: "xdp:eth1",
+        open: |name, options| {
+            let port = xdp::open(name, options)?;
+            let (rx, tx) = (AnyRx::Xdp(port.rx), AnyTx::Xdp(port.tx));
+            Ok(Port::new("xdp", name, rx, tx, port.notes))
+        },
+    },
+    PortKind {
+        name: "tap",
+        argument: "NAME",
+        summary: "a TAP device, made if it is missing: this machine at the other end",
+        example: "tap:lw0",
+        open: |name, options| {
+            let port = tap::open(name, options)?;
+            let (rx, tx) = (AnyRx::Tap(port.rx), AnyTx::Tap(port.tx));
+            Ok(Port::new("tap", name, rx, tx, port.notes))
+        },
+    },
+    PortKind {
+        name: "pcap",
+        argument: "FILE | in=FILE,out=FILE",
+        summary: "a capture: frames come from one file, at its times, and go to another",
+        example: "pcap:in=before.pcapng,out=after.pcap",
+        open: |files, _| open_captures(files),
+    },
+];
 
-/// Opens the port that `text` names: `packet:eth1`.
+impl Port {
+    fn new(kind: &str, argument: &str, rx: AnyRx, tx: AnyTx, notes: Vec<String>) -> Port {
+        Port {
+            name: format!("{kind}:{argument}"),
+            rx,
+            tx,
+            notes,
+        }
+    }
+}
+
+/// Opens the port that `text` names: `packet:eth1`, `pcap:a.pcap`, or an
+/// interface by its bare name, which means `auto:`.
 ///
 /// # Errors
 /// When there is no such kind of port, or it cannot be opened.
 pub fn open(text: &str, options: &OpenOptions) -> Result<Port, PortError> {
-    let (name, argument) = text.split_once(':').unwrap_or((text, ""));
-    match PORTS.iter().find(|kind| kind.name == name) {
-        Some(kind) => (kind.open)(argument, options),
-        None => Err(PortError::Unknown {
-            text: text.to_owned(),
-            known: PORTS
-                .iter()
-                .map(|kind| format!("{}:{}", kind.name, kind.argument))
-                .collect::<Vec<_>>()
-                .join(", "),
-        }),
+    let find = |name: &str| PORTS.iter().find(|kind| kind.name == name);
+    match text.split_once(':') {
+        Some((name, argument)) if !argument.is_empty() => match find(name) {
+            Some(kind) => (kind.open)(argument, options),
+            None => Err(unknown(text)),
+        },
+        // A kind without its argument is no interface's name.
+        None if !text.is_empty() && find(text).is_none() => auto::open(text, options),
+        _ => Err(unknown(text)),
     }
 }
 
-/// Does the same for whichever port it is.
-macro_rules! each {
-    ($port:expr, $inner:ident => $does:expr) => {
-        match $port {
-            Self::Packet($inner) => $does,
+fn unknown(text: &str) -> PortError {
+    let known: Vec<_> = PORTS
+        .iter()
+        .map(|kind| format!("{}:{}", kind.name, kind.argument))
+        .collect();
+    PortError::Unknown {
+        text: text.to_owned(),
+        known: known.join(", "),
+    }
+}
+
+/// Opens `FILE` for reading, or what `in=` and `out=` name.
+fn open_captures(files: &str) -> Result<Port, PortError> {
+    let (mut input, mut output) = (None, None);
+    for part in files.split(',') {
+        let slot = match part.split_once('=') {
+            Some(("in", file)) => input.replace(file),
+            Some(("out", file)) => output.replace(file),
+            // A name with a comma or another '=' is taken as it is.
+            _ => {
+                (input, output) = (Some(files), None);
+                break;
+            }
+        };
+        if slot.is_some() {
+            return Err(PortError::Unsupported {
+                port: format!("pcap:{files}"),
+                reason: "one file to read and one to write can be named".to_owned(),
+            });
+        }
+    }
+    if let (Some(input), Some(output)) = (input, output)
+        && pcap::same_file(input, output)
+    {
+        return Err(PortError::Unsupported {
+            port: format!("pcap:{files}"),
+            reason: "the file would be written over while it is read".to_owned(),
+        });
+    }
+    let mut notes = Vec::new();
+    let rx = match input {
+        Some(file) => AnyRx::Pcap(Box::new(PcapRx::open(file)?)),
+        None => AnyRx::Silent(Silent),
+    };
+    let tx = match output {
+        Some(file) => AnyTx::Pcap(PcapTx::create(file, epoch())?),
+        None => {
+            notes.push(format!("frames towards pcap:{files} are forgotten"));
+            AnyTx::Discard(Discard::default())
         }
     };
+    Ok(Port::new("pcap", files, rx, tx, notes))
 }
 
-impl RxPort for AnyRx {
-    fn receive(
-        &mut self,
-        now: Nanos,
-        max: usize,
-        take: &mut impl FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
-        each!(self, port => port.receive(now, max, take))
-    }
-
-    fn readable(&self) -> Option<BorrowedFd<'_>> {
-        each!(self, port => port.readable())
-    }
-
-    fn losses(&mut self) -> PortLosses {
-        each!(self, port => port.losses())
-    }
-
-    fn region(&self) -> Option<RegionId> {
-        each!(self, port => port.region())
-    }
-
-    fn frame_max(&self) -> usize {
-        each!(self, port => port.frame_max())
-    }
-}
-
-impl TxPort for AnyTx {
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
-        each!(self, port => port.push(frame))
-    }
-
-    fn flush(&mut self) -> Result<usize, PortError> {
-        each!(self, port => port.flush())
-    }
-
-    fn room(&self) -> usize {
-        each!(self, port => port.room())
-    }
-
-    fn unsent(&self) -> usize {
-        each!(self, port => port.unsent())
-    }
-
-    fn takes_offload(&self) -> bool {
-        each!(self, port => port.takes_offload())
-    }
-
-    fn losses(&mut self) -> PortLosses {
-        each!(self, port => port.losses())
-    }
-
-    fn region(&self) -> Option<RegionId> {
-        each!(self, port => port.region())
-    }
+/// The time since 1970 at which the monotonic clock was zero.
+fn epoch() -> Nanos {
+    let read = |clock| {
+        // Linux has both clocks, always.
+        clock_gettime(clock).map_or(Nanos::ZERO, |time| {
+            Nanos::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+        })
+    };
+    let monotonic = read(ClockId::CLOCK_MONOTONIC);
+    read(ClockId::CLOCK_REALTIME).saturating_sub(monotonic)
 }

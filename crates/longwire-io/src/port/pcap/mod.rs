@@ -4,6 +4,8 @@
 //! files' own time; [`PcapRx`] and [`PcapTx`] are ports on top of them. Why
 //! these are our own is told in `docs/decisions/0010-capture-files.md`.
 
+use std::os::unix::fs::MetadataExt;
+
 mod classic;
 mod link_type;
 mod ng;
@@ -18,6 +20,18 @@ pub use reader::{CaptureReader, Record};
 pub use rx::PcapRx;
 pub use tx::PcapTx;
 pub use writer::{CaptureFormat, CaptureWriter};
+
+/// Whether two paths lead to one file, so that creating the second would
+/// empty the first.
+pub fn same_file(first: &str, second: &str) -> bool {
+    let identity = |path| {
+        let metadata = std::fs::metadata(path).ok()?;
+        metadata
+            .is_file()
+            .then_some((metadata.dev(), metadata.ino()))
+    };
+    identity(first).is_some_and(|file| identity(second) == Some(file))
+}
 
 /// Longest captured frame that is read or written, in bytes: what other
 /// capture tools allow for Ethernet.

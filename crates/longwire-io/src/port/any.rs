@@ -1,0 +1,127 @@
+//! Any port: one arm each in the enums here.
+//!
+//! The enums choose once a burst; the loop over a burst's frames is the
+//! port's own, without a call through a pointer a frame.
+
+use std::os::fd::BorrowedFd;
+
+use longwire_engine::Nanos;
+
+use super::one_way::{Discard, Silent};
+use super::packet::{PacketRx, PacketTx};
+use super::pcap::{PcapRx, PcapTx};
+use super::tap::{TapRx, TapTx};
+use super::xdp::{XdpRx, XdpTx};
+use super::{Arrived, Outgoing, PortError, PortLosses, Pushed, Received, RegionId, RxPort, TxPort};
+
+/// The receiving half of any port.
+pub enum AnyRx {
+    /// AF_PACKET.
+    Packet(PacketRx),
+    /// AF_XDP.
+    Xdp(XdpRx),
+    /// A TAP device.
+    Tap(TapRx),
+    /// A capture file.
+    Pcap(Box<PcapRx>),
+    /// Of a port that only sends.
+    Silent(Silent),
+}
+
+/// The sending half of any port.
+pub enum AnyTx {
+    /// AF_PACKET.
+    Packet(PacketTx),
+    /// AF_XDP.
+    Xdp(XdpTx),
+    /// A TAP device.
+    Tap(TapTx),
+    /// A capture file.
+    Pcap(PcapTx),
+    /// Of a port that only receives.
+    Discard(Discard),
+}
+
+/// Does the same for whichever receiving half it is.
+macro_rules! each_rx {
+    ($port:expr, $inner:ident => $does:expr) => {
+        match $port {
+            AnyRx::Packet($inner) => $does,
+            AnyRx::Xdp($inner) => $does,
+            AnyRx::Tap($inner) => $does,
+            AnyRx::Pcap($inner) => $does,
+            AnyRx::Silent($inner) => $does,
+        }
+    };
+}
+
+/// Does the same for whichever sending half it is.
+macro_rules! each_tx {
+    ($port:expr, $inner:ident => $does:expr) => {
+        match $port {
+            AnyTx::Packet($inner) => $does,
+            AnyTx::Xdp($inner) => $does,
+            AnyTx::Tap($inner) => $does,
+            AnyTx::Pcap($inner) => $does,
+            AnyTx::Discard($inner) => $does,
+        }
+    };
+}
+
+impl RxPort for AnyRx {
+    fn receive(
+        &mut self,
+        now: Nanos,
+        max: usize,
+        take: &mut impl FnMut(Arrived<'_>),
+    ) -> Result<Received, PortError> {
+        each_rx!(self, port => port.receive(now, max, take))
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        each_rx!(self, port => port.readable())
+    }
+
+    fn losses(&mut self) -> PortLosses {
+        each_rx!(self, port => port.losses())
+    }
+
+    fn region(&self) -> Option<RegionId> {
+        each_rx!(self, port => port.region())
+    }
+
+    fn frame_max(&self) -> usize {
+        each_rx!(self, port => port.frame_max())
+    }
+}
+
+impl TxPort for AnyTx {
+    #[inline]
+    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+        each_tx!(self, port => port.push(frame))
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        each_tx!(self, port => port.flush())
+    }
+
+    fn room(&self) -> usize {
+        each_tx!(self, port => port.room())
+    }
+
+    fn unsent(&self) -> usize {
+        each_tx!(self, port => port.unsent())
+    }
+
+    fn takes_offload(&self) -> bool {
+        each_tx!(self, port => port.takes_offload())
+    }
+
+    fn losses(&mut self) -> PortLosses {
+        each_tx!(self, port => port.losses())
+    }
+
+    fn region(&self) -> Option<RegionId> {
+        each_tx!(self, port => port.region())
+    }
+}

@@ -1,0 +1,42 @@
+//! `auto:IF`: the port that suits an interface best, and why.
+
+use super::PortError;
+use super::options::OpenOptions;
+use super::registry::{self, Port};
+use crate::net::link::link_kind;
+
+/// Opens the interface `name` with AF_XDP if it is hardware, and with
+/// AF_PACKET where that does not work or the interface is virtual.
+///
+/// A virtual interface hands over super-packets of 64 KiB, which only
+/// AF_PACKET can pass on whole; hardware cuts them, and then a frame costs
+/// less over AF_XDP.
+pub(super) fn open(name: &str, options: &OpenOptions) -> Result<Port, PortError> {
+    let (kind, why) = match link_kind(name) {
+        Ok(kind) if !kind.is_empty() && options.offloads => (
+            "packet",
+            format!("{name} is virtual ({kind}): AF_PACKET passes its super-packets on whole"),
+        ),
+        // An interface that is missing is told by the port, with those there.
+        _ => ("xdp", format!("{name} is opened with AF_XDP")),
+    };
+    let opened = registry::open(&format!("{kind}:{name}"), options);
+    let (result, why) = match opened {
+        Err(error) if kind == "xdp" && may_work_otherwise(&error) => (
+            registry::open(&format!("packet:{name}"), options),
+            format!("{name} is opened with AF_PACKET, because AF_XDP does not work here: {error}"),
+        ),
+        other => (other, why),
+    };
+    result.map(|mut port| {
+        port.notes.insert(0, why);
+        port
+    })
+}
+
+fn may_work_otherwise(error: &PortError) -> bool {
+    !matches!(
+        error,
+        PortError::NoInterface { .. } | PortError::Down { .. }
+    )
+}

@@ -1,0 +1,242 @@
+//! What every port must keep, checked the same way for each.
+
+use std::time::{Duration, Instant};
+
+use longwire_engine::Nanos;
+use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, RxPort, TxPort};
+
+use super::pair::now;
+
+/// Ethertype of the frames sent here: the kernel's stack ignores it.
+const EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
+/// Frames of the burst that tests counting.
+const BURST: usize = 3_000;
+/// How long a call that never blocks may take on a busy machine.
+const NOT_BLOCKING: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The lengths of frames that every port passes, in bytes.
+pub const LENGTHS: [usize; 6] = [14, 15, 59, 60, 64, 1514];
+
+/// What one port may do differently from another.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Lengths that pass whole.
+    pub lens: Vec<usize>,
+    /// Arrivals are on this machine's clock, between sending and receiving.
+    pub live: bool,
+}
+
+impl Rules {
+    pub fn live() -> Rules {
+        Rules {
+            lens: LENGTHS.to_vec(),
+            live: true,
+        }
+    }
+
+    pub fn and_len(mut self, len: usize) -> Rules {
+        self.lens.push(len);
+        self
+    }
+}
+
+/// Frames that were sent, and when the first was.
+#[derive(Debug, Default)]
+pub struct Sent {
+    pub frames: Vec<Vec<u8>>,
+    pub begin: Nanos,
+}
+
+/// Checks a sending and a receiving half that are joined to each other.
+pub fn check_port(tx: &mut impl TxPort, rx: &mut impl RxPort, rules: &Rules) {
+    check_empty(rx);
+    let sent = send_lengths(tx, rules);
+    check_received(rx, &sent, rules);
+    send_shorts(tx);
+    let sent = send_lengths(tx, rules);
+    check_received(rx, &sent, rules);
+    check_counts(tx, rx);
+    check_empty(rx);
+}
+
+/// Sends a frame of each length, twice over.
+pub fn send_lengths(tx: &mut impl TxPort, rules: &Rules) -> Sent {
+    let begin = now();
+    let lens = rules.lens.iter().chain(&rules.lens);
+    let frames: Vec<_> = lens.enumerate().map(|(n, len)| numbered(n, *len)).collect();
+    for bytes in &frames {
+        push(tx, bytes);
+    }
+    drain(tx);
+    Sent { frames, begin }
+}
+
+/// Checks that just these frames come, in order and whole, with stamps that
+/// make sense.
+pub fn check_received(rx: &mut impl RxPort, sent: &Sent, rules: &Rules) {
+    let start = Instant::now();
+    let mut got = Vec::new();
+    let mut last = Nanos::ZERO;
+    while got.len() < sent.frames.len() {
+        assert!(start.elapsed() < PATIENCE, "{} frames came", got.len());
+        let mut seen = 0;
+        let called = now();
+        let max = 3;
+        let received = rx.receive(called, max, &mut |frame: Arrived<'_>| {
+            seen += 1;
+            assert!(frame.arrival >= last, "arrivals go back");
+            last = frame.arrival;
+            assert!(frame.wire_len as usize >= frame.bytes.len());
+            if is_ours(frame.bytes) {
+                if rules.live {
+                    // Two clocks are compared to within their readings.
+                    let arrival = frame.arrival.as_nanos();
+                    assert!(arrival + 2_000 >= sent.begin.as_nanos(), "too early");
+                    assert!(frame.arrival <= now(), "from the future");
+                }
+                got.push(frame.bytes.to_vec());
+            }
+        });
+        let received = received.unwrap();
+        assert_eq!(received.frames, seen, "the count is of what was handed in");
+        assert!(seen <= max, "more than asked for");
+        if received.end {
+            break;
+        }
+    }
+    for (n, (got, sent)) in got.iter().zip(&sent.frames).enumerate() {
+        assert!(got == sent, "frame {n}: {got:02x?} instead of {sent:02x?}");
+    }
+    assert_eq!(got.len(), sent.frames.len());
+}
+
+/// Frames without a whole Ethernet header are refused, or lost in silence,
+/// but harm nothing.
+pub fn send_shorts(tx: &mut impl TxPort) {
+    for bytes in [&[][..], &[0xff; 13]] {
+        let _ = tx.push(outgoing(bytes));
+        drain(tx);
+    }
+}
+
+/// Sends more than is read meanwhile; what does not come must be counted.
+pub fn check_counts(tx: &mut impl TxPort, rx: &mut impl RxPort) {
+    let before = total_losses(tx, rx);
+    let mut got = 0;
+    for n in 0..BURST {
+        push(tx, &numbered(n, 60 + n % 900));
+        if n % 64 == 0 {
+            got += receive_ours(rx, 16);
+        }
+    }
+    drain(tx);
+    let start = Instant::now();
+    let mut lost = 0;
+    while got + lost < BURST as u64 && start.elapsed() < PATIENCE {
+        got += receive_ours(rx, 64);
+        lost = total_losses(tx, rx) - before;
+    }
+    assert_eq!(
+        got + lost,
+        BURST as u64,
+        "{got} came, {lost} counted as lost"
+    );
+}
+
+fn receive_ours(rx: &mut impl RxPort, max: usize) -> u64 {
+    let mut got = 0;
+    let take = &mut |frame: Arrived<'_>| got += u64::from(is_ours(frame.bytes));
+    rx.receive(now(), max, take).unwrap();
+    got
+}
+
+/// A call that finds nothing comes back at once.
+pub fn check_empty(rx: &mut impl RxPort) {
+    for _ in 0..20 {
+        let start = Instant::now();
+        rx.receive(now(), 64, &mut |_| {}).unwrap();
+        assert!(start.elapsed() < NOT_BLOCKING, "{:?}", start.elapsed());
+    }
+}
+
+/// After `remove`, both halves must say that the device is gone.
+pub fn check_gone(tx: &mut impl TxPort, rx: &mut impl RxPort, remove: impl FnOnce()) {
+    push(tx, &numbered(0, 64));
+    drain(tx);
+    remove();
+    let start = Instant::now();
+    let error = loop {
+        match rx.receive(now(), 64, &mut |_| {}) {
+            Ok(_) => assert!(start.elapsed() < PATIENCE, "receiving never noticed"),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, PortError::Gone { .. }), "{error}");
+    let error = loop {
+        let _ = tx.push(outgoing(&numbered(0, 64)));
+        match tx.flush() {
+            Ok(_) => assert!(start.elapsed() < 2 * PATIENCE, "sending never noticed"),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, PortError::Gone { .. }), "{error}");
+}
+
+fn total_losses(tx: &mut impl TxPort, rx: &mut impl RxPort) -> u64 {
+    [tx.losses(), rx.losses()]
+        .iter()
+        .map(|lost| lost.ring_full + lost.too_long + lost.send_failed + lost.unusable)
+        .sum()
+}
+
+/// Pushes as a well-behaved caller does: flushes what is full, and tries
+/// again.
+fn push(tx: &mut impl TxPort, bytes: &[u8]) {
+    let start = Instant::now();
+    loop {
+        match tx.push(outgoing(bytes)) {
+            Pushed::Taken => return,
+            Pushed::Full => tx.flush().unwrap(),
+            Pushed::Refused => panic!("a frame of {} bytes was refused", bytes.len()),
+        };
+        assert!(start.elapsed() < PATIENCE, "full for ever");
+    }
+}
+
+/// Flushes until everything has left; the counts must add up.
+fn drain(tx: &mut impl TxPort) {
+    let start = Instant::now();
+    loop {
+        let waiting = tx.unsent();
+        let begun = Instant::now();
+        let left = tx.flush().unwrap();
+        assert!(begun.elapsed() < NOT_BLOCKING, "{:?}", begun.elapsed());
+        assert!(left >= waiting - tx.unsent().min(waiting));
+        if tx.unsent() == 0 {
+            return;
+        }
+        assert!(start.elapsed() < PATIENCE, "frames are stuck");
+    }
+}
+
+fn outgoing(bytes: &[u8]) -> Outgoing<'_> {
+    Outgoing {
+        bytes,
+        release: now(),
+        offload: Offload::NONE,
+        lent: None,
+    }
+}
+
+/// A frame that nobody answers, told apart by its bytes.
+fn numbered(number: usize, len: usize) -> Vec<u8> {
+    let mut bytes = vec![2, 0, 0, 0, 9, 9, 2, 0, 0, 0, 9, number as u8];
+    bytes.extend(EXPERIMENTAL);
+    bytes.extend((14..len).map(|i| (i * 5 + number) as u8));
+    bytes
+}
+
+fn is_ours(bytes: &[u8]) -> bool {
+    bytes.get(12..14) == Some(&EXPERIMENTAL)
+}
