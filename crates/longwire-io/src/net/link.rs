@@ -1,6 +1,8 @@
 //! Network devices: up and down, settings, removal, statistics.
 
 use std::os::fd::{AsFd, AsRawFd};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use super::netlink::{Netlink, REQUEST, Refused};
 use super::netlink_message::{Message, attribute, attributes, number_at, text_of};
@@ -17,6 +19,14 @@ pub(super) fn info(flags: u32, change: u32) -> [u8; INFO_LEN] {
     let mut bytes = [0; INFO_LEN];
     bytes[8..12].copy_from_slice(&flags.to_ne_bytes());
     bytes[12..16].copy_from_slice(&change.to_ne_bytes());
+    bytes
+}
+
+/// `struct ifinfomsg` with a device's number; 0 leaves the choice to the
+/// kernel.
+pub(super) fn info_of(index: u32) -> [u8; INFO_LEN] {
+    let mut bytes = info(0, 0);
+    bytes[INFO_INDEX..8].copy_from_slice(&index.to_ne_bytes());
     bytes
 }
 
@@ -161,6 +171,25 @@ fn read<T>(name: &str, take: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, NetEr
         .ok_or_else(|| NetError::NoDevice {
             name: name.to_owned(),
         })
+}
+
+/// Waits until a device that was brought up carries frames: until the kernel
+/// has looked at its carrier. Returns whether it does.
+pub fn wait_running(name: &str, patience: Duration) -> Result<bool, NetError> {
+    const OPERATING_STATE: u16 = 16;
+    const UP: u8 = 6;
+    let end = Instant::now() + patience;
+    loop {
+        let state = read(name, |payload| {
+            attribute(payload.get(INFO_LEN..)?, OPERATING_STATE)?
+                .first()
+                .copied()
+        })?;
+        if state == UP || Instant::now() >= end {
+            return Ok(state == UP);
+        }
+        sleep(Duration::from_millis(1));
+    }
 }
 
 /// The kind of a device as the kernel calls it (`veth`, `tun`, `bridge`);

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use longwire_io::net::{NetError, NetNamespace};
 
 use super::error::ExecError;
+use super::forwarding;
 use super::guard::Guard;
 use super::mounts::Mounts;
 use super::network::{self, Plan};
@@ -132,7 +133,9 @@ impl Environment {
                     .into(),
             ));
         }
-        if !as_root {
+        if as_root {
+            forwarding::release_stale();
+        } else {
             user::enter_user_namespace()?;
         }
         let mut guard = Guard::start()?;

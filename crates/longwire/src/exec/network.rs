@@ -2,6 +2,7 @@
 //! keep an idle link silent.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 use longwire_io::net::veth::{self, End, VethConfig};
 use longwire_io::net::{self, NetError, NetNamespace, link, sysctl};
@@ -116,12 +117,10 @@ pub fn prepare_side(
 ) -> Result<Vec<String>, NetError> {
     let notes = namespace.run(|| {
         let group = getegid();
-        let mut notes = optional(&QUIET);
+        let mut notes = optional(&SETTINGS);
         // Lets ping work without any right of its own.
-        notes.extend(optional(&[(
-            "ipv4/ping_group_range",
-            &format!("{group} {group}"),
-        )]));
+        let groups = format!("{group} {group}");
+        notes.extend(optional(&[("ipv4/ping_group_range", &groups)]));
         notes
     })?;
     namespace.run(|| net::link_up("lo"))??;
@@ -142,18 +141,24 @@ pub fn prepare_side(
         net::addr_add(DEVICE, plan.v4_of(side).into(), 24)?;
         net::addr_add(DEVICE, plan.v6_of(side).into(), 64)
     })??;
+    if config.device == Device::Veth {
+        namespace.run(|| link::wait_running(DEVICE, CARRIER_PATIENCE))??;
+        hub.run(|| link::wait_running(side.name(), CARRIER_PATIENCE))??;
+    }
     Ok(notes)
 }
 
 /// What keeps an idle link silent: no search for routers, no duplicate
 /// detection, and the group reports that a new address sends at once instead
-/// of spread over seconds.
-const QUIET: [(&str, &str); 5] = [
+/// of spread over seconds. And, since the network is the user's own, any port
+/// for its servers.
+const SETTINGS: [(&str, &str); 6] = [
     ("ipv6/conf/default/accept_ra", "0"),
     ("ipv6/conf/default/router_solicitations", "0"),
     ("ipv6/conf/default/accept_dad", "0"),
     ("ipv6/conf/default/dad_transmits", "0"),
     ("ipv6/conf/default/mldv2_unsolicited_report_interval", "1"),
+    ("ipv4/ip_unprivileged_port_start", "0"),
 ];
 
 /// Settings that a run can do without, say because `/proc/sys` is read-only
@@ -166,6 +171,9 @@ fn optional(settings: &[(&str, &str)]) -> Vec<String> {
         .map(|error| error.to_string())
         .collect()
 }
+
+/// How long the kernel may take to see that a pair is up.
+const CARRIER_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The side's device, and the emulator's end of it, named after the side.
 fn veth_pair(
@@ -180,6 +188,8 @@ fn veth_pair(
         mac: Some(mac_of(side, number)),
         tx_queue_len: None,
         queues: Some(config.queues),
+        // Any number but that of the side's own device: see `End::index`.
+        index: (number == 1).then(|| 100 + u32::from(side.number())),
     };
     veth::create(&VethConfig {
         a: end(side.name(), 1),

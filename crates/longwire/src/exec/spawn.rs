@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command};
 
 use longwire_io::net::NetNamespace;
@@ -82,9 +83,22 @@ fn spawn_error(program: &OsStr, source: io::Error) -> ExecError {
     let command = program.to_string_lossy().into_owned();
     match source.raw_os_error() {
         Some(libc::ENOENT | libc::ENOTDIR) => ExecError::NotFound { command },
+        // The search through PATH answers EACCES, too, when a directory of it
+        // is closed to the user and the command is in none of the others.
+        Some(libc::EACCES) if !exists(program) => ExecError::NotFound { command },
         Some(libc::EACCES | libc::ENOEXEC | libc::EISDIR) => {
             ExecError::NotExecutable { command, source }
         }
         _ => ExecError::Spawn { command, source },
     }
+}
+
+/// Whether there is such a file: where the name says, or, for a mere name, in
+/// a directory of PATH.
+fn exists(program: &OsStr) -> bool {
+    if Path::new(program).components().count() > 1 {
+        return true;
+    }
+    let directories = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&directories).any(|directory| directory.join(program).is_file())
 }

@@ -48,7 +48,6 @@ impl Uplink {
 
     /// Connects far to the calling thread's namespace.
     pub fn new(plan: Plan, near: &NetNamespace, far: &NetNamespace) -> Result<Uplink, ExecError> {
-        forwarding::release_stale();
         let process = getpid().as_raw();
         let device = format!("lw{process}");
         let leaving = devices_with_ipv4()?;
@@ -131,7 +130,7 @@ impl Drop for Uplink {
         let device = self.device.as_str();
         // Gone already if far's namespace was the first to go.
         let _ = self.host.run(|| net::link_delete(device));
-        // Lets go of the record; the guard or the next line acts on it.
+        // Lets go of the record; the next lines act on it.
         if self.forwarding.take().is_some() {
             let process = getpid().as_raw();
             let _ = self.host.run(|| forwarding::release(process));

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 
 use nix::sched::{CloneFlags, unshare};
-use nix::unistd::{getegid, geteuid};
+use nix::unistd::{Gid, Uid, getegid, geteuid};
 
 use super::error::ExecError;
 
@@ -45,19 +45,25 @@ pub fn enter_user_namespace() -> Result<(), ExecError> {
             _ => advice(),
         },
     })?;
+    // Some systems let everybody make a user namespace and then allow nothing
+    // in it; this is where that shows.
+    map(user, group).map_err(|source| ExecError::UserNamespace {
+        source,
+        advice: advice(),
+    })
+}
+
+/// Maps the user and the group to themselves.
+fn map(user: Uid, group: Gid) -> io::Result<()> {
     // The kernel lets an ordinary user map its group only once setgroups is
     // given up. The file is missing before Linux 3.19, where that is not
     // needed.
     match fs::write("/proc/self/setgroups", "deny") {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(ExecError::system("write /proc/self/setgroups", error));
-        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    fs::write("/proc/self/uid_map", format!("{user} {user} 1\n"))
-        .map_err(|e| ExecError::system("write /proc/self/uid_map", e))?;
+    fs::write("/proc/self/uid_map", format!("{user} {user} 1\n"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1\n"))
-        .map_err(|e| ExecError::system("write /proc/self/gid_map", e))
 }
 
 /// Which of the known locks is on, and the key to it.

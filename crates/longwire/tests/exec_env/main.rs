@@ -53,6 +53,7 @@ fn main() -> ExitCode {
     if !list {
         println!("\ntest result: {ran} ran, {failed} failed");
     }
+    let _ = std::fs::remove_dir_all(role::scratch());
     ExitCode::from(u8::from(failed > 0))
 }
 

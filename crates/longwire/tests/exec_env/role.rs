@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use longwire::exec::{
-    Environment, EnvironmentConfig, Event, ExecError, PortPlace, Side, exit_code_of,
+    Device, Environment, EnvironmentConfig, Event, ExecError, PortPlace, Side, exit_code_of,
 };
 use longwire_io::net::link::link_index;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socket};
@@ -24,6 +24,7 @@ use crate::{ORDINARY, User};
 pub const VARIABLE: &str = "LONGWIRE_TEST_ROLE";
 pub const PEER: &str = "LONGWIRE_TEST_PEER";
 pub const UPLINK: &str = "LONGWIRE_TEST_UPLINK";
+pub const TAP: &str = "LONGWIRE_TEST_TAP";
 
 pub fn play(role: &OsStr) -> ExitCode {
     match role.to_str() {
@@ -46,7 +47,12 @@ fn listen() -> ExitCode {
 
 /// A small `longwire exec`.
 fn run() -> Result<u8, ExecError> {
+    let device = match std::env::var_os(TAP) {
+        Some(_) => Device::Tap,
+        None => Device::Veth,
+    };
     let config = EnvironmentConfig {
+        device,
         uplink: std::env::var_os(UPLINK).is_some(),
         ..EnvironmentConfig::default()
     };
@@ -54,10 +60,12 @@ fn run() -> Result<u8, ExecError> {
     for note in environment.notes() {
         eprintln!("note: {note}");
     }
-    wire(&environment).map_err(|source| ExecError::System {
-        action: "wire the ports",
-        source,
-    })?;
+    if device == Device::Veth {
+        wire(&environment).map_err(|source| ExecError::System {
+            action: "wire the ports",
+            source,
+        })?;
+    }
     if let Some(peer) = std::env::var_os(PEER) {
         let ready = environment.spawn_far(&peer, Duration::from_millis(1500))?;
         eprintln!("peer ready: {ready}");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::role::{PEER, VARIABLE, exec, program, scratch, shell};
+use crate::role::{PEER, TAP, VARIABLE, exec, program, scratch, shell};
 use crate::{Test, User};
 
 pub const TESTS: &[Test] = &[
@@ -21,6 +21,7 @@ pub const TESTS: &[Test] = &[
     ("a_failing_peer_is_told", a_failing_peer_is_told),
     ("the_peer_is_asked_to_end", the_peer_is_asked_to_end),
     ("signals_reach_the_command", signals_reach_the_command),
+    ("a_tap_device_is_there", a_tap_device_is_there),
     ("an_idle_link_is_silent", an_idle_link_is_silent),
 ];
 
@@ -202,4 +203,15 @@ fn an_idle_link_is_silent(user: User) {
                 b=$(cat /sys/class/net/eth0/statistics/tx_packets); echo sent $((b - a))";
     let (text, _) = output(&mut shell(user, line));
     assert!(text.contains("sent 0"), "{text}");
+}
+
+fn a_tap_device_is_there(user: User) {
+    let line = "cat /sys/class/net/eth0/address /sys/class/net/eth0/tun_flags; getent hosts far";
+    let (text, code) = output(shell(user, line).env(TAP, "1"));
+    if user == User::Ordinary && code == 1 {
+        assert!(text.contains("cannot open /dev/net/tun"), "{text}");
+        return;
+    }
+    assert_eq!(code, 0, "{text}");
+    assert!(text.starts_with("02:4c:57:00:00:01\n0x"), "{text}");
 }

@@ -4,6 +4,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
+use longwire_io::net::netlink::{Netlink, REQUEST};
+use longwire_io::net::netlink_message::{Message, attribute, text_of};
 use longwire_io::net::veth::{self, End, VethConfig};
 use longwire_io::net::{self, NetNamespace, sysctl};
 use nix::sys::signal::Signal;
@@ -52,11 +54,26 @@ fn host() -> (NetNamespace, NetNamespace) {
     (host, outside)
 }
 
-/// Whether the host forwards, and the names of its devices.
-fn state() -> (Vec<String>, Vec<String>) {
+/// Whether the host forwards, and the names of its devices and of its packet
+/// filter's tables.
+fn state() -> (Vec<String>, Vec<String>, Vec<String>) {
     let keys = ["ipv4/ip_forward", "ipv4/conf/wan/forwarding"];
     let settings = keys.map(|key| sysctl::get(key).unwrap()).to_vec();
-    (settings, net::link_names().unwrap())
+    (settings, net::link_names().unwrap(), tables())
+}
+
+fn tables() -> Vec<String> {
+    const GET_TABLE: u16 = 10 << 8 | 1;
+    const NAME: u16 = 1;
+    let mut names = Vec::new();
+    let mut netlink = Netlink::netfilter().unwrap();
+    let all = Message::new(GET_TABLE, REQUEST, &[0; 4]);
+    netlink
+        .dump(all, |payload| {
+            names.extend(attribute(&payload[4..], NAME).map(text_of))
+        })
+        .unwrap();
+    names
 }
 
 fn uplink_reaches_the_outside(user: User) {
@@ -96,6 +113,7 @@ fn uplink_leaves_nothing(user: User) {
         let (mut first, _a) = start_ready(shell(user, line).env(UPLINK, "1"));
         let (mut second, _b) = start_ready(shell(user, line).env(UPLINK, "1"));
         assert_eq!(sysctl::get("ipv4/conf/wan/forwarding").unwrap(), "1");
+        assert_eq!(tables().len(), 2);
         // The first to go leaves the other its way out.
         send(&first, Signal::SIGTERM);
         first.wait().unwrap();
