@@ -17,6 +17,9 @@ pub struct RunReport {
     pub pauses: Pauses,
     /// CPU time of the emulator's threads, in seconds; known at the end.
     pub cpu_s: f64,
+    /// How long before a release threads learnt to wake, in microseconds: the
+    /// greatest of any thread.
+    pub wake_margin_us: f64,
     /// What was decided or found at start, in sentences.
     pub notes: Vec<String>,
     /// Why the run ended early, if it did.

@@ -77,6 +77,7 @@ pub(crate) fn add_thread_end(report: &mut RunReport, end: ThreadEnd) {
     report.pauses.total_us += end.pauses.total.as_micros_f64();
     report.pauses.max_us = report.pauses.max_us.max(end.pauses.max.as_micros_f64());
     report.cpu_s += end.cpu.as_secs_f64();
+    report.wake_margin_us = report.wake_margin_us.max(end.margin.as_micros_f64());
     if let Some(error) = end.error {
         report.error.get_or_insert(error.to_string());
     }

@@ -137,3 +137,7 @@ impl Waiter {
         self.margin = next.clamp(MARGIN_MIN, MARGIN_MAX);
     }
 }
+
+#[cfg(test)]
+#[path = "waiting_tests.rs"]
+mod tests;

@@ -102,3 +102,7 @@ impl Cutter {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "segments_tests.rs"]
+mod tests;

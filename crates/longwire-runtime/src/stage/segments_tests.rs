@@ -1,0 +1,115 @@
+//! Tests of cutting buffers by what the link decides.
+
+use longwire_io::port::offload::{Checksum, SegmentKind, Segments};
+
+use super::*;
+
+const HEADERS: usize = 14 + 20 + 20;
+const PAYLOAD: usize = 100;
+
+/// A TCP super-packet with this many full segments of payload, the bytes of
+/// segment `n` all `n`.
+fn super_packet(segments: usize) -> (Vec<u8>, Offload) {
+    let mut frame = vec![0u8; HEADERS];
+    frame[12..14].copy_from_slice(&[0x08, 0x00]);
+    frame[14] = 0x45;
+    let total = (HEADERS - 14 + segments * PAYLOAD) as u16;
+    frame[16..18].copy_from_slice(&total.to_be_bytes());
+    frame[22] = 64;
+    frame[23] = 6;
+    frame[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+    frame[34 + 12] = 0x50;
+    for segment in 0..segments {
+        frame.extend(std::iter::repeat_n(segment as u8, PAYLOAD));
+    }
+    let offload = Offload {
+        checksum: Some(Checksum {
+            start: 34,
+            offset: 16,
+        }),
+        segments: Some(Segments {
+            kind: SegmentKind::TcpV4,
+            header_len: HEADERS as u16,
+            payload_len: PAYLOAD as u16,
+        }),
+    };
+    (frame, offload)
+}
+
+/// Cuts a super-packet by these decisions: for each buffer its release, its
+/// wire frames, and which segments' bytes it carries.
+fn cut(decisions: &[Option<u64>], keep_offload: bool) -> Vec<(u64, u64, Vec<u8>)> {
+    let (frame, offload) = super_packet(decisions.len());
+    let mut cutter = Cutter::default();
+    cutter.start(&frame, offload);
+    let mut runs = Vec::new();
+    for decision in decisions {
+        let len = cutter.next_wire_len().expect("a wire frame for a decision");
+        assert_eq!(len as usize, HEADERS + PAYLOAD);
+        runs.extend(cutter.decided(decision.map(Nanos::from_nanos)));
+    }
+    assert_eq!(cutter.next_wire_len(), None);
+    runs.extend(cutter.last_run());
+    let mut buffers = Vec::new();
+    for run in runs {
+        cutter.cut(run, keep_offload, |bytes, offload, wire_frames| {
+            assert_eq!(offload.segments.is_some(), wire_frames > 1);
+            let mut carried = bytes[HEADERS..].to_vec();
+            carried.dedup();
+            buffers.push((run.release.as_nanos(), wire_frames, carried));
+        });
+    }
+    buffers
+}
+
+#[test]
+fn frames_that_leave_together_stay_together() {
+    let together = cut(&[Some(5), Some(5), Some(5)], true);
+    assert_eq!(together, [(5, 3, vec![0, 1, 2])]);
+}
+
+#[test]
+fn frames_that_leave_apart_are_parted() {
+    let apart = cut(&[Some(1), Some(2), Some(2), Some(3)], true);
+    let expected = [(1, 1, vec![0]), (2, 2, vec![1, 2]), (3, 1, vec![3])];
+    assert_eq!(apart, expected);
+}
+
+#[test]
+fn a_lost_frame_parts_its_neighbours() {
+    let parted = cut(&[None, Some(7), None, Some(7), Some(7), None], true);
+    assert_eq!(parted, [(7, 1, vec![1]), (7, 2, vec![3, 4])]);
+    assert_eq!(cut(&[None, None], true), []);
+}
+
+#[test]
+fn a_port_without_offloads_gets_wire_frames() {
+    let frames = cut(&[Some(4), Some(4), None, Some(4)], false);
+    let expected = [(4, 1, vec![0]), (4, 1, vec![1]), (4, 1, vec![3])];
+    assert_eq!(frames, expected);
+}
+
+#[test]
+fn an_unfinished_checksum_is_finished_for_a_port_without_offloads() {
+    let (mut frame, mut offload) = super_packet(1);
+    offload.segments = None;
+    // The pseudo-header sum, as a sender leaves it.
+    let transport_len = (frame.len() - 34) as u32;
+    let sum = 0x0a00 + 0x0001 + 0x0a00 + 0x0002 + 6 + transport_len;
+    let folded = ((sum & 0xffff) + (sum >> 16)) as u16;
+    frame[50..52].copy_from_slice(&folded.to_be_bytes());
+    let mut cutter = Cutter::default();
+    cutter.start(&frame, offload);
+    assert_eq!(cutter.next_wire_len(), Some(frame.len() as u32));
+    assert_eq!(cutter.decided(Some(Nanos::ZERO)), None);
+    assert_eq!(cutter.next_wire_len(), None);
+    let run = cutter.last_run().expect("one run");
+    cutter.cut(run, false, |bytes, offload, wire_frames| {
+        assert_eq!((offload, wire_frames), (Offload::NONE, 1));
+        let words = bytes[34..].chunks(2);
+        let total: u32 = words.map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum();
+        let total = total + 0x0a00 + 0x0001 + 0x0a00 + 0x0002 + 6 + transport_len;
+        let once = (total & 0xffff) + (total >> 16);
+        assert_eq!((once & 0xffff) + (once >> 16), 0xffff, "the checksum is right");
+    });
+}

@@ -1,0 +1,92 @@
+//! Tests of waiting.
+
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use super::*;
+
+fn bell() -> EventFd {
+    EventFd::new().expect("an event descriptor")
+}
+
+#[test]
+fn the_margin_follows_the_wake_up_latency_within_its_bounds() {
+    let mut waiter = Waiter::new(WaitMode::Adaptive);
+    for _ in 0..100 {
+        waiter.learn(Nanos::from_micros(150));
+    }
+    let learnt = waiter.margin_now();
+    assert!(learnt > Nanos::from_micros(140), "{learnt}");
+    // One pause of the machine must not cost a core for long.
+    waiter.learn(Nanos::from_secs(1));
+    assert!(waiter.margin_now() <= MARGIN_MAX);
+    for _ in 0..20_000 {
+        waiter.learn(Nanos::ZERO);
+    }
+    assert_eq!(waiter.margin_now(), MARGIN_MIN);
+}
+
+#[test]
+fn block_sleeps_to_the_release_itself_and_spin_never_sleeps() {
+    let next = monotonic_now().saturating_add(Nanos::from_secs(1));
+    assert!(Waiter::new(WaitMode::Spin).plan(None).is_none());
+    assert!(Waiter::new(WaitMode::Spin).plan(Some(next)).is_none());
+    let mut block = Waiter::new(WaitMode::Block);
+    // A second is more than a thread sleeps without looking up.
+    assert!(block.plan(Some(next)).is_some_and(|until| until < next));
+    let near = monotonic_now().saturating_add(Nanos::from_millis(100));
+    assert_eq!(block.plan(Some(near)), Some(near));
+}
+
+#[test]
+fn adaptive_spins_when_the_release_is_near_and_sleeps_to_just_before_when_far() {
+    let mut waiter = Waiter::new(WaitMode::Adaptive);
+    let near = monotonic_now().saturating_add(Nanos::from_micros(1));
+    assert!(waiter.plan(Some(near)).is_none());
+    let far = monotonic_now().saturating_add(Nanos::from_millis(100));
+    let margin = waiter.margin_now();
+    assert_eq!(waiter.plan(Some(far)), Some(far.saturating_sub(margin)));
+    waiter.active();
+    assert!(waiter.plan(Some(far)).is_none(), "lingers after traffic");
+}
+
+#[test]
+fn the_bell_ends_a_sleep_and_is_silent_afterwards() {
+    let mut waiter = Waiter::new(WaitMode::Block);
+    let bell = bell();
+    bell.write(1).expect("the bell rings");
+    let start = Instant::now();
+    let until = monotonic_now().saturating_add(Nanos::from_secs(20));
+    waiter.sleep(until, &[], &bell);
+    assert!(start.elapsed() < Duration::from_secs(10));
+    let soon = monotonic_now().saturating_add(Nanos::from_millis(30));
+    let start = Instant::now();
+    waiter.sleep(soon, &[], &bell);
+    assert!(start.elapsed() >= Duration::from_millis(25), "the bell rang on");
+}
+
+#[test]
+fn a_readable_source_ends_a_sleep() {
+    let mut waiter = Waiter::new(WaitMode::Adaptive);
+    let source = bell();
+    source.write(1).expect("something to read");
+    let start = Instant::now();
+    let until = monotonic_now().saturating_add(Nanos::from_secs(20));
+    waiter.sleep(until, &[source.as_fd()], &bell());
+    assert!(start.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn a_gap_in_spinning_is_logged_as_a_pause() {
+    let mut waiter = Waiter::new(WaitMode::Spin);
+    waiter.plan(None);
+    std::thread::sleep(Duration::from_millis(2));
+    waiter.plan(None);
+    assert_eq!(waiter.pauses.count, 1);
+    assert!(waiter.pauses.max >= Nanos::from_millis(2));
+    // Time spent handling frames is no pause.
+    waiter.active();
+    std::thread::sleep(Duration::from_millis(2));
+    waiter.plan(None);
+    assert_eq!(waiter.pauses.count, 1);
+}
