@@ -186,7 +186,8 @@ impl Running {
     /// Whether the run has ended by itself: every input at its end, or a
     /// port lost.
     pub fn ended(&self) -> bool {
-        self.threads.iter().any(|(_, thread)| thread.is_finished())
+        let mut threads = self.threads.iter();
+        self.control.failed.load(Ordering::SeqCst) || threads.all(|(_, thread)| thread.is_finished())
     }
 
     /// Waits for the run to end by itself, for so long at the most.

@@ -55,6 +55,8 @@ impl Bell {
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     pub stop: AtomicBool,
+    /// A thread has lost a port.
+    pub failed: AtomicBool,
     /// How many threads have seen the end of all their inputs.
     pub inputs_ended: AtomicU64,
 }
@@ -101,6 +103,7 @@ impl Worker {
     pub fn run(mut self) -> ThreadEnd {
         let mut waiter = Waiter::new(self.wait);
         let error = self.turns(&mut waiter).err();
+        self.control.failed.fetch_or(error.is_some(), Ordering::SeqCst);
         for ingress in &mut self.stages.ingress {
             ingress.finish();
         }
