@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use longwire_io::PortError;
+use longwire_runtime::StartError;
+
+use crate::exec::ExecError;
 
 /// Exit code: the program did what it was asked for, but could not do it well.
 pub const EXIT_FAILED: u8 = 1;
@@ -29,6 +32,12 @@ pub enum Error {
         action: &'static str,
         source: io::Error,
     },
+    /// The networks of `exec`, or a command in them.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+    /// The run.
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// Our own standard output or error.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
@@ -42,6 +51,7 @@ impl Error {
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Error::Usage(_) => EXIT_USAGE,
+            Error::Exec(error) => error.exit_code(),
             _ => EXIT_FAILED,
         })
     }

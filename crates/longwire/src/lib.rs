@@ -6,12 +6,17 @@
 //! is put into words in [`report`].
 
 pub mod bench;
+mod binomial;
 pub mod cli;
 pub mod commands;
 pub mod doctor;
 pub mod error;
 pub mod exec;
+pub mod probe;
 pub mod report;
+pub mod simulate;
+mod table;
+pub mod traffic;
 
 use std::process::ExitCode;
 
@@ -25,6 +30,9 @@ pub use error::Error;
 pub fn run(cli: &Cli) -> Result<ExitCode, Error> {
     let globals = &cli.globals;
     match &cli.command {
+        Command::Exec(args) => commands::exec::run(args, globals),
+        Command::Run(args) => commands::run::run(args, globals),
+        Command::Simulate(args) => commands::simulate::run(args, globals),
         Command::Bench(args) => bench::run(args, globals),
         Command::Models(args) => commands::models::run(args, globals),
         Command::Doctor(args) => commands::doctor::run(args, globals),

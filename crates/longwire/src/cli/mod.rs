@@ -1,6 +1,8 @@
 //! The command line: one definition from which parsing, help, shell
 //! completions and manual pages follow.
 
+mod link;
+mod running;
 mod style;
 
 use clap::builder::Styles;
@@ -10,9 +12,14 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::bench::BenchArgs;
 use crate::commands::completions::CompletionsArgs;
 use crate::commands::doctor::DoctorArgs;
+use crate::commands::exec::ExecArgs;
 use crate::commands::man::ManArgs;
 use crate::commands::models::ModelsArgs;
+use crate::commands::run::RunArgs;
+use crate::commands::simulate::SimulateArgs;
 
+pub use link::{DuplexArgs, LINK_HELP, SimplexArgs};
+pub use running::{ReportArgs, RunningArgs, SeedArgs};
 pub use style::Paint;
 
 const LONG_ABOUT: &str = "\
@@ -105,6 +112,12 @@ pub enum Color {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// A program behind a link, or a probe of the link; needs no root
+    Exec(ExecArgs),
+    /// A link between two ports, until stopped
+    Run(RunArgs),
+    /// A capture through a link, in virtual time
+    Simulate(SimulateArgs),
     /// Measure Longwire on this machine
     Bench(BenchArgs),
     /// Every model and its parameters

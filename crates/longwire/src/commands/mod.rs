@@ -2,5 +2,8 @@
 
 pub mod completions;
 pub mod doctor;
+pub mod exec;
 pub mod man;
 pub mod models;
+pub mod run;
+pub mod simulate;

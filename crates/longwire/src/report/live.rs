@@ -72,6 +72,37 @@ impl Live {
     }
 }
 
+/// A line that says what is being done, on a terminal.
+#[derive(Debug)]
+pub struct Status {
+    shown: bool,
+}
+
+impl Status {
+    /// A line on stderr, if that is a terminal and the user wants remarks.
+    pub fn new(globals: &Globals) -> Status {
+        Status {
+            shown: globals.talks() && std::io::stderr().is_terminal(),
+        }
+    }
+
+    /// Shows `what` in place of what was shown before.
+    pub fn say(&mut self, what: &str) {
+        if self.shown {
+            let _ = write!(
+                std::io::stderr(),
+                "\r\x1b[2K{}",
+                cut(what, terminal_width())
+            );
+        }
+    }
+
+    /// Wipes the line.
+    pub fn clear(&mut self) {
+        self.say("");
+    }
+}
+
 /// What the line says of one link.
 fn part(link: &LinkReport, seen: Seen, since: Duration) -> String {
     let per_second = |now: u64, then: u64| now.saturating_sub(then) as f64 / since.as_secs_f64();

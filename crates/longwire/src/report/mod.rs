@@ -1,7 +1,10 @@
 //! What a run says of itself, in words and as JSON.
 
+pub mod artifacts;
+pub mod finish;
 pub mod live;
 pub mod require;
+pub mod start;
 pub mod text;
 pub mod verdict;
 

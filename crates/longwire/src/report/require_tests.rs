@@ -104,6 +104,7 @@ fn what_is_unknown_is_refused_with_what_is_known() {
     assert!(refusal("jitter<5us").contains("packets_in"));
     assert!(refusal("sideways.artifacts=0").contains("not known"));
     assert!(refusal("lateness<5us").contains("lateness.p50"));
+    assert!(refusal("artifacts.lat=0").contains("artifacts.late, artifacts.memory"));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! The report as a table: a column a link, a row a measure.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use longwire_runtime::{LinkReport, RunReport};
+use longwire_runtime::{Lateness, LinkReport, RunReport};
 
 use super::verdict::Verdict;
 use crate::cli::Paint;
@@ -96,6 +96,17 @@ fn width<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
     texts.map(str::len).max().unwrap_or(0)
 }
 
+/// A measure of lateness: its name, and where the report has it.
+type LatenessRow = (&'static str, fn(&Lateness) -> f64);
+
+const LATENESS: [LatenessRow; 5] = [
+    ("p50", |lateness| lateness.p50),
+    ("p99", |lateness| lateness.p99),
+    ("p99.9", |lateness| lateness.p999),
+    ("max", |lateness| lateness.max),
+    ("mean", |lateness| lateness.mean),
+];
+
 fn rows(links: &[LinkReport]) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut add = |group, name: &str, tone, cell: &dyn Fn(&LinkReport) -> String| {
@@ -132,27 +143,21 @@ fn rows(links: &[LinkReport]) -> Vec<Row> {
     if artifacts.is_empty() {
         add("artifacts", "", Tone::Plain, &|_| "0".to_owned());
     }
-    add("lateness", "p50", Tone::Plain, &|link| {
-        late(link, link.lateness_us.p50)
-    });
-    add("lateness", "p99", Tone::Plain, &|link| {
-        late(link, link.lateness_us.p99)
-    });
-    add("lateness", "p99.9", Tone::Plain, &|link| {
-        late(link, link.lateness_us.p999)
-    });
-    add("lateness", "max", Tone::Plain, &|link| {
-        late(link, link.lateness_us.max)
-    });
-    add("lateness", "mean", Tone::Plain, &|link| {
-        late(link, link.lateness_us.mean)
-    });
-    add("queue", "max packets", Tone::Plain, &|link| {
-        count(link.queue_packets_max)
-    });
-    add("queue", "max bytes", Tone::Plain, &|link| {
-        count(link.queue_bytes_max)
-    });
+    // Virtual time is never late: one row says it.
+    let late = links.iter().any(|link| link.lateness_us.max > 0.0);
+    for (name, of) in LATENESS.iter().filter(|(name, _)| late || *name == "max") {
+        add("lateness", name, Tone::Plain, &|link| {
+            lateness(link, of(&link.lateness_us))
+        });
+    }
+    if links.iter().any(|link| link.queue_packets_max > 0) {
+        add("queue", "max packets", Tone::Plain, &|link| {
+            count(link.queue_packets_max)
+        });
+        add("queue", "max bytes", Tone::Plain, &|link| {
+            count(link.queue_bytes_max)
+        });
+    }
     if links.iter().any(|link| link.raised > 0) {
         add("order", "raised", Tone::Emulated, &|link| {
             share(link.raised, link.packets_in)
@@ -174,7 +179,7 @@ fn rows(links: &[LinkReport]) -> Vec<Row> {
 /// The keys of a map of counts that are above zero in any link.
 fn nonzero<'a>(
     links: &'a [LinkReport],
-    counts: impl Fn(&'a LinkReport) -> &'a std::collections::BTreeMap<&'static str, u64>,
+    counts: impl Fn(&'a LinkReport) -> &'a BTreeMap<&'static str, u64>,
 ) -> Vec<&'static str> {
     let all = links.iter().flat_map(counts);
     let keys: BTreeSet<&str> = all.filter(|(_, n)| **n > 0).map(|(key, _)| *key).collect();
@@ -203,11 +208,11 @@ fn share(part: u64, whole: u64) -> String {
     format!("{} ({percent:.2}%)", count(part))
 }
 
-fn late(link: &LinkReport, micros: f64) -> String {
-    if link.packets_out == 0 {
-        return "-".to_owned();
+fn lateness(link: &LinkReport, late: f64) -> String {
+    match link.packets_out {
+        0 => "-".to_owned(),
+        _ => micros(late),
     }
-    self::micros(micros)
 }
 
 /// A time in microseconds, in the unit that reads best, to three digits.
@@ -270,7 +275,7 @@ mod tests {
         assert!(write_table(&mut out, &links, Paint::PLAIN).is_ok());
         let text = String::from_utf8_lossy(&out);
         assert!(
-            text.contains("drops     loss         10 (1.00%)      0\n"),
+            text.contains("drops     loss     10 (1.00%)      0\n"),
             "{text}"
         );
         assert!(!text.contains("mtu"), "{text}");

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use longwire_runtime::{LinkReport, RunReport};
 
+use super::artifacts::ARTIFACTS;
 use super::text::{count, micros};
 use crate::cli::Paint;
 
@@ -19,49 +20,15 @@ pub struct Verdict {
     pub hints: Vec<String>,
 }
 
-/// What an artifact of each kind means and what would help.
-const HINTS: [(&str, &str); 7] = [
-    (
-        "late",
-        "late: frames were handed over later than --tolerance allows; `longwire doctor` says what \
-         disturbs timing here, and --wait spin trades a core for accuracy",
-    ),
-    (
-        "memory",
-        "memory: frames found no room to wait in; raise --memory",
-    ),
-    (
-        "refused",
-        "refused: the output port would not take frames, as those longer than its MTU",
-    ),
-    (
-        "ring_full",
-        "ring_full: frames came faster than they could be read; fewer other programs, or more \
-         cores with --placement per-stage, would help",
-    ),
-    (
-        "too_long",
-        "too_long: frames were longer than the input port can take",
-    ),
-    (
-        "send_failed",
-        "send_failed: the output device took frames and lost them; its receiver may be too slow",
-    ),
-    (
-        "time_went_back",
-        "time_went_back: records whose stamp lies before the record in front of them were taken \
-         as simultaneous with it; sort the capture by time",
-    ),
-];
-
 impl Verdict {
     /// Of a finished run.
     pub fn of(report: &RunReport) -> Verdict {
         let mut hints = Vec::new();
-        for (kind, hint) in HINTS {
-            let happened = |link: &LinkReport| link.artifacts.get(kind).is_some_and(|n| *n > 0);
+        for kind in &ARTIFACTS {
+            let happened =
+                |link: &LinkReport| link.artifacts.get(kind.name).is_some_and(|n| *n > 0);
             if report.links.iter().any(happened) {
-                hints.push(hint.to_owned());
+                hints.push(format!("{}: {}", kind.name, kind.hint));
             }
         }
         let pauses = &report.pauses;

@@ -1,0 +1,128 @@
+//! Options of commands that run a link live, and of those that report.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use longwire_engine::{Bytes, Nanos};
+use longwire_runtime::{Placement, RunConfig, WaitMode};
+
+use crate::report::Requirement;
+
+/// How a live link runs.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Running")]
+pub struct RunningArgs {
+    /// How stages wait for the next release
+    #[arg(long, value_name = "HOW", value_enum, default_value_t)]
+    pub wait: Wait,
+
+    /// How stages are spread over threads
+    #[arg(long, value_name = "HOW", value_enum, default_value_t)]
+    pub placement: Place,
+
+    /// The most memory that frames may wait in, each direction, as in 512mb;
+    /// without it, derived from rate and delay
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<Bytes>,
+
+    /// A frame handed over later than this counts as an artifact
+    #[arg(long, value_name = "TIME", default_value = "1ms")]
+    pub tolerance: Nanos,
+
+    /// Ask neither for a better priority nor for locked memory
+    #[arg(long)]
+    pub no_realtime: bool,
+}
+
+impl RunningArgs {
+    /// The runtime's configuration.
+    pub fn config(&self, seed: u64) -> RunConfig {
+        RunConfig {
+            seed,
+            wait: self.wait.into(),
+            placement: self.placement.into(),
+            memory: self.memory,
+            tolerance: self.tolerance,
+            realtime: !self.no_realtime,
+        }
+    }
+}
+
+/// The seed of all chance.
+#[derive(Clone, Copy, Debug, Args)]
+#[command(next_help_heading = "Link")]
+pub struct SeedArgs {
+    /// The seed of every random stream: the same seed, the same losses and
+    /// delays
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// What becomes of the report.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Report")]
+pub struct ReportArgs {
+    /// Exit with code 3 unless the run was so true, as in
+    /// 'lateness.p99<50us,artifacts=0'
+    #[arg(long, value_name = "EXPRESSION", long_help = REQUIRE_HELP)]
+    pub require: Option<Requirement>,
+
+    /// Write the report to this file too, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+}
+
+const REQUIRE_HELP: &str = "\
+Exit with code 3 unless the run was so true, as in 'lateness.p99<50us,artifacts=0'
+
+Conditions are joined by commas: a name, one of < <= = >= > and a value. Names: \
+lateness.p50, .p99, .p999, .max, .mean, .stddev (times); artifacts, artifacts.KIND, drops, \
+drops.REASON, packets_in, packets_out, bytes_in, bytes_out (counts). A condition holds for every \
+link; up.NAME or down.NAME is about one.";
+
+/// How stages wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Wait {
+    /// Never sleep: the truest, at the price of whole cores
+    Spin,
+    /// Sleep until shortly before the release, spin the rest
+    #[default]
+    Adaptive,
+    /// Sleep until the release: the cheapest, late by the wake-up latency
+    Block,
+}
+
+impl From<Wait> for WaitMode {
+    fn from(wait: Wait) -> WaitMode {
+        match wait {
+            Wait::Spin => WaitMode::Spin,
+            Wait::Adaptive => WaitMode::Adaptive,
+            Wait::Block => WaitMode::Block,
+        }
+    }
+}
+
+/// How stages are spread over threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Place {
+    /// By the number of cores
+    #[default]
+    Auto,
+    /// One thread runs every stage in turn
+    Together,
+    /// A thread a direction
+    PerDirection,
+    /// A thread a stage
+    PerStage,
+}
+
+impl From<Place> for Placement {
+    fn from(place: Place) -> Placement {
+        match place {
+            Place::Auto => Placement::Auto,
+            Place::Together => Placement::Together,
+            Place::PerDirection => Placement::PerDirection,
+            Place::PerStage => Placement::PerStage,
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! `longwire run`: a link between two ports, until stopped.
+
+use std::io;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use longwire_engine::{LinkConfig, Nanos};
+use longwire_io::port::options::OpenOptions;
+use longwire_io::port::registry;
+use longwire_runtime::{LinkSetup, Running};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use crate::cli::{DuplexArgs, LINK_HELP, ReportArgs, RunningArgs, SeedArgs};
+use crate::report::finish::{Place, finish};
+use crate::report::{Live, start};
+use crate::{Error, Globals};
+
+const EXAMPLES: &str = "\
+Ctrl-C ends the run with its report. The directions are called ab (from A to
+B) and ba; --ab-X and --ba-X are other names for --up-X and --down-X.
+
+Examples:
+  longwire run packet:eth1 packet:eth2 --delay 20ms --rate 100mbit
+  longwire run xdp:eth1 xdp:eth2 --ab-rate 10mbit --ba-rate 50mbit --loss 0.1%
+  longwire run packet:eth1 packet:eth2 --delay 5ms --time 1min \\
+      --require 'lateness.p99<50us,artifacts=0' --json";
+
+/// What `run` takes.
+#[derive(Debug, Args)]
+#[command(after_help = after_help())]
+pub struct RunArgs {
+    /// The port at one end of the link
+    #[arg(value_name = "A")]
+    pub a: String,
+
+    /// The port at the other end
+    #[arg(value_name = "B")]
+    pub b: String,
+
+    /// The link.
+    #[command(flatten)]
+    pub link: DuplexArgs,
+
+    /// The seed.
+    #[command(flatten)]
+    pub seed: SeedArgs,
+
+    /// Carry frames from A to B only
+    #[arg(long, help_heading = "Running")]
+    pub one_way: bool,
+
+    /// Stop after this time; without it, when told to
+    #[arg(long, value_name = "TIME", help_heading = "Running")]
+    pub time: Option<Nanos>,
+
+    /// How it runs.
+    #[command(flatten)]
+    pub running: RunningArgs,
+
+    /// The report.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// Units, ports and examples.
+fn after_help() -> String {
+    let ports = registry::PORTS.iter().map(|port| {
+        let written = format!("{}:{}", port.name, port.argument);
+        format!("  {written:16} {}\n", port.summary)
+    });
+    let ports: String = ports.collect();
+    format!("Ports:\n{ports}\n{LINK_HELP}\n\n{EXAMPLES}")
+}
+
+/// Runs a link.
+///
+/// # Errors
+/// If a port cannot be opened or the run not be started.
+pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    let (ab, ba) = args.link.links()?;
+    let stop = stop_flag()?;
+    let options = OpenOptions::default();
+    let a = registry::open(&args.a, &options)?;
+    let b = registry::open(&args.b, &options)?;
+    let mut links = vec![setup("ab", ab)];
+    links.extend((!args.one_way).then(|| setup("ba", ba)));
+    let warnings = start::announce(&links, globals)?;
+
+    let mut links = links.into_iter();
+    let (ab, ba) = (links.next(), links.next());
+    let ab = ab.unwrap_or_else(|| unreachable!("there is always a direction from A to B"));
+    let config = args.running.config(args.seed.seed);
+    let running = longwire_runtime::start(a, b, ab, ba, config)?;
+    start::notes(running.notes(), globals)?;
+    watch(&running, &stop, args.time, globals);
+    let mut report = running.stop();
+    report.notes.extend(warnings);
+    finish(&report, &args.report, globals, Place::Stdout)
+}
+
+/// A direction by its name.
+pub(super) fn setup(name: &str, config: LinkConfig) -> LinkSetup {
+    LinkSetup {
+        name: name.to_owned(),
+        config,
+    }
+}
+
+/// Waits until the run ends by itself, is told to stop, or its time is over.
+fn watch(running: &Running, stop: &AtomicBool, time: Option<Nanos>, globals: &Globals) {
+    /// How soon a signal is seen.
+    const LOOK: Duration = Duration::from_millis(50);
+    let started = Instant::now();
+    let time = time.map(|time| Duration::from_nanos(time.as_nanos()));
+    let mut live = Live::new(globals);
+    while !stop.load(Ordering::Relaxed) {
+        let left = time.map_or(LOOK, |time| time.saturating_sub(started.elapsed()));
+        if left.is_zero() || running.wait(left.min(LOOK)) {
+            break;
+        }
+        live.refresh(|| running.snapshot());
+    }
+    live.clear();
+}
+
+/// Set by the first signal that asks for an end; the second ends the program
+/// at once.
+fn stop_flag() -> io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))?;
+        flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}

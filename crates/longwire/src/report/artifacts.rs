@@ -1,0 +1,49 @@
+//! The kinds of artifacts: what the emulator may do to frames that the model
+//! did not ask for.
+
+/// One kind.
+#[derive(Clone, Copy, Debug)]
+pub struct ArtifactKind {
+    /// Its name in reports and JSON.
+    pub name: &'static str,
+    /// What it means and what would help.
+    pub hint: &'static str,
+}
+
+/// In records of a capture, the only artifact of virtual time.
+pub const TIME_WENT_BACK: &str = "time_went_back";
+
+/// Every kind that a report may hold.
+pub static ARTIFACTS: [ArtifactKind; 7] = [
+    ArtifactKind {
+        name: "late",
+        hint: "frames were handed over later than --tolerance allows; `longwire doctor` says what \
+               disturbs timing here, and --wait spin trades a core for accuracy",
+    },
+    ArtifactKind {
+        name: "memory",
+        hint: "frames found no room to wait in; raise --memory",
+    },
+    ArtifactKind {
+        name: "refused",
+        hint: "the output port would not take frames, as those longer than its MTU",
+    },
+    ArtifactKind {
+        name: "ring_full",
+        hint: "frames came faster than they could be read; fewer other programs, or more cores \
+               with --placement per-stage, would help",
+    },
+    ArtifactKind {
+        name: "too_long",
+        hint: "frames were longer than the input port can take",
+    },
+    ArtifactKind {
+        name: "send_failed",
+        hint: "the output device took frames and lost them; its receiver may be too slow",
+    },
+    ArtifactKind {
+        name: TIME_WENT_BACK,
+        hint: "records stamped before the record in front of them were taken as simultaneous with \
+               it; sort the capture by time",
+    },
+];

@@ -1,0 +1,108 @@
+//! The end of a run: its report written, and the exit code it earned.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use longwire_runtime::RunReport;
+use serde::Serialize;
+
+use super::text;
+use crate::cli::{Paint, ReportArgs};
+use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
+use crate::{Error, Globals};
+
+/// Where the report goes for people; JSON always goes to stdout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The usual place.
+    Stdout,
+    /// When stdout is the command's or the capture's.
+    Stderr,
+}
+
+/// Writes the report where it was asked for, and judges it: 1 if the run
+/// ended early, 3 if `--require` is not met, else 0. Every unmet condition is
+/// a line on stderr.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn finish(
+    report: &RunReport,
+    args: &ReportArgs,
+    globals: &Globals,
+    place: Place,
+) -> Result<ExitCode, Error> {
+    finish_as(report, report, args, globals, place)
+}
+
+/// Like [`finish`], for a command whose JSON holds more than the report.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn finish_as(
+    json: &impl Serialize,
+    report: &RunReport,
+    args: &ReportArgs,
+    globals: &Globals,
+    place: Place,
+) -> Result<ExitCode, Error> {
+    if let Some(path) = &args.report {
+        write_file(path, json)?;
+    }
+    if globals.json {
+        write_json(&mut io::stdout().lock(), json)?;
+    } else {
+        match place {
+            Place::Stdout => write_text(&mut io::stdout(), report, globals)?,
+            Place::Stderr => write_text(&mut io::stderr(), report, globals)?,
+        }
+    }
+    // The text on stderr has said it already.
+    if let Some(error) = &report.error
+        && (globals.json || place == Place::Stdout)
+    {
+        eprintln!("error: {error}");
+    }
+    let unmet = args.require.as_ref().map(|required| required.unmet(report));
+    let unmet = unmet.unwrap_or_default();
+    for clause in &unmet {
+        eprintln!("not met: {clause}");
+    }
+    Ok(match (&report.error, unmet.is_empty()) {
+        (Some(_), _) => ExitCode::from(EXIT_FAILED),
+        (None, false) => ExitCode::from(EXIT_FIDELITY),
+        (None, true) => ExitCode::SUCCESS,
+    })
+}
+
+fn write_text(
+    stream: &mut (impl Write + IsTerminal),
+    report: &RunReport,
+    globals: &Globals,
+) -> io::Result<()> {
+    let paint = Paint::new(globals, stream);
+    // In one piece: a command's own output may come to the same terminal.
+    let mut text = Vec::new();
+    text::write(&mut text, report, globals.verbose, paint)?;
+    stream.write_all(&text)
+}
+
+fn write_json(out: &mut impl Write, report: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, report)?;
+    writeln!(out)
+}
+
+fn write_file(path: &Path, report: &impl Serialize) -> Result<(), Error> {
+    let write = || {
+        let mut out = BufWriter::new(File::create(path)?);
+        write_json(&mut out, report)?;
+        out.flush()
+    };
+    write().map_err(|source| Error::File {
+        path: path.to_owned(),
+        action: "cannot write the report",
+        source,
+    })
+}

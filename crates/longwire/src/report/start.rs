@@ -1,0 +1,137 @@
+//! What is said before a run: the link in full, and what may surprise.
+
+use std::io::{self, Write};
+
+use longwire_engine::LinkConfig;
+use longwire_engine::models::order::OrderPolicy;
+use longwire_runtime::LinkSetup;
+
+use crate::Globals;
+use crate::cli::Paint;
+
+/// Says what each direction will be, and warns of what may surprise. Returns
+/// the warnings, for the report.
+///
+/// # Errors
+/// If stderr cannot be written.
+pub fn announce(links: &[LinkSetup], globals: &Globals) -> io::Result<Vec<String>> {
+    let mut out = io::stderr();
+    let paint = Paint::new(globals, &out);
+    let mut said = Vec::new();
+    for LinkSetup { name, config } in links {
+        let warnings = warnings(name, config);
+        if globals.talks() {
+            writeln!(
+                out,
+                "{} {}",
+                paint.bold(format_args!("{name}:")),
+                line(config)
+            )?;
+            for warning in &warnings {
+                writeln!(out, "{} {warning}", paint.warn("warning:"))?;
+            }
+        }
+        said.extend(warnings);
+    }
+    Ok(said)
+}
+
+/// Says what was decided and found at start, if the user wants to know.
+///
+/// # Errors
+/// If stderr cannot be written.
+pub fn notes<'a>(notes: impl IntoIterator<Item = &'a String>, globals: &Globals) -> io::Result<()> {
+    let mut out = io::stderr();
+    let paint = Paint::new(globals, &out);
+    for note in notes.into_iter().filter(|_| globals.talks()) {
+        writeln!(out, "{}", paint.dim(format_args!("note: {note}")))?;
+    }
+    Ok(())
+}
+
+/// The link in full: what was asked for and what was derived.
+fn line(config: &LinkConfig) -> String {
+    let derived = config.queue.is_none() && config.rate.is_some();
+    let parts = config.describe().into_iter().map(|(key, value)| match key {
+        "queue" if derived => format!("{key} {value} (derived from rate and delay)"),
+        _ => format!("{key} {value}"),
+    });
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// What may surprise in this link, in sentences.
+fn warnings(name: &str, config: &LinkConfig) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let undersized = config.queue.and_then(|queue| {
+        let enough = queue.undersized(config.rate, config.delay.mean())?;
+        Some((queue, enough))
+    });
+    if let Some((queue, enough)) = undersized {
+        warnings.push(format!(
+            "{name}: a queue of {queue} is less than one TCP flow needs to fill this link; \
+             {enough} would do"
+        ));
+    }
+    if config.delay.fixed().is_none() && config.order == OrderPolicy::InOrder {
+        warnings.push(format!(
+            "{name}: jitter that keeps the order raises releases to the frame before, so that \
+             frames bunch into bursts; --order reorder lets them overtake"
+        ));
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use longwire_engine::options::LinkOptions;
+
+    use super::*;
+
+    fn link(rate: &str, queue: Option<&str>, delay: &str, order: &str) -> LinkConfig {
+        let options = LinkOptions {
+            rate: Some(rate.to_owned()),
+            queue: queue.map(str::to_owned),
+            delay: Some(delay.to_owned()),
+            order: Some(order.to_owned()),
+            ..LinkOptions::default()
+        };
+        options.parse().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn a_derived_queue_is_said_to_be() {
+        let derived = line(&link("10mbit", None, "20ms", "in-order"));
+        assert!(derived.contains("rate 10mbit"), "{derived}");
+        assert!(
+            derived.contains("(derived from rate and delay)"),
+            "{derived}"
+        );
+        let given = line(&link("10mbit", Some("100p"), "20ms", "in-order"));
+        assert!(given.contains("queue 100p,"), "{given}");
+        assert!(!given.contains("derived"), "{given}");
+    }
+
+    #[test]
+    fn an_undersized_queue_is_warned_of_with_the_number_that_would_do() {
+        // 10 Mbit/s for 40 ms: 50,000 bytes, 34 full frames.
+        let small = link("10mbit", Some("10p"), "20ms", "in-order");
+        let said = warnings("up", &small);
+        assert_eq!(said.len(), 1);
+        assert!(
+            said[0].starts_with("up: a queue of 10p is less"),
+            "{said:?}"
+        );
+        assert!(said[0].contains("34p would do"), "{said:?}");
+        assert!(warnings("up", &link("10mbit", Some("34p"), "20ms", "in-order")).is_empty());
+    }
+
+    #[test]
+    fn jitter_in_order_is_warned_of() {
+        let jitter = "uniform:min=10ms,max=20ms";
+        assert_eq!(
+            warnings("up", &link("10mbit", None, jitter, "in-order")).len(),
+            1
+        );
+        assert!(warnings("up", &link("10mbit", None, jitter, "reorder")).is_empty());
+    }
+}

@@ -1,0 +1,222 @@
+//! The bytes of frames that wait for their release.
+//!
+//! Frames are written one after the other into segments, so that their bytes
+//! lie in the order in which they will mostly be read; a segment is used
+//! again when the last of its frames has gone. Memory follows the frames in
+//! flight, and a frame that is held back pins its own segment only.
+
+/// Bytes of a segment; a longer frame gets one of its own length.
+const SEGMENT_LEN: usize = 256 * 1024;
+
+/// Empty segments kept for later; more are given back.
+const SPARE_MAX: usize = 16;
+
+/// Where a frame lies.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    segment: u32,
+    at: u32,
+    len: u32,
+}
+
+#[derive(Debug, Default)]
+struct Segment {
+    bytes: Vec<u8>,
+    /// Frames in it that have not gone.
+    live: u32,
+}
+
+/// The bytes of many frames.
+#[derive(Debug)]
+pub(super) struct FrameStore {
+    segments: Vec<Segment>,
+    /// The segment that is written to.
+    current: u32,
+    /// Where the current segment ended before the last frame.
+    before_last: usize,
+    /// Empty segments with memory, and places of segments without.
+    spare: Vec<u32>,
+    vacant: Vec<u32>,
+    memory: u64,
+    memory_max: u64,
+}
+
+impl FrameStore {
+    pub(super) fn new() -> FrameStore {
+        let mut store = FrameStore {
+            segments: Vec::new(),
+            current: 0,
+            before_last: 0,
+            spare: Vec::new(),
+            vacant: Vec::new(),
+            memory: 0,
+            memory_max: 0,
+        };
+        store.current = store.open(SEGMENT_LEN);
+        store
+    }
+
+    /// Keeps a copy of a frame.
+    #[inline]
+    pub(super) fn insert(&mut self, frame: &[u8]) -> Place {
+        let segment = &self.segments[self.current as usize];
+        if segment.bytes.capacity() - segment.bytes.len() < frame.len() {
+            self.turn(frame.len());
+        }
+        let segment = &mut self.segments[self.current as usize];
+        self.before_last = segment.bytes.len();
+        segment.bytes.extend_from_slice(frame);
+        segment.live += 1;
+        Place {
+            segment: self.current,
+            at: self.before_last as u32,
+            len: frame.len() as u32,
+        }
+    }
+
+    /// Takes back the frame inserted last, whose place nobody kept.
+    #[inline]
+    pub(super) fn forget_last(&mut self) {
+        let segment = &mut self.segments[self.current as usize];
+        segment.bytes.truncate(self.before_last);
+        segment.live -= 1;
+    }
+
+    #[inline]
+    pub(super) fn get(&self, place: Place) -> &[u8] {
+        let at = place.at as usize;
+        &self.segments[place.segment as usize].bytes[at..at + place.len as usize]
+    }
+
+    /// Lets a frame go; its place must not be used again.
+    #[inline]
+    pub(super) fn remove(&mut self, place: Place) {
+        let segment = &mut self.segments[place.segment as usize];
+        segment.live -= 1;
+        if segment.live == 0 {
+            segment.bytes.clear();
+            if place.segment != self.current {
+                self.close(place.segment);
+            }
+        }
+    }
+
+    /// The most memory ever held, in bytes.
+    pub(super) fn memory_max(&self) -> u64 {
+        self.memory_max
+    }
+
+    /// Goes on to a segment with room for a frame of `len` bytes.
+    #[cold]
+    fn turn(&mut self, len: usize) {
+        let left = self.current;
+        self.current = self.open(len.max(SEGMENT_LEN));
+        if self.segments[left as usize].live == 0 {
+            self.close(left);
+        }
+    }
+
+    /// An empty segment of at least so many bytes.
+    fn open(&mut self, len: usize) -> u32 {
+        if len <= SEGMENT_LEN
+            && let Some(spare) = self.spare.pop()
+        {
+            return spare;
+        }
+        let index = self.vacant.pop().unwrap_or_else(|| {
+            self.segments.push(Segment::default());
+            self.segments.len() as u32 - 1
+        });
+        let bytes = Vec::with_capacity(len);
+        self.memory += bytes.capacity() as u64;
+        self.memory_max = self.memory_max.max(self.memory);
+        self.segments[index as usize].bytes = bytes;
+        index
+    }
+
+    /// Keeps an empty segment for later, or gives its memory back.
+    fn close(&mut self, index: u32) {
+        let segment = &mut self.segments[index as usize];
+        segment.bytes.clear();
+        if self.spare.len() < SPARE_MAX && segment.bytes.capacity() == SEGMENT_LEN {
+            self.spare.push(index);
+            return;
+        }
+        self.memory -= segment.bytes.capacity() as u64;
+        segment.bytes = Vec::new();
+        self.vacant.push(index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    /// A frame whose bytes tell it from others.
+    fn frame(number: u64, len: usize) -> Vec<u8> {
+        (0..len as u64).map(|at| (number * 31 + at) as u8).collect()
+    }
+
+    #[test]
+    fn frames_come_back_as_they_went_in_whatever_the_order() {
+        let mut store = FrameStore::new();
+        let mut held: VecDeque<(Place, Vec<u8>)> = VecDeque::new();
+        let mut state = 1u64;
+        for number in 0..20_000 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let bytes = frame(number, (state >> 33) as usize % 2_000);
+            let place = store.insert(&bytes);
+            if state >> 60 == 0 {
+                store.forget_last();
+                continue;
+            }
+            held.push_back((place, bytes));
+            if held.len() > 1_000 {
+                // Mostly the oldest, sometimes one out of order.
+                let index = if state >> 62 == 0 { 500 } else { 0 };
+                if let Some((place, bytes)) = held.remove(index) {
+                    assert_eq!(store.get(place), bytes);
+                    store.remove(place);
+                }
+            }
+        }
+        for (place, bytes) in held {
+            assert_eq!(store.get(place), bytes);
+            store.remove(place);
+        }
+    }
+
+    #[test]
+    fn memory_follows_the_frames_in_flight() {
+        let mut store = FrameStore::new();
+        for number in 0..100_000 {
+            let place = store.insert(&frame(number, 1_500));
+            store.remove(place);
+        }
+        assert_eq!(store.memory_max(), SEGMENT_LEN as u64);
+        let places: Vec<Place> = (0..10_000)
+            .map(|n| store.insert(&frame(n, 1_500)))
+            .collect();
+        assert!(store.memory_max() > 15_000_000);
+        for place in places {
+            store.remove(place);
+        }
+        assert!(store.memory <= (SEGMENT_LEN * (SPARE_MAX + 1)) as u64);
+    }
+
+    #[test]
+    fn a_frame_longer_than_a_segment_has_its_own() {
+        let mut store = FrameStore::new();
+        let long = frame(7, SEGMENT_LEN + 1);
+        let place = store.insert(&long);
+        let empty = store.insert(&[]);
+        assert_eq!(store.get(place), long);
+        assert_eq!(store.get(empty), [0u8; 0]);
+        store.remove(place);
+        store.remove(empty);
+    }
+}

@@ -1,0 +1,211 @@
+//! Wrong usage: each gets one message that says what, where and what would
+//! do, exit code 2, and leaves nothing behind.
+
+mod common;
+
+use common::{Dir, EPOCH, longwire, pcap, write};
+
+/// Every command that takes link options, with what it needs besides.
+const LINK_COMMANDS: [&[&str]; 3] = [
+    &["exec"],
+    &["run", "packet:nowhere0", "packet:nowhere1"],
+    &["simulate", "in.pcap", "out.pcap"],
+];
+
+/// Runs each link command with `arguments` and checks that each refuses them
+/// with a message that holds all of `words`.
+fn refused(arguments: &[&str], words: &[&str]) {
+    for command in LINK_COMMANDS {
+        let all: Vec<&str> = command.iter().chain(arguments).copied().collect();
+        let ran = longwire(&all);
+        assert_eq!(ran.code, 2, "{all:?}: {ran:?}");
+        assert!(ran.stdout.is_empty(), "{all:?}: {ran:?}");
+        assert_eq!(ran.stderr.matches("error:").count(), 1, "{all:?}: {ran:?}");
+        for word in words {
+            assert!(
+                ran.stderr.contains(word),
+                "{all:?}: no '{word}' in {}",
+                ran.stderr
+            );
+        }
+    }
+}
+
+#[test]
+fn units_are_never_guessed() {
+    refused(&["--delay", "20"], &["--delay", "'20' has no unit", "20ms"]);
+    refused(&["--rate", "10"], &["--rate", "no unit", "10mbit"]);
+    refused(&["--loss", "1"], &["--loss", "1%"]);
+    refused(&["--queue", "100"], &["--queue", "100p"]);
+    refused(
+        &["--delay", "10minutes"],
+        &["--delay", "unknown unit 'minutes'", "min"],
+    );
+    refused(
+        &["--rate", "10mbs"],
+        &["--rate", "unknown unit 'mbs'", "mbit"],
+    );
+}
+
+#[test]
+fn negative_and_absurd_numbers_are_refused_with_the_bound() {
+    refused(&["--delay", "-5ms"], &["--delay", "negative"]);
+    refused(&["--rate", "-1mbit"], &["--rate", "negative"]);
+    refused(&["--loss", "-1%"], &["--loss", "negative"]);
+    refused(&["--loss", "101%"], &["--loss", "100%"]);
+    refused(&["--delay", "25h"], &["--delay", "24h"]);
+    refused(&["--rate", "11tbit"], &["--rate", "10tbit"]);
+    refused(&["--rate", "0mbit"], &["--rate", "zero"]);
+    refused(
+        &["--delay", "nan"],
+        &["--delay", "unknown delay model 'nan'"],
+    );
+    refused(&["--queue", "0p"], &["--queue", "1p"]);
+    refused(&["--mtu", "-1"], &["--mtu", "negative"]);
+    refused(&["--mtu", "10"], &["--mtu", "68 to 65535"]);
+    refused(&["--seed", "-1"], &["--seed"]);
+    refused(&["--delay", "0.3ns"], &["--delay", "1ns"]);
+}
+
+#[test]
+fn unknown_models_and_parameters_come_with_the_known_ones() {
+    refused(
+        &["--delay", "gauss:mean=5ms"],
+        &[
+            "unknown delay model 'gauss'",
+            "constant, uniform, exponential",
+        ],
+    );
+    refused(
+        &["--delay", "uniform:low=5ms"],
+        &["uniform has no parameter 'low'", "min, max"],
+    );
+    refused(&["--delay", "uniform:min=5ms"], &["'max' must be given"]);
+    refused(&["--order", "random"], &["in-order, reorder"]);
+    refused(&["--loss", "packet:rate=1%,at=end"], &["medium, entry"]);
+}
+
+#[test]
+fn options_of_one_direction_are_named_as_they_were_written() {
+    for command in [&LINK_COMMANDS[0], &LINK_COMMANDS[1]] {
+        let all: Vec<&str> = command
+            .iter()
+            .chain(&["--down-delay", "20"])
+            .copied()
+            .collect();
+        let ran = longwire(&all);
+        assert_eq!(ran.code, 2);
+        assert!(ran.stderr.contains("--down-delay"), "{ran:?}");
+    }
+    let ran = longwire(&["simulate", "in.pcap", "out.pcap", "--up-delay", "20ms"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("--up-delay"), "{ran:?}");
+}
+
+#[test]
+fn unknown_options_and_missing_values_are_said() {
+    refused(&["--dealy", "20ms"], &["--dealy", "--delay"]);
+    refused(&["--delay", "--loss"], &["--delay", "value is missing"]);
+    refused(&["--delay"], &["--delay"]);
+    refused(
+        &["--delay", "1ms", "--delay", "2ms"],
+        &["--delay", "multiple times"],
+    );
+    refused(
+        &["--require", "latency<5us"],
+        &["--require", "lateness.p99"],
+    );
+    refused(
+        &["--require", "artifacts"],
+        &["--require", "compares nothing"],
+    );
+    for command in [&LINK_COMMANDS[0], &LINK_COMMANDS[1]] {
+        let all: Vec<&str> = command.iter().chain(&["--memory", "64"]).copied().collect();
+        let ran = longwire(&all);
+        assert_eq!(ran.code, 2);
+        assert!(ran.stderr.contains("64kb"), "{ran:?}");
+    }
+}
+
+#[test]
+fn captures_that_are_missing_or_no_captures_are_named() {
+    let dir = Dir::new();
+    let (missing, out) = (dir.file("missing.pcap"), dir.file("out.pcap"));
+    let ran = longwire(&["simulate", &missing, &out]);
+    assert_eq!(ran.code, 1);
+    assert!(
+        ran.stderr.contains(&missing) && ran.stderr.contains("No such file"),
+        "{ran:?}"
+    );
+    assert!(
+        !dir.path().join("out.pcap").exists(),
+        "an output for nothing"
+    );
+
+    let text = dir.file("text.pcap");
+    write(&text, b"this is no capture");
+    let ran = longwire(&["simulate", &text, &out]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("neither pcap nor pcapng"), "{ran:?}");
+
+    let empty = dir.file("empty.pcap");
+    write(&empty, b"");
+    let ran = longwire(&["simulate", &empty, &out]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("empty"), "{ran:?}");
+}
+
+#[test]
+fn outputs_that_would_destroy_something_are_refused() {
+    let dir = Dir::new();
+    let capture = dir.file("in.pcap");
+    write(&capture, &pcap(&[(EPOCH, 100)]));
+    let before = std::fs::read(&capture).unwrap_or_default();
+    let ran = longwire(&["simulate", &capture, &capture]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("same file"), "{ran:?}");
+    // The same file by another name.
+    let link = dir.path().join("link.pcap");
+    assert!(std::os::unix::fs::symlink(&capture, &link).is_ok());
+    let ran = longwire(&["simulate", &capture, &link.to_string_lossy()]);
+    assert_eq!(ran.code, 2);
+    assert_eq!(std::fs::read(&capture).unwrap_or_default(), before);
+
+    let ran = longwire(&["simulate", &capture, &dir.file("out.txt")]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains(".pcapng"), "{ran:?}");
+    let ran = longwire(&["simulate", &capture, "-", "--json"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("--report"), "{ran:?}");
+    let ran = longwire(&["simulate", &capture, &dir.file("no/such/dir.pcap")]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("No such file"), "{ran:?}");
+}
+
+#[test]
+fn unknown_commands_models_and_shells_come_with_the_known_ones() {
+    let ran = longwire(&["simulat"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("simulate"), "{ran:?}");
+    let ran = longwire(&["models", "gauss"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("exponential"), "{ran:?}");
+    let ran = longwire(&["completions", "tcsh"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("zsh"), "{ran:?}");
+    assert_eq!(longwire(&[]).code, 2);
+    assert_eq!(longwire(&["bench"]).code, 2);
+}
+
+#[test]
+fn ports_that_cannot_be_are_named_with_what_would_do() {
+    let ran = longwire(&["run", "packet:nowhere0", "packet:nowhere1"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("nowhere0"), "{ran:?}");
+    let ran = longwire(&["run", "carrier-pigeon:x", "packet:lo"]);
+    assert!(ran.code == 1 || ran.code == 2, "{ran:?}");
+    assert!(ran.stderr.contains("packet:"), "{ran:?}");
+    let ran = longwire(&["exec", "--peer", "true"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("CMD"), "{ran:?}");
+}

@@ -1,0 +1,114 @@
+//! Running the program, and captures to run it on.
+#![allow(
+    dead_code,
+    reason = "each test file is a program of its own and uses some of these"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What a run of the program came to.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Runs `longwire` with these arguments.
+pub fn longwire(arguments: &[&str]) -> Ran {
+    let output = Command::new(env!("CARGO_BIN_EXE_longwire"))
+        .args(arguments)
+        .output();
+    ran(output.unwrap_or_else(|error| panic!("longwire does not start: {error}")))
+}
+
+pub fn ran(output: Output) -> Ran {
+    Ran {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+impl Ran {
+    /// The value that `--json` wrote.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// A directory of one test, removed at its end.
+#[derive(Debug)]
+pub struct Dir(PathBuf);
+
+impl Dir {
+    pub fn new() -> Dir {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("longwire-test-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        Dir(path)
+    }
+
+    /// A file's name in it.
+    pub fn file(&self, name: &str) -> String {
+        self.0.join(name).to_string_lossy().into_owned()
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A captured frame: its stamp in nanoseconds, and its length.
+pub type Frame = (u64, usize);
+
+/// Some day in 2023, in nanoseconds since 1970.
+pub const EPOCH: u64 = 1_700_000_000_000_000_000;
+
+/// The bytes of a pcap file with nanosecond stamps.
+pub fn pcap(frames: &[Frame]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 262_144, 1] {
+        bytes.extend(word.to_le_bytes());
+    }
+    for (number, (stamp, len)) in frames.iter().enumerate() {
+        let (seconds, nanos) = (stamp / 1_000_000_000, stamp % 1_000_000_000);
+        for word in [seconds as u32, nanos as u32, *len as u32, *len as u32] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend((0..*len).map(|at| (at + number) as u8));
+    }
+    bytes
+}
+
+/// The frames of a pcap file with nanosecond stamps.
+pub fn frames(file: &str) -> Vec<Frame> {
+    let bytes = std::fs::read(file).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let word = |at: usize| {
+        let bytes: [u8; 4] = bytes[at..at + 4].try_into().unwrap_or_default();
+        u32::from_le_bytes(bytes)
+    };
+    let mut frames = Vec::new();
+    let mut at = 24;
+    while at < bytes.len() {
+        let stamp = u64::from(word(at)) * 1_000_000_000 + u64::from(word(at + 4));
+        let len = word(at + 8) as usize;
+        frames.push((stamp, len));
+        at += 16 + len;
+    }
+    frames
+}
+
+pub fn write(file: &str, bytes: &[u8]) {
+    std::fs::write(file, bytes).unwrap_or_else(|error| panic!("{file}: {error}"));
+}
