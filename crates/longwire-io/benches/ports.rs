@@ -1,0 +1,180 @@
+//! How many frames a second the kernel's ports carry over a veth pair, what a
+//! waiting frame costs to take, and how old it is by then. Needs the right to
+//! make namespaces and to load XDP programs.
+//!
+//! `cargo bench -p longwire-io --bench ports`; with `-- --test` each
+//! measurement runs for a moment only.
+
+#[path = "../tests/common/pair.rs"]
+#[allow(dead_code, missing_docs, reason = "the tests use the rest")]
+mod pair;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use longwire_engine::Nanos;
+use longwire_io::net;
+use longwire_io::port::options::{OpenOptions, XdpMode};
+use longwire_io::port::packet::{self, PacketTx};
+use longwire_io::port::{AnyRx, AnyTx, xdp};
+use longwire_io::{Offload, Outgoing, Pushed, RxPort, TxPort};
+use pair::{PORT, Pair, STATION, frame, now};
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Packet,
+    XdpNative,
+    XdpGeneric,
+}
+
+const KINDS: [Kind; 3] = [Kind::Packet, Kind::XdpNative, Kind::XdpGeneric];
+
+fn open(kind: Kind, name: &str) -> Result<(AnyRx, AnyTx), longwire_io::PortError> {
+    let options = |xdp_mode| OpenOptions {
+        xdp_mode,
+        ..OpenOptions::default()
+    };
+    let mode = match kind {
+        Kind::Packet => {
+            let port = packet::open(name, &options(XdpMode::Best))?;
+            return Ok((AnyRx::Packet(port.rx), AnyTx::Packet(port.tx)));
+        }
+        Kind::XdpNative => XdpMode::Native,
+        Kind::XdpGeneric => XdpMode::Generic,
+    };
+    let port = xdp::open(name, &options(mode))?;
+    Ok((AnyRx::Xdp(port.rx), AnyTx::Xdp(port.tx)))
+}
+
+/// What the calling thread has used of a processor, in nanoseconds. Unlike
+/// wall time it does not grow when other programs want the processor too.
+fn cpu_time() -> u64 {
+    let clock = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID;
+    let time = nix::time::clock_gettime(clock).unwrap();
+    time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
+}
+
+/// Sends as fast as the port takes frames, for `time`; returns how many left,
+/// and the processor's nanoseconds for each (the kernel's included, down to
+/// the receiving device's).
+fn flood(tx: &mut impl TxPort, bytes: &[u8], time: Duration) -> (u64, u64) {
+    let start = Instant::now();
+    let used = cpu_time();
+    let mut left = 0;
+    while start.elapsed() < time {
+        for _ in 0..64 {
+            let taken = tx.push(Outgoing {
+                bytes,
+                release: Nanos::ZERO,
+                offload: Offload::NONE,
+                lent: None,
+            });
+            if taken != Pushed::Taken {
+                break;
+            }
+        }
+        left += tx.flush().unwrap() as u64;
+    }
+    (left, (cpu_time() - used) / left.max(1))
+}
+
+fn station_tx(pair: &Pair) -> PacketTx {
+    pair.in_station(|| packet::open(STATION, &OpenOptions::default()))
+        .unwrap()
+        .tx
+}
+
+/// A sender on one core, the port on the other.
+fn receive_rate(kind: Kind, len: usize, time: Duration) {
+    let Some(pair) = Pair::new() else { return };
+    let (mut rx, _tx) = pair.in_port(|| open(kind, PORT)).unwrap();
+    let mut sender = station_tx(&pair);
+    let bytes = frame(1, len);
+    let done = AtomicBool::new(false);
+    let (sent, cost) = (AtomicU64::new(0), AtomicU64::new(0));
+    let mut received = 0u64;
+    let mut ages = Vec::new();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let (left, used) = flood(&mut sender, &bytes, time);
+            sent.store(left, Ordering::Relaxed);
+            cost.store(used, Ordering::Relaxed);
+            done.store(true, Ordering::Release);
+        });
+        loop {
+            let ended = done.load(Ordering::Acquire);
+            let mut newest = Nanos::ZERO;
+            let clock = now();
+            let got = rx.receive(clock, 64, &mut |f| newest = f.arrival).unwrap();
+            received += got.frames as u64;
+            if got.frames > 0 && ages.len() < 1_000_000 {
+                ages.push(clock.saturating_sub(newest).as_nanos());
+            }
+            if ended && got.frames == 0 {
+                break;
+            }
+        }
+    });
+    ages.sort_unstable();
+    let sent = sent.into_inner();
+    println!(
+        "receive {kind:?} {len} B: sent {:.3} Mpps, received {:.3} Mpps, sender and kernel {} ns a frame, lost {}, unseen {}, age of a burst's last frame p50 {} ns",
+        sent as f64 / time.as_secs_f64() / 1e6,
+        received as f64 / time.as_secs_f64() / 1e6,
+        cost.into_inner(),
+        rx.losses().ring_full,
+        sent as i64 - received as i64 - rx.losses().ring_full as i64,
+        ages.get(ages.len() / 2).unwrap_or(&0),
+    );
+}
+
+/// The port alone; the station's stack throws the frames away.
+fn send_rate(kind: Kind, len: usize, time: Duration) {
+    let Some(pair) = Pair::new() else { return };
+    let (_rx, mut tx) = pair.in_port(|| open(kind, PORT)).unwrap();
+    let arrived = || pair.in_station(|| net::link_stats(STATION)).unwrap().rx_packets;
+    let before = arrived();
+    let (left, cost) = flood(&mut tx, &frame(1, len), time);
+    thread::sleep(Duration::from_millis(20));
+    println!(
+        "send {kind:?} {len} B: {:.3} Mpps, {cost} ns a frame, lost {}, unseen {}",
+        left as f64 / time.as_secs_f64() / 1e6,
+        tx.losses().send_failed,
+        left as i64 - (arrived() - before) as i64,
+    );
+}
+
+/// What it costs to take a frame that waits.
+fn drain(kind: Kind, len: usize, rounds: usize) {
+    let Some(pair) = Pair::new() else { return };
+    let (mut rx, _tx) = pair.in_port(|| open(kind, PORT)).unwrap();
+    let mut sender = station_tx(&pair);
+    let bytes = frame(1, len);
+    let mut best = u128::MAX;
+    for _ in 0..rounds {
+        for _ in 0..1000 {
+            pair::send(&mut sender, &bytes);
+        }
+        let (start, mut got, mut sum) = (Instant::now(), 0, 0u64);
+        while got < 1000 && start.elapsed() < Duration::from_secs(1) {
+            let take = &mut |f: longwire_io::Arrived<'_>| sum += u64::from(f.bytes[0]);
+            got += rx.receive(now(), 64, take).unwrap().frames;
+        }
+        std::hint::black_box(sum);
+        best = best.min(start.elapsed().as_nanos() / 1000);
+    }
+    println!("take a waiting frame {kind:?} {len} B: {best} ns");
+}
+
+fn main() {
+    let tiny = std::env::args().any(|argument| argument == "--test");
+    let time = Duration::from_millis(if tiny { 20 } else { 2000 });
+    for kind in KINDS {
+        for len in [64, 1514] {
+            receive_rate(kind, len, time);
+            send_rate(kind, len, time);
+            drain(kind, len, if tiny { 1 } else { 50 });
+        }
+    }
+}
