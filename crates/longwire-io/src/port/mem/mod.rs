@@ -1,0 +1,82 @@
+//! Ports in memory, for benches and tests: a source of prebuilt frames, a
+//! sink that counts and checks, and a pipe.
+
+mod pipe;
+mod sink;
+mod source;
+
+pub use pipe::{PipeRx, PipeTx, pipe};
+pub use sink::Sink;
+pub use source::Source;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::RegionId;
+
+/// Frames begin on cache lines of their own.
+const ALIGNMENT: usize = 64;
+
+/// Prebuilt frames of one length, side by side.
+///
+/// Each begins with its number, and ends with the number's complement where
+/// there is room for both: enough to see that a frame is whole and its own.
+#[derive(Debug)]
+struct Region {
+    id: RegionId,
+    bytes: Vec<u8>,
+    size: usize,
+    stride: usize,
+    frames: u64,
+}
+
+/// Bytes of a frame's number.
+const NUMBER: usize = 8;
+
+impl Region {
+    /// As many frames of `size` bytes as `area` bytes hold, one at the least.
+    fn new(size: usize, area: usize) -> Arc<Region> {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+        let stride = size.next_multiple_of(ALIGNMENT).max(ALIGNMENT);
+        let frames = (area / stride).max(1);
+        let mut bytes = vec![0u8; frames * stride];
+        for (number, slot) in bytes.chunks_exact_mut(stride).enumerate() {
+            number_frame(&mut slot[..size], number as u64);
+        }
+        Arc::new(Region {
+            id: RegionId(NEXT_ID.fetch_add(1, Ordering::Relaxed)),
+            bytes,
+            size,
+            stride,
+            frames: frames as u64,
+        })
+    }
+
+    #[inline]
+    fn frame(&self, place: u64) -> &[u8] {
+        let at = place as usize;
+        self.bytes.get(at..at + self.size).unwrap_or(&[])
+    }
+}
+
+fn number_frame(frame: &mut [u8], number: u64) {
+    if let Some(front) = frame.first_chunk_mut::<NUMBER>() {
+        *front = number.to_le_bytes();
+    }
+    if frame.len() >= 2 * NUMBER
+        && let Some(back) = frame.last_chunk_mut::<NUMBER>()
+    {
+        *back = (!number).to_le_bytes();
+    }
+}
+
+/// Whether a frame's two ends belong together.
+#[inline]
+fn is_whole(frame: &[u8]) -> bool {
+    match (frame.first_chunk::<NUMBER>(), frame.last_chunk::<NUMBER>()) {
+        (Some(front), Some(back)) if frame.len() >= 2 * NUMBER => {
+            u64::from_le_bytes(*front) == !u64::from_le_bytes(*back)
+        }
+        _ => true,
+    }
+}

@@ -1,0 +1,109 @@
+//! A cable in memory: what is pushed at one end is received at the other.
+//! The ends may be on different threads.
+
+use std::os::fd::BorrowedFd;
+
+use longwire_engine::{Bytes, LinkId, Nanos};
+
+use crate::delay_line::{
+    ArenaError, DelayLineConfig, DelayLineReader, DelayLineWriter, Note, delay_line,
+};
+use crate::port::{Arrived, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
+
+/// Below this room a push may find the pipe full.
+const ROOM: usize = 64;
+
+/// Makes a cable that holds frames of up to `capacity` bytes in all.
+///
+/// # Errors
+/// When there is no memory for it.
+pub fn pipe(capacity: Bytes) -> Result<(PipeTx, PipeRx), ArenaError> {
+    let (writer, reader) = delay_line(&DelayLineConfig {
+        budget: capacity,
+        huge_pages: false,
+    })?;
+    let tx = PipeTx { writer, pushed: 0 };
+    Ok((tx, PipeRx { reader }))
+}
+
+/// The end where frames are pushed.
+pub struct PipeTx {
+    writer: DelayLineWriter,
+    pushed: usize,
+}
+
+/// The end where frames arrive.
+pub struct PipeRx {
+    reader: DelayLineReader,
+}
+
+impl TxPort for PipeTx {
+    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+        if frame.bytes.len() > self.writer.frame_max() {
+            return Pushed::Refused;
+        }
+        let note = Note {
+            release: frame.release,
+            link: LinkId(0),
+            offload: frame.offload,
+        };
+        match self.writer.push(frame.bytes, note) {
+            Ok(()) => {
+                self.pushed += 1;
+                Pushed::Taken
+            }
+            Err(_) => Pushed::Full,
+        }
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        self.writer.publish();
+        Ok(std::mem::take(&mut self.pushed))
+    }
+
+    fn room(&self) -> usize {
+        ROOM
+    }
+
+    fn unsent(&self) -> usize {
+        self.pushed
+    }
+
+    fn takes_offload(&self) -> bool {
+        true
+    }
+}
+
+impl RxPort for PipeRx {
+    fn receive(
+        &mut self,
+        now: Nanos,
+        max: usize,
+        take: &mut impl FnMut(Arrived<'_>),
+    ) -> Result<Received, PortError> {
+        let mut frames = 0;
+        while frames < max
+            && let Some(front) = self.reader.front()
+        {
+            take(Arrived {
+                bytes: self.reader.front_bytes(),
+                arrival: now,
+                offload: front.offload,
+                wire_len: front.len,
+                lent: None,
+            });
+            self.reader.advance();
+            frames += 1;
+        }
+        self.reader.settle();
+        Ok(Received { frames, end: false })
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn frame_max(&self) -> usize {
+        65_536 + 64
+    }
+}

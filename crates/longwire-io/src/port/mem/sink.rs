@@ -1,0 +1,132 @@
+//! A sink that takes everything, counts it and checks it.
+
+use std::sync::Arc;
+
+use super::{Region, Source, is_whole};
+use crate::port::{Outgoing, PortError, Pushed, RegionId, TxPort};
+
+/// Slots of a copying sink: a driver's ring, small enough for the cache.
+const SLOTS: usize = 256;
+
+/// The longest frame it copies.
+const FRAME_MAX: usize = 65_536 + 64;
+
+/// Takes every frame.
+#[derive(Debug)]
+pub struct Sink {
+    /// Where lent frames are, if they are taken where they lie.
+    region: Option<Arc<Region>>,
+    /// Where frames are copied to, as a network card's driver would.
+    ring: Vec<u8>,
+    slot: usize,
+    next: usize,
+    frames: u64,
+    bytes: u64,
+    damaged: u64,
+    pushed: usize,
+}
+
+impl Sink {
+    /// Copies every frame into a ring of its own, and checks it there.
+    pub fn copying() -> Sink {
+        Sink {
+            region: None,
+            ring: Vec::new(),
+            slot: 0,
+            next: 0,
+            frames: 0,
+            bytes: 0,
+            damaged: 0,
+            pushed: 0,
+        }
+    }
+
+    /// Takes the frames of this source where they lie. Only their lengths
+    /// and places are looked at, as a network card's driver would.
+    pub fn in_place(source: &Source) -> Sink {
+        Sink {
+            region: Some(Arc::clone(&source.region)),
+            ..Sink::copying()
+        }
+    }
+
+    /// Frames taken.
+    pub fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Bytes of frames taken.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Frames that were not whole, or not where they should have been.
+    pub fn damaged(&self) -> u64 {
+        self.damaged
+    }
+
+    #[inline]
+    fn copy(&mut self, bytes: &[u8]) {
+        if bytes.len() > self.slot {
+            self.grow(bytes.len());
+        }
+        let slot = &mut self.ring[self.next * self.slot..][..bytes.len()];
+        slot.copy_from_slice(bytes);
+        self.damaged += u64::from(!is_whole(slot));
+        self.next = (self.next + 1) % SLOTS;
+        self.bytes += bytes.len() as u64;
+    }
+
+    /// Makes room for longer frames than have come so far.
+    #[cold]
+    fn grow(&mut self, len: usize) {
+        self.slot = len.next_multiple_of(64);
+        self.ring = vec![0; self.slot * SLOTS];
+        self.next = 0;
+    }
+
+    #[inline]
+    fn take_in_place(&mut self, place: u64) {
+        let Some(region) = &self.region else {
+            self.damaged += 1;
+            return;
+        };
+        let whole = (place as usize).is_multiple_of(region.stride)
+            && (place as usize) < region.bytes.len();
+        self.damaged += u64::from(!whole);
+        self.bytes += region.size as u64;
+    }
+}
+
+impl TxPort for Sink {
+    #[inline]
+    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+        if frame.bytes.len() > FRAME_MAX {
+            return Pushed::Refused;
+        }
+        match frame.lent {
+            Some(place) => self.take_in_place(place),
+            None => self.copy(frame.bytes),
+        }
+        self.frames += 1;
+        self.pushed += 1;
+        Pushed::Taken
+    }
+
+    #[inline]
+    fn flush(&mut self) -> Result<usize, PortError> {
+        Ok(std::mem::take(&mut self.pushed))
+    }
+
+    fn room(&self) -> usize {
+        SLOTS
+    }
+
+    fn unsent(&self) -> usize {
+        self.pushed
+    }
+
+    fn region(&self) -> Option<RegionId> {
+        self.region.as_ref().map(|region| region.id)
+    }
+}
