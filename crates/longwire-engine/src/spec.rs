@@ -141,35 +141,43 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Reads what follows a model's name: `key=value,key=value`, with bare
-    /// values given to the first parameter that reads them.
+    /// Reads what follows a model's name: `key=value,key=value`. Bare values
+    /// are given to the first parameters without a key that read them.
     pub fn parse(model: &'static ModelInfo, text: &str) -> Result<Arguments, SpecError> {
-        let mut values: Vec<Option<String>> = model.params.iter().map(|_| None).collect();
-        for item in text
+        let mut arguments = Arguments {
+            model,
+            values: model.params.iter().map(|_| None).collect(),
+        };
+        let items = text
             .split(',')
             .map(str::trim)
-            .filter(|item| !item.is_empty())
-        {
-            let (index, value) = match item.split_once('=') {
-                Some((key, value)) => (find_param(model, key.trim())?, value.trim()),
-                None => (bare_param(model, &values, item)?, item),
-            };
-            let param = &model.params[index];
-            if value.is_empty() {
-                return Err(SpecError::NoValue {
-                    model: model.name,
-                    key: param.name,
-                    example: param.unit.example(),
-                });
-            }
-            if values[index].replace(value.to_owned()).is_some() {
-                return Err(SpecError::Repeated {
-                    model: model.name,
-                    key: param.name.to_string(),
-                });
-            }
+            .filter(|item| !item.is_empty());
+        // Keys first, wherever they stand: they say which parameters are left.
+        for (key, value) in items.clone().filter_map(|item| item.split_once('=')) {
+            arguments.give(find_param(model, key.trim())?, value.trim())?;
         }
-        Ok(Arguments { model, values })
+        for value in items.filter(|item| !item.contains('=')) {
+            arguments.give(bare_param(model, &arguments.values, value)?, value)?;
+        }
+        Ok(arguments)
+    }
+
+    fn give(&mut self, index: usize, value: &str) -> Result<(), SpecError> {
+        let param = &self.model.params[index];
+        if value.is_empty() {
+            return Err(SpecError::NoValue {
+                model: self.model.name,
+                key: param.name,
+                example: param.unit.example(),
+            });
+        }
+        if self.values[index].replace(value.to_owned()).is_some() {
+            return Err(SpecError::Repeated {
+                model: self.model.name,
+                key: param.name.to_string(),
+            });
+        }
+        Ok(())
     }
 
     /// The value of `key`, or its default; refused if it has neither.
