@@ -1,9 +1,21 @@
 //! `longwire bench`: Longwire measured on this machine.
 
-use std::process::ExitCode;
+mod accuracy;
+mod idle;
+mod live;
+mod loss;
+mod memcpy;
+mod rate;
+mod testbed;
+mod throughput;
 
-use clap::{Args, Subcommand};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
 use longwire_engine::{BitRate, Nanos};
+use longwire_runtime::WaitMode;
+use serde::Serialize;
 
 use crate::{Error, Globals};
 
@@ -18,6 +30,36 @@ pub struct BenchArgs {
     /// What to measure
     #[command(subcommand)]
     pub what: Bench,
+    /// Ports of the live benches: packet, xdp or auto
+    #[arg(long, global = true, value_name = "KIND", default_value = "packet")]
+    pub port: String,
+    /// How the emulator waits in `accuracy`
+    #[arg(long, global = true, value_name = "MODE", default_value = "adaptive")]
+    pub wait: Wait,
+    /// Few and short measurements: shows that the bench works, not how fast
+    #[arg(long, global = true)]
+    pub quick: bool,
+}
+
+/// How the emulator waits.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Wait {
+    /// Never sleeps
+    Spin,
+    /// Sleeps most of the way, spins the rest
+    Adaptive,
+    /// Sleeps all the way
+    Block,
+}
+
+impl From<Wait> for WaitMode {
+    fn from(wait: Wait) -> WaitMode {
+        match wait {
+            Wait::Spin => WaitMode::Spin,
+            Wait::Adaptive => WaitMode::Adaptive,
+            Wait::Block => WaitMode::Block,
+        }
+    }
 }
 
 /// What to measure.
@@ -38,7 +80,7 @@ pub enum Bench {
 }
 
 /// What `bench throughput` takes.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct ThroughputArgs {
     /// Frame lengths in bytes
     #[arg(
@@ -62,7 +104,7 @@ pub struct ThroughputArgs {
 }
 
 /// What `bench accuracy` takes.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct AccuracyArgs {
     /// Emulated delays
     #[arg(
@@ -94,7 +136,7 @@ pub struct AccuracyArgs {
 }
 
 /// What `bench rate` takes.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct RateArgs {
     /// Emulated rates
     #[arg(
@@ -110,7 +152,7 @@ pub struct RateArgs {
 }
 
 /// What `bench loss` takes.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct LossArgs {
     /// Emulated loss
     #[arg(
@@ -137,8 +179,105 @@ pub struct TimeArgs {
 ///
 /// # Errors
 /// Whatever stopped it.
-pub fn run(_args: &BenchArgs, _globals: &Globals) -> Result<ExitCode, Error> {
-    Err(Error::Failed(
-        "this bench is not part of this build".to_owned(),
-    ))
+pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    let kind = args.port.as_str();
+    match &args.what {
+        Bench::Throughput(own) => {
+            let own = own.quickened(args.quick);
+show(globals, throughput::measure(&own)?, |rows| throughput::print(rows))
+        }
+        Bench::Accuracy(own) => {
+            let own = own.quickened(args.quick);
+            show(globals, accuracy::measure(&own, kind, args.wait.into())?, |rows| {
+                accuracy::print(rows)
+            })
+        }
+        Bench::Rate(own) => {
+            let own = own.quickened(args.quick);
+            show(globals, rate::measure(&own, kind)?, |rows| rate::print(rows))
+        }
+        Bench::Loss(own) => {
+            let own = own.quickened(args.quick);
+            show(globals, loss::measure(&own, kind)?, |rows| loss::print(rows))
+        }
+        Bench::Idle(own) => show(globals, idle::measure(own.time(args.quick), kind)?, idle::print),
+        Bench::Live(own) => show(globals, live::measure(own.time(args.quick), kind)?, live::print),
+    }
+}
+
+/// Shows what was found, as JSON or in words.
+fn show<T: Serialize>(
+    globals: &Globals,
+    found: T,
+    print: impl Fn(&T),
+) -> Result<ExitCode, Error> {
+    if globals.json {
+        let text = serde_json::to_string_pretty(&found)
+            .map_err(|error| Error::Failed(error.to_string()))?;
+        println!("{text}");
+    } else {
+        print(&found);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The time a quick row takes: enough to see that it works.
+const QUICK: Nanos = Nanos::from_millis(200);
+
+impl ThroughputArgs {
+    fn quickened(&self, quick: bool) -> ThroughputArgs {
+        if !quick {
+            return self.clone();
+        }
+        ThroughputArgs {
+            delay: vec![Nanos::ZERO, Nanos::from_millis(1)],
+            time: Nanos::from_millis(5),
+            ..self.clone()
+        }
+    }
+}
+
+impl AccuracyArgs {
+    fn quickened(&self, quick: bool) -> AccuracyArgs {
+        if !quick {
+            return self.clone();
+        }
+        AccuracyArgs {
+            delay: vec![Nanos::ZERO, Nanos::from_millis(1)],
+            size: vec![64],
+            pps: vec![1_000],
+            time: QUICK,
+        }
+    }
+}
+
+impl RateArgs {
+    fn quickened(&self, quick: bool) -> RateArgs {
+        if !quick {
+            return self.clone();
+        }
+        RateArgs {
+            rate: BitRate::from_bits_per_sec(50_000_000).into_iter().collect(),
+            time: Nanos::from_millis(500),
+        }
+    }
+}
+
+impl LossArgs {
+    fn quickened(&self, quick: bool) -> LossArgs {
+        if !quick {
+            return self.clone();
+        }
+        LossArgs {
+            loss: vec!["10%".to_owned()],
+            packets: 2_000,
+        }
+    }
+}
+
+impl TimeArgs {
+    fn time(&self, quick: bool) -> Duration {
+        let time = if quick { QUICK } else { self.time };
+        Duration::from_nanos(time.as_nanos())
+    }
 }

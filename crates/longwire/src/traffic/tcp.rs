@@ -1,6 +1,6 @@
 //! A TCP flow: what one connection carries.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -52,11 +52,23 @@ fn send(mut stream: TcpStream, duration: Duration) -> Result<(), TrafficError> {
     stream.set_write_timeout(stall).map_err(during("wait"))?;
     let end = Instant::now() + duration;
     while Instant::now() < end {
-        stream.write_all(&chunk).map_err(during("send"))?;
+        match stream.write_all(&chunk) {
+            Ok(()) => {}
+            // The receiver has seen enough.
+            Err(error) if is_closed(&error) => return Ok(()),
+            Err(error) => return Err(during("send")(error)),
+        }
     }
     // What still waits in the queues is of no interest.
     let _ = stream.shutdown(Shutdown::Both);
     Ok(())
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+    )
 }
 
 fn accept(

@@ -70,7 +70,7 @@ pub fn udp_flow(path: Path<'_>, flow: UdpFlow) -> Result<Datagrams, TrafficError
         let sent = path.from.namespace.run(|| {
             let socket = UdpSocket::bind((path.from.address, 0)).map_err(during("open a socket"))?;
             socket.connect(target).map_err(during("reach the other end"))?;
-            Ok(send(&socket, flow))
+            Ok::<u64, TrafficError>(send(&socket, flow))
         });
         done.store(true, Ordering::Release);
         let counted = counting
@@ -110,14 +110,12 @@ fn count(
     let mut buffer = vec![0u8; 65_536];
     let mut result = Datagrams::default();
     let mut span: Option<(Instant, Instant)> = None;
+    // Both ends of the steady part are arrivals: its length is exact.
     let mut steady: Option<(Instant, u64)> = None;
     let mut last_read = Instant::now();
     let mut ended: Option<(Instant, u64)> = None;
     loop {
         let sender_done = done.load(Ordering::Acquire);
-        if sender_done && ended.is_none() {
-            ended = Some((Instant::now(), result.received));
-        }
         if socket.recv(&mut buffer).is_err() {
             if sender_done && last_read.elapsed() > flow.patience {
                 break;
@@ -129,6 +127,9 @@ fn count(
         result.received += 1;
         let first = span.map_or(now, |(first, _)| first);
         span = Some((first, now));
+        if !sender_done {
+            ended = Some((now, result.received));
+        }
         if steady.is_none() && now.duration_since(first) >= flow.duration / 4 {
             steady = Some((now, result.received));
         }
@@ -138,7 +139,7 @@ fn count(
     }
     if let (Some((from, before)), Some((to, after))) = (steady, ended) {
         let time = to.saturating_duration_since(from).as_secs_f64();
-        result.steady_per_second = (after - before) as f64 / time.max(1e-9);
+        result.steady_per_second = after.saturating_sub(before) as f64 / time.max(1e-9);
     }
     Ok(result)
 }

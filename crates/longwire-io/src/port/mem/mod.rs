@@ -27,7 +27,6 @@ struct Region {
     bytes: Vec<u8>,
     size: usize,
     stride: usize,
-    frames: u64,
 }
 
 /// Bytes of a frame's number.
@@ -48,7 +47,6 @@ impl Region {
             bytes,
             size,
             stride,
-            frames: frames as u64,
         })
     }
 

@@ -1,0 +1,180 @@
+//! `bench accuracy`: the error of one-way delays through real veth pairs.
+
+use std::time::Duration;
+
+use longwire_engine::models::delay::constant::Constant;
+use longwire_engine::{LinkConfig, Nanos};
+use longwire_runtime::{Pauses, RunConfig, RunReport, WaitMode};
+use serde::Serialize;
+
+use super::testbed::Testbed;
+use super::AccuracyArgs;
+use crate::table;
+use crate::Error;
+use crate::traffic::{OneWay, one_way};
+
+/// One row: all of the error, in microseconds.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    delay_us: f64,
+    size: u32,
+    pps: u64,
+    mean_us: f64,
+    stddev_us: f64,
+    p50_us: f64,
+    p99_us: f64,
+    p999_us: f64,
+    max_us: f64,
+    /// Median error of the last tenth less that of the first: drift.
+    drift_us: f64,
+    samples: usize,
+    lost: u64,
+    /// What the path takes without delay: subtracted.
+    base_us: f64,
+    /// The emulator's own account of its lateness, 99th percentile.
+    lateness_p99_us: f64,
+    /// Times the machine stood still in this row, seen by a spinning thread.
+    pauses: Pauses,
+}
+
+/// What the error of a row is measured from.
+struct Base {
+    size: u32,
+    pps: u64,
+    median_ns: i64,
+}
+
+/// DEMU's table (Aketa, Hirofuchi, Takano 2016): delay in microseconds, its
+/// mean error and standard deviation at 1500 B, and at 46 B.
+const DEMU: [(f64, [f64; 4]); 8] = [
+    (0.0, [0.0, 2.5, 0.0, 2.0]),
+    (1.0, [0.5, 2.4, 0.0, 2.2]),
+    (10.0, [0.6, 2.3, 0.8, 2.2]),
+    (100.0, [0.5, 2.3, 1.7, 2.3]),
+    (1_000.0, [0.3, 2.4, 1.3, 3.4]),
+    (10_000.0, [0.5, 2.5, 1.3, 3.3]),
+    (100_000.0, [0.7, 2.6, 1.1, 2.8]),
+    (1_000_000.0, [9.1, 2.6, 6.9, 2.8]),
+];
+
+pub(super) fn measure(args: &AccuracyArgs, kind: &str, wait: WaitMode) -> Result<Vec<Row>, Error> {
+    let mut rows = Vec::new();
+    for size in &args.size {
+        for pps in &args.pps {
+            let (flow, _) = sample(args, kind, WaitMode::Spin, (Nanos::ZERO, *size, *pps))?;
+            let base = Base {
+                size: *size,
+                pps: *pps,
+                median_ns: flow.quantile(0.5),
+            };
+            for delay in &args.delay {
+                let (flow, report) = sample(args, kind, wait, (*delay, *size, *pps))?;
+                rows.push(row(*delay, &base, &flow, &report));
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// Runs one flow through one link.
+fn sample(
+    args: &AccuracyArgs,
+    kind: &str,
+    wait: WaitMode,
+    (delay, size, pps): (Nanos, u32, u64),
+) -> Result<(OneWay, RunReport), Error> {
+    let testbed = Testbed::emulated()?;
+    let link = || LinkConfig {
+        delay: Box::new(Constant(delay)),
+        ..LinkConfig::default()
+    };
+    let config = RunConfig {
+        wait,
+        ..RunConfig::default()
+    };
+    let running = testbed.start(kind, link(), link(), config)?;
+    let link_delay = Duration::from_nanos(delay.as_nanos());
+    // The first frames find caches cold and addresses unresolved.
+    one_way(testbed.path(), size, pps, pps.div_ceil(10), link_delay)?;
+    let count = (args.time.as_secs_f64() * pps as f64) as u64;
+    let flow = one_way(testbed.path(), size, pps, count.max(100), link_delay)?;
+    Ok((flow, running.stop()))
+}
+
+fn row(delay: Nanos, base: &Base, flow: &OneWay, report: &RunReport) -> Row {
+    let zero = base.median_ns + delay.as_nanos() as i64;
+    let error_us = |share: f64| (flow.quantile(share) - zero) as f64 / 1e3;
+    let (mean, stddev) = flow.mean_stddev();
+    Row {
+        delay_us: delay.as_micros_f64(),
+        size: base.size,
+        pps: base.pps,
+        mean_us: (mean - zero as f64) / 1e3,
+        stddev_us: stddev / 1e3,
+        p50_us: error_us(0.5),
+        p99_us: error_us(0.99),
+        p999_us: error_us(0.999),
+        max_us: error_us(1.0),
+        drift_us: drift_us(flow),
+        samples: flow.times_ns.len(),
+        lost: flow.lost(),
+        base_us: base.median_ns as f64 / 1e3,
+        lateness_p99_us: report.links.first().map_or(0.0, |link| link.lateness_us.p99),
+        pauses: report.pauses,
+    }
+}
+
+fn drift_us(flow: &OneWay) -> f64 {
+    let tenth = (flow.arrivals.len() / 10).max(1);
+    let median = |part: &[(u64, i64)]| {
+        let mut times: Vec<i64> = part.iter().map(|(_, time)| *time).collect();
+        times.sort_unstable();
+        times.get(times.len() / 2).copied().unwrap_or(0)
+    };
+    let first = median(&flow.arrivals[..tenth.min(flow.arrivals.len())]);
+    let last = median(&flow.arrivals[flow.arrivals.len().saturating_sub(tenth)..]);
+    (last - first) as f64 / 1e3
+}
+
+pub(super) fn print(rows: &[Row]) {
+    println!("Error of the one-way time, in us: received (kernel stamp) - sent - delay - base.");
+    println!("Base: the median of the same path at no delay, spinning, in the same run.");
+    println!("DEMU: mean and standard deviation of its error at 1500 B (46 B in the rows of 64 B).");
+    let mut table = table::Table::new(&[
+        "delay", "size", "kpps", "p50", "p99", "p99.9", "max", "mean", "stddev", "drift", "lost",
+        "pauses", "longest", "base", "DEMU",
+    ]);
+    for row in rows {
+        table.row(vec![
+            Nanos::from_nanos((row.delay_us * 1e3) as u64).to_string(),
+            row.size.to_string(),
+            format!("{}", row.pps as f64 / 1e3),
+            format!("{:.1}", row.p50_us),
+            format!("{:.1}", row.p99_us),
+            format!("{:.1}", row.p999_us),
+            format!("{:.0}", row.max_us),
+            format!("{:.1}", row.mean_us),
+            format!("{:.1}", row.stddev_us),
+            format!("{:.1}", row.drift_us),
+            row.lost.to_string(),
+            row.pauses.count.to_string(),
+            format!("{:.0}", row.pauses.max_us),
+            format!("{:.1}", row.base_us),
+            demu(row.delay_us, row.size),
+        ]);
+    }
+    table.print();
+}
+
+fn demu(delay_us: f64, size: u32) -> String {
+    let found = DEMU.iter().find(|(delay, _)| *delay == delay_us);
+    let Some((_, [mean_large, dev_large, mean_small, dev_small])) = found else {
+        return String::new();
+    };
+    let (mean, dev) = if size > 500 {
+        (mean_large, dev_large)
+    } else {
+        (mean_small, dev_small)
+    };
+    format!("{mean:.1} ± {dev:.1}")
+}

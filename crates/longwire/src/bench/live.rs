@@ -1,0 +1,184 @@
+//! `bench live`: what a live link costs the programs behind it, next to a
+//! bare veth pair in the same run.
+
+use std::time::Duration;
+
+use longwire_engine::models::delay::constant::Constant;
+use longwire_engine::{LinkConfig, Nanos};
+use longwire_runtime::{RunConfig, RunReport};
+use serde::Serialize;
+
+use super::testbed::Testbed;
+use crate::Error;
+use crate::table;
+use crate::traffic::{Datagrams, UdpFlow, round_trips, tcp_flow, udp_flow};
+
+/// One-way delays at which round trips are checked: those of LinkEM's table.
+const DELAYS_MS: [u64; 3] = [5, 30, 101];
+
+/// Round trips a row.
+const TRIPS: u32 = 100;
+
+/// All that was measured.
+#[derive(Debug, Serialize)]
+pub(super) struct Findings {
+    bare: Side,
+    link: Side,
+    /// Received through the link, of what the bare pair delivers.
+    small_udp_share: f64,
+    /// Base round trip above the bare pair's, in milliseconds.
+    base_rtt_over_bare_ms: f64,
+    /// Round trips at a delay: measured − base − twice the delay.
+    rtt_errors: Vec<RttError>,
+    /// Datagrams sent less those received, those dropped by the model and
+    /// those counted as artifacts: lost unseen between the ports.
+    unseen: i64,
+}
+
+/// What one way of joining the hosts does.
+#[derive(Debug, Serialize)]
+struct Side {
+    tcp_gbit: f64,
+    small_udp_sent_pps: f64,
+    small_udp_received_pps: f64,
+    rtt_ms: f64,
+}
+
+/// The error of round trips at one delay.
+#[derive(Debug, Serialize)]
+struct RttError {
+    delay_ms: u64,
+    error_ms: f64,
+}
+
+pub(super) fn measure(time: Duration, kind: &str) -> Result<Findings, Error> {
+    // Turn and turn about, medians of three: the machine is shared.
+    let (mut bare, mut link, mut unseen) = (Vec::new(), Vec::new(), 0);
+    for _ in 0..3 {
+        bare.push(bare_side(time / 3)?);
+        let (side, lost) = link_side(time / 3, kind)?;
+        link.push(side);
+        unseen = lost.max(unseen);
+    }
+    let (bare, link) = (Side::median(&bare), Side::median(&link));
+    let rtt_errors = DELAYS_MS
+        .iter()
+        .map(|delay_ms| rtt_error(*delay_ms, link.rtt_ms, kind))
+        .collect::<Result<_, _>>()?;
+    Ok(Findings {
+        small_udp_share: link.small_udp_received_pps / bare.small_udp_received_pps.max(1.0),
+        base_rtt_over_bare_ms: link.rtt_ms - bare.rtt_ms,
+        bare,
+        link,
+        rtt_errors,
+        unseen,
+    })
+}
+
+fn bare_side(time: Duration) -> Result<Side, Error> {
+    let testbed = Testbed::bare()?;
+    side(&testbed, time).map(|(side, _)| side)
+}
+
+fn link_side(time: Duration, kind: &str) -> Result<(Side, i64), Error> {
+    let testbed = Testbed::emulated()?;
+    let running = testbed.start(
+        kind,
+        LinkConfig::default(),
+        LinkConfig::default(),
+        RunConfig::default(),
+    )?;
+    let (side, flood) = side(&testbed, time)?;
+    let report = running.stop();
+    Ok((side, lost_unseen(&flood, &report)))
+}
+
+fn side(testbed: &Testbed, time: Duration) -> Result<(Side, Datagrams), Error> {
+    let path = testbed.path();
+    let patience = Duration::from_secs(1);
+    round_trips(path, 5, Duration::ZERO, patience)?;
+    let trips = round_trips(path, TRIPS, Duration::from_millis(2), patience)?;
+    let tcp = tcp_flow(path, time / 2, time / 8)?;
+    let flow = UdpFlow {
+        frame_len: 64,
+        per_second: 0,
+        count: None,
+        duration: time / 2,
+        patience: Duration::from_millis(200),
+    };
+    let flood = udp_flow(path, flow)?;
+    let side = Side {
+        tcp_gbit: tcp.goodput / 1e9,
+        small_udp_sent_pps: flood.sent as f64 / flow.duration.as_secs_f64(),
+        small_udp_received_pps: flood.received as f64 / flow.duration.as_secs_f64(),
+        rtt_ms: trips.median_ns().unwrap_or(0) as f64 / 1e6,
+    };
+    Ok((side, flood))
+}
+
+/// What neither arrived at the emulator nor was counted by it. The receiving
+/// socket's own overflow comes after the emulator and is not meant.
+fn lost_unseen(flood: &Datagrams, report: &RunReport) -> i64 {
+    let up = &report.links[0];
+    let counted = |kind: &str| up.artifacts.get(kind).copied().unwrap_or(0);
+    let seen = up.packets_in + counted("ring_full") + counted("too_long");
+    (flood.sent as i64 - seen as i64).max(0)
+}
+
+fn rtt_error(delay_ms: u64, base_ms: f64, kind: &str) -> Result<RttError, Error> {
+    let testbed = Testbed::emulated()?;
+    let link = || LinkConfig {
+        delay: Box::new(Constant(Nanos::from_millis(delay_ms))),
+        ..LinkConfig::default()
+    };
+    let running = testbed.start(kind, link(), link(), RunConfig::default())?;
+    let patience = Duration::from_millis(delay_ms * 2 + 500);
+    round_trips(testbed.path(), 3, Duration::ZERO, patience)?;
+    let count = TRIPS.min((5_000 / delay_ms) as u32);
+    let trips = round_trips(testbed.path(), count, Duration::ZERO, patience)?;
+    running.stop();
+    let median_ms = trips.median_ns().unwrap_or(0) as f64 / 1e6;
+    Ok(RttError {
+        delay_ms,
+        error_ms: median_ms - base_ms - 2.0 * delay_ms as f64,
+    })
+}
+
+impl Side {
+    fn median(sides: &[Side]) -> Side {
+        let median = |value: fn(&Side) -> f64| {
+            let mut values: Vec<f64> = sides.iter().map(value).collect();
+            values.sort_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        Side {
+            tcp_gbit: median(|side| side.tcp_gbit),
+            small_udp_sent_pps: median(|side| side.small_udp_sent_pps),
+            small_udp_received_pps: median(|side| side.small_udp_received_pps),
+            rtt_ms: median(|side| side.rtt_ms),
+        }
+    }
+}
+
+pub(super) fn print(findings: &Findings) {
+    let mut table = table::Table::new(&["", "TCP Gbit/s", "64 B sent kpps", "received kpps", "RTT ms"]);
+    for (name, side) in [("bare veth pair", &findings.bare), ("through the link", &findings.link)] {
+        table.row(vec![
+            name.to_owned(),
+            format!("{:.2}", side.tcp_gbit),
+            format!("{:.0}", side.small_udp_sent_pps / 1e3),
+            format!("{:.0}", side.small_udp_received_pps / 1e3),
+            format!("{:.4}", side.rtt_ms),
+        ]);
+    }
+    table.print();
+    println!(
+        "64-byte UDP delivered, of the bare pair's: {:.0} %; lost unseen: {}",
+        findings.small_udp_share * 100.0,
+        findings.unseen
+    );
+    println!("base RTT over the bare pair's: {:+.4} ms", findings.base_rtt_over_bare_ms);
+    for row in &findings.rtt_errors {
+        println!("RTT error at {} ms one way: {:+.4} ms", row.delay_ms, row.error_ms);
+    }
+}

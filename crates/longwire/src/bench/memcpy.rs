@@ -1,0 +1,40 @@
+//! The machine's own limit: how long it takes to copy a frame.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use longwire_runtime::host;
+
+/// Copies are timed for so long.
+const TIME: Duration = Duration::from_millis(150);
+
+/// Nanoseconds to copy a frame of `size` bytes from one area of `area` bytes
+/// to another, on one core while the other does the same: the pipeline's two
+/// stages copy at the same time.
+pub(super) fn nanos_per_frame(size: usize, area: usize) -> f64 {
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| copy_on(1, size, area));
+        let one = copy_on(0, size, area);
+        let other = other
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (one + other) / 2.0
+    })
+}
+
+fn copy_on(core: usize, size: usize, area: usize) -> f64 {
+    let _ = host::pin(core);
+    let area = area.max(size);
+    let source = vec![1u8; area];
+    let mut target = vec![2u8; area];
+    let frames = area / size;
+    let (start, mut copied) = (Instant::now(), 0u64);
+    while start.elapsed() < TIME {
+        for (from, to) in source.chunks_exact(size).zip(target.chunks_exact_mut(size)) {
+            to.copy_from_slice(black_box(from));
+            black_box(&to[0]);
+        }
+        copied += frames as u64;
+    }
+    start.elapsed().as_nanos() as f64 / copied.max(1) as f64
+}

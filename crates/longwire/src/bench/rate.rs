@@ -1,0 +1,134 @@
+//! `bench rate`: what UDP and TCP get of a rate.
+
+use std::time::Duration;
+
+use longwire_engine::models::framing::Framing;
+use longwire_engine::{BitRate, LinkConfig};
+use longwire_runtime::RunConfig;
+use serde::Serialize;
+
+use super::testbed::Testbed;
+use super::RateArgs;
+use crate::table;
+use crate::Error;
+use crate::traffic::{UdpFlow, tcp_flow, udp_flow};
+
+/// One row.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    rate_bits: u64,
+    protocol: &'static str,
+    /// What the framing says that the payload should get.
+    expected_bits: f64,
+    measured_bits: f64,
+    error_percent: f64,
+    /// Emulated tail drops; TCP has few, UDP all that it sends too much.
+    queue_drops: u64,
+    artifacts: u64,
+}
+
+/// Ethernet header and largest IPv4 packet.
+const FULL_FRAME: u32 = 1514;
+
+/// TCP payload of a full frame: less the IPv4 header, the TCP header and its
+/// time-stamp option.
+const TCP_PAYLOAD: f64 = (1500 - 20 - 20 - 12) as f64;
+
+/// Systems of the literature: TCP (Joglekar 2004) and a modern peer.
+pub(super) const PEERS: &str = "LinkEM: 0.75 to 1.16 % (TCP); Rattan: 0.04 % UDP, -8.7 % TCP at 1 Gbit/s";
+
+pub(super) fn measure(args: &RateArgs, kind: &str) -> Result<Vec<Row>, Error> {
+    let mut rows = Vec::new();
+    for rate in &args.rate {
+        rows.push(udp(*rate, args, kind)?);
+        rows.push(tcp(*rate, args, kind)?);
+    }
+    Ok(rows)
+}
+
+fn link(rate: Option<BitRate>) -> LinkConfig {
+    LinkConfig {
+        rate,
+        framing: Framing::ETHERNET,
+        ..LinkConfig::default()
+    }
+}
+
+/// Enough time for a slow link to carry frames by the hundred.
+fn duration(rate: BitRate, args: &RateArgs) -> Duration {
+    let frames = 200;
+    let frame_bits = Framing::ETHERNET.wire_bits(FULL_FRAME);
+    let least = (frames * frame_bits) as f64 / rate.bits_per_sec() as f64;
+    Duration::from_secs_f64(args.time.as_secs_f64().max(least))
+}
+
+fn udp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<Row, Error> {
+    let testbed = Testbed::emulated()?;
+    let running = testbed.start(kind, link(Some(rate)), link(None), RunConfig::default())?;
+    let frame_bits = Framing::ETHERNET.wire_bits(FULL_FRAME) as f64;
+    let capacity = rate.bits_per_sec() as f64 / frame_bits;
+    let duration = duration(rate, args);
+    let flow = UdpFlow {
+        frame_len: FULL_FRAME,
+        // A tenth too much keeps the link busy without a flood.
+        per_second: (capacity * 1.1).ceil() as u64,
+        count: None,
+        duration,
+        patience: Duration::from_secs(1),
+    };
+    let got = udp_flow(testbed.path(), flow)?;
+    let report = running.stop();
+    Ok(row(rate, "udp", capacity, got.steady_per_second, 8.0 * 1472.0, &report))
+}
+
+fn tcp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<Row, Error> {
+    let testbed = Testbed::emulated()?;
+    let running = testbed.start(kind, link(Some(rate)), link(None), RunConfig::default())?;
+    let frame_bits = Framing::ETHERNET.wire_bits(FULL_FRAME) as f64;
+    let capacity = rate.bits_per_sec() as f64 / frame_bits;
+    let duration = duration(rate, args);
+    let flow = tcp_flow(testbed.path(), duration, duration / 5)?;
+    let report = running.stop();
+    let payload_bits = 8.0 * TCP_PAYLOAD;
+    Ok(row(rate, "tcp", capacity, flow.goodput / payload_bits, payload_bits, &report))
+}
+
+fn row(
+    rate: BitRate,
+    protocol: &'static str,
+    capacity: f64,
+    measured: f64,
+    payload_bits: f64,
+    report: &longwire_runtime::RunReport,
+) -> Row {
+    let up = &report.links[0];
+    Row {
+        rate_bits: rate.bits_per_sec(),
+        protocol,
+        expected_bits: capacity * payload_bits,
+        measured_bits: measured * payload_bits,
+        error_percent: (measured / capacity - 1.0) * 100.0,
+        queue_drops: up.drops.get("queue_full").copied().unwrap_or(0),
+        artifacts: up.artifacts.values().sum(),
+    }
+}
+
+pub(super) fn print(rows: &[Row]) {
+    println!("Payload a second against what the framing (ethernet) says. {PEERS}.");
+    let mut table = table::Table::new(&[
+        "rate", "flow", "expected Mbit/s", "measured Mbit/s", "error %", "queue drops", "artifacts",
+    ]);
+    for row in rows {
+        let rate = BitRate::from_bits_per_sec(row.rate_bits);
+        table.row(vec![
+            rate.map(|rate| rate.to_string()).unwrap_or_default(),
+            row.protocol.to_owned(),
+            format!("{:.4}", row.expected_bits / 1e6),
+            format!("{:.4}", row.measured_bits / 1e6),
+            format!("{:+.3}", row.error_percent),
+            row.queue_drops.to_string(),
+            row.artifacts.to_string(),
+        ]);
+    }
+    table.print();
+}

@@ -1,0 +1,50 @@
+//! What a configuration promises, in the probe's terms.
+
+use longwire_engine::LinkConfig;
+use longwire_engine::models::rate::Serializer;
+use longwire_engine::units::Nanos;
+use serde::Serialize;
+
+use super::FRAME;
+
+/// Ethernet header and largest IPv4 packet.
+const FULL_FRAME: u32 = 1514;
+
+/// TCP payload of a full frame: less the IPv4 header, the TCP header and its
+/// time-stamp option.
+const TCP_PAYLOAD: u32 = 1500 - 20 - 20 - 12;
+
+/// What one direction promises.
+#[derive(Clone, Debug, Serialize)]
+pub struct Expected {
+    /// One-way time of a small datagram on an idle link, in milliseconds:
+    /// serialisation and mean delay.
+    pub delay_ms: f64,
+    /// The rate in bits a second, if there is one.
+    pub rate_bits: Option<f64>,
+    /// The payload of a TCP connection that fills the rate, in Mbit/s.
+    pub tcp_mbit: Option<f64>,
+    /// The loss models, as written.
+    pub loss: Vec<String>,
+}
+
+impl Expected {
+    /// What this configuration promises.
+    pub fn of(config: &LinkConfig) -> Expected {
+        let serialisation = |len| {
+            let mut serializer = Serializer::new(config.rate, config.framing);
+            serializer.depart(Nanos::ZERO, len)
+        };
+        let delay = serialisation(FRAME).saturating_add(config.delay.mean());
+        let tcp = config.rate.map(|_| {
+            let seconds = serialisation(FULL_FRAME).as_secs_f64();
+            f64::from(TCP_PAYLOAD * 8) / seconds.max(1e-9) / 1e6
+        });
+        Expected {
+            delay_ms: delay.as_secs_f64() * 1e3,
+            rate_bits: config.rate.map(|rate| rate.bits_per_sec() as f64),
+            tcp_mbit: tcp,
+            loss: config.loss.iter().map(ToString::to_string).collect(),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The probe: what a link does to real traffic, next to what was asked for.
+//! It is what `longwire exec` runs when it is given no command.
+
+mod expected;
+mod text;
+
+use std::time::Duration;
+
+use longwire_engine::LinkConfig;
+use serde::Serialize;
+
+pub use expected::Expected;
+pub use text::print;
+
+use crate::traffic::{
+    OneWay, Path, TrafficError, UdpFlow, one_way, round_trips, tcp_flow, udp_flow,
+};
+
+/// Frame lengths of the probe's datagrams.
+const FRAME: u32 = 98;
+const LOSS_FRAME: u32 = 200;
+
+/// How much of the link's rate the loss measurement uses at most.
+const LOAD: f64 = 0.3;
+
+/// What the probe found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Findings {
+    /// Median round trip of a small datagram, in milliseconds.
+    pub rtt_ms: Option<f64>,
+    /// What the configuration says it should be, on an idle link.
+    pub rtt_expected_ms: f64,
+    /// Near to far.
+    pub up: OneDirection,
+    /// Far to near.
+    pub down: OneDirection,
+}
+
+/// What the probe found in one direction.
+#[derive(Clone, Debug, Serialize)]
+pub struct OneDirection {
+    /// What the configuration says.
+    pub expected: Expected,
+    /// Median one-way time of a small datagram, in milliseconds.
+    pub delay_ms: Option<f64>,
+    /// Its 99th percentile.
+    pub delay_p99_ms: Option<f64>,
+    /// Payload of one TCP connection, in Mbit/s.
+    pub tcp_mbit: Option<f64>,
+    /// Datagrams sent to measure loss.
+    pub datagrams: u64,
+    /// Share of them lost, in percent.
+    pub loss_percent: f64,
+}
+
+/// How long the probe may take for each kind of measurement.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// A TCP connection in each direction.
+    pub tcp: Duration,
+    /// Datagrams in each direction.
+    pub loss: Duration,
+    /// Round trips.
+    pub round_trips: Duration,
+}
+
+impl Effort {
+    /// A few seconds in all, more for long delays.
+    pub fn usual(rtt: Duration) -> Effort {
+        let seconds = Duration::from_secs(2);
+        Effort {
+            tcp: seconds + rtt * 10,
+            loss: seconds,
+            round_trips: Duration::from_secs(1) + rtt * 3,
+        }
+    }
+}
+
+/// The configuration of both directions, as the probe judges by it.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    up: Expected,
+    down: Expected,
+}
+
+impl Asked {
+    /// What these configurations promise.
+    pub fn new(up: &LinkConfig, down: &LinkConfig) -> Asked {
+        Asked {
+            up: Expected::of(up),
+            down: Expected::of(down),
+        }
+    }
+
+    /// The round trip of a small datagram.
+    pub fn rtt_ms(&self) -> f64 {
+        self.up.delay_ms + self.down.delay_ms
+    }
+}
+
+/// Measures the link between two hosts. `progress` is told what is being
+/// done.
+///
+/// # Errors
+/// When a socket could not be opened or nothing came through at all.
+pub fn probe(
+    path: Path<'_>,
+    asked: &Asked,
+    mut progress: impl FnMut(&str),
+) -> Result<Findings, TrafficError> {
+    let rtt = Duration::from_secs_f64(asked.rtt_ms() / 1e3);
+    let effort = Effort::usual(rtt);
+    progress("round trips");
+    // The first one resolves addresses.
+    let patience = rtt * 2 + Duration::from_millis(500);
+    round_trips(path, 2, Duration::ZERO, patience)?;
+    let interval = rtt.max(Duration::from_millis(5));
+    let count = (effort.round_trips.as_secs_f64() / interval.as_secs_f64()).clamp(3.0, 200.0);
+    let trips = round_trips(path, count as u32, interval, patience)?;
+    let up = one_direction(path, asked.up.clone(), effort, "up", &mut progress)?;
+    let down = one_direction(path.reversed(), asked.down.clone(), effort, "down", &mut progress)?;
+    Ok(Findings {
+        rtt_ms: trips.median_ns().map(|ns| ns as f64 / 1e6),
+        rtt_expected_ms: asked.rtt_ms(),
+        up,
+        down,
+    })
+}
+
+fn one_direction(
+    path: Path<'_>,
+    expected: Expected,
+    effort: Effort,
+    name: &str,
+    progress: &mut impl FnMut(&str),
+) -> Result<OneDirection, TrafficError> {
+    let link_delay = Duration::from_secs_f64(expected.delay_ms / 1e3);
+    progress(&format!("{name}: one-way delay"));
+    let (per_second, count) = gentle(&expected, FRAME, effort.loss / 2, 1_000.0);
+    let times = one_way(path, FRAME, per_second, count, link_delay)?;
+    progress(&format!("{name}: loss"));
+    let (per_second, count) = gentle(&expected, LOSS_FRAME, effort.loss, 10_000.0);
+    let flow = UdpFlow {
+        frame_len: LOSS_FRAME,
+        per_second,
+        count: Some(count),
+        duration: effort.loss * 2,
+        patience: link_delay * 2 + Duration::from_millis(300),
+    };
+    let datagrams = udp_flow(path, flow)?;
+    progress(&format!("{name}: TCP"));
+    let tcp = tcp_flow(path, effort.tcp, effort.tcp / 2).ok();
+    let lost = datagrams.sent - datagrams.received;
+    let at = |flow: &OneWay, share| {
+        (!flow.times_ns.is_empty()).then(|| flow.quantile(share) as f64 / 1e6)
+    };
+    Ok(OneDirection {
+        expected,
+        delay_ms: at(&times, 0.5),
+        delay_p99_ms: at(&times, 0.99),
+        tcp_mbit: tcp.map(|flow| flow.goodput / 1e6),
+        datagrams: datagrams.sent,
+        loss_percent: lost as f64 / datagrams.sent.max(1) as f64 * 100.0,
+    })
+}
+
+/// A pace well below the link's rate, and how many datagrams that makes.
+fn gentle(expected: &Expected, frame: u32, time: Duration, most: f64) -> (u64, u64) {
+    let capacity = expected
+        .rate_bits
+        .map_or(f64::INFINITY, |rate| rate / f64::from(frame * 8));
+    let per_second = (capacity * LOAD).clamp(1.0, most);
+    let count = (per_second * time.as_secs_f64()).max(3.0);
+    (per_second as u64, count as u64)
+}

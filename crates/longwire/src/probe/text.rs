@@ -1,0 +1,54 @@
+//! The probe's table.
+
+use super::{Findings, OneDirection};
+use crate::table::Table;
+
+/// Prints what was found next to what was asked for.
+pub fn print(findings: &Findings) {
+    let mut table = Table::new(&["", "asked up", "found up", "asked down", "found down"]);
+    let mut row = |name: &str, asked: fn(&OneDirection) -> String, found: fn(&OneDirection) -> String| {
+        table.row(vec![
+            name.to_owned(),
+            asked(&findings.up),
+            found(&findings.up),
+            asked(&findings.down),
+            found(&findings.down),
+        ]);
+    };
+    row(
+        "one-way delay",
+        |way| format!("{:.3} ms", way.expected.delay_ms),
+        |way| millis(way.delay_ms),
+    );
+    row("  99th percentile", |_| String::new(), |way| millis(way.delay_p99_ms));
+    row(
+        "TCP payload",
+        |way| match way.expected.tcp_mbit {
+            Some(mbit) => megabits(mbit),
+            None => "unlimited".to_owned(),
+        },
+        |way| way.tcp_mbit.map_or("none".to_owned(), megabits),
+    );
+    row(
+        "loss",
+        |way| match way.expected.loss.as_slice() {
+            [] => "0 %".to_owned(),
+            models => models.join(" + "),
+        },
+        |way| format!("{:.2} % of {}", way.loss_percent, way.datagrams),
+    );
+    table.print();
+    let rtt = millis(findings.rtt_ms);
+    println!("round trip: asked {:.3} ms, found {rtt}", findings.rtt_expected_ms);
+}
+
+fn millis(value: Option<f64>) -> String {
+    value.map_or("none".to_owned(), |ms| format!("{ms:.3} ms"))
+}
+
+fn megabits(mbit: f64) -> String {
+    if mbit >= 1_000.0 {
+        return format!("{:.2} Gbit/s", mbit / 1e3);
+    }
+    format!("{mbit:.3} Mbit/s")
+}
