@@ -30,7 +30,7 @@ impl Wire {
 
     fn bits(self, len: u32) -> u128 {
         let filled = u64::from(len) + self.overhead;
-        let cells = filled / self.cell + u64::from(filled % self.cell > 0);
+        let cells = filled.div_ceil(self.cell);
         u128::from(cells * (self.cell + self.cell_header)) * 8
     }
 }
@@ -145,7 +145,7 @@ proptest! {
         for (arrival, len) in arrivals {
             held.retain(|(departure, _)| departure.as_nanos() > arrival);
             let bytes_held = held.iter().map(|(_, len)| len).sum::<u64>();
-            let fits = packets.is_none_or(|limit| held.len() as u64 + 1 <= limit)
+            let fits = packets.is_none_or(|limit| (held.len() as u64) < limit)
                 && bytes.is_none_or(|limit| bytes_held + u64::from(len) <= limit);
             let verdict = link.offer(frame(arrival, len), &[]);
             if fits {
