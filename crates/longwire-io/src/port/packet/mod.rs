@@ -6,6 +6,7 @@
 //! halves speak virtio-net headers, so that unfinished checksums and
 //! super-packets of up to 64 KiB pass as they are.
 
+mod batch;
 mod ring;
 mod rx;
 mod stamp;
@@ -21,6 +22,7 @@ use super::PortError;
 use super::options::OpenOptions;
 use super::settings::{Frames, Settings, Wanted};
 use super::socket::{Buffer, checked, enlarge, failure, set_option};
+use super::xdp::Sender;
 use crate::net::interface::Interface;
 use ring::{Layout, Ring};
 pub use rx::PacketRx;
@@ -63,6 +65,7 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<PacketPort, PortError> 
     let (receiving, ring) = open_rx(&port, &interface, options, &mut notes)?;
     let direct = open_tx(&port, &interface, true)?;
     let queued = open_tx(&port, &interface, false)?;
+    let fast = open_fast(&interface, &mut notes);
     if !interface.running {
         notes.push(format!("{name}: no carrier yet"));
     }
@@ -77,7 +80,7 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<PacketPort, PortError> 
     let settings = Arc::new(Settings::apply(&interface, wanted, &mut notes));
     Ok(PacketPort {
         rx: PacketRx::new(receiving, ring, port.clone(), Arc::clone(&settings)),
-        tx: PacketTx::new(direct, queued, port, &interface, settings),
+        tx: PacketTx::new(direct, queued, port, fast, &interface, settings),
         notes,
     })
 }
@@ -147,6 +150,20 @@ fn open_tx(port: &str, interface: &Interface, direct: bool) -> Result<OwnedFd, P
         .map_err(|e| failure(port, "enlarging the send buffer", e))?;
     bind(fd, interface, 0).map_err(|e| failure(port, "binding the socket", e))?;
     Ok(socket)
+}
+
+/// The faster way for wire-size frames, where it can be had.
+fn open_fast(interface: &Interface, notes: &mut Vec<String>) -> Option<Sender> {
+    match Sender::open(interface) {
+        Ok(sender) => Some(sender),
+        Err((action, error)) => {
+            notes.push(format!(
+                "{}: frames leave by a packet socket, as AF_XDP cannot be used: {action}: {error}",
+                interface.name
+            ));
+            None
+        }
+    }
 }
 
 fn raw_socket(port: &str) -> Result<OwnedFd, PortError> {

@@ -1,23 +1,22 @@
-//! Sending: frames are copied into slots with their virtio-net header, and a
-//! flush hands all of them to the kernel with one system call.
+//! Sending. Wire-size frames leave by an AF_XDP socket, which costs the
+//! kernel a third less than a packet socket; super-packets, and everything
+//! where AF_XDP cannot be had, by packet sockets with virtio-net headers.
+//!
+//! Both ways end in the driver's transmit function before the call returns,
+//! so frames leave in order if what waits in one way leaves before anything
+//! is put into the other.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use super::super::settings::Settings;
-use super::super::socket::{ask_interface, checked, failure};
-use super::super::{Outgoing, PortError, PortLosses, Pushed, TxPort, vnet};
+use super::super::socket::{ask_interface, failure};
+use super::super::xdp::Sender;
+use super::super::{Offload, Outgoing, PortError, PortLosses, Pushed, TxPort, vnet};
 use super::SUPER_MAX;
+use super::batch::{Batch, SLOTS, message};
 
-/// Frames that wait for a flush at most. More would not make a system call
-/// cheaper, and less would still fit the cache.
-const SLOTS: usize = 64;
-/// A slot holds a super-packet; only the pages that frames touch are ever
-/// backed by memory. An odd number of cache lines, lest all slots share the
-/// same few sets of the cache.
-const STRIDE: usize = 64 * 1037;
-const _: () = assert!(vnet::LEN + SUPER_MAX <= STRIDE);
 /// Frames longer than this are sent from where they are: a system call costs
 /// less than copying them.
 const COPY_MAX: usize = 9 * 1024;
@@ -35,7 +34,9 @@ pub struct PacketTx {
     port: String,
     interface: String,
     mtu: usize,
+    /// Leaves before whatever waits in `fast`.
     batch: Batch,
+    fast: Option<Sender>,
     /// Since the last flush.
     sent: usize,
     losses: PortLosses,
@@ -48,6 +49,7 @@ impl PacketTx {
         direct: OwnedFd,
         queued: OwnedFd,
         port: String,
+        fast: Option<Sender>,
         interface: &super::Interface,
         settings: Arc<Settings>,
     ) -> PacketTx {
@@ -58,6 +60,7 @@ impl PacketTx {
             interface: interface.name.clone(),
             mtu: interface.mtu as usize,
             batch: Batch::new(),
+            fast,
             sent: 0,
             losses: PortLosses::default(),
             _settings: settings,
@@ -96,15 +99,29 @@ impl PacketTx {
         Ok(i32::from(flags) & libc::IFF_RUNNING != 0)
     }
 
-    /// Sends a long frame from where it is. Returns whether it left.
-    fn send_at_once(&mut self, frame: &Outgoing<'_>) -> bool {
-        if self.batch.count > 0 {
+    /// Takes a frame that has to leave by a packet socket.
+    fn push_slow(&mut self, frame: &Outgoing<'_>) -> Pushed {
+        let long = frame.bytes.len() > COPY_MAX;
+        if self.fast_waits() || (long && self.batch.len() > 0) {
             // An error comes again with the next flush, where it can be told.
-            let _ = self.send_batch();
-            if self.batch.count > 0 {
-                return false;
-            }
+            let _ = self.send_all();
         }
+        if self.batch.room() == 0 || self.fast_waits() {
+            return Pushed::Full;
+        }
+        if !long || self.batch.len() > 0 || !self.send_at_once(frame) {
+            self.batch.put(frame.bytes, frame.offload);
+        }
+        Pushed::Taken
+    }
+
+    fn fast_waits(&self) -> bool {
+        self.fast.as_ref().is_some_and(|fast| fast.unsent() > 0)
+    }
+
+    /// Sends a frame by the packet socket from where it is; nothing else
+    /// waits. Returns whether it left.
+    fn send_at_once(&mut self, frame: &Outgoing<'_>) -> bool {
         let mut header = vnet::encode(frame.offload, frame.bytes);
         let mut parts = [
             libc::iovec {
@@ -124,9 +141,31 @@ impl PacketTx {
         sent >= 0
     }
 
+    /// Sends all that waits, as far as the kernel takes it.
+    fn send_all(&mut self) -> Result<(), PortError> {
+        self.send_batch()?;
+        while self.batch.len() == 0
+            && let Some(fast) = &mut self.fast
+            && fast.unsent() > 0
+        {
+            let batch = &mut self.batch;
+            let sent = fast.send(|dropped| {
+                // To be sent again before those behind it.
+                batch.put(dropped, Offload::NONE);
+                false
+            });
+            self.sent += sent.map_err(|error| failure(&self.port, "sending", error))?;
+            if self.batch.len() == 0 {
+                break;
+            }
+            self.send_batch()?;
+        }
+        Ok(())
+    }
+
     /// Sends as much of the batch as the kernel takes.
     fn send_batch(&mut self) -> Result<(), PortError> {
-        while self.batch.count > 0 {
+        while self.batch.len() > 0 {
             match self.batch.send(self.direct.as_fd(), SLOTS) {
                 Ok(sent) => {
                     self.batch.advance(sent);
@@ -167,7 +206,7 @@ impl PacketTx {
             .map_err(|error| failure(&self.port, "looking for a carrier", error))?;
         if !carrier {
             // As on a cable that is not plugged in.
-            self.lose(self.batch.count);
+            self.lose(self.batch.len());
             return Ok(true);
         }
         if self.batch.first_has_segments() && self.batch.send(self.queued.as_fd(), 1).is_ok() {
@@ -189,27 +228,30 @@ impl TxPort for PacketTx {
         if !self.fits(&frame) {
             return Pushed::Refused;
         }
-        if frame.bytes.len() > COPY_MAX && self.send_at_once(&frame) {
-            return Pushed::Taken;
+        if let Some(fast) = &mut self.fast
+            && frame.offload.segments.is_none()
+            && frame.bytes.len() <= fast.frame_max()
+        {
+            return match fast.put(frame.bytes, frame.offload.checksum) {
+                true => Pushed::Taken,
+                false => Pushed::Full,
+            };
         }
-        if self.batch.count == SLOTS {
-            return Pushed::Full;
-        }
-        self.batch.put(&frame);
-        Pushed::Taken
+        self.push_slow(&frame)
     }
 
     fn flush(&mut self) -> Result<usize, PortError> {
-        self.send_batch()?;
+        self.send_all()?;
         Ok(std::mem::take(&mut self.sent))
     }
 
     fn room(&self) -> usize {
-        SLOTS - self.batch.count
+        let fast = self.fast.as_ref().map_or(SLOTS, Sender::room);
+        self.batch.room().min(fast)
     }
 
     fn unsent(&self) -> usize {
-        self.batch.count
+        self.batch.len() + self.fast.as_ref().map_or(0, Sender::unsent)
     }
 
     fn takes_offload(&self) -> bool {
@@ -218,102 +260,5 @@ impl TxPort for PacketTx {
 
     fn losses(&mut self) -> PortLosses {
         self.losses
-    }
-}
-
-/// Frames that wait to be sent, in a ring of slots.
-struct Batch {
-    slots: Box<[u8]>,
-    // Each message points to its part, and that to its slot.
-    parts: Box<[libc::iovec]>,
-    messages: Box<[libc::mmsghdr]>,
-    head: usize,
-    count: usize,
-}
-
-// SAFETY: the pointers among the three boxes stay right wherever the value is
-// moved, for the boxes' contents do not move; nothing is tied to a thread.
-unsafe impl Send for Batch {}
-
-/// A message without an address: the sockets are bound.
-fn message(parts: &mut [libc::iovec]) -> libc::msghdr {
-    // SAFETY: `msghdr` is a C structure of integers and pointers, for which
-    // zeros are valid.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_iov = parts.as_mut_ptr();
-    message.msg_iovlen = parts.len() as _;
-    message
-}
-
-impl Batch {
-    fn new() -> Batch {
-        let mut slots = vec![0u8; SLOTS * STRIDE].into_boxed_slice();
-        let mut parts: Box<[libc::iovec]> = slots
-            .chunks_exact_mut(STRIDE)
-            .map(|slot| libc::iovec {
-                iov_base: slot.as_mut_ptr().cast(),
-                iov_len: 0,
-            })
-            .collect();
-        let messages = parts
-            .iter_mut()
-            .map(|part| libc::mmsghdr {
-                msg_hdr: message(std::slice::from_mut(part)),
-                msg_len: 0,
-            })
-            .collect();
-        Batch {
-            slots,
-            parts,
-            messages,
-            head: 0,
-            count: 0,
-        }
-    }
-
-    /// Copies a frame into the next slot, of which one is free.
-    #[inline]
-    fn put(&mut self, frame: &Outgoing<'_>) {
-        let index = (self.head + self.count) % SLOTS;
-        let slot = &mut self.slots[index * STRIDE..][..STRIDE];
-        let end = vnet::LEN + frame.bytes.len();
-        slot[..vnet::LEN].copy_from_slice(&vnet::encode(frame.offload, frame.bytes));
-        slot[vnet::LEN..end].copy_from_slice(frame.bytes);
-        self.parts[index].iov_len = end;
-        self.count += 1;
-    }
-
-    /// Whether the first frame is a super-packet, by its virtio-net header.
-    fn first_has_segments(&self) -> bool {
-        self.slots[self.head * STRIDE + 1] != 0
-    }
-
-    /// Offers frames to the kernel, the first `max` at most; returns how many
-    /// it took.
-    fn send(&mut self, socket: BorrowedFd<'_>, max: usize) -> io::Result<usize> {
-        let run = self.count.min(SLOTS - self.head).min(max);
-        let messages = &mut self.messages[self.head..][..run];
-        // SAFETY: the messages point to parts and slots that live as long as
-        // `self`; the kernel reads the slots and writes the messages' lengths
-        // during the call only.
-        let sent = unsafe {
-            libc::sendmmsg(
-                socket.as_raw_fd(),
-                messages.as_mut_ptr(),
-                run as libc::c_uint,
-                libc::MSG_DONTWAIT,
-            )
-        };
-        Ok(checked(sent)? as usize)
-    }
-
-    /// Frees the first slots.
-    fn advance(&mut self, frames: usize) {
-        self.head = (self.head + frames) % SLOTS;
-        self.count -= frames;
-        if self.count == 0 {
-            // The same warm slots again, in one run.
-            self.head = 0;
-        }
     }
 }

@@ -9,6 +9,7 @@ mod bpf;
 mod program;
 mod rings;
 mod rx;
+mod sender;
 mod socket;
 mod tx;
 mod umem;
@@ -26,14 +27,14 @@ use crate::net::interface::Interface;
 use program::{Place, Program};
 use rx::Queue;
 pub use rx::XdpRx;
-use socket::{Sending, Step, Unbound, raise_memlock};
+pub(crate) use sender::Sender;
+use sender::TX_FRAMES;
+use socket::{Sending, Step, Unbound};
 pub use tx::XdpTx;
 use umem::Umem;
 
 /// Memory for received frames, unless chosen.
 const RING_BYTES: usize = 4 * 1024 * 1024;
-/// Frames on their way out.
-const TX_FRAMES: usize = 512;
 /// Received frames that a queue holds at least, and at most.
 const RX_FRAMES: std::ops::RangeInclusive<usize> = 64..=16 * 1024;
 
@@ -78,7 +79,6 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
             interface.mtu
         ),
     })?;
-    raise_memlock();
     let queues = queue_count(&interface);
     let program =
         Program::load(queues, true).map_err(|e| failure(&port, "loading the XDP program", e))?;
@@ -292,14 +292,13 @@ impl Opened {
         frame_max: usize,
         notes: Vec<String>,
     ) -> Result<XdpPort, PortError> {
-        let tx = XdpTx::new(
+        let sender = Sender::new(
             Arc::clone(&self.queues[0].socket),
             self.sending,
             Arc::clone(&self.umem),
             self.tx_chunks,
-            Arc::clone(&attachment),
-            frame_max,
         );
+        let tx = XdpTx::new(sender, Arc::clone(&attachment), frame_max);
         let rx = XdpRx::new(self.queues, self.umem, attachment, frame_max)
             .map_err(|e| failure(port, "watching the queues", e))?;
         Ok(XdpPort { rx, tx, notes })

@@ -148,6 +148,14 @@ impl<T: Copy> Producer<T> {
         true
     }
 
+    /// The entry that the kernel took last, as of the last look. Only right
+    /// after the look, while its place has not been used again.
+    pub(super) fn last_taken(&self) -> T {
+        // SAFETY: the kernel has done with the entry, and only we write to
+        // this ring.
+        unsafe { self.ring.entry(self.taken.wrapping_sub(1)).read() }
+    }
+
     /// Shows the kernel all entries put in.
     #[inline]
     pub(super) fn submit(&mut self) {

@@ -44,6 +44,7 @@ impl Unbound {
     ) -> Result<(Unbound, Sending), Step> {
         let socket = xdp_socket().map_err(|e| ("opening an AF_XDP socket", e))?;
         let fd = socket.as_fd();
+        raise_memlock();
         set_option(fd, libc::SOL_XDP, libc::XDP_UMEM_REG, &umem.registration())
             .map_err(|e| ("registering frame memory", e))?;
         let sending = Sending::new(fd, tx_frames).map_err(|e| ("making a ring", e))?;
@@ -170,7 +171,7 @@ impl Sending {
 
 /// Lets the process lock as much memory as it may: the frames' memory counts
 /// as locked.
-pub(super) fn raise_memlock() {
+fn raise_memlock() {
     let mut limit = libc::rlimit {
         rlim_cur: libc::RLIM_INFINITY,
         rlim_max: libc::RLIM_INFINITY,

@@ -1,0 +1,128 @@
+//! Frames that wait to be sent by a packet socket, each with its virtio-net
+//! header, and leave with one system call.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use super::super::socket::checked;
+use super::super::vnet;
+use super::SUPER_MAX;
+use crate::port::Offload;
+
+/// Frames that wait for a flush at most. More would not make a system call
+/// cheaper, and less would still fit the cache.
+pub(super) const SLOTS: usize = 64;
+/// A slot holds a super-packet; only the pages that frames touch are ever
+/// backed by memory. An odd number of cache lines, lest all slots share the
+/// same few sets of the cache.
+const STRIDE: usize = 64 * 1037;
+const _: () = assert!(vnet::LEN + SUPER_MAX <= STRIDE);
+
+/// Frames that wait to be sent, in a ring of slots.
+pub(super) struct Batch {
+    slots: Box<[u8]>,
+    // Each message points to its part, and that to its slot.
+    parts: Box<[libc::iovec]>,
+    messages: Box<[libc::mmsghdr]>,
+    head: usize,
+    count: usize,
+}
+
+// SAFETY: the pointers among the three boxes stay right wherever the value is
+// moved, for the boxes' contents do not move; nothing is tied to a thread.
+unsafe impl Send for Batch {}
+
+/// A message without an address: the sockets are bound.
+pub(super) fn message(parts: &mut [libc::iovec]) -> libc::msghdr {
+    // SAFETY: `msghdr` is a C structure of integers and pointers, for which
+    // zeros are valid.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = parts.as_mut_ptr();
+    message.msg_iovlen = parts.len() as _;
+    message
+}
+
+impl Batch {
+    pub(super) fn new() -> Batch {
+        let mut slots = vec![0u8; SLOTS * STRIDE].into_boxed_slice();
+        let mut parts: Box<[libc::iovec]> = slots
+            .chunks_exact_mut(STRIDE)
+            .map(|slot| libc::iovec {
+                iov_base: slot.as_mut_ptr().cast(),
+                iov_len: 0,
+            })
+            .collect();
+        let messages = parts
+            .iter_mut()
+            .map(|part| libc::mmsghdr {
+                msg_hdr: message(std::slice::from_mut(part)),
+                msg_len: 0,
+            })
+            .collect();
+        Batch {
+            slots,
+            parts,
+            messages,
+            head: 0,
+            count: 0,
+        }
+    }
+
+    /// How many frames wait.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// How many more there is room for.
+    #[inline]
+    pub(super) fn room(&self) -> usize {
+        SLOTS - self.count
+    }
+
+    /// Copies a frame into the next slot, of which one is free.
+    #[inline]
+    pub(super) fn put(&mut self, bytes: &[u8], offload: Offload) {
+        let index = (self.head + self.count) % SLOTS;
+        let slot = &mut self.slots[index * STRIDE..][..STRIDE];
+        let end = vnet::LEN + bytes.len();
+        slot[..vnet::LEN].copy_from_slice(&vnet::encode(offload, bytes));
+        slot[vnet::LEN..end].copy_from_slice(bytes);
+        self.parts[index].iov_len = end;
+        self.count += 1;
+    }
+
+    /// Whether the first frame is a super-packet, by its virtio-net header.
+    pub(super) fn first_has_segments(&self) -> bool {
+        self.slots[self.head * STRIDE + 1] != 0
+    }
+
+    /// Offers frames to the kernel, the first `max` at most; returns how many
+    /// it took.
+    pub(super) fn send(&mut self, socket: BorrowedFd<'_>, max: usize) -> io::Result<usize> {
+        let run = self.count.min(SLOTS - self.head).min(max);
+        let messages = &mut self.messages[self.head..][..run];
+        // SAFETY: the messages point to parts and slots that live as long as
+        // `self`; the kernel reads the slots and writes the messages' lengths
+        // during the call only.
+        let sent = unsafe {
+            libc::sendmmsg(
+                socket.as_raw_fd(),
+                messages.as_mut_ptr(),
+                run as libc::c_uint,
+                libc::MSG_DONTWAIT,
+            )
+        };
+        Ok(checked(sent)? as usize)
+    }
+
+    /// Frees the first slots.
+    pub(super) fn advance(&mut self, frames: usize) {
+        self.head = (self.head + frames) % SLOTS;
+        self.count -= frames;
+        if self.count == 0 {
+            // The same warm slots again, in one run.
+            self.head = 0;
+        }
+    }
+}
