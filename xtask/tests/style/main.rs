@@ -7,6 +7,7 @@
 mod crates;
 mod decisions;
 mod engine;
+mod links;
 mod safety;
 mod size;
 mod source;
@@ -36,6 +37,7 @@ fn repository_keeps_its_rules() {
     violations.extend(engine::check_root(&files));
     violations.extend(crates::check(&files));
     violations.extend(decisions::check(&files));
+    violations.extend(links::check(&files));
     violations.sort();
     let list: Vec<String> = violations.iter().map(Violation::to_string).collect();
     assert!(
