@@ -4,6 +4,7 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
 
 use longwire_io::net::address::{Prefix, addresses, routed_networks};
 use longwire_io::net::veth::{self, End, VethConfig};
@@ -34,6 +35,7 @@ fn a_pair_carries_traffic_at_once() {
         a: End {
             name: "left",
             mac: Some([2, 0, 0, 0, 0, 1]),
+            index: Some(100),
             mtu: Some(9000),
             tx_queue_len: Some(77),
             queues: Some(2),
@@ -72,12 +74,11 @@ fn a_pair_carries_traffic_at_once() {
     let (mut stream, _) = listener.accept().unwrap();
     stream.read_to_string(&mut text).unwrap();
     assert_eq!(text, "longwire");
+    let running = || link::wait_running("left", Duration::from_secs(2));
+    assert!(a.run(running).unwrap().unwrap());
     let stats = a.run(|| net::link_stats("left")).unwrap().unwrap();
     assert!(stats.tx_packets >= 3 && stats.rx_packets >= 2, "{stats:?}");
-    assert_eq!(
-        a.run(|| link::link_index("left")).unwrap().unwrap() > 1,
-        true
-    );
+    assert_eq!(a.run(|| link::link_index("left")).unwrap().unwrap(), 100);
 }
 
 #[test]

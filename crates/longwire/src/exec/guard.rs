@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -28,10 +28,10 @@ use super::forwarding;
 /// How long processes in the namespaces have between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_millis(500);
 /// How often the guard looks whether they are gone.
-const LOOK: Duration = Duration::from_millis(10);
+const LOOK: Duration = Duration::from_millis(20);
 /// After this the guard gives up; a process that SIGKILL does not end is
 /// stuck in the kernel.
-const LAST_LOOK: Duration = Duration::from_secs(3);
+const LAST_LOOK: Duration = Duration::from_secs(10);
 
 /// Longwire's side of the guard.
 #[derive(Debug)]
@@ -137,15 +137,15 @@ fn detach(pipe: &OwnedFd) {
 
 /// Ends every process in the namespaces: first politely.
 fn sweep(inodes: &[u64]) {
-    let mut waited = Duration::ZERO;
+    let begin = Instant::now();
     let mut asked = Vec::new();
-    while waited < LAST_LOOK {
+    while begin.elapsed() < LAST_LOOK {
         let found = processes_in(inodes);
         if found.is_empty() {
             return;
         }
         for process in found {
-            if waited >= GRACE {
+            if begin.elapsed() >= GRACE {
                 let _ = kill(process, Signal::SIGKILL);
             } else if !asked.contains(&process) {
                 let _ = kill(process, Signal::SIGTERM);
@@ -155,7 +155,6 @@ fn sweep(inodes: &[u64]) {
             }
         }
         sleep(LOOK);
-        waited += LOOK;
     }
 }
 

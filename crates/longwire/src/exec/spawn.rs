@@ -15,6 +15,7 @@ use nix::unistd::{getpid, getppid};
 
 use super::error::ExecError;
 use super::mounts::Mounts;
+use super::supervise::Signals;
 
 /// Where a command runs.
 #[derive(Debug)]
@@ -55,6 +56,7 @@ pub fn start(
     let network = network.map_err(|source| spawn_error(program, source))?;
     let mounts = place.mounts.as_ref().map(Mounts::try_clone).transpose();
     let mounts = mounts.map_err(|source| spawn_error(program, source))?;
+    let signals = Signals::set();
     let enter = move || -> io::Result<()> {
         let entered = setns(&network, CloneFlags::CLONE_NEWNET)
             .and_then(|()| mounts.as_ref().map_or(Ok(()), Mounts::enter));
@@ -64,6 +66,8 @@ pub fn start(
             nix::Error::ENOENT | nix::Error::EACCES => io::Error::from_raw_os_error(libc::EIO),
             other => other.into(),
         })?;
+        // A blocked signal would stay so through exec, and Ctrl-C be lost.
+        signals.thread_unblock()?;
         prctl::set_pdeathsig(Signal::SIGKILL)?;
         // The parent may have died before the kernel was told to watch it.
         if getppid() != parent {
@@ -72,7 +76,7 @@ pub fn start(
         Ok(())
     };
     // SAFETY: the closure makes system calls only (setns, fchdir, chroot,
-    // prctl, getppid), on descriptors it owns; it neither allocates nor locks.
+    // sigmask, prctl, getppid), on descriptors it owns; it neither allocates nor locks.
     unsafe { command.pre_exec(enter) };
     command
         .spawn()

@@ -40,20 +40,23 @@ impl Signals {
     /// for the calling thread and all that it starts from now on.
     pub fn take() -> Result<Signals, ExecError> {
         let failed = |error: nix::Error| ExecError::system("take over the signals", error);
-        let mut set = SigSet::empty();
-        for signal in [
+        let set = Signals::set();
+        set.thread_block().map_err(failed)?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        let descriptor = SignalFd::with_flags(&set, flags).map_err(failed)?;
+        Ok(Signals { descriptor })
+    }
+
+    /// The signals that are taken. Commands are started without this.
+    pub fn set() -> SigSet {
+        let signals = [
             Signal::SIGINT,
             Signal::SIGTERM,
             Signal::SIGHUP,
             Signal::SIGQUIT,
             Signal::SIGCHLD,
-        ] {
-            set.add(signal);
-        }
-        set.thread_block().map_err(failed)?;
-        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        let descriptor = SignalFd::with_flags(&set, flags).map_err(failed)?;
-        Ok(Signals { descriptor })
+        ];
+        signals.into_iter().collect()
     }
 
     /// Waits for a signal, and says whether a process sent it (rather than
