@@ -50,7 +50,7 @@ impl Error {
     /// How the program ends because of this.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Error::Usage(_) => EXIT_USAGE,
+            Error::Usage(_) | Error::Port(PortError::Unknown { .. }) => EXIT_USAGE,
             Error::Exec(error) => error.exit_code(),
             _ => EXIT_FAILED,
         })

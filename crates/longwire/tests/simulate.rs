@@ -84,13 +84,13 @@ fn a_full_queue_and_the_mtu_drop_and_say_so() {
         .chain([(EPOCH, 1515)])
         .collect();
     let options = [
-        "--rate", "1mbit", "--queue", "2p", "--mtu", "1500", "--json",
+        "--rate", "1mbit", "--delay", "50ms", "--queue", "2p", "--mtu", "1500", "--json",
     ];
     let (ran, out) = simulate(&dir, &pcap(&input), &options);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(
         frames(&out),
-        [(EPOCH + 8 * MS, 1000), (EPOCH + 16 * MS, 1000)]
+        [(EPOCH + 58 * MS, 1000), (EPOCH + 66 * MS, 1000)]
     );
     let report = ran.json();
     let link = &report["links"][0];

@@ -77,11 +77,11 @@ pub struct Globals {
     #[arg(long, global = true)]
     pub json: bool,
 
-    /// Say more of what was decided and found
+    /// Say more: every counter, also those at zero
     #[arg(short, long, global = true)]
     pub verbose: bool,
 
-    /// Say nothing but the result and errors
+    /// Say nothing but results and errors; with a command in exec, no report
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
 

@@ -22,11 +22,16 @@ pub struct RunningArgs {
 
     /// The most memory that frames may wait in, each direction, as in 512mb;
     /// without it, derived from rate and delay
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub memory: Option<Bytes>,
 
     /// A frame handed over later than this counts as an artifact
-    #[arg(long, value_name = "TIME", default_value = "1ms")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "1ms",
+        allow_hyphen_values = true
+    )]
     pub tolerance: Nanos,
 
     /// Ask neither for a better priority nor for locked memory
@@ -54,7 +59,12 @@ impl RunningArgs {
 pub struct SeedArgs {
     /// The seed of every random stream: the same seed, the same losses and
     /// delays
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        allow_negative_numbers = true
+    )]
     pub seed: u64,
 }
 

@@ -74,9 +74,10 @@ pub struct ExecArgs {
     #[arg(
         long,
         value_name = "KIND",
-        default_value = "packet",
+        default_value = "auto",
         help_heading = "Running"
     )]
+    #[arg(value_parser = ["auto", "packet", "xdp", "tap"])]
     pub port: String,
 
     /// How it runs.

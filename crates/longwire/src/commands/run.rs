@@ -54,7 +54,12 @@ pub struct RunArgs {
     pub one_way: bool,
 
     /// Stop after this time; without it, when told to
-    #[arg(long, value_name = "TIME", help_heading = "Running")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        help_heading = "Running",
+        allow_hyphen_values = true
+    )]
     pub time: Option<Nanos>,
 
     /// How it runs.

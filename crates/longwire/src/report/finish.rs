@@ -56,12 +56,13 @@ pub fn finish_as(
     } else {
         match place {
             Place::Stdout => write_text(&mut io::stdout(), report, globals)?,
+            Place::Stderr if globals.quiet => {}
             Place::Stderr => write_text(&mut io::stderr(), report, globals)?,
         }
     }
     // The text on stderr has said it already.
     if let Some(error) = &report.error
-        && (globals.json || place == Place::Stdout)
+        && (globals.json || globals.quiet || place == Place::Stdout)
     {
         eprintln!("error: {error}");
     }

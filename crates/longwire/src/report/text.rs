@@ -26,7 +26,7 @@ enum Tone {
     Wrong,
 }
 
-/// Writes the report: table, notes if `verbose`, pauses and the verdict.
+/// Writes the report: the table, all of it if `verbose`, and the verdict.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -36,23 +36,23 @@ pub fn write(
     verbose: bool,
     paint: Paint,
 ) -> io::Result<()> {
-    write_table(out, &report.links, paint)?;
+    write_table(out, &report.links, verbose, paint)?;
     let cpu = match report.cpu_s {
         cpu if cpu > 0.0 => format!(", {cpu:.2} s of CPU"),
         _ => String::new(),
     };
     let line = format!("{:.3} s{cpu}, seed {}", report.duration_s, report.seed);
     writeln!(out, "{}", paint.dim(line))?;
-    if verbose {
-        for note in &report.notes {
-            writeln!(out, "{}", paint.dim(format_args!("note: {note}")))?;
-        }
-    }
     Verdict::of(report).write(out, paint)
 }
 
-fn write_table(out: &mut impl Write, links: &[LinkReport], paint: Paint) -> io::Result<()> {
-    let rows = rows(links);
+fn write_table(
+    out: &mut impl Write,
+    links: &[LinkReport],
+    verbose: bool,
+    paint: Paint,
+) -> io::Result<()> {
+    let rows = rows(links, verbose);
     let group_width = width(rows.iter().map(|row| row.group));
     let name_width = width(rows.iter().map(|row| row.name.as_str()));
     let cell_width = |index: usize| {
@@ -99,15 +99,17 @@ fn width<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
 /// A measure of lateness: its name, and where the report has it.
 type LatenessRow = (&'static str, fn(&Lateness) -> f64);
 
-const LATENESS: [LatenessRow; 5] = [
+const LATENESS: [LatenessRow; 6] = [
     ("p50", |lateness| lateness.p50),
     ("p99", |lateness| lateness.p99),
     ("p99.9", |lateness| lateness.p999),
     ("max", |lateness| lateness.max),
     ("mean", |lateness| lateness.mean),
+    ("stddev", |lateness| lateness.stddev),
 ];
 
-fn rows(links: &[LinkReport]) -> Vec<Row> {
+/// The rows: what never happened only if `all` is wanted.
+fn rows(links: &[LinkReport], all: bool) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut add = |group, name: &str, tone, cell: &dyn Fn(&LinkReport) -> String| {
         rows.push(Row {
@@ -123,7 +125,7 @@ fn rows(links: &[LinkReport]) -> Vec<Row> {
         count(link.packets_out)
     });
     add("out", "bytes", Tone::Plain, &|link| count(link.bytes_out));
-    let drops = nonzero(links, |link| &link.drops);
+    let drops = counted(links, all, |link| &link.drops);
     for reason in &drops {
         add("drops", reason, Tone::Emulated, &|link| {
             let dropped = link.drops.get(reason).copied().unwrap_or(0);
@@ -133,7 +135,7 @@ fn rows(links: &[LinkReport]) -> Vec<Row> {
     if drops.is_empty() {
         add("drops", "", Tone::Plain, &|_| "0".to_owned());
     }
-    let artifacts = nonzero(links, |link| &link.artifacts);
+    let artifacts = counted(links, all, |link| &link.artifacts);
     for kind in &artifacts {
         add("artifacts", kind, Tone::Wrong, &|link| {
             let done = link.artifacts.get(kind).copied().unwrap_or(0);
@@ -144,13 +146,13 @@ fn rows(links: &[LinkReport]) -> Vec<Row> {
         add("artifacts", "", Tone::Plain, &|_| "0".to_owned());
     }
     // Virtual time is never late: one row says it.
-    let late = links.iter().any(|link| link.lateness_us.max > 0.0);
+    let late = all || links.iter().any(|link| link.lateness_us.max > 0.0);
     for (name, of) in LATENESS.iter().filter(|(name, _)| late || *name == "max") {
         add("lateness", name, Tone::Plain, &|link| {
             lateness(link, of(&link.lateness_us))
         });
     }
-    if links.iter().any(|link| link.queue_packets_max > 0) {
+    if all || links.iter().any(|link| link.queue_packets_max > 0) {
         add("queue", "max packets", Tone::Plain, &|link| {
             count(link.queue_packets_max)
         });
@@ -158,17 +160,17 @@ fn rows(links: &[LinkReport]) -> Vec<Row> {
             count(link.queue_bytes_max)
         });
     }
-    if links.iter().any(|link| link.raised > 0) {
+    if all || links.iter().any(|link| link.raised > 0) {
         add("order", "raised", Tone::Emulated, &|link| {
             share(link.raised, link.packets_in)
         });
     }
-    if links.iter().any(|link| link.in_flight > 0) {
+    if all || links.iter().any(|link| link.in_flight > 0) {
         add("delay line", "in flight", Tone::Plain, &|link| {
             count(link.in_flight)
         });
     }
-    if links.iter().any(|link| link.memory_max > 0) {
+    if all || links.iter().any(|link| link.memory_max > 0) {
         add("memory", "max", Tone::Plain, &|link| {
             binary(link.memory_max)
         });
@@ -176,13 +178,17 @@ fn rows(links: &[LinkReport]) -> Vec<Row> {
     rows
 }
 
-/// The keys of a map of counts that are above zero in any link.
-fn nonzero<'a>(
+/// The keys of a map of counts: those above zero in any link, or `all`.
+fn counted<'a>(
     links: &'a [LinkReport],
+    all: bool,
     counts: impl Fn(&'a LinkReport) -> &'a BTreeMap<&'static str, u64>,
 ) -> Vec<&'static str> {
-    let all = links.iter().flat_map(counts);
-    let keys: BTreeSet<&str> = all.filter(|(_, n)| **n > 0).map(|(key, _)| *key).collect();
+    let counts = links.iter().flat_map(counts);
+    let keys: BTreeSet<&str> = counts
+        .filter(|(_, n)| all || **n > 0)
+        .map(|(key, _)| *key)
+        .collect();
     keys.into_iter().collect()
 }
 
@@ -272,7 +278,7 @@ mod tests {
         };
         let mut out = Vec::new();
         let links = [link("up", 10), link("down", 0)];
-        assert!(write_table(&mut out, &links, Paint::PLAIN).is_ok());
+        assert!(write_table(&mut out, &links, false, Paint::PLAIN).is_ok());
         let text = String::from_utf8_lossy(&out);
         assert!(
             text.contains("drops     loss     10 (1.00%)      0\n"),
