@@ -2,7 +2,7 @@
 //!
 //! [`CaptureReader`] and [`CaptureWriter`] serve programs that work in the
 //! files' own time; [`PcapRx`] and [`PcapTx`] are ports on top of them. Why
-//! these are our own is told in `docs/decisions/0010-capture-files.md`.
+//! these are our own is told in `docs/decisions/0003-capture-files.md`.
 
 use std::os::unix::fs::MetadataExt;
 
