@@ -14,7 +14,7 @@ use super::super::offload::{Checksum, finish_checksum};
 use super::super::socket::pending_error;
 use super::rings::{Consumer, Producer};
 use super::socket::{Sending, Step, Unbound};
-use super::umem::Umem;
+use super::umem::{PAGE, Umem};
 use crate::net::interface::Interface;
 
 /// Frames on their way out.
@@ -49,9 +49,13 @@ impl Sender {
 
     /// Opens a socket that only sends, on the first queue of an interface.
     pub(crate) fn open(interface: &Interface) -> Result<Sender, Step> {
+        // Longer frames than a page have to leave some other way.
         let frame_max = interface.mtu as usize + 14 + 4;
-        let too_long = || ("fitting frames", io::ErrorKind::InvalidInput.into());
-        let chunk = Umem::chunk_for(frame_max).ok_or_else(too_long)?;
+        let chunk = if frame_max <= PAGE / 2 {
+            PAGE / 2
+        } else {
+            PAGE
+        };
         let umem = Umem::new(chunk, TX_FRAMES).map_err(|e| ("getting frame memory", e))?;
         // A receive ring is not needed without a program, and costs little.
         let (socket, sending) = Unbound::with_memory(&umem, 64, TX_FRAMES as u32)?;

@@ -11,7 +11,8 @@ use std::ptr::NonNull;
 /// What the kernel leaves free in front of a received frame
 /// (`XDP_PACKET_HEADROOM`); the arrival's stamp stands at its end.
 pub(super) const HEADROOM: usize = 256;
-const PAGE: usize = 4096;
+/// The largest chunk there is.
+pub(super) const PAGE: usize = 4096;
 
 /// The memory, mapped until dropped.
 pub(super) struct Umem {
