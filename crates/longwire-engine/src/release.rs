@@ -57,8 +57,7 @@ struct Overtaker<T> {
     waiting: Waiting<T>,
 }
 
-/// With room for so many more overtakers than there are, memory is given
-/// back.
+/// Room for so many overtakers is always kept.
 const OVERTAKERS_KEPT: usize = 256;
 
 impl<T> Default for ReleaseQueue<T> {
@@ -209,5 +208,27 @@ impl<T> Ord for Overtaker<T> {
     /// Reversed, as for [`Head`].
     fn cmp(&self, other: &Overtaker<T>) -> Ordering {
         other.waiting.place.cmp(&self.waiting.place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_follows_what_overtakes() {
+        let mut queue = ReleaseQueue::new();
+        let at = |step: u64| Nanos::from_nanos(1_000_000 - step);
+        // Each is due before all that came before it.
+        for step in 0..500_000 {
+            queue.push(LinkId(0), at(step), step);
+        }
+        assert_eq!(queue.overtakers.len(), 499_999);
+        for step in (100..500_000).rev() {
+            assert_eq!(queue.pop_due(Nanos::MAX), Some((LinkId(0), at(step), step)));
+        }
+        assert_eq!(queue.len(), 100);
+        let capacity = queue.overtakers.capacity();
+        assert!(capacity <= 4 * OVERTAKERS_KEPT, "{capacity}");
     }
 }
