@@ -1,7 +1,21 @@
-//! Copying a frame in. Most frames are short, and a call of `memcpy` with a
-//! length that it must look at costs more than their bytes do.
+//! Copying a frame in, and warning the cache of what comes.
+//!
+//! Most frames are short, and a call of `memcpy` with a length that it must
+//! look at costs more than their bytes do. Long frames into memory that is in
+//! no cache are better streamed past the cache: a line that is overwritten
+//! whole need not be read first.
 
 use std::ptr;
+
+#[cfg(target_arch = "x86_64")]
+use std::arch::asm;
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::{
+    __m128i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm_sfence, _mm_stream_si128,
+};
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
 /// Copies `bytes` to `to`.
 ///
@@ -9,7 +23,7 @@ use std::ptr;
 /// `bytes.len()` bytes at `to` are valid for writes and do not overlap
 /// `bytes`.
 #[inline(always)]
-pub(crate) unsafe fn copy(bytes: &[u8], to: *mut u8) {
+pub(super) unsafe fn copy(bytes: &[u8], to: *mut u8) {
     let len = bytes.len();
     // SAFETY: each arm writes inside `len` bytes: the blocks' size is at most
     // `len`, and twice it at least.
@@ -37,4 +51,95 @@ unsafe fn copy_ends<const N: usize>(bytes: &[u8], to: *mut u8) {
         to.cast::<[u8; N]>().write_unaligned(head);
         to.add(last).cast::<[u8; N]>().write_unaligned(tail);
     }
+}
+
+/// Copies `bytes` to `to`, whole cache lines past the cache. The copy must be
+/// [fenced](fence_streamed) before another thread is told of it.
+///
+/// # Safety
+/// As for [`copy`].
+#[cfg(target_arch = "x86_64")]
+pub(super) unsafe fn stream(bytes: &[u8], to: *mut u8) {
+    let from = bytes.as_ptr();
+    let len = bytes.len();
+    // A line shared with a neighbour goes through the cache: half of one
+    // cannot be streamed without reading the other half from memory.
+    let head = to.align_offset(LINE).min(len);
+    let end = head + (len - head) / LINE * LINE;
+    // SAFETY: `head <= end <= len`; the lines between them are aligned in
+    // `to`, and `_mm_loadu_si128` needs no alignment.
+    unsafe {
+        ptr::copy_nonoverlapping(from, to, head);
+        for at in (head..end).step_by(LINE) {
+            let (from, to): (*const __m128i, *mut __m128i) =
+                (from.add(at).cast(), to.add(at).cast());
+            let line: [_; 4] = std::array::from_fn(|part| _mm_loadu_si128(from.add(part)));
+            for (part, value) in line.into_iter().enumerate() {
+                _mm_stream_si128(to.add(part), value);
+            }
+        }
+        ptr::copy_nonoverlapping(from.add(end), to.add(end), len - end);
+    }
+}
+
+/// Copies `bytes` to `to`.
+///
+/// # Safety
+/// As for [`copy`].
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) unsafe fn stream(bytes: &[u8], to: *mut u8) {
+    // SAFETY: the caller's contract is the same.
+    unsafe { copy(bytes, to) }
+}
+
+/// Orders streamed copies before any store that follows.
+#[inline(always)]
+pub(crate) fn fence_streamed() {
+    // SAFETY: every x86-64 processor has the instruction.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        _mm_sfence();
+    }
+}
+
+/// Asks for the lines that begin in `from..from + len` to be made ready for
+/// writing.
+#[inline(always)]
+pub(super) fn prefetch_to_write(from: *const u8, len: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in lines(from, len) {
+        // `_mm_prefetch` has a hint for writing, but without a target feature
+        // it is compiled to one for reading.
+        // SAFETY: a prefetch is a hint; it faults at no address, changes
+        // nothing, and does nothing on the oldest processors.
+        unsafe {
+            asm!("prefetchw [{line}]", line = in(reg) line,
+                options(nostack, preserves_flags, readonly));
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (from, len);
+}
+
+/// Asks for the lines that begin in `from..from + len` to be fetched.
+#[inline(always)]
+pub(super) fn prefetch_to_read(from: *const u8, len: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in lines(from, len) {
+        // SAFETY: a prefetch is a hint; it faults at no address and changes
+        // nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (from, len);
+}
+
+/// The addresses of the cache lines that begin in `from..from + len`.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn lines(from: *const u8, len: usize) -> impl Iterator<Item = *const u8> {
+    let first = from.align_offset(LINE);
+    (first..len)
+        .step_by(LINE)
+        .map(move |at| from.wrapping_add(at))
 }

@@ -9,7 +9,7 @@ use std::{fs, slice};
 use longwire_engine::Bytes;
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
 
-use super::{ArenaError, HugePages, SEGMENT};
+use super::{ArenaError, HugePages, SEGMENT, copy};
 use crate::sync::Watch;
 
 /// What huge pages are aligned to.
@@ -159,7 +159,34 @@ impl Memory {
         self.watch.write(at, bytes.len());
         // SAFETY: the target is the caller's alone, so it cannot overlap a
         // slice that is borrowed.
-        unsafe { super::copy::copy(bytes, self.base.add(at).as_ptr()) };
+        unsafe { copy::copy(bytes, self.base.add(at).as_ptr()) };
+    }
+
+    /// Copies `bytes` to `at` past the cache; [`super::fence_streamed`] must
+    /// follow before another thread is told of them.
+    ///
+    /// # Safety
+    /// As for [`Self::copy_in`].
+    #[inline]
+    pub(crate) unsafe fn stream_in(&self, at: usize, bytes: &[u8]) {
+        debug_assert!(at + bytes.len() <= self.len);
+        self.watch.write(at, bytes.len());
+        // SAFETY: as in `copy_in`.
+        unsafe { copy::stream(bytes, self.base.add(at).as_ptr()) };
+    }
+
+    /// Warns the cache that `len` bytes at `at` will be written. They may lie
+    /// beyond the arena's end.
+    #[inline(always)]
+    pub(crate) fn prefetch_to_write(&self, at: usize, len: usize) {
+        copy::prefetch_to_write(self.base.as_ptr().wrapping_add(at), len);
+    }
+
+    /// Warns the cache that `len` bytes at `at` will be read. They may lie
+    /// beyond the arena's end.
+    #[inline(always)]
+    pub(crate) fn prefetch_to_read(&self, at: usize, len: usize) {
+        copy::prefetch_to_read(self.base.as_ptr().wrapping_add(at), len);
     }
 
     /// Lends the `len` bytes at `at`.

