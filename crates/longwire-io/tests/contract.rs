@@ -10,10 +10,11 @@ mod contract;
 mod pair;
 
 use contract::{Rules, check_gone, check_port, check_received, send_lengths, send_shorts};
-use longwire_engine::Nanos;
+use longwire_engine::{Bytes, Nanos};
 use longwire_io::net::{self, sysctl};
+use longwire_io::port::mem;
 use longwire_io::port::options::OpenOptions;
-use longwire_io::port::registry::{self, Port};
+use longwire_io::port::registry::{self, AnyRx, AnyTx, Port};
 use longwire_io::{PortError, RxPort, TxPort};
 use pair::{PORT, Pair, STATION, namespace, now};
 
@@ -40,6 +41,14 @@ fn both_ends(kind: &str, mtu: u32) -> Option<(Pair, Port, Port)> {
     let port = allowed(pair.in_port(|| open(&format!("{kind}:{PORT}"))))?;
     let station = allowed(pair.in_station(|| open(&format!("{kind}:{STATION}"))))?;
     Some((pair, port, station))
+}
+
+#[test]
+fn the_pipe_in_memory_keeps_the_contract() {
+    let (tx, rx) = mem::pipe(Bytes(1 << 20)).unwrap();
+    let (mut tx, mut rx) = (AnyTx::Pipe(Box::new(tx)), AnyRx::Pipe(Box::new(rx)));
+    let rules = Rules::live().and_len(9014).and_len(65_549);
+    check_port(&mut tx, &mut rx, &rules);
 }
 
 #[test]
@@ -137,7 +146,7 @@ fn a_capture_plays_at_its_own_times() {
     let mut reader = open(&format!("pcap:{path}")).unwrap();
     let start = now();
     let mut arrivals = Vec::new();
-    let mut receive = |at: Nanos, rx: &mut registry::AnyRx| {
+    let mut receive = |at: Nanos, rx: &mut AnyRx| {
         let take = &mut |frame: longwire_io::Arrived<'_>| arrivals.push(frame.arrival);
         rx.receive(at, 64, take).unwrap()
     };

@@ -7,6 +7,7 @@ use std::os::fd::BorrowedFd;
 
 use longwire_engine::Nanos;
 
+use super::mem;
 use super::one_way::{Discard, Silent};
 use super::packet::{PacketRx, PacketTx};
 use super::pcap::{PcapRx, PcapTx};
@@ -24,6 +25,10 @@ pub enum AnyRx {
     Tap(TapRx),
     /// A capture file.
     Pcap(Box<PcapRx>),
+    /// Prebuilt frames in memory.
+    Source(Box<mem::Source>),
+    /// The end of a cable in memory.
+    Pipe(Box<mem::PipeRx>),
     /// Of a port that only sends.
     Silent(Silent),
 }
@@ -38,6 +43,10 @@ pub enum AnyTx {
     Tap(TapTx),
     /// A capture file.
     Pcap(PcapTx),
+    /// A counter in memory.
+    Sink(Box<mem::Sink>),
+    /// The end of a cable in memory.
+    Pipe(Box<mem::PipeTx>),
     /// Of a port that only receives.
     Discard(Discard),
 }
@@ -50,6 +59,8 @@ macro_rules! each_rx {
             AnyRx::Xdp($inner) => $does,
             AnyRx::Tap($inner) => $does,
             AnyRx::Pcap($inner) => $does,
+            AnyRx::Source($inner) => $does,
+            AnyRx::Pipe($inner) => $does,
             AnyRx::Silent($inner) => $does,
         }
     };
@@ -63,6 +74,8 @@ macro_rules! each_tx {
             AnyTx::Xdp($inner) => $does,
             AnyTx::Tap($inner) => $does,
             AnyTx::Pcap($inner) => $does,
+            AnyTx::Sink($inner) => $does,
+            AnyTx::Pipe($inner) => $does,
             AnyTx::Discard($inner) => $does,
         }
     };

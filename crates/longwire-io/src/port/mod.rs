@@ -8,6 +8,7 @@ mod any;
 mod auto;
 mod error;
 mod interface;
+pub mod mem;
 pub mod offload;
 pub mod pcap;
 pub mod one_way;
