@@ -35,7 +35,6 @@ fn a_pair_carries_traffic_at_once() {
         a: End {
             name: "left",
             mac: Some([2, 0, 0, 0, 0, 1]),
-            index: Some(100),
             mtu: Some(9000),
             tx_queue_len: Some(77),
             queues: Some(2),
@@ -78,7 +77,7 @@ fn a_pair_carries_traffic_at_once() {
     assert!(a.run(running).unwrap().unwrap());
     let stats = a.run(|| net::link_stats("left")).unwrap().unwrap();
     assert!(stats.tx_packets >= 3 && stats.rx_packets >= 2, "{stats:?}");
-    assert_eq!(a.run(|| link::link_index("left")).unwrap().unwrap(), 100);
+    assert!(a.run(|| link::link_index("left")).unwrap().unwrap() > 1);
 }
 
 #[test]

@@ -22,14 +22,6 @@ pub(super) fn info(flags: u32, change: u32) -> [u8; INFO_LEN] {
     bytes
 }
 
-/// `struct ifinfomsg` with a device's number; 0 leaves the choice to the
-/// kernel.
-pub(super) fn info_of(index: u32) -> [u8; INFO_LEN] {
-    let mut bytes = info(0, 0);
-    bytes[INFO_INDEX..8].copy_from_slice(&index.to_ne_bytes());
-    bytes
-}
-
 /// A request about one device, by name.
 fn about(kind: u16, name: &str, flags: u32, change: u32) -> Message {
     let mut message = Message::new(kind, REQUEST, &info(flags, change));
@@ -173,8 +165,9 @@ fn read<T>(name: &str, take: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, NetEr
         })
 }
 
-/// Waits until a device that was brought up carries frames: until the kernel
-/// has looked at its carrier. Returns whether it does.
+/// Waits until the kernel has seen that a device that was brought up has a
+/// carrier, which may be after a while when it is not asked. Returns whether
+/// it has.
 pub fn wait_running(name: &str, patience: Duration) -> Result<bool, NetError> {
     const OPERATING_STATE: u16 = 16;
     const UP: u8 = 6;

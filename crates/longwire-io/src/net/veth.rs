@@ -1,6 +1,6 @@
 //! Virtual Ethernet pairs: what is sent into one end arrives at the other.
 
-use super::link::{fd_number, info_of};
+use super::link::{fd_number, info};
 use super::netlink::{Netlink, REQUEST};
 use super::netlink_message::Message;
 use super::{NetError, NetNamespace};
@@ -31,13 +31,6 @@ pub struct End<'a> {
     /// Queues each way; `None` for the kernel's own default of one for each
     /// core it could have.
     pub queues: Option<u32>,
-    /// The device's number; `None` for the next free one of its namespace.
-    ///
-    /// Give the two ends different numbers when they are to be used at once:
-    /// the kernel looks at a change of carrier after up to a second, and drops
-    /// what is sent meanwhile, if it takes the pair for an ordinary device,
-    /// which it does when both ends have the same number.
-    pub index: Option<u32>,
 }
 
 /// A pair to be made.
@@ -57,16 +50,12 @@ pub struct VethConfig<'a> {
 /// ones, when a name is taken, when the MTU is out of range.
 pub fn create(config: &VethConfig<'_>) -> Result<(), NetError> {
     let flags = REQUEST | (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
-    let mut message = Message::new(
-        libc::RTM_NEWLINK,
-        flags,
-        &info_of(config.a.index.unwrap_or(0)),
-    );
+    let mut message = Message::new(libc::RTM_NEWLINK, flags, &info(0, 0));
     describe(&mut message, &config.a);
     message.nested(libc::IFLA_LINKINFO, |link| {
         link.text(INFO_KIND, "veth").nested(INFO_DATA, |data| {
             data.nested(PEER, |peer| {
-                peer.raw(&info_of(config.b.index.unwrap_or(0)));
+                peer.raw(&info(0, 0));
                 describe(peer, &config.b);
             });
         });

@@ -142,6 +142,8 @@ pub fn prepare_side(
         net::addr_add(DEVICE, plan.v6_of(side).into(), 64)
     })??;
     if config.device == Device::Veth {
+        // Else IPv6 would set up its addresses, and tell the link so, up to a
+        // second later.
         namespace.run(|| link::wait_running(DEVICE, CARRIER_PATIENCE))??;
         hub.run(|| link::wait_running(side.name(), CARRIER_PATIENCE))??;
     }
@@ -188,8 +190,6 @@ fn veth_pair(
         mac: Some(mac_of(side, number)),
         tx_queue_len: None,
         queues: Some(config.queues),
-        // Any number but that of the side's own device: see `End::index`.
-        index: (number == 1).then(|| 100 + u32::from(side.number())),
     };
     veth::create(&VethConfig {
         a: end(side.name(), 1),
