@@ -18,9 +18,8 @@ pub fn allowed_cores() -> Vec<usize> {
         .collect()
 }
 
-/// Pins the calling thread to the `nth` of the allowed cores.
-pub fn pin(nth: usize) -> Result<(), nix::Error> {
-    let core = allowed_cores().get(nth).copied().unwrap_or(nth);
+/// Pins the calling thread to a core.
+pub fn pin(core: usize) -> Result<(), nix::Error> {
     let mut set = CpuSet::new();
     set.set(core)?;
     sched_setaffinity(Pid::from_raw(0), &set)

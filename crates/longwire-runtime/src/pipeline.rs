@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use longwire_engine::{Link, LinkId, Nanos};
@@ -30,8 +31,8 @@ pub struct PipelineConfig {
     pub budget: longwire_engine::Bytes,
     /// Frames may stay in the source's own memory.
     pub lend: bool,
-    /// Cores (of those allowed) of the ingress and the egress stage.
-    pub cores: (usize, usize),
+    /// The cores of the ingress and the egress stage.
+    pub cores: Option<(usize, usize)>,
 }
 
 /// What a pipeline's run came to.
@@ -124,29 +125,38 @@ fn drive<R: RxPort + Send, T: TxPort + Send>(
 ) -> Result<(T, Duration, u64), PipelineError> {
     let input_ended = AtomicBool::new(false);
     let failed = AtomicBool::new(false);
-    std::thread::scope(|scope| {
+    let (fed, emptied) = std::thread::scope(|scope| {
+        // Both on threads of their own: pinning must not outlast the run.
         let feeding = scope.spawn(|| {
-            let _ = host::pin(config.cores.0);
+            config.cores.map(|(core, _)| host::pin(core));
             let fed = feed(&mut ingress, config.memory_soft, &failed);
             let at_end = (Instant::now(), released(shared));
             ingress.finish();
             input_ended.store(true, Ordering::Release);
             fed.map(|()| at_end)
         });
-        let _ = host::pin(config.cores.1);
-        let emptied = empty(&mut egress, &input_ended);
-        failed.store(emptied.is_err(), Ordering::Release);
-        let fed = feeding
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let first_release = emptied?;
-        let (input_end, frames) = fed?;
-        egress.finish();
-        let steady = first_release.map_or(Duration::ZERO, |first| {
-            input_end.saturating_duration_since(first)
+        let emptying = scope.spawn(|| {
+            config.cores.map(|(_, core)| host::pin(core));
+            let emptied = empty(&mut egress, &input_ended);
+            failed.store(emptied.is_err(), Ordering::Release);
+            emptied
         });
-        Ok((egress.into_port(), steady, frames))
-    })
+        (joined(feeding), joined(emptying))
+    });
+    egress.finish();
+    let first_release = emptied?;
+    let (input_end, frames) = fed?;
+    let steady = first_release.map_or(Duration::ZERO, |first| {
+        input_end.saturating_duration_since(first)
+    });
+    Ok((egress.into_port(), steady, frames))
+}
+
+/// What a thread came to; its panic goes on here.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn feed<R: RxPort>(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use longwire_io::port::{AnyRx, AnyTx};
 
+use crate::host;
 use crate::config::{Placement, WaitMode};
 use crate::stage::{Egress, Ingress};
 use crate::thread::{Bell, Control, Stages, Worker};
@@ -46,7 +47,8 @@ impl Layout {
     /// With few cores the scheduler knows better where there is room.
     pub fn core_of(self, thread: usize) -> Option<usize> {
         (self.placement == Placement::PerStage && self.cores > STAGES)
-            .then(|| self.cores - 1 - thread)
+            .then(|| host::allowed_cores().into_iter().nth_back(thread))
+            .flatten()
     }
 }
 

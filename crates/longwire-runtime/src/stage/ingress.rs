@@ -80,7 +80,7 @@ impl<R: RxPort> Ingress<R> {
     }
 
     /// Bytes that waiting frames take.
-    pub fn memory_in_use(&mut self) -> u64 {
+    pub fn memory_in_use(&self) -> u64 {
         self.admission.line.memory_in_use()
     }
 
@@ -250,7 +250,7 @@ impl Admission {
         let (packets, bytes) = self.link.occupancy_max();
         self.counts.queue_packets_max = packets.0;
         self.counts.queue_bytes_max = bytes.0;
-        self.counts.memory_max = self.line.memory_max();
+        self.counts.memory_max = self.counts.memory_max.max(self.line.memory_in_use());
         self.shared.ingress.store(&self.counts.to_cells());
     }
 }

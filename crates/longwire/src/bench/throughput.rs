@@ -9,7 +9,7 @@
 use longwire_engine::models::{DELAY, LOSS};
 use longwire_engine::{BitRate, Bytes, LinkConfig, Nanos};
 use longwire_io::port::mem;
-use longwire_runtime::LinkSetup;
+use longwire_runtime::{LinkSetup, host};
 use longwire_runtime::pipeline::{PipelineConfig, PipelineEnd, run_to_end};
 use serde::Serialize;
 
@@ -111,7 +111,7 @@ fn row(
         memory_soft: memory + AHEAD,
         budget: Bytes(memory * 2 + (64 << 20)),
         lend,
-        cores: (0, 1),
+        cores: two_cores(),
     };
     let setup = LinkSetup {
         name: "ab".to_owned(),
@@ -119,6 +119,12 @@ fn row(
     };
     let end = run_to_end(source, sink, setup, config).map_err(|e| failed(&e))?;
     Ok(summarise(size, delay, source_bytes, lend, &end))
+}
+
+/// A core for each stage, if there are two.
+fn two_cores() -> Option<(usize, usize)> {
+    let cores = host::allowed_cores();
+    Some((*cores.first()?, *cores.get(1)?))
 }
 
 fn summarise(
