@@ -133,7 +133,11 @@ fn receive_rate(kind: Kind, len: usize, time: Duration) {
 fn send_rate(kind: Kind, len: usize, time: Duration) {
     let Some(pair) = Pair::new() else { return };
     let (_rx, mut tx) = pair.in_port(|| open(kind, PORT)).unwrap();
-    let arrived = || pair.in_station(|| net::link_stats(STATION)).unwrap().rx_packets;
+    let arrived = || {
+        pair.in_station(|| net::link_stats(STATION))
+            .unwrap()
+            .rx_packets
+    };
     let before = arrived();
     let (left, cost) = flood(&mut tx, &frame(1, len), time);
     thread::sleep(Duration::from_millis(20));

@@ -1,7 +1,8 @@
 //! The receive ring of a packet socket (TPACKET_V2), shared with the kernel.
 //!
 //! Version 3 would pack frames more tightly, but hands them over a block at a
-//! time, late by up to the block's timeout of at least a millisecond.
+//! time, late by up to the block's timeout of at least a millisecond
+//! (decision 0006).
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -17,9 +17,9 @@ use super::super::{Offload, Outgoing, PortError, PortLosses, Pushed, TxPort, vne
 use super::SUPER_MAX;
 use super::batch::{Batch, SLOTS, message};
 
-/// Frames longer than this are sent from where they are: a system call costs
-/// less than copying them.
-const COPY_MAX: usize = 9 * 1024;
+/// Frames longer than this are sent from where they are: a system call of
+/// their own costs less than copying them.
+const COPY_MAX: usize = 24 * 1024;
 /// Bytes of an Ethernet header, and of a VLAN tag.
 const ETHERNET: usize = 14;
 const TAG: usize = 4;

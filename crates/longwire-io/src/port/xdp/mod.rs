@@ -160,13 +160,14 @@ fn attach(
     if is_busy(&error) {
         return Err(busy());
     }
-    if mode == XdpMode::Best && error.raw_os_error() != Some(libc::EPERM) {
-        if let Ok(attached) = attach(Place::Generic) {
-            notes.push(format!(
-                "{name}: the driver takes no XDP program ({error}); it runs in the network stack"
-            ));
-            return Ok(attached);
-        }
+    if mode == XdpMode::Best
+        && error.raw_os_error() != Some(libc::EPERM)
+        && let Ok(attached) = attach(Place::Generic)
+    {
+        notes.push(format!(
+            "{name}: the driver takes no XDP program ({error}); it runs in the network stack"
+        ));
+        return Ok(attached);
     }
     Err(failure(port, "attaching the XDP program", error))
 }
