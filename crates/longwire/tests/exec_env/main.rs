@@ -16,7 +16,9 @@ use std::process::ExitCode;
 /// Who runs the program under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
+    /// With every right.
     Root,
+    /// With none.
     Ordinary,
 }
 
