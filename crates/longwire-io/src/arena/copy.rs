@@ -102,18 +102,22 @@ pub(crate) fn fence_streamed() {
     }
 }
 
-/// Asks for the lines that begin in `from..from + len` to be made ready for
+/// Asks for the cache lines of `len` bytes at `from` to be made ready for
 /// writing.
+///
+/// The steps keep to `from`, not to the lines: where records follow one
+/// another, what the last step misses is the next record's first, and records
+/// of one length take the same number of steps each.
 #[inline(always)]
 pub(super) fn prefetch_to_write(from: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
-    for line in lines(from, len) {
+    for at in (0..len).step_by(LINE) {
         // `_mm_prefetch` has a hint for writing, but without a target feature
         // it is compiled to one for reading.
         // SAFETY: a prefetch is a hint; it faults at no address, changes
         // nothing, and does nothing on the oldest processors.
         unsafe {
-            asm!("prefetchw [{line}]", line = in(reg) line,
+            asm!("prefetchw [{line}]", line = in(reg) from.wrapping_add(at),
                 options(nostack, preserves_flags, readonly));
         }
     }
@@ -121,25 +125,16 @@ pub(super) fn prefetch_to_write(from: *const u8, len: usize) {
     let _ = (from, len);
 }
 
-/// Asks for the lines that begin in `from..from + len` to be fetched.
+/// Asks for the cache lines of `len` bytes at `from` to be fetched; in steps
+/// as [`prefetch_to_write`].
 #[inline(always)]
-pub(super) fn prefetch_to_read(from: *const u8, len: usize) {
+pub(crate) fn prefetch_to_read(from: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
-    for line in lines(from, len) {
+    for at in (0..len).step_by(LINE) {
         // SAFETY: a prefetch is a hint; it faults at no address and changes
         // nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(at).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (from, len);
-}
-
-/// The addresses of the cache lines that begin in `from..from + len`.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn lines(from: *const u8, len: usize) -> impl Iterator<Item = *const u8> {
-    let first = from.align_offset(LINE);
-    (first..len)
-        .step_by(LINE)
-        .map(move |at| from.wrapping_add(at))
 }

@@ -16,7 +16,7 @@ use std::io;
 
 use longwire_engine::Bytes;
 
-pub(crate) use copy::fence_streamed;
+pub(crate) use copy::{fence_streamed, prefetch_to_read};
 pub(crate) use memory::Memory;
 pub(crate) use segments::{FreeSegments, ReturnRing, Returns};
 

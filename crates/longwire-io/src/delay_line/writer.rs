@@ -130,7 +130,7 @@ impl DelayLineWriter {
             self.next_segment()?;
         }
         let record = self.at;
-        if !self.cold {
+        if !self.cold || size < STREAM_MIN {
             let memory = &self.shared.memory;
             memory.prefetch_to_write(record + PREFETCH_AHEAD, size);
         }

@@ -13,9 +13,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::RegionId;
+use crate::arena::prefetch_to_read;
 
 /// Frames begin on cache lines of their own.
 const ALIGNMENT: usize = 64;
+
+/// A region of up to this many bytes is taken to be in a cache.
+const CACHED: usize = 1 << 20;
 
 /// Prebuilt frames of one length, side by side.
 ///
@@ -48,6 +52,14 @@ impl Region {
             size,
             stride,
         })
+    }
+
+    /// Asks for the frame at `place` if the region is larger than a cache.
+    #[inline]
+    fn warm(&self, place: usize) {
+        if self.bytes.len() > CACHED {
+            prefetch_to_read(self.bytes.as_ptr().wrapping_add(place), self.size);
+        }
     }
 
     #[inline]

@@ -1,0 +1,129 @@
+//! The delay line under loom: every interleaving of a writer and a reader
+//! over a line of a few tiny segments. Run with
+//! `RUSTFLAGS="--cfg loom" cargo test -p longwire-io --release --test loom_delay_line`.
+//!
+//! Under loom a segment has 96 bytes, so two records of 32 bytes fill it, and
+//! every granule of the arena is a cell that loom watches: a byte read or
+//! reused without an order between the threads fails the model.
+#![cfg(loom)]
+
+use longwire_engine::{Bytes, LinkId, Nanos};
+use longwire_io::Offload;
+use longwire_io::delay_line::{
+    DelayLineConfig, DelayLineReader, DelayLineWriter, Exhausted, Note, delay_line,
+};
+use loom::thread;
+
+const SEGMENT: u64 = 96;
+
+fn line(segments: u64) -> (DelayLineWriter, DelayLineReader) {
+    delay_line(&DelayLineConfig {
+        budget: Bytes(segments * SEGMENT),
+        huge_pages: false,
+    })
+    .expect("a small budget is to be had")
+}
+
+fn note(number: u64) -> Note {
+    Note {
+        release: Nanos::from_nanos(number),
+        link: LinkId(1),
+        offload: Offload::NONE,
+    }
+}
+
+/// Pushes frames `0..count` and publishes each `burst`; waits for room.
+fn write(mut writer: DelayLineWriter, count: u64, burst: u64) {
+    let mut number = 0;
+    while number < count {
+        match writer.push(&[number as u8; 16], note(number)) {
+            Ok(()) => number += 1,
+            Err(Exhausted) => {
+                writer.publish();
+                thread::yield_now();
+                continue;
+            }
+        }
+        if number % burst == 0 {
+            writer.publish();
+        }
+    }
+    writer.publish();
+}
+
+fn check_front(reader: &mut DelayLineReader, number: u64) -> bool {
+    let Some(front) = reader.front() else {
+        return false;
+    };
+    assert_eq!(front.release.as_nanos(), number);
+    assert_eq!(reader.front_bytes(), [number as u8; 16]);
+    true
+}
+
+#[test]
+fn frames_are_seen_whole_once_published() {
+    loom::model(|| {
+        let (writer, mut reader) = line(2);
+        let sender = thread::spawn(move || write(writer, 3, 2));
+        let mut number = 0;
+        while number < 3 {
+            if check_front(&mut reader, number) {
+                reader.advance();
+                number += 1;
+            } else {
+                thread::yield_now();
+            }
+        }
+        sender.join().unwrap();
+        assert!(reader.front().is_none());
+    });
+}
+
+#[test]
+fn segments_are_reused_only_after_they_were_read() {
+    loom::model(|| {
+        // Seven frames pass through two segments of two: each is used again.
+        const FRAMES: u64 = 7;
+        let (writer, mut reader) = line(2);
+        let sender = thread::spawn(move || write(writer, FRAMES, 1));
+        let mut number = 0;
+        while number < FRAMES {
+            if check_front(&mut reader, number) {
+                reader.advance();
+                number += 1;
+            } else {
+                reader.settle();
+                thread::yield_now();
+            }
+        }
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn a_held_frame_keeps_its_bytes_while_others_pass() {
+    loom::model(|| {
+        const FRAMES: u64 = 7;
+        let (writer, mut reader) = line(3);
+        let sender = thread::spawn(move || write(writer, FRAMES, 1));
+        let mut held = None;
+        let mut number = 0;
+        while number < FRAMES {
+            if !check_front(&mut reader, number) {
+                reader.settle();
+                thread::yield_now();
+                continue;
+            }
+            match number {
+                0 => held = reader.take(),
+                _ => reader.advance(),
+            }
+            number += 1;
+        }
+        let held = held.expect("the first frame was taken");
+        assert_eq!(reader.bytes(&held), [0; 16]);
+        reader.free(held);
+        reader.settle();
+        sender.join().unwrap();
+    });
+}
