@@ -14,7 +14,7 @@ use crate::{Error, Globals};
 /// What `doctor` takes.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Looks at this machine and measures it for half a second. Needs no root; what
+Looks at this machine and measures it for about a second. Needs no root; what
 an ordinary user may not do is among the findings. Ends with exit code 1 when
 something of Longwire does not work here at all.
 
@@ -35,7 +35,9 @@ struct ReportJson {
 /// # Errors
 /// If stdout cannot be written.
 pub fn run(_args: &DoctorArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    let groups = doctor::examine();
+    // Without its own path it cannot try itself; all else can be looked at.
+    let program = std::env::current_exe().ok();
+    let groups = doctor::examine(program.as_deref());
     let worst = doctor::worst(&groups);
     let mut out = io::stdout().lock();
     if globals.json {

@@ -11,8 +11,10 @@ mod packets;
 mod rights;
 mod system;
 mod timing;
+mod trial;
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -92,14 +94,18 @@ pub struct Group {
     pub findings: Vec<Finding>,
 }
 
-/// Looks at the machine. Takes about half a second, most of it measuring.
-pub fn examine() -> Vec<Group> {
+/// Looks at the machine. Takes about a second, most of it measuring.
+/// `program` is Longwire itself, for trying what it does; `None` tries
+/// nothing.
+pub fn examine(program: Option<&Path>) -> Vec<Group> {
     let group = |name, findings| Group { name, findings };
+    let mut rights = rights::check();
+    rights.extend(program.map(trial::check));
     vec![
         group("processor", cpu::check()),
         group("timing", timing::check()),
         group("memory", memory::check()),
-        group("permissions", rights::check()),
+        group("permissions", rights),
         group("packet input and output", packets::check()),
         group("interfaces", interfaces::check()),
     ]
@@ -161,7 +167,7 @@ mod tests {
 
     #[test]
     fn every_finding_that_is_not_well_says_what_it_costs() {
-        for finding in examine().iter().flat_map(|group| &group.findings) {
+        for finding in examine(None).iter().flat_map(|group| &group.findings) {
             assert!(!finding.found.is_empty(), "{finding:?}");
             assert!(
                 finding.status == Status::Ok || finding.cost.is_some(),

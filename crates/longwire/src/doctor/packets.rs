@@ -1,4 +1,4 @@
-//! What the kernel offers for packets: AF_PACKET, AF_XDP, TAP, veth.
+//! What the kernel offers for packets: AF_PACKET, AF_XDP, TAP.
 
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
@@ -19,7 +19,6 @@ pub(super) fn check() -> Vec<Finding> {
             number("/proc/sys/kernel/unprivileged_bpf_disabled"),
         ),
         tun(),
-        veth(&release),
         offloads(),
     ]
 }
@@ -89,27 +88,6 @@ fn tun() -> Finding {
             .costs("no tap: ports")
             .mend("read and write permission on /dev/net/tun, or sudo"),
     }
-}
-
-/// Whether veth devices can be made, as far as files tell.
-fn veth(release: &str) -> Finding {
-    let built_in = read(&format!("/lib/modules/{release}/modules.builtin"));
-    let modules = read(&format!("/lib/modules/{release}/modules.dep"));
-    let lists = |list: &Option<String>| list.as_ref().is_some_and(|text| text.contains("/veth.ko"));
-    let loaded = std::path::Path::new("/sys/module/veth").exists();
-    // Only a list that exists and lacks it says no.
-    if loaded || lists(&built_in) || lists(&modules) || built_in.is_none() {
-        return Finding::ok(
-            "veth",
-            match loaded || lists(&built_in) || lists(&modules) {
-                true => "there",
-                false => "cannot be told without the kernel's list of modules; exec says",
-            },
-        );
-    }
-    Finding::fail("veth", "this kernel has none")
-        .costs("exec cannot build its network")
-        .mend("a kernel with CONFIG_VETH")
 }
 
 fn offloads() -> Finding {

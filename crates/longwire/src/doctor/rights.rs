@@ -79,16 +79,16 @@ fn interfaces(mask: u64) -> Finding {
         false => missing(&USEFUL),
     };
     if !needed.is_empty() {
-        return Finding::warn("interfaces", format!("without {needed}"))
+        return Finding::warn("ports", format!("without {needed}"))
             .costs("run: no ports on the host's interfaces; exec works all the same")
             .mend(MEND);
     }
     if !useful.is_empty() {
-        return Finding::warn("interfaces", format!("without {useful}"))
+        return Finding::warn("ports", format!("without {useful}"))
             .costs("run: no xdp: ports (CAP_BPF), unlocked memory (CAP_IPC_LOCK) or normal priority (CAP_SYS_NICE)")
             .mend(MEND);
     }
-    Finding::ok("interfaces", "every port may be opened")
+    Finding::ok("ports", "every kind may be opened")
 }
 
 fn priority(sys_nice: bool) -> Finding {

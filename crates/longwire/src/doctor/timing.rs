@@ -119,7 +119,7 @@ fn waking(latencies: &[Duration]) -> Finding {
         return Finding::ok("wake-up", found);
     }
     Finding::warn("wake-up", found)
-        .costs("what sleeps until a release is that late, and spinning before it takes that long")
+        .costs("to be on time, Longwire wakes that much before each release and spins the rest")
         .mend("--wait spin where a core can be spared; fewer other programs; shallower idle states")
 }
 

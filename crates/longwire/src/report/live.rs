@@ -16,14 +16,8 @@ const EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Live {
     shown: bool,
-    last: Option<(Instant, Vec<Seen>)>,
-}
-
-/// What a link had counted at the last refresh.
-#[derive(Clone, Copy, Debug, Default)]
-struct Seen {
-    packets: u64,
-    bytes: u64,
+    /// When the line was last refreshed, and the bytes each link had sent.
+    last: Option<(Instant, Vec<u64>)>,
 }
 
 impl Live {
@@ -57,10 +51,7 @@ impl Live {
                 cut(&line, terminal_width())
             );
         }
-        let seen = report.links.iter().map(|link| Seen {
-            packets: link.packets_out,
-            bytes: link.bytes_out,
-        });
+        let seen = report.links.iter().map(|link| link.bytes_out);
         self.last = Some((now, seen.collect()));
     }
 
@@ -104,20 +95,19 @@ impl Status {
 }
 
 /// What the line says of one link.
-fn part(link: &LinkReport, seen: Seen, since: Duration) -> String {
-    let per_second = |now: u64, then: u64| now.saturating_sub(then) as f64 / since.as_secs_f64();
-    let bits = per_second(link.bytes_out, seen.bytes) * 8.0;
-    let packets = per_second(link.packets_out, seen.packets);
+fn part(link: &LinkReport, seen: u64, since: Duration) -> String {
+    let bytes = link.bytes_out.saturating_sub(seen);
+    let bits = bytes as f64 * 8.0 / since.as_secs_f64();
     let drops: u64 = link.drops.values().sum();
     let artifacts: u64 = link.artifacts.values().sum();
-    let mut text = format!("{} {} {} pps", link.name, rate(bits), count(packets as u64));
+    let mut text = format!("{} {}", link.name, rate(bits));
     if drops > 0 {
         text += &format!(", {} dropped", count(drops));
     }
     if artifacts > 0 {
         text += &format!(", {} artifacts", count(artifacts));
     }
-    text + &format!(", p99 late {}", micros(link.lateness_us.p99))
+    text + &format!(", p99 {} late", micros(link.lateness_us.p99))
 }
 
 /// A rate as it is read, not as it is set: `12.3 Mbit/s`.
@@ -156,18 +146,13 @@ mod tests {
     fn a_link_says_its_rate_of_the_last_second() {
         let link = LinkReport {
             name: "up".to_owned(),
-            packets_out: 1_500,
             bytes_out: 1_500_000,
             drops: [("loss", 7)].into(),
             ..LinkReport::default()
         };
-        let seen = Seen {
-            packets: 500,
-            bytes: 500_000,
-        };
         assert_eq!(
-            part(&link, seen, Duration::from_secs(2)),
-            "up 4.00 Mbit/s 500 pps, 7 dropped, p99 late 0 us"
+            part(&link, 500_000, Duration::from_secs(2)),
+            "up 4.00 Mbit/s, 7 dropped, p99 0 us late"
         );
     }
 
