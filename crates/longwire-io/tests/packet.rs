@@ -6,16 +6,14 @@
 #[allow(dead_code, missing_docs, reason = "each test uses a part of it")]
 mod pair;
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
 use longwire_io::net;
+use longwire_io::net::ethtool::Ethtool;
 use longwire_io::port::options::OpenOptions;
-use longwire_io::port::packet::{self, PacketPort, PacketRx, PacketTx};
+use longwire_io::port::packet::{self, PacketPort, PacketTx};
 use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, RxPort, TxPort};
 use pair::{PORT, Pair, STATION, frame, now, number_of, receive_until, send};
 
@@ -262,166 +260,37 @@ fn ipv6_of_the_kernel_is_silent_until_the_port_is_closed() {
     assert_eq!(read().unwrap().trim(), "0");
 }
 
-/// Two stations with an emulator's two ports between them.
-struct Between {
-    near: Pair,
-    far: Pair,
-}
-
-impl Between {
-    fn new() -> Option<Between> {
-        Some(Between {
-            near: Pair::number(1, 1500)?,
-            far: Pair::number(2, 1500)?,
-        })
-    }
-
-    /// Carries frames between the two while `work` runs, each first seen by
-    /// `look`.
-    fn carry<T>(
-        &self,
-        look: impl FnMut(&mut Vec<u8>, &mut Offload) + Send,
-        work: impl FnOnce() -> T,
-    ) -> T {
-        let (mut near, mut far) = (open(&self.near), open(&self.far));
-        let stop = AtomicBool::new(false);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut look = look;
-                while !stop.load(Ordering::Relaxed) {
-                    pass(&mut near.rx, &mut far.tx, &mut look);
-                    pass(&mut far.rx, &mut near.tx, &mut look);
-                }
-                assert_eq!(near.rx.losses(), Default::default());
-                assert_eq!(far.rx.losses(), Default::default());
-            });
-            let result = work();
-            stop.store(true, Ordering::Relaxed);
-            result
-        })
-    }
-}
-
-fn pass(rx: &mut PacketRx, tx: &mut PacketTx, look: &mut impl FnMut(&mut Vec<u8>, &mut Offload)) {
-    let room = tx.room();
-    let mut forward = |f: Arrived<'_>| {
-        let (mut bytes, mut offload) = (f.bytes.to_vec(), f.offload);
-        look(&mut bytes, &mut offload);
-        let taken = tx.push(Outgoing {
-            bytes: &bytes,
-            release: f.arrival,
-            offload,
-            lent: None,
-        });
-        assert_eq!(taken, Pushed::Taken);
-    };
-    rx.receive(now(), room, &mut forward).unwrap();
-    tx.flush().unwrap();
-}
-
 #[test]
-fn tcp_passes_in_super_packets() {
-    let Some(between) = Between::new() else {
+fn without_offloads_the_peer_in_the_same_namespace_sends_wire_frames() {
+    let Some(place) = pair::namespace() else {
         return;
     };
-    let data: Vec<u8> = (0..20_000_000u32).map(|n| (n ^ (n >> 9)) as u8).collect();
-    let mut longest = 0;
-    let mut supers = 0;
-    let look = |bytes: &mut Vec<u8>, offload: &mut Offload| {
-        longest = longest.max(bytes.len());
-        supers += usize::from(offload.segments.is_some());
-        assert!(bytes.len() <= 1514 || offload.segments.is_some());
+    let features = || {
+        let read = || Ethtool::open()?.features(STATION);
+        place.run(read).unwrap().unwrap()
     };
-    let received = between.carry(look, || tcp_transfer(&between, &data));
-    assert!(
-        received == data,
-        "{} bytes of {}",
-        received.len(),
-        data.len()
-    );
-    assert!(longest > 60_000 && supers > 100, "{longest} {supers}");
-}
-
-/// Sends `data` from the near station to the far one.
-fn tcp_transfer(between: &Between, data: &[u8]) -> Vec<u8> {
-    let listener = between
-        .far
-        .in_station(|| TcpListener::bind("10.78.0.2:5000"))
-        .unwrap();
-    thread::scope(|scope| {
-        let receiver = scope.spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut received = Vec::new();
-            stream.read_to_end(&mut received).unwrap();
-            received
-        });
-        between.near.in_station(|| {
-            let mut stream = TcpStream::connect("10.78.0.2:5000").unwrap();
-            stream.write_all(data).unwrap();
-        });
-        receiver.join().unwrap()
-    })
-}
-
-#[test]
-fn unfinished_checksums_pass_and_can_be_finished() {
-    let Some(between) = Between::new() else {
-        return;
-    };
-    for finish in [false, true] {
-        let mut unfinished = 0;
-        let look = |bytes: &mut Vec<u8>, offload: &mut Offload| {
-            unfinished += usize::from(offload.checksum.is_some());
-            if finish && let Some(checksum) = offload.checksum.take() {
-                assert!(longwire_io::port::offload::finish_checksum(bytes, checksum));
-            }
+    let made = place.run(|| {
+        let end = |name| net::veth::End {
+            name,
+            ..Default::default()
         };
-        between.carry(look, || {
-            let receiver = between
-                .far
-                .in_station(|| UdpSocket::bind("10.78.0.2:5001"))
-                .unwrap();
-            receiver
-                .set_read_timeout(Some(Duration::from_secs(5)))
-                .unwrap();
-            let sender = between
-                .near
-                .in_station(|| UdpSocket::bind("10.78.0.1:0"))
-                .unwrap();
-            let message: Vec<u8> = (0..1001u32).map(|n| n as u8).collect();
-            let mut buffer = [0; 2000];
-            for _ in 0..20 {
-                sender.send_to(&message, "10.78.0.2:5001").unwrap();
-                let len = receiver.recv(&mut buffer).unwrap();
-                assert_eq!(buffer[..len], message);
-            }
-        });
-        assert!(unfinished >= 20, "{unfinished}");
-    }
-}
-
-#[test]
-fn a_user_without_root_can_open_a_port() {
-    const INNER: &str = "inside_a_user_namespace";
-    let status = std::process::Command::new("unshare")
-        .args(["-Urn", "--"])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", INNER, "--ignored", "--nocapture"])
-        .status();
-    match status {
-        Ok(status) if status.success() => {}
-        other if std::env::var_os("CI").is_none() => eprintln!("skipped: {other:?}"),
-        other => panic!("CI must be able to make user namespaces: {other:?}"),
-    }
-}
-
-#[test]
-#[ignore = "run by a_user_without_root_can_open_a_port"]
-fn inside_a_user_namespace() {
-    let pair = Pair::new().expect("root of a user namespace may make more");
-    let (mut port, mut station) = (open(&pair), open_station(&pair));
-    eprintln!("{:?}", port.notes);
-    send(&mut port.tx, &frame(1, 64));
-    let got = receive_until(&mut station.rx, |got| !got.is_empty());
-    assert_eq!(got[0].bytes, frame(1, 64));
+        net::veth::create(&net::veth::VethConfig {
+            a: end(PORT),
+            b: end(STATION),
+        })?;
+        net::link_up(PORT)
+    });
+    made.unwrap().unwrap();
+    let before = features();
+    assert!(before.active("tx-tcp-segmentation"));
+    let options = OpenOptions {
+        offloads: false,
+        ..OpenOptions::default()
+    };
+    let port = place.run(|| packet::open(PORT, &options)).unwrap().unwrap();
+    assert!(!features().active("tx-tcp-segmentation"));
+    let said = |note: &String| note.starts_with("station0: tx-tcp-segmentation");
+    assert!(port.notes.iter().any(said), "{:?}", port.notes);
+    drop(port);
+    assert_eq!(features(), before);
 }

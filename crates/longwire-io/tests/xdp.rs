@@ -6,16 +6,13 @@
 #[allow(dead_code, missing_docs, reason = "each test uses a part of it")]
 mod pair;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
-use longwire_io::net::ethtool::Ethtool;
-use longwire_io::net::interface::Interface;
 use longwire_io::port::options::{OpenOptions, XdpMode};
 use longwire_io::port::packet::{self, PacketPort};
 use longwire_io::port::xdp::{self, XdpPort};
@@ -187,30 +184,6 @@ fn without_a_carrier_frames_are_lost_and_counted() {
 }
 
 #[test]
-fn a_port_can_be_opened_again_at_once() {
-    let Some(pair) = Pair::new() else { return };
-    for n in 0..20 {
-        let mut port = open(&pair);
-        let mut station = open_station(&pair);
-        send(&mut station.tx, &frame(n, 64));
-        let got = receive_until(&mut port.rx, |got| !got.is_empty());
-        assert_eq!(number_of(&got[0].bytes), Some(n));
-    }
-}
-
-#[test]
-fn an_interface_in_use_is_refused_with_a_reason() {
-    let Some(pair) = Pair::new() else { return };
-    let _port = open(&pair);
-    let again = pair.in_port(|| xdp::open(PORT, &OpenOptions::default()));
-    let error = again.err().expect("it has a program already");
-    assert_eq!(
-        error.to_string(),
-        "xdp:port0: port0 has another XDP program; remove it with: ip link set port0 xdp off"
-    );
-}
-
-#[test]
 fn a_frame_too_long_for_the_memory_is_refused_with_a_reason() {
     let Some(pair) = Pair::number(1, 9000) else {
         return;
@@ -218,82 +191,6 @@ fn a_frame_too_long_for_the_memory_is_refused_with_a_reason() {
     let opened = pair.in_port(|| xdp::open(PORT, &OpenOptions::default()));
     let error = opened.err().expect("9000 bytes do not fit a page");
     assert!(error.to_string().contains("use packet:port0"), "{error}");
-}
-
-fn has_program(pair: &Pair) -> bool {
-    pair.in_port(|| Interface::find(PORT)).unwrap().has_xdp
-}
-
-#[test]
-fn program_and_settings_are_put_back() {
-    let Some(pair) = Pair::new() else { return };
-    let features = || {
-        let read = |name: &str| Ethtool::open()?.features(name);
-        (
-            pair.in_port(|| read(PORT)).unwrap(),
-            pair.in_station(|| read(STATION)).unwrap(),
-        )
-    };
-    let before = features();
-    for mode in [XdpMode::Native, XdpMode::Generic] {
-        let XdpPort { rx, tx, .. } = open_as(&pair, mode);
-        assert!(has_program(&pair));
-        if mode == XdpMode::Native {
-            // By the kernel itself.
-            assert!(!features().1.active("tx-tcp-segmentation"));
-        }
-        drop(rx);
-        assert!(has_program(&pair), "the other half is still open");
-        drop(tx);
-        assert!(!has_program(&pair));
-        assert_eq!(features(), before);
-    }
-}
-
-#[test]
-fn a_peer_in_the_same_namespace_gets_its_segmentation_back() {
-    let Some(inside) = pair::namespace() else {
-        return;
-    };
-    let features = || {
-        let read = |name: &str| Ethtool::open()?.features(name);
-        inside
-            .run(|| (read(PORT).unwrap(), read(STATION).unwrap()))
-            .unwrap()
-    };
-    inside
-        .run(|| {
-            let end = |name| net::veth::End {
-                name,
-                ..Default::default()
-            };
-            net::veth::create(&net::veth::VethConfig {
-                a: end(PORT),
-                b: end(STATION),
-            })?;
-            net::link_up(PORT)?;
-            net::link_up(STATION)
-        })
-        .unwrap()
-        .unwrap();
-    let before = features();
-    assert!(before.1.active("tx-tcp-segmentation"));
-    let options = OpenOptions {
-        xdp_mode: XdpMode::Generic,
-        ..OpenOptions::default()
-    };
-    let port = inside.run(|| xdp::open(PORT, &options)).unwrap().unwrap();
-    let during = features().1;
-    assert!(!during.active("tx-tcp-segmentation") && !during.active("tx-generic-segmentation"));
-    assert!(
-        port.notes
-            .iter()
-            .any(|note| note.starts_with("station0: tx-tcp-segmentation")),
-        "{:?}",
-        port.notes
-    );
-    drop(port);
-    assert_eq!(features(), before);
 }
 
 /// Carries frames from the stations' pairs to each other while `work` runs.
@@ -366,41 +263,4 @@ fn tcp_and_udp_pass_with_their_checksums_finished() {
         });
         assert!(received == data, "{} of {}", received.len(), data.len());
     });
-}
-
-#[test]
-fn the_program_goes_with_a_killed_process() {
-    const INNER: &str = "inside_a_process_to_be_killed";
-    let Some(pair) = Pair::new() else { return };
-    // A child is born into the namespace of the thread that starts it.
-    let mut child = pair.in_port(|| {
-        Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", INNER, "--ignored", "--nocapture"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap()
-    });
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let ready = lines
-        .map_while(Result::ok)
-        .any(|line| line.contains("READY"));
-    assert!(ready, "the child did not open the port");
-    assert!(has_program(&pair));
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let start = Instant::now();
-    while has_program(&pair) {
-        assert!(start.elapsed() < Duration::from_secs(2), "still attached");
-        thread::sleep(Duration::from_millis(5));
-    }
-    open(&pair);
-}
-
-#[test]
-#[ignore = "run by the_program_goes_with_a_killed_process"]
-fn inside_a_process_to_be_killed() {
-    let _port = xdp::open(PORT, &OpenOptions::default()).unwrap();
-    println!("READY");
-    thread::sleep(Duration::from_secs(10));
 }
