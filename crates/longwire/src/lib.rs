@@ -14,6 +14,7 @@ pub mod error;
 pub mod exec;
 pub mod probe;
 pub mod report;
+pub mod signals;
 pub mod simulate;
 mod table;
 pub mod traffic;

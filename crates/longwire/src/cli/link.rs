@@ -107,6 +107,11 @@ Values and units, as in tc:
   other  100p (packets)  1% (share)  1e-6 (ratio)
 A model is written NAME:KEY=VALUE,KEY=VALUE; `longwire models` lists them all.";
 
+/// The prefixes, for commands of two directions.
+pub const DUPLEX_HELP: &str = "\
+Every link option sets both directions; with --up- or --down- in front, as in
+--up-rate, it sets one. `--help` lists them.";
+
 /// The options of one link, for a command of one direction.
 #[derive(Clone, Debug, Default)]
 pub struct SimplexArgs {

@@ -18,7 +18,7 @@ use crate::commands::models::ModelsArgs;
 use crate::commands::run::RunArgs;
 use crate::commands::simulate::SimulateArgs;
 
-pub use link::{DuplexArgs, LINK_HELP, SimplexArgs};
+pub use link::{DUPLEX_HELP, DuplexArgs, LINK_HELP, SimplexArgs};
 pub use running::{ReportArgs, RunningArgs, SeedArgs};
 pub use style::Paint;
 
@@ -51,8 +51,6 @@ asked for with --require. `exec` passes on the exit code of its command.";
     after_help = AFTER_HELP,
     styles = STYLES,
     max_term_width = 100,
-    propagate_version = true,
-    infer_long_args = false,
 )]
 pub struct Cli {
     /// What every command takes.

@@ -12,7 +12,7 @@ use longwire_runtime::{RunReport, Running};
 use serde::Serialize;
 
 use super::run::setup;
-use crate::cli::{DuplexArgs, LINK_HELP, ReportArgs, RunningArgs, SeedArgs};
+use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP, ReportArgs, RunningArgs, SeedArgs};
 use crate::error::EXIT_FAILED;
 use crate::exec::{
     self, Device, Environment, EnvironmentConfig, Event, PEER_WAIT, Side, exit_code_of,
@@ -30,7 +30,8 @@ runs in near, the command of --peer in far; both find the other by the names
 near and far, and in $LONGWIRE_NEAR and $LONGWIRE_FAR. No root is needed
 where user namespaces are allowed. The exit code is that of CMD. Without CMD,
 the link is probed: round trips, one-way delay, throughput and loss, next to
-what was asked for.
+what was asked for. The report goes to stderr; with --json it comes on stdout
+after the command's own output, and --report FILE keeps the two apart.
 
 Examples:
   longwire exec --delay 20ms --rate 10mbit
@@ -41,7 +42,7 @@ Examples:
 
 /// What `exec` takes.
 #[derive(Debug, Args)]
-#[command(after_help = format!("{LINK_HELP}\n\n{EXAMPLES}"))]
+#[command(after_help = format!("{LINK_HELP}\n{DUPLEX_HELP}\n\n{EXAMPLES}"))]
 pub struct ExecArgs {
     /// The command to run in near, with its arguments; without it, the link
     /// is probed

@@ -1,8 +1,6 @@
 //! `longwire run`: a link between two ports, until stopped.
 
-use std::io;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,12 +9,11 @@ use longwire_engine::{LinkConfig, Nanos};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
 use longwire_runtime::{LinkSetup, Running};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
 
-use crate::cli::{DuplexArgs, LINK_HELP, ReportArgs, RunningArgs, SeedArgs};
+use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP, ReportArgs, RunningArgs, SeedArgs};
 use crate::report::finish::{Place, finish};
 use crate::report::{Live, start};
+use crate::signals::stop_flag;
 use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
@@ -71,14 +68,21 @@ pub struct RunArgs {
     pub report: ReportArgs,
 }
 
-/// Units, ports and examples.
+/// Ports, units and examples.
 fn after_help() -> String {
-    let ports = registry::PORTS.iter().map(|port| {
-        let written = format!("{}:{}", port.name, port.argument);
-        format!("  {written:16} {}\n", port.summary)
-    });
+    let ports = registry::PORTS.iter();
+    let ports = ports.map(|port| (format!("{}:{}", port.name, port.argument), port.summary));
+    let ports: Vec<(String, &str)> = ports.collect();
+    let width = ports
+        .iter()
+        .map(|(written, _)| written.len())
+        .max()
+        .unwrap_or(0);
+    let ports = ports
+        .iter()
+        .map(|(written, summary)| format!("  {written:width$}  {summary}\n"));
     let ports: String = ports.collect();
-    format!("Ports:\n{ports}\n{LINK_HELP}\n\n{EXAMPLES}")
+    format!("Ports:\n{ports}\n{LINK_HELP}\n{DUPLEX_HELP}\n\n{EXAMPLES}")
 }
 
 /// Runs a link.
@@ -130,15 +134,4 @@ fn watch(running: &Running, stop: &AtomicBool, time: Option<Nanos>, globals: &Gl
         live.refresh(|| running.snapshot());
     }
     live.clear();
-}
-
-/// Set by the first signal that asks for an end; the second ends the program
-/// at once.
-fn stop_flag() -> io::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))?;
-        flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
 }

@@ -4,7 +4,6 @@ use std::fs;
 use std::io::{self, IsTerminal};
 use std::os::unix::fs::MetadataExt;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -13,11 +12,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use longwire_io::PortError;
 use longwire_io::port::pcap::{CaptureFormat, CaptureReader, CaptureWriter};
 use longwire_runtime::{LinkSetup, RunReport};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli::{LINK_HELP, ReportArgs, SeedArgs, SimplexArgs};
 use crate::report::finish::{Place, finish};
 use crate::report::start;
+use crate::signals::stop_flag;
 use crate::simulate::{Direction, Simulation};
 use crate::{Error, Globals};
 
@@ -75,10 +74,7 @@ pub struct SimulateArgs {
 pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let config = args.link.link()?;
     check_output(args, globals)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = stop_flag()?;
     let mut reader = CaptureReader::open(&args.input)?;
     let mut writer = CaptureWriter::create(&args.output)?;
     let link = [LinkSetup {
