@@ -264,3 +264,42 @@ fn tcp_and_udp_pass_with_their_checksums_finished() {
         assert!(received == data, "{} of {}", received.len(), data.len());
     });
 }
+
+#[test]
+fn all_queues_are_received_in_the_order_of_arrival() {
+    let Some(pair) = Pair::with_queues(1, 1500, 4) else {
+        return;
+    };
+    let mut port = open(&pair);
+    let used = |frames: &[pair::Kept]| -> Vec<u8> {
+        let last_byte = |kept: &pair::Kept| *kept.bytes.last().unwrap();
+        frames.iter().map(last_byte).collect()
+    };
+    // The kernel spreads flows over the queues; a queue without a socket
+    // would keep its frames from us.
+    pair.in_station(|| {
+        for n in 0..200u8 {
+            let socket = UdpSocket::bind("10.78.0.1:0").unwrap();
+            socket.set_broadcast(true).unwrap();
+            socket.send_to(&[0, n], "10.78.0.255:9").unwrap();
+        }
+    });
+    let got = receive_until(&mut port.rx, |got| got.len() >= 200);
+    assert_eq!(used(&got), (0..200).collect::<Vec<u8>>());
+    // Readable through one descriptor, whichever queue it is.
+    let poll = |port: &XdpPort| {
+        let fd = nix::poll::PollFd::new(port.rx.readable().unwrap(), nix::poll::PollFlags::POLLIN);
+        nix::poll::poll(&mut [fd], 100u16).unwrap()
+    };
+    assert_eq!(poll(&port), 0);
+    for n in 0..20u8 {
+        pair.in_station(|| {
+            let socket = UdpSocket::bind("10.78.0.1:0").unwrap();
+            socket.set_broadcast(true).unwrap();
+            socket.send_to(&[0, n], "10.78.0.255:9").unwrap();
+        });
+        assert_eq!(poll(&port), 1);
+        let got = receive_until(&mut port.rx, |got| !got.is_empty());
+        assert_eq!(used(&got), [n]);
+    }
+}

@@ -41,6 +41,10 @@ impl Pair {
 
     /// With the station's address 10.78.0.`number`, and an MTU.
     pub fn number(number: u8, mtu: u32) -> Option<Pair> {
+        Pair::with_queues(number, mtu, 1)
+    }
+
+    pub fn with_queues(number: u8, mtu: u32, queues: u32) -> Option<Pair> {
         let pair = Pair {
             inside: namespace()?,
             outside: namespace()?,
@@ -49,7 +53,7 @@ impl Pair {
             name,
             namespace,
             mtu: Some(mtu),
-            queues: Some(1),
+            queues: Some(queues),
             mac: Some([2, 0, 0, 0, u8::from(name == PORT), number]),
             ..End::default()
         };
