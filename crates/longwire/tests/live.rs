@@ -87,6 +87,19 @@ fn run_names_its_directions_and_ends_with_its_time() {
     assert_eq!(report["links"][0]["packets_out"], 1);
     assert_eq!(report["links"][1]["name"], "ba");
     assert_eq!(report["links"][1]["config"]["delay"], "2ms");
+    // --require knows every kind that the runtime counts.
+    let artifacts = report["links"][0]["artifacts"]
+        .as_object()
+        .cloned()
+        .unwrap_or_default();
+    assert!(!artifacts.is_empty());
+    for kind in artifacts.keys() {
+        let known = longwire::report::artifacts::ARTIFACTS.iter();
+        assert!(
+            known.map(|known| known.name).any(|known| known == kind),
+            "{kind}"
+        );
+    }
     let took = report["duration_s"].as_f64().unwrap_or(0.0);
     assert!((0.3..30.0).contains(&took), "{took}");
 }
