@@ -85,7 +85,11 @@ impl RxPort for Source {
                 lent: Some(place as u64),
             });
             let next = place + self.region.stride;
-            self.next_place = if next < self.region.bytes.len() { next } else { 0 };
+            self.next_place = if next < self.region.bytes.len() {
+                next
+            } else {
+                0
+            };
         }
         self.left -= frames as u64;
         Ok(Received {

@@ -1,0 +1,284 @@
+//! What a frame costs in the delay line: pushed, published, read, copied out
+//! into a ring as a network card's driver has one. On one core, and from one
+//! core to another; with next to nothing waiting, and with what 100 Gbit/s
+//! put into 20 ms.
+//!
+//! The two-core figures depend on how far apart the two cores are, and on a
+//! virtual machine that changes from minute to minute: the time that a cache
+//! line takes to cross is printed with them.
+#![allow(missing_docs, reason = "criterion's macros make undocumented items")]
+
+use std::hint::{black_box, spin_loop};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
+use longwire_engine::{Bytes, LinkId, Nanos};
+use longwire_io::Offload;
+use longwire_io::delay_line::{
+    DelayLineConfig, DelayLineReader, DelayLineWriter, Exhausted, Note, delay_line,
+};
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
+
+/// Frames pushed and read at a time.
+const BURST: u64 = 32;
+
+/// The long backlog, in bytes of frames.
+const LONG: u64 = 250_000_000;
+
+/// Bytes of the copying sink's ring, and of the source: both fit a cache.
+const RING: usize = 256 << 10;
+
+#[derive(Clone, Copy)]
+struct Case {
+    len: usize,
+    lent: bool,
+}
+
+const CASES: [Case; 4] = [
+    Case {
+        len: 64,
+        lent: false,
+    },
+    Case {
+        len: 512,
+        lent: false,
+    },
+    Case {
+        len: 1500,
+        lent: false,
+    },
+    Case {
+        len: 1500,
+        lent: true,
+    },
+];
+
+impl Case {
+    fn name(self, waiting: u64) -> String {
+        let Case { len, lent } = self;
+        let lent = if lent { " lent" } else { "" };
+        format!(
+            "{len} B{lent}, {} MB waiting",
+            waiting * len as u64 / 1_000_000
+        )
+    }
+
+    /// The frames that wait: none, or as many as make the long backlog.
+    fn waiting(self) -> [u64; 2] {
+        [0, LONG / self.len as u64 / BURST * BURST]
+    }
+}
+
+/// The writing side with a source of frames.
+struct Sender {
+    writer: DelayLineWriter,
+    source: Slots,
+    case: Case,
+    number: u64,
+}
+
+impl Sender {
+    #[inline]
+    fn push(&mut self) -> Result<(), Exhausted> {
+        let note = Note {
+            release: Nanos::from_nanos(self.number),
+            link: LinkId(1),
+            offload: Offload::NONE,
+        };
+        if self.case.lent {
+            self.writer
+                .push_lent(self.number, self.case.len as u32, note)?;
+        } else {
+            self.writer.push(self.source.here(), note)?;
+            self.source.step();
+        }
+        self.number += 1;
+        Ok(())
+    }
+
+    fn send_burst(&mut self) {
+        for _ in 0..BURST {
+            while self.push().is_err() {
+                self.writer.publish();
+                spin_loop();
+            }
+        }
+        self.writer.publish();
+    }
+}
+
+/// The reading side with a ring to copy to.
+struct Receiver {
+    reader: DelayLineReader,
+    ring: Slots,
+    /// How many frames are to be left waiting.
+    waiting: u64,
+}
+
+impl Receiver {
+    fn receive_burst(&mut self) {
+        while self.reader.published() < self.waiting + BURST {
+            spin_loop();
+        }
+        for _ in 0..BURST {
+            black_box(self.reader.front());
+            let bytes = self.reader.front_bytes();
+            if !bytes.is_empty() {
+                self.ring.here().copy_from_slice(bytes);
+                black_box(&mut self.ring).step();
+            }
+            self.reader.advance();
+        }
+        self.reader.settle();
+    }
+}
+
+/// Frame after frame of a small memory, around and around.
+struct Slots {
+    bytes: Vec<u8>,
+    len: usize,
+    at: usize,
+}
+
+impl Slots {
+    fn new(len: usize) -> Slots {
+        let slots = RING / len.next_multiple_of(64);
+        Slots {
+            bytes: vec![7; slots * len.next_multiple_of(64)],
+            len,
+            at: 0,
+        }
+    }
+
+    #[inline]
+    fn here(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.at..][..self.len]
+    }
+
+    #[inline]
+    fn step(&mut self) {
+        self.at += self.len.next_multiple_of(64);
+        if self.at == self.bytes.len() {
+            self.at = 0;
+        }
+    }
+}
+
+/// A line with `waiting` frames on it, and memory for hardly more.
+fn pair(case: Case, waiting: u64) -> (Sender, Receiver) {
+    let frames = waiting * (case.len as u64 + 32);
+    let (writer, reader) = delay_line(&DelayLineConfig {
+        budget: Bytes(frames + (4 << 20)),
+        huge_pages: false,
+    })
+    .unwrap();
+    let mut sender = Sender {
+        writer,
+        source: Slots::new(case.len),
+        case,
+        number: 0,
+    };
+    for _ in 0..waiting / BURST {
+        sender.send_burst();
+    }
+    let receiver = Receiver {
+        reader,
+        ring: Slots::new(case.len),
+        waiting,
+    };
+    (sender, receiver)
+}
+
+fn pin(core: usize) {
+    let mut cores = CpuSet::new();
+    // With fewer cores than asked for, the figures are of the one there is.
+    if cores.set(core).is_ok() {
+        let _ = sched_setaffinity(Pid::from_raw(0), &cores);
+    }
+}
+
+fn group<'a>(criterion: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, WallTime> {
+    let mut group = criterion.benchmark_group(name);
+    group.throughput(Throughput::Elements(BURST));
+    group
+        .sample_size(20)
+        .measurement_time(Duration::from_secs(1));
+    group.warm_up_time(Duration::from_millis(300));
+    group
+}
+
+fn on_one_core(criterion: &mut Criterion) {
+    pin(0);
+    let mut group = group(criterion, "delay line, one core");
+    for case in CASES {
+        for waiting in case.waiting() {
+            let (mut sender, mut receiver) = pair(case, waiting);
+            group.bench_function(case.name(waiting), |bencher| {
+                bencher.iter(|| {
+                    sender.send_burst();
+                    receiver.receive_burst();
+                });
+            });
+        }
+    }
+}
+
+fn on_two_cores(criterion: &mut Criterion) {
+    println!("a cache line crosses between the cores in {:?}", crossing());
+    let mut group = group(criterion, "delay line, two cores");
+    for case in CASES {
+        for waiting in case.waiting() {
+            let (mut sender, mut receiver) = pair(case, waiting);
+            group.bench_function(case.name(waiting), |bencher| {
+                bencher.iter_custom(|bursts| carry(&mut sender, &mut receiver, bursts));
+            });
+        }
+    }
+}
+
+/// How long `bursts` bursts take from core 0 to core 1.
+fn carry(sender: &mut Sender, receiver: &mut Receiver, bursts: u64) -> Duration {
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            pin(0);
+            (0..=bursts).for_each(|_| sender.send_burst());
+        });
+        pin(1);
+        // One that is not counted: it waits for the thread to start.
+        receiver.receive_burst();
+        let start = Instant::now();
+        (0..bursts).for_each(|_| receiver.receive_burst());
+        start.elapsed()
+    })
+}
+
+/// The time of one crossing, from many there and back.
+fn crossing() -> Duration {
+    const TURNS: u64 = 20_000;
+    let turn = AtomicU64::new(0);
+    let play = |mine: u64| {
+        for number in (mine..TURNS).step_by(2) {
+            while turn.load(Ordering::Acquire) != number {
+                spin_loop();
+            }
+            turn.store(number + 1, Ordering::Release);
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            pin(0);
+            play(1);
+        });
+        pin(1);
+        let start = Instant::now();
+        play(0);
+        start.elapsed() / TURNS as u32
+    })
+}
+
+criterion_group!(benches, on_one_core, on_two_cores);
+criterion_main!(benches);
