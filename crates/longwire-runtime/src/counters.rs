@@ -22,17 +22,20 @@ pub enum Artifact {
     TooLong,
     /// The output port took the frame and lost it.
     SendFailed,
+    /// The frame contradicted what its sender said of unfinished work.
+    Unusable,
 }
 
 impl Artifact {
     /// Every kind, in the order of their indices.
-    pub const ALL: [Artifact; 6] = [
+    pub const ALL: [Artifact; 7] = [
         Artifact::Late,
         Artifact::Memory,
         Artifact::Refused,
         Artifact::RingFull,
         Artifact::TooLong,
         Artifact::SendFailed,
+        Artifact::Unusable,
     ];
 
     /// The kind's name in reports and JSON.
@@ -44,6 +47,7 @@ impl Artifact {
             Artifact::RingFull => "ring_full",
             Artifact::TooLong => "too_long",
             Artifact::SendFailed => "send_failed",
+            Artifact::Unusable => "unusable",
         }
     }
 }
@@ -85,6 +89,7 @@ pub(crate) struct IngressCounts {
     pub memory: u64,
     pub ring_full: u64,
     pub too_long: u64,
+    pub unusable: u64,
     pub queue_packets_max: u64,
     pub queue_bytes_max: u64,
     pub memory_max: u64,
@@ -93,7 +98,7 @@ pub(crate) struct IngressCounts {
 }
 
 /// How many numbers [`IngressCounts`] publishes.
-pub(crate) const INGRESS_CELLS: usize = 10 + DropReason::ALL.len();
+pub(crate) const INGRESS_CELLS: usize = 11 + DropReason::ALL.len();
 
 impl IngressCounts {
     pub(crate) fn to_cells(self) -> [u64; INGRESS_CELLS] {
@@ -109,6 +114,7 @@ impl IngressCounts {
             self.queue_bytes_max,
             self.memory_max,
             self.held,
+            self.unusable,
         ];
         cells[..own.len()].copy_from_slice(&own);
         cells[own.len()..].copy_from_slice(&self.drops);
@@ -128,6 +134,7 @@ impl IngressCounts {
             queue_bytes_max: own[7],
             memory_max: own[8],
             held: own[9],
+            unusable: own[10],
             drops: std::array::from_fn(|index| drops[index]),
         }
     }

@@ -1,5 +1,9 @@
 //! What the runtime asks of the machine: cores, priority, timers.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use longwire_engine::Nanos;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
@@ -78,4 +82,85 @@ fn lock_memory() -> Result<(), nix::Error> {
     let flags = libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT;
     // SAFETY: mlockall takes flags and changes no memory's contents.
     nix::Error::result(unsafe { libc::mlockall(flags) }).map(drop)
+}
+
+/// Whether more threads want to run than there are cores, on the whole
+/// machine: asked of the kernel now and then.
+#[derive(Debug)]
+pub(crate) struct Crowd {
+    /// The kernel's count of runnable threads; `None` where it is hidden.
+    source: Option<File>,
+    cores: usize,
+    asked: Nanos,
+    crowded: bool,
+}
+
+/// A look costs about 2 us.
+const LOOK_EVERY: Nanos = Nanos::from_millis(5);
+
+impl Crowd {
+    pub fn new() -> Crowd {
+        Crowd {
+            source: File::open("/proc/loadavg").ok(),
+            cores: cores(),
+            asked: Nanos::ZERO,
+            crowded: false,
+        }
+    }
+
+    /// One that never looks.
+    #[cfg(test)]
+    pub fn of(crowded: bool) -> Crowd {
+        Crowd {
+            source: None,
+            cores: 0,
+            asked: Nanos::MAX,
+            crowded,
+        }
+    }
+
+    /// As of the last look.
+    pub fn is_crowded(&mut self, now: Nanos) -> bool {
+        if now.saturating_sub(self.asked) >= LOOK_EVERY {
+            self.asked = now;
+            self.crowded = self.runnable().is_some_and(|threads| threads > self.cores);
+        }
+        self.crowded
+    }
+
+    fn runnable(&self) -> Option<usize> {
+        let mut text = [0u8; 64];
+        let len = self.source.as_ref()?.read_at(&mut text, 0).ok()?;
+        runnable_in(std::str::from_utf8(&text[..len]).ok()?)
+    }
+}
+
+/// Runnable threads, from `0.20 0.18 0.12 1/80 11206`.
+fn runnable_in(loadavg: &str) -> Option<usize> {
+    let (runnable, _) = loadavg.split_whitespace().nth(3)?.split_once('/')?;
+    runnable.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_count_of_runnable_threads_is_read() {
+        assert_eq!(runnable_in("0.20 0.18 0.12 3/80 11206\n"), Some(3));
+        assert_eq!(runnable_in("0.20 0.18"), None);
+        // This thread runs.
+        assert!(Crowd::new().runnable().is_some_and(|threads| threads >= 1));
+    }
+
+    #[test]
+    fn a_crowd_is_seen_and_its_end_too() {
+        let mut crowd = Crowd::new();
+        crowd.cores = 0;
+        assert!(crowd.is_crowded(Nanos::from_secs(1)));
+        crowd.cores = usize::MAX;
+        let soon = Nanos::from_secs(1).saturating_add(Nanos::from_millis(1));
+        assert!(crowd.is_crowded(soon), "not asked again so soon");
+        assert!(!crowd.is_crowded(Nanos::from_secs(2)));
+    }
 }

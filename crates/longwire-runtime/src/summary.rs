@@ -1,5 +1,7 @@
 //! Turning counters into a report.
 
+use std::collections::BTreeMap;
+
 use hdrhistogram::Histogram;
 use longwire_engine::DropReason;
 
@@ -28,7 +30,7 @@ pub(crate) fn link(
     };
     LinkReport {
         name: name.to_owned(),
-        config: config.iter().cloned().collect(),
+        config: config_by_option(config),
         packets_in: ingress.packets,
         packets_out: egress.packets,
         bytes_in: ingress.bytes,
@@ -44,6 +46,18 @@ pub(crate) fn link(
     }
 }
 
+/// Each option with its value; options given several times are joined.
+fn config_by_option(parts: &[(&'static str, String)]) -> BTreeMap<&'static str, String> {
+    let mut config: BTreeMap<&'static str, String> = BTreeMap::new();
+    for (option, value) in parts {
+        config
+            .entry(option)
+            .and_modify(|joined| *joined = format!("{joined} + {value}"))
+            .or_insert_with(|| value.clone());
+    }
+    config
+}
+
 fn artifact(kind: Artifact, ingress: &IngressCounts, egress: &EgressCounts) -> u64 {
     match kind {
         Artifact::Late => egress.late,
@@ -52,6 +66,7 @@ fn artifact(kind: Artifact, ingress: &IngressCounts, egress: &EgressCounts) -> u
         Artifact::RingFull => ingress.ring_full,
         Artifact::TooLong => ingress.too_long,
         Artifact::SendFailed => egress.send_failed,
+        Artifact::Unusable => ingress.unusable,
     }
 }
 

@@ -10,6 +10,7 @@ use nix::sys::time::TimeSpec;
 
 use crate::clock::monotonic_now;
 use crate::config::WaitMode;
+use crate::host::Crowd;
 
 /// How long before a release a thread wakes at first; then it learns.
 const MARGIN_START: Nanos = Nanos::from_micros(60);
@@ -32,7 +33,9 @@ const PAUSE_MIN: Nanos = Nanos::from_micros(100);
 #[derive(Debug)]
 pub(crate) struct Waiter {
     mode: WaitMode,
+    crowd: Crowd,
     margin: Nanos,
+    may_spin: bool,
     last_active: Nanos,
     /// The last turn of the spinning loop, if it has been spinning since.
     spinning_since: Option<Nanos>,
@@ -51,7 +54,9 @@ impl Waiter {
     pub fn new(mode: WaitMode) -> Waiter {
         Waiter {
             mode,
+            crowd: Crowd::new(),
             margin: MARGIN_START,
+            may_spin: mode != WaitMode::Block,
             last_active: Nanos::ZERO,
             spinning_since: None,
             pauses: PauseLog::default(),
@@ -69,9 +74,15 @@ impl Waiter {
     /// [`Waiter::sleep`].
     pub fn plan(&mut self, next_at: Option<Nanos>) -> Option<Nanos> {
         let now = monotonic_now();
+        // Spinning is for cores that nobody else wants: where the programs
+        // under test wait for one, it would slow down what it is to measure.
+        self.may_spin = match self.mode {
+            WaitMode::Spin => true,
+            WaitMode::Adaptive => !self.crowd.is_crowded(now),
+            WaitMode::Block => false,
+        };
         let wake_at = next_at.map(|next| next.saturating_sub(self.margin_now()));
-        let lingers = self.mode == WaitMode::Adaptive
-            && now.saturating_sub(self.last_active) < LINGER;
+        let lingers = self.may_spin && now.saturating_sub(self.last_active) < LINGER;
         if self.mode == WaitMode::Spin || lingers || wake_at.is_some_and(|at| at <= now) {
             self.spin(now);
             return None;
@@ -82,10 +93,7 @@ impl Waiter {
 
     /// How long before a release to wake.
     pub fn margin_now(&self) -> Nanos {
-        match self.mode {
-            WaitMode::Block => Nanos::ZERO,
-            WaitMode::Spin | WaitMode::Adaptive => self.margin,
-        }
+        if self.may_spin { self.margin } else { Nanos::ZERO }
     }
 
     /// One turn of the spinning loop.

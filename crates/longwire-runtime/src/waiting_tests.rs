@@ -41,6 +41,7 @@ fn block_sleeps_to_the_release_itself_and_spin_never_sleeps() {
 #[test]
 fn adaptive_spins_when_the_release_is_near_and_sleeps_to_just_before_when_far() {
     let mut waiter = Waiter::new(WaitMode::Adaptive);
+    waiter.crowd = Crowd::of(false);
     let near = monotonic_now().saturating_add(Nanos::from_micros(1));
     assert!(waiter.plan(Some(near)).is_none());
     let far = monotonic_now().saturating_add(Nanos::from_millis(100));
@@ -48,6 +49,15 @@ fn adaptive_spins_when_the_release_is_near_and_sleeps_to_just_before_when_far() 
     assert_eq!(waiter.plan(Some(far)), Some(far.saturating_sub(margin)));
     waiter.active();
     assert!(waiter.plan(Some(far)).is_none(), "lingers after traffic");
+}
+
+#[test]
+fn adaptive_sleeps_to_the_release_itself_where_others_want_the_core() {
+    let mut waiter = Waiter::new(WaitMode::Adaptive);
+    waiter.crowd = Crowd::of(true);
+    waiter.active();
+    let near = monotonic_now().saturating_add(Nanos::from_micros(500));
+    assert_eq!(waiter.plan(Some(near)), Some(near));
 }
 
 #[test]

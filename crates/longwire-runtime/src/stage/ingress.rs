@@ -135,6 +135,7 @@ impl<R: RxPort> Ingress<R> {
         let counts = &mut self.admission.counts;
         counts.ring_full = losses.ring_full;
         counts.too_long = losses.too_long;
+        counts.unusable = losses.unusable;
         self.admission.publish_counts();
     }
 

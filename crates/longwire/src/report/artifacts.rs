@@ -42,6 +42,11 @@ pub static ARTIFACTS: [ArtifactKind; 7] = [
         hint: "the output device took frames and lost them; its receiver may be too slow",
     },
     ArtifactKind {
+        name: "unusable",
+        hint: "frames came with offload notes that contradict them; switch offloads off at their \
+               sender",
+    },
+    ArtifactKind {
         name: TIME_WENT_BACK,
         hint: "records stamped before the record in front of them were taken as simultaneous with \
                it; sort the capture by time",
