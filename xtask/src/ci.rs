@@ -45,7 +45,7 @@ fn format() -> Outcome {
 
 fn clippy() -> Outcome {
     let clippy = |which: &[&'static str]| -> Command {
-        let mut command = cargo(["clippy", "--all-targets"]);
+        let mut command = cargo(["clippy", "--all-targets", "--keep-going"]);
         command
             .args(which)
             .args(locked())

@@ -266,6 +266,18 @@ fn memory_in_use_follows_the_backlog_not_the_budget() {
     }
 }
 
+/// Past 16 MB in use, frames of 512 bytes and more are written past the
+/// cache; the lines that they share with their neighbours are not.
+#[test]
+fn a_backlog_larger_than_the_cache_keeps_every_byte() {
+    let mut pair = Pair::new(512);
+    for number in 0..60_000 {
+        pair.push(500 + number % 700, Offload::NONE, None);
+    }
+    assert!(pair.writer.memory_in_use() > 48 << 20);
+    pair.drain();
+}
+
 #[test]
 fn nothing_is_seen_before_it_is_published() {
     let mut pair = Pair::new(2);

@@ -14,7 +14,7 @@ pub struct ArtifactKind {
 pub const TIME_WENT_BACK: &str = "time_went_back";
 
 /// Every kind that a report may hold.
-pub static ARTIFACTS: [ArtifactKind; 7] = [
+pub static ARTIFACTS: [ArtifactKind; 8] = [
     ArtifactKind {
         name: "late",
         hint: "frames were handed over later than --tolerance allows; `longwire doctor` says what \

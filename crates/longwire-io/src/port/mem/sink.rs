@@ -91,8 +91,8 @@ impl Sink {
             self.damaged += 1;
             return;
         };
-        let whole = (place as usize).is_multiple_of(region.stride)
-            && (place as usize) < region.bytes.len();
+        let whole =
+            (place as usize).is_multiple_of(region.stride) && (place as usize) < region.bytes.len();
         self.damaged += u64::from(!whole);
         self.bytes += region.size as u64;
     }
