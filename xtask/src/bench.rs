@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::runner::{Outcome, Runner, cargo, limited, locked, root, run, run_all, target_dir};
 
 /// What `longwire bench` measures.
-const KINDS: [&str; 4] = ["throughput", "accuracy", "rate", "loss"];
+const KINDS: [&str; 6] = ["throughput", "accuracy", "rate", "loss", "idle", "live"];
 
 /// The benches of the parts, then those of the whole.
 pub fn run_tiny(runner: &mut Runner) {
