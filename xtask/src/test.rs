@@ -86,12 +86,31 @@ fn pass_on(reader: PipeReader, closings: &mut Closings) -> io::Result<()> {
 
 /// Every suite that had a test once more, so that one screen shows all.
 fn close(closings: &Closings) {
-    const EMPTY: &str = "0 passed; 0 failed; 0 ignored";
     println!("\n==== all suites");
-    for (suite, result) in closings
-        .iter()
-        .filter(|(_, result)| !result.contains(EMPTY))
-    {
+    for (suite, result) in closings.iter().filter(|(_, result)| !is_empty(result)) {
         println!("{suite}\n{result}");
+    }
+}
+
+/// Whether a closing line is that of a suite without tests.
+fn is_empty(result: &str) -> bool {
+    result.contains(". 0 passed; 0 failed; 0 ignored")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_suites_without_tests_are_left_out() {
+        assert!(is_empty(
+            "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured"
+        ));
+        for kept in [
+            "ok. 10 passed; 0 failed; 0 ignored",
+            "FAILED. 0 passed; 1 failed",
+        ] {
+            assert!(!is_empty(&format!("{SUITE_ENDS}{kept}; 0 measured")));
+        }
     }
 }
