@@ -27,6 +27,16 @@ const LINGER: Nanos = Nanos::from_micros(50);
 const CROWDED_SHARE: u64 = 5;
 const WINDOW: Nanos = Nanos::from_millis(10);
 
+/// Where others want the cores and frames come thick, a thread sleeps for so
+/// long before it looks for more, as a network card moderates its interrupts:
+/// being woken for every frame would cost the programs under test more than
+/// the frames do. Arrivals are stamped by the kernel, so a delay longer than
+/// this is as exact as ever.
+const MODERATION: Nanos = Nanos::from_micros(50);
+
+/// Frames come thick when they wake a thread so often in a window.
+const WAKES_MANY: u32 = 50;
+
 /// Without a release to wait for, a thread still looks up this often, so
 /// that a port's losses and a stop are seen.
 const IDLE: Nanos = Nanos::from_millis(250);
@@ -41,13 +51,23 @@ pub(crate) struct Waiter {
     crowd: Crowd,
     margin: Nanos,
     may_spin: bool,
-    /// When the present window began, and for how long the thread has spun
-    /// in it.
-    window: (Nanos, Nanos),
+    window: Window,
+    crowded: bool,
     last_active: Nanos,
     /// The last turn of the spinning loop, if it has been spinning since.
     spinning_since: Option<Nanos>,
     pub pauses: PauseLog,
+}
+
+/// What a thread has done in the present stretch of time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    start: Nanos,
+    spun: Nanos,
+    /// How often frames woke it.
+    wakes: u32,
+    /// The same in the window before.
+    wakes_before: u32,
 }
 
 /// Pauses seen while spinning.
@@ -65,7 +85,8 @@ impl Waiter {
             crowd: Crowd::new(),
             margin: MARGIN_START,
             may_spin: mode != WaitMode::Block,
-            window: (Nanos::ZERO, Nanos::ZERO),
+            window: Window::default(),
+            crowded: false,
             last_active: Nanos::ZERO,
             spinning_since: None,
             pauses: PauseLog::default(),
@@ -83,15 +104,10 @@ impl Waiter {
     /// [`Waiter::sleep`].
     pub fn plan(&mut self, next_at: Option<Nanos>) -> Option<Nanos> {
         let now = monotonic_now();
-        let crowded = self.mode == WaitMode::Adaptive && self.crowd.is_crowded(now);
-        self.may_spin = match self.mode {
-            WaitMode::Spin => true,
-            WaitMode::Adaptive => !crowded || self.has_spin_left(now),
-            WaitMode::Block => false,
-        };
+        self.look_around(now);
         let wake_at = next_at.map(|next| next.saturating_sub(self.margin_now()));
         let lingers = self.mode == WaitMode::Adaptive
-            && !crowded
+            && !self.crowded
             && now.saturating_sub(self.last_active) < LINGER;
         if self.mode == WaitMode::Spin || lingers || wake_at.is_some_and(|at| at <= now) {
             self.spin(now);
@@ -101,28 +117,43 @@ impl Waiter {
         Some(wake_at.unwrap_or(Nanos::MAX).min(now.saturating_add(IDLE)))
     }
 
+    /// Sees whether others want the cores, and whether there is spinning time
+    /// left in this window: where the programs under test wait for a core, a
+    /// spinning emulator slows down what it is there to measure; a few exact
+    /// releases are worth a little of it.
+    fn look_around(&mut self, now: Nanos) {
+        if now.saturating_sub(self.window.start) >= WINDOW {
+            self.window = Window {
+                start: now,
+                wakes_before: self.window.wakes,
+                ..Window::default()
+            };
+        }
+        self.crowded = self.mode == WaitMode::Adaptive && self.crowd.is_crowded(now);
+        self.may_spin = match self.mode {
+            WaitMode::Spin => true,
+            WaitMode::Adaptive => {
+                !self.crowded || self.window.spun.saturating_mul(CROWDED_SHARE) < WINDOW
+            }
+            WaitMode::Block => false,
+        };
+    }
+
+    /// Whether to let frames gather rather than be woken by each.
+    fn moderates(&self) -> bool {
+        self.crowded && self.window.wakes.max(self.window.wakes_before) >= WAKES_MANY
+    }
+
     /// How long before a release to wake.
     pub fn margin_now(&self) -> Nanos {
         if self.may_spin { self.margin } else { Nanos::ZERO }
-    }
-
-    /// Whether there is spinning time left in this window. Where the programs
-    /// under test wait for a core, a spinning emulator slows down what it is
-    /// there to measure; a few exact releases are worth a little of it.
-    fn has_spin_left(&mut self, now: Nanos) -> bool {
-        let (start, spun) = self.window;
-        if now.saturating_sub(start) >= WINDOW {
-            self.window = (now, Nanos::ZERO);
-            return true;
-        }
-        spun.saturating_mul(CROWDED_SHARE) < WINDOW
     }
 
     /// One turn of the spinning loop.
     fn spin(&mut self, now: Nanos) {
         if let Some(last) = self.spinning_since {
             let gap = now.saturating_sub(last);
-            self.window.1 = self.window.1.saturating_add(gap);
+            self.window.spun = self.window.spun.saturating_add(gap);
             if gap >= PAUSE_MIN {
                 self.pauses.count += 1;
                 self.pauses.max = self.pauses.max.max(gap);
@@ -136,21 +167,16 @@ impl Waiter {
     /// Sleeps until `until`, until one of `sources` is readable, or until
     /// the bell rings.
     pub fn sleep(&mut self, until: Nanos, sources: &[BorrowedFd<'_>], bell: &EventFd) {
-        let mut polled: Vec<PollFd<'_>> = sources
-            .iter()
-            .chain([&bell.as_fd()])
-            .map(|fd| PollFd::new(*fd, PollFlags::POLLIN))
-            .collect();
-        let timeout = until.saturating_sub(monotonic_now());
-        let timeout = TimeSpec::from(Duration::from_nanos(timeout.as_nanos()));
-        // An interrupted wait is a wait that is over.
-        let ready = ppoll(&mut polled, Some(timeout), None).unwrap_or(1);
-        let rung = polled.last().and_then(PollFd::any).unwrap_or(false);
-        if rung {
-            let _ = bell.read();
+        let gathered_at = monotonic_now().saturating_add(MODERATION);
+        if self.moderates() {
+            self.window.wakes += 1;
+            wait_for(until.min(gathered_at), &[], bell);
+            return;
         }
-        if ready == 0 {
-            self.learn(monotonic_now().saturating_sub(until));
+        match wait_for(until, sources, bell) {
+            Woken::ByTime => self.learn(monotonic_now().saturating_sub(until)),
+            Woken::ByFrames => self.window.wakes += 1,
+            Woken::ByBell => {}
         }
     }
 
@@ -166,6 +192,33 @@ impl Waiter {
         let eased = if latency <= margin { (margin - latency) / 256 } else { 0 };
         let next = Nanos::from_nanos(margin + step - eased);
         self.margin = next.clamp(MARGIN_MIN, MARGIN_MAX);
+    }
+}
+
+/// What ended a sleep.
+enum Woken {
+    ByTime,
+    ByFrames,
+    ByBell,
+}
+
+fn wait_for(until: Nanos, sources: &[BorrowedFd<'_>], bell: &EventFd) -> Woken {
+    let mut polled: Vec<PollFd<'_>> = sources
+        .iter()
+        .chain([&bell.as_fd()])
+        .map(|fd| PollFd::new(*fd, PollFlags::POLLIN))
+        .collect();
+    let timeout = until.saturating_sub(monotonic_now());
+    let timeout = TimeSpec::from(Duration::from_nanos(timeout.as_nanos()));
+    // An interrupted wait is a wait that is over.
+    let ready = ppoll(&mut polled, Some(timeout), None).unwrap_or(1);
+    if polled.last().and_then(PollFd::any).unwrap_or(false) {
+        let _ = bell.read();
+        return Woken::ByBell;
+    }
+    match ready {
+        0 => Woken::ByTime,
+        _ => Woken::ByFrames,
     }
 }
 

@@ -76,6 +76,28 @@ fn adaptive_spins_for_a_share_of_the_time_only_where_others_want_the_core() {
 }
 
 #[test]
+fn thick_frames_are_let_gather_only_where_others_want_the_core() {
+    let source = bell();
+    source.write(1).expect("something to read");
+    for crowded in [true, false] {
+        let mut waiter = Waiter::new(WaitMode::Adaptive);
+        waiter.crowd = Crowd::of(crowded);
+        waiter.plan(None);
+        let bell = bell();
+        for _ in 0..=WAKES_MANY {
+            let until = monotonic_now().saturating_add(Nanos::from_secs(20));
+            waiter.sleep(until, &[source.as_fd()], &bell);
+        }
+        assert_eq!(waiter.moderates(), crowded);
+        let start = monotonic_now();
+        waiter.sleep(start.saturating_add(Nanos::from_secs(20)), &[source.as_fd()], &bell);
+        let slept = monotonic_now().saturating_sub(start);
+        assert!(slept < Nanos::from_secs(10));
+        assert!(!crowded || slept >= MODERATION, "{slept}");
+    }
+}
+
+#[test]
 fn the_bell_ends_a_sleep_and_is_silent_afterwards() {
     let mut waiter = Waiter::new(WaitMode::Block);
     let bell = bell();

@@ -73,8 +73,9 @@ impl<T: TxPort> Egress<T> {
         }
         let mut left = 0;
         if !self.account.batch.is_empty() {
+            let handover = self.clock.now();
             left = self.port.flush()?;
-            self.account.handed_over(left, &self.clock);
+            self.account.handed_over(left, handover, self.clock.now());
             self.line.settle();
         }
         let next_at = self.next_at(now, full);
@@ -221,19 +222,26 @@ impl Account {
         self.batch.push((frame.release, wire_frames));
     }
 
-    /// The first `left` frames of the batch have left: how late were they?
-    fn handed_over(&mut self, left: usize, clock: &Clock) {
-        let now = clock.now();
+    /// The first `left` frames of the batch have left, between these times:
+    /// how late were they?
+    ///
+    /// The port takes them one after the other, so each has its share of the
+    /// call. A call's time is not all the emulator's: where both ends are on
+    /// this machine, the kernel does the receiver's work in it.
+    fn handed_over(&mut self, left: usize, start: Nanos, end: Nanos) {
         let left = left.min(self.batch.len());
-        for (release, wire_frames) in self.batch.drain(..left) {
-            let lateness = now.saturating_sub(release);
+        let span = end.saturating_sub(start).as_nanos();
+        for (place, (release, wire_frames)) in self.batch.drain(..left).enumerate() {
+            let share = span * place as u64 / left as u64;
+            let handover = start.saturating_add(Nanos::from_nanos(share));
+            let lateness = handover.saturating_sub(release);
             self.lateness.record(lateness, u64::from(wire_frames));
             if lateness > self.tolerance {
                 self.counts.late += u64::from(wire_frames);
             }
         }
         self.publish();
-        self.lateness.flush(now, &self.shared.lateness, false);
+        self.lateness.flush(end, &self.shared.lateness, false);
     }
 
     /// Nothing is due: time to show what was recorded.

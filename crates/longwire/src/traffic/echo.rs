@@ -1,9 +1,14 @@
 //! Round trips: datagrams sent there and back.
+//!
+//! As `ping` does, arrivals are taken from the kernel's stamps; and the time
+//! that a datagram spends with the answering program is taken off, since that
+//! is not the path's. What is left is the path, both ways.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::stamped::{self, number_at, put_number, realtime_ns};
 use super::udp::receiver_of;
 use super::{Path, TrafficError, during};
 
@@ -49,14 +54,23 @@ pub fn round_trips(
     })
 }
 
+/// Of an answer: the request's number, when it came, when it was answered.
+const ANSWER_LEN: usize = 24;
+
 fn serve(server: &UdpSocket, done: &AtomicBool) -> Result<(), TrafficError> {
     let poll = Some(Duration::from_millis(20));
     server.set_read_timeout(poll).map_err(during("wait"))?;
+    stamped::stamp_arrivals(server)?;
     let mut buffer = [0u8; 2048];
     while !done.load(Ordering::Acquire) {
-        if let Ok((len, from)) = server.recv_from(&mut buffer) {
+        let Ok(request) = stamped::receive(server, &mut buffer) else {
+            continue;
+        };
+        if let Some(from) = request.from {
+            put_number(&mut buffer, 1, request.arrival);
+            put_number(&mut buffer, 2, realtime_ns());
             // A lost answer is counted by the client.
-            let _ = server.send_to(&buffer[..len], from);
+            let _ = server.send_to(&buffer[..ANSWER_LEN], from);
         }
     }
     Ok(())
@@ -69,28 +83,37 @@ fn ask(
     patience: Duration,
 ) -> Result<RoundTrips, TrafficError> {
     let mut trips = RoundTrips::default();
-    let mut buffer = [0u8; 2048];
     client.set_read_timeout(Some(patience)).map_err(during("wait"))?;
-    for number in 0..count {
-        let request = u64::from(number).to_le_bytes();
+    stamped::stamp_arrivals(client)?;
+    for number in 0..i64::from(count) {
         let start = Instant::now();
+        let mut request = [0u8; ANSWER_LEN];
+        put_number(&mut request, 0, number);
+        let sent = realtime_ns();
         client.send(&request).map_err(during("send"))?;
-        // An answer to an earlier request is a late one: look on.
-        let answered = loop {
-            match client.recv(&mut buffer) {
-                Ok(len) if buffer[..len] == request => break true,
-                Ok(_) => {}
-                Err(_) => break false,
+        match answer(client, number) {
+            Some((arrival, held)) => {
+                let time = (arrival - sent - held).max(0);
+                trips.times_ns.push(time as u64);
             }
-        };
-        let elapsed = start.elapsed();
-        if answered {
-            trips.times_ns.push(elapsed.as_nanos() as u64);
-        } else {
-            trips.lost += 1;
+            None => trips.lost += 1,
         }
-        std::thread::sleep(interval.saturating_sub(elapsed));
+        std::thread::sleep(interval.saturating_sub(start.elapsed()));
     }
     trips.times_ns.sort_unstable();
     Ok(trips)
+}
+
+/// When the answer came, and how long the other end held the request.
+fn answer(client: &UdpSocket, number: i64) -> Option<(i64, i64)> {
+    let mut buffer = [0u8; 2048];
+    loop {
+        let got = stamped::receive(client, &mut buffer).ok()?;
+        let payload = &buffer[..got.len];
+        // An answer to an earlier request is a late one: look on.
+        if number_at(payload, 0) == Some(number) {
+            let (came, answered) = (number_at(payload, 1)?, number_at(payload, 2)?);
+            return Some((got.arrival, answered - came));
+        }
+    }
 }

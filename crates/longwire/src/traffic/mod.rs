@@ -7,6 +7,7 @@
 mod echo;
 mod one_way;
 mod pace;
+mod stamped;
 mod tcp;
 mod udp;
 

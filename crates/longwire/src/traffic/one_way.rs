@@ -1,17 +1,11 @@
 //! One-way times: stamped datagrams, received with kernel stamps.
 
-use std::io::IoSliceMut;
 use std::net::UdpSocket;
-use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nix::sys::socket::{
-    ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt::ReceiveTimestampns,
-};
-use nix::time::{ClockId, clock_gettime};
-
 use super::pace::Pace;
+use super::stamped::{self, number_at, put_number, realtime_ns};
 use super::udp::{enlarge_receive_buffer, payload_len, receiver_of};
 use super::{Path, TrafficError, during};
 
@@ -68,8 +62,7 @@ pub fn one_way(
     link_delay: Duration,
 ) -> Result<OneWay, TrafficError> {
     let receiver = receiver_of(path)?;
-    setsockopt(&receiver, ReceiveTimestampns, &true)
-        .map_err(|e| during("stamp arrivals")(e.into()))?;
+    stamped::stamp_arrivals(&receiver)?;
     enlarge_receive_buffer(&receiver);
     let target = receiver.local_addr().map_err(during("name a socket"))?;
     let done = AtomicBool::new(false);
@@ -100,8 +93,8 @@ fn send_stamped(socket: &UdpSocket, frame_len: u32, per_second: u64, count: u64)
     let mut sent = 0;
     for number in 0..count {
         pace.wait();
-        payload[..8].copy_from_slice(&number.to_le_bytes());
-        payload[8..STAMP_LEN].copy_from_slice(&realtime_ns().to_le_bytes());
+        put_number(&mut payload, 0, number as i64);
+        put_number(&mut payload, 1, realtime_ns());
         sent += u64::from(socket.send(&payload).is_ok());
     }
     sent
@@ -117,50 +110,19 @@ fn receive(
     socket.set_read_timeout(poll).map_err(during("wait"))?;
     let mut arrivals = Vec::with_capacity(count as usize);
     let mut buffer = vec![0u8; 65_536];
-    let mut control = nix::cmsg_space!(libc::timespec);
     let mut last = Instant::now();
     while (arrivals.len() as u64) < count {
-        let mut slices = [IoSliceMut::new(&mut buffer)];
-        let got = recvmsg::<()>(
-            socket.as_raw_fd(),
-            &mut slices,
-            Some(&mut control),
-            MsgFlags::empty(),
-        );
-        let Ok(message) = got else {
+        let Ok(datagram) = stamped::receive(socket, &mut buffer) else {
             if done.load(Ordering::Acquire) && last.elapsed() > patience {
                 break;
             }
             continue;
         };
         last = Instant::now();
-        let stamp = message.cmsgs().ok().into_iter().flatten().find_map(stamp_of);
-        let len = message.bytes;
-        if let (Some(stamp), true) = (stamp, len >= STAMP_LEN) {
-            let sent = read_u64(&buffer[8..STAMP_LEN]);
-            arrivals.push((read_u64(&buffer[..8]), stamp - sent as i64));
+        let payload = &buffer[..datagram.len];
+        if let (Some(number), Some(sent)) = (number_at(payload, 0), number_at(payload, 1)) {
+            arrivals.push((number as u64, datagram.arrival - sent));
         }
     }
     Ok(arrivals)
-}
-
-fn stamp_of(message: ControlMessageOwned) -> Option<i64> {
-    match message {
-        ControlMessageOwned::ScmTimestampns(time) => {
-            Some(time.tv_sec() * 1_000_000_000 + time.tv_nsec())
-        }
-        _ => None,
-    }
-}
-
-fn read_u64(bytes: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(bytes);
-    u64::from_le_bytes(word)
-}
-
-fn realtime_ns() -> u64 {
-    clock_gettime(ClockId::CLOCK_REALTIME).map_or(0, |time| {
-        time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
-    })
 }
