@@ -23,7 +23,7 @@ cargo xtask TASK
   test [ARGS…]    every test; ARGS go to `cargo test` and choose some of them
   ci              everything else that continuous integration checks
   style           the style test alone
-  loom            the concurrent parts of longwire-io under every interleaving
+  loom            the concurrent parts of longwire-io under loom, interleaving by interleaving
   asan            the tests of longwire-io under AddressSanitizer (needs nightly)
   bench-tiny      every bench once, as small as it gets, to see that it runs
   fuzz [SECONDS]  every fuzz target for so long (5), where nightly and cargo-fuzz are

@@ -1,6 +1,7 @@
 //! What checks the code that shares memory between threads, and the unsafe
 //! code: loom and AddressSanitizer.
 
+use std::env;
 use std::fs;
 use std::process::Command;
 
@@ -9,7 +10,13 @@ use crate::runner::{Outcome, Runner, cargo, locked, root, run, succeeds, target_
 /// The crate that holds them.
 const CRATE: &str = "longwire-io";
 
-/// Every interleaving of the tests named `loom*`.
+/// How often loom takes the processor from a thread in one interleaving,
+/// unless the environment says otherwise. Its authors find most faults with
+/// two or three; without a bound the models take longer than anyone waits.
+const PREEMPTIONS: (&str, &str) = ("LOOM_MAX_PREEMPTIONS", "3");
+
+/// Every interleaving, up to a number of preemptions, of the tests named
+/// `loom*`.
 pub fn loom(runner: &mut Runner) {
     runner.step("loom", || {
         let tests = format!("crates/{CRATE}/tests");
@@ -27,6 +34,10 @@ pub fn loom(runner: &mut Runner) {
         command
             .args(locked())
             .env("RUSTFLAGS", "--cfg loom")
+            .env(
+                PREEMPTIONS.0,
+                env::var(PREEMPTIONS.0).unwrap_or(PREEMPTIONS.1.to_owned()),
+            )
             // Other flags, other artifacts: keep them apart from the rest.
             .env("CARGO_TARGET_DIR", target_dir().join("loom"))
             // Models run long and link often: spend the time on neither.
