@@ -210,7 +210,9 @@ impl LatenessRecorder {
 
     #[inline]
     pub(crate) fn record(&mut self, lateness: Nanos, times: u64) {
-        self.own.saturating_record_n(lateness.as_nanos(), times);
+        if times > 0 {
+            self.own.saturating_record_n(lateness.as_nanos(), times);
+        }
     }
 
     /// Adds to the shared histogram if it is time and nobody reads it.

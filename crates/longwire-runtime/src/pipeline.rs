@@ -171,11 +171,17 @@ fn feed<R: RxPort>(
             }
             std::hint::spin_loop();
         }
-        if ingress.step()?.ended {
-            return Ok(());
+        for _ in 0..BURSTS_AHEAD {
+            if ingress.step()?.ended {
+                return Ok(());
+            }
         }
     }
 }
+
+/// Bursts between two looks at the memory in use, which cost a trip between
+/// the cores.
+const BURSTS_AHEAD: u32 = 8;
 
 /// Empties the line; says when the first frame left.
 fn empty<T: TxPort>(

@@ -14,6 +14,7 @@ use crate::thread::{Bell, Control, Stages, Worker};
 pub struct Layout {
     placement: Placement,
     cores: usize,
+    spins: bool,
 }
 
 /// Two directions of two stages each.
@@ -23,14 +24,18 @@ impl Layout {
     /// Decides: with a core for every stage, each has its own; with fewer,
     /// one thread runs them all in turn and leaves the rest of the machine
     /// to the programs under test.
-    pub fn choose(asked: Placement, cores: usize) -> Layout {
+    pub fn choose(asked: Placement, wait: WaitMode, cores: usize) -> Layout {
         let placement = match asked {
             Placement::Auto if cores > STAGES => Placement::PerStage,
             Placement::Auto if cores == STAGES => Placement::PerDirection,
             Placement::Auto => Placement::Together,
             given => given,
         };
-        Layout { placement, cores }
+        Layout {
+            placement,
+            cores,
+            spins: wait == WaitMode::Spin,
+        }
     }
 
     /// The decision, in a sentence.
@@ -43,10 +48,17 @@ impl Layout {
         format!("placement: {how} ({} cores)", self.cores)
     }
 
-    /// The core a thread is pinned to: only where every stage has its own.
-    /// With few cores the scheduler knows better where there is room.
+    /// The core a thread is pinned to: where every stage has its own, or
+    /// where threads that never sleep leave a core to others. Else, with few
+    /// cores, the scheduler knows better where there is room.
     pub fn core_of(self, thread: usize) -> Option<usize> {
-        (self.placement == Placement::PerStage && self.cores > STAGES)
+        let threads = match self.placement {
+            Placement::PerStage => STAGES,
+            Placement::PerDirection => 2,
+            Placement::Together | Placement::Auto => 1,
+        };
+        let has_its_own = self.placement == Placement::PerStage || self.spins;
+        (has_its_own && self.cores > threads)
             .then(|| host::allowed_cores().into_iter().nth_back(thread))
             .flatten()
     }

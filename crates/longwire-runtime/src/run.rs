@@ -73,7 +73,7 @@ pub fn start(
         .into_iter()
         .map(|direction| (direction.watched, (direction.ingress, direction.egress)))
         .unzip();
-    let layout = Layout::choose(config.placement, host::cores());
+    let layout = Layout::choose(config.placement, config.wait, host::cores());
     notes.push(layout.describe());
     let control = Arc::new(Control::default());
     let workers = placement::workers(stages, layout, config.wait, &control)?;

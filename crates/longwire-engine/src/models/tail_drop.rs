@@ -29,6 +29,8 @@ pub struct TailDrop {
     spare: Vec<Held>,
     /// When the frame at the head departs; never, when there is none.
     next_departure: Nanos,
+    /// When the last one does.
+    last_departure: Nanos,
     packets: u64,
     bytes_entered: u64,
     bytes_left: u64,
@@ -65,6 +67,7 @@ impl TailDrop {
             last: Vec::new(),
             spare: Vec::new(),
             next_departure: Nanos::MAX,
+            last_departure: Nanos::ZERO,
             packets: 0,
             bytes_entered: 0,
             bytes_left: 0,
@@ -89,6 +92,7 @@ impl TailDrop {
         if self.packets == 0 {
             self.next_departure = departure;
         }
+        self.last_departure = departure;
         self.packets += 1;
         self.bytes_entered += u64::from(len);
         if self.last.len() == self.last.capacity() {
@@ -116,12 +120,34 @@ impl TailDrop {
         self.bytes_entered - self.bytes_left
     }
 
+    #[inline]
     fn let_go(&mut self, now: Nanos) {
         (self.packets_max, self.bytes_max) = (
             self.packets_max.max(self.packets),
             self.bytes_max.max(self.bytes()),
         );
         self.next_departure = Nanos::MAX;
+        // Most queues are short, and a queue that has emptied altogether
+        // needs no looking through.
+        if self.last_departure <= now {
+            return self.clear();
+        }
+        self.let_go_some(now);
+    }
+
+    #[inline]
+    fn clear(&mut self) {
+        self.packets = 0;
+        self.bytes_left = self.bytes_entered;
+        self.gone = 0;
+        self.first.clear();
+        self.last.clear();
+        if !self.middle.is_empty() {
+            self.middle = VecDeque::new();
+        }
+    }
+
+    fn let_go_some(&mut self, now: Nanos) {
         while self.packets > 0 {
             if self.gone == self.first.len() {
                 self.next_block();

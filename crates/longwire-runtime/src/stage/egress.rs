@@ -198,6 +198,9 @@ fn wire_frames_of(frame: &Descriptor) -> (u32, u64) {
     }
 }
 
+/// Lateness is told apart in steps of so many nanoseconds.
+const LATENESS_STEP: u64 = 64;
+
 /// The accounts of an egress stage.
 struct Account {
     counts: EgressCounts,
@@ -230,16 +233,25 @@ impl Account {
     /// this machine, the kernel does the receiver's work in it.
     fn handed_over(&mut self, left: usize, start: Nanos, end: Nanos) {
         let left = left.min(self.batch.len());
-        let span = end.saturating_sub(start).as_nanos();
-        for (place, (release, wire_frames)) in self.batch.drain(..left).enumerate() {
-            let share = span * place as u64 / left as u64;
-            let handover = start.saturating_add(Nanos::from_nanos(share));
+        let share = end.saturating_sub(start).as_nanos() / (left as u64).max(1);
+        let mut handover = start;
+        // Frames as late as one another are recorded at once.
+        let mut alike = (Nanos::ZERO, 0);
+        for (release, wire_frames) in self.batch.drain(..left) {
             let lateness = handover.saturating_sub(release);
-            self.lateness.record(lateness, u64::from(wire_frames));
-            if lateness > self.tolerance {
-                self.counts.late += u64::from(wire_frames);
+            handover = handover.saturating_add(Nanos::from_nanos(share));
+            self.counts.late += match lateness > self.tolerance {
+                true => u64::from(wire_frames),
+                false => 0,
+            };
+            let steps = Nanos::from_nanos(lateness.as_nanos() / LATENESS_STEP * LATENESS_STEP);
+            if steps != alike.0 {
+                self.lateness.record(alike.0, alike.1);
+                alike = (steps, 0);
             }
+            alike.1 += u64::from(wire_frames);
         }
+        self.lateness.record(alike.0, alike.1);
         self.publish();
         self.lateness.flush(end, &self.shared.lateness, false);
     }

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use longwire_engine::models::delay::constant::Constant;
 use longwire_engine::{LinkConfig, Nanos};
-use longwire_runtime::{Pauses, RunConfig, RunReport, WaitMode};
+use longwire_runtime::{Pauses, RunConfig, RunReport, WaitMode, host};
 use serde::Serialize;
 
 use super::testbed::Testbed;
 use super::AccuracyArgs;
 use crate::table;
 use crate::Error;
-use crate::traffic::{OneWay, one_way};
+use crate::traffic::{OneWay, one_way, round_trips};
 
 /// One row: all of the error, in microseconds.
 #[derive(Debug, Serialize)]
@@ -94,10 +94,13 @@ fn sample(
     };
     let running = testbed.start(kind, link(), link(), config)?;
     let link_delay = Duration::from_nanos(delay.as_nanos());
-    // The first frames find caches cold and addresses unresolved.
-    one_way(testbed.path(), size, pps, pps.div_ceil(10), link_delay)?;
+    // The first frames find addresses unresolved, and caches cold.
+    let patience = link_delay * 5 + Duration::from_secs(1);
+    round_trips(testbed.path(), 1, Duration::ZERO, patience)?;
+    let core = host::allowed_cores().first().copied();
+    one_way(testbed.path(), size, pps, pps.div_ceil(10), link_delay, core)?;
     let count = (args.time.as_secs_f64() * pps as f64) as u64;
-    let flow = one_way(testbed.path(), size, pps, count.max(100), link_delay)?;
+    let flow = one_way(testbed.path(), size, pps, count.max(100), link_delay, core)?;
     Ok((flow, running.stop()))
 }
 

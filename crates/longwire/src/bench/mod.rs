@@ -1,6 +1,7 @@
 //! `longwire bench`: Longwire measured on this machine.
 
 mod accuracy;
+mod crossing;
 mod idle;
 mod live;
 mod loss;
@@ -34,7 +35,7 @@ pub struct BenchArgs {
     #[arg(long, global = true, value_name = "KIND", default_value = "packet")]
     pub port: String,
     /// How the emulator waits in `accuracy`
-    #[arg(long, global = true, value_name = "MODE", default_value = "adaptive")]
+    #[arg(long, global = true, value_name = "MODE", default_value = "spin")]
     pub wait: Wait,
     /// Few and short measurements: shows that the bench works, not how fast
     #[arg(long, global = true)]

@@ -13,7 +13,7 @@ use longwire_runtime::{LinkSetup, host};
 use longwire_runtime::pipeline::{PipelineConfig, PipelineEnd, run_to_end};
 use serde::Serialize;
 
-use super::{ThroughputArgs, memcpy};
+use super::{ThroughputArgs, crossing, memcpy};
 use crate::Error;
 use crate::table;
 
@@ -45,6 +45,9 @@ pub(super) struct Row {
     /// Time to copy a frame as often on this machine, both cores at once.
     memcpy_ns: f64,
     ratio_to_memcpy: f64,
+    /// Time a cache line takes from one core to the other, just after the run:
+    /// 40 to 60 ns where they share a cache, some 200 where not.
+    crossing_ns: Option<f64>,
     packets: u64,
     dropped_by_loss: u64,
     /// Must be none.
@@ -104,8 +107,8 @@ fn row(
     // delay line several times.
     let frames = (time.as_nanos() / 10).max(backlog / u64::from(size) * 4);
     let frames = if size > 256 { frames / 4 + backlog / u64::from(size) * 2 } else { frames };
-    let source = mem::Source::paced(size as usize, source_bytes, RATE, frames);
-    let sink = if lend { mem::Sink::in_place(&source) } else { mem::Sink::copying() };
+    let mut source = mem::Source::paced(size as usize, source_bytes, RATE, frames);
+    let sink = if lend { mem::Sink::in_place(&mut source) } else { mem::Sink::copying() };
     let config = PipelineConfig {
         seed: 1,
         memory_soft: memory + AHEAD,
@@ -151,6 +154,7 @@ fn summarise(
         source_bytes,
         memcpy_ns,
         ratio_to_memcpy: ns / memcpy_ns,
+        crossing_ns: crossing::nanos(),
         packets: end.report.packets_in,
         dropped_by_loss: dropped,
         lost_otherwise: end.report.packets_in - dropped - delivered,
@@ -176,7 +180,7 @@ pub(super) fn print(rows: &[Row]) {
     println!("delay, loss {LOSS_PROBABILITY}. Medians of three. TLEM: its own program on a machine of this kind.");
     let mut table = table::Table::new(&[
         "size", "delay", "source", "copies", "ns/packet", "Mpps", "Gbit/s", "memcpy ns", "ratio",
-        "memory MB", "lost otherwise", "TLEM ns",
+        "crossing ns", "memory MB", "lost otherwise", "TLEM ns",
     ]);
     for row in rows {
         table.row(vec![
@@ -189,6 +193,7 @@ pub(super) fn print(rows: &[Row]) {
             format!("{:.1}", row.gbit_per_s),
             format!("{:.1}", row.memcpy_ns),
             format!("{:.2}", row.ratio_to_memcpy),
+            row.crossing_ns.map_or("-".to_owned(), |ns| format!("{ns:.0}")),
             format!("{:.0}", row.memory_max as f64 / 1e6),
             row.lost_otherwise.to_string(),
             tlem(row.size, row.source_bytes).to_owned(),

@@ -137,7 +137,7 @@ fn one_direction(
     let link_delay = Duration::from_secs_f64(expected.delay_ms / 1e3);
     progress(&format!("{name}: one-way delay"));
     let (per_second, count) = gentle(&expected, FRAME, effort.loss / 2, 1_000.0);
-    let times = one_way(path, FRAME, per_second, count, link_delay)?;
+    let times = one_way(path, FRAME, per_second, count, link_delay, None)?;
     progress(&format!("{name}: loss"));
     let (per_second, count) = gentle(&expected, LOSS_FRAME, effort.loss, 10_000.0);
     let flow = UdpFlow {

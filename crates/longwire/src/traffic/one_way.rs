@@ -4,6 +4,8 @@ use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use longwire_runtime::host;
+
 use super::pace::Pace;
 use super::stamped::{self, number_at, put_number, realtime_ns};
 use super::udp::{enlarge_receive_buffer, payload_len, receiver_of};
@@ -53,13 +55,16 @@ impl OneWay {
 /// them, and times each.
 ///
 /// The sender stamps each with CLOCK_REALTIME just before its system call,
-/// the receiver's kernel stamps it on the same clock.
+/// the receiver's kernel stamps it on the same clock. Both programs run on
+/// `core`, if one is given: beside an emulator that spins on another, the
+/// scheduler would now and then put one of them in its way.
 pub fn one_way(
     path: Path<'_>,
     frame_len: u32,
     per_second: u64,
     count: u64,
     link_delay: Duration,
+    core: Option<usize>,
 ) -> Result<OneWay, TrafficError> {
     let receiver = receiver_of(path)?;
     stamped::stamp_arrivals(&receiver)?;
@@ -67,8 +72,12 @@ pub fn one_way(
     let target = receiver.local_addr().map_err(during("name a socket"))?;
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let reading = scope.spawn(|| receive(&receiver, &done, count, link_delay + GRACE));
+        let reading = scope.spawn(|| {
+            core.map(host::pin);
+            receive(&receiver, &done, count, link_delay + GRACE)
+        });
         let sent = path.from.namespace.run(|| {
+            core.map(host::pin);
             let socket = UdpSocket::bind((path.from.address, 0)).map_err(during("open a socket"))?;
             socket.connect(target).map_err(during("reach the other end"))?;
             Ok::<u64, TrafficError>(send_stamped(&socket, frame_len, per_second, count))

@@ -21,6 +21,8 @@ pub struct Source {
     next_place: usize,
     left: u64,
     timeline: Option<Timeline>,
+    /// Frames are taken where they lie: nobody reads them.
+    pub(super) lending: bool,
 }
 
 /// Arrivals on a timeline of their own: each frame arrives when a wire of a
@@ -40,6 +42,7 @@ impl Source {
             next_place: 0,
             left: count,
             timeline: None,
+            lending: false,
         }
     }
 
@@ -76,7 +79,9 @@ impl RxPort for Source {
                 }
             };
             let place = self.next_place;
-            self.region.warm(place + WARM_AHEAD);
+            if !self.lending {
+                self.region.warm(place + WARM_AHEAD);
+            }
             take(Arrived {
                 bytes: self.region.frame(place as u64),
                 arrival,
