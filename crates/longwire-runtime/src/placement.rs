@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use longwire_io::port::{AnyRx, AnyTx};
 
-use crate::host;
 use crate::config::{Placement, WaitMode};
+use crate::host;
 use crate::stage::{Egress, Ingress};
 use crate::thread::{Bell, Control, Stages, Worker};
 
@@ -100,7 +100,10 @@ pub(crate) fn workers(
         .iter()
         .map(|_| Bell::new().map(Arc::new))
         .collect::<Result<_, _>>()?;
-    let inputs = spread.iter().filter(|stages| !stages.ingress.is_empty()).count() as u64;
+    let inputs = spread
+        .iter()
+        .filter(|stages| !stages.ingress.is_empty())
+        .count() as u64;
     let workers = spread.into_iter().zip(feeds).enumerate();
     Ok(workers
         .map(|(index, (stages, feeds))| Worker {

@@ -6,8 +6,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use longwire_engine::{Bytes, Link, LinkConfig, LinkId};
-use longwire_io::port::{AnyRx, AnyTx, Port};
 use longwire_io::delay_line::{ArenaError, DelayLineConfig, delay_line};
+use longwire_io::port::{AnyRx, AnyTx, Port};
 use longwire_io::{RxPort, TxPort};
 
 use crate::clock::Clock;
@@ -64,7 +64,10 @@ pub fn start(
     ba: Option<LinkSetup>,
     config: RunConfig,
 ) -> Result<Running, StartError> {
-    let mut notes: Vec<String> = [&a, &b].into_iter().flat_map(|port| port.notes.clone()).collect();
+    let mut notes: Vec<String> = [&a, &b]
+        .into_iter()
+        .flat_map(|port| port.notes.clone())
+        .collect();
     let mut directions = vec![direction(a.rx, b.tx, ab, LinkId(0), &config)?];
     if let Some(ba) = ba {
         directions.push(direction(b.rx, a.tx, ba, LinkId(1), &config)?);
@@ -187,7 +190,8 @@ impl Running {
     /// port lost.
     pub fn ended(&self) -> bool {
         let mut threads = self.threads.iter();
-        self.control.failed.load(Ordering::SeqCst) || threads.all(|(_, thread)| thread.is_finished())
+        self.control.failed.load(Ordering::SeqCst)
+            || threads.all(|(_, thread)| thread.is_finished())
     }
 
     /// Waits for the run to end by itself, for so long at the most.

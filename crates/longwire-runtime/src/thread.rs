@@ -103,7 +103,9 @@ impl Worker {
     pub fn run(mut self) -> ThreadEnd {
         let mut waiter = Waiter::new(self.wait);
         let error = self.turns(&mut waiter).err();
-        self.control.failed.fetch_or(error.is_some(), Ordering::SeqCst);
+        self.control
+            .failed
+            .fetch_or(error.is_some(), Ordering::SeqCst);
         for ingress in &mut self.stages.ingress {
             ingress.finish();
         }
@@ -182,9 +184,8 @@ impl Worker {
             }
         }
         let ports = self.stages.ingress.iter().filter(|stage| !stage.ended());
-        let sources: Vec<BorrowedFd<'_>> = ports
-            .filter_map(|stage| stage.port().readable())
-            .collect();
+        let sources: Vec<BorrowedFd<'_>> =
+            ports.filter_map(|stage| stage.port().readable()).collect();
         waiter.sleep(until, &sources, &self.bell.event);
         self.bell.asleep.store(false, Ordering::SeqCst);
     }

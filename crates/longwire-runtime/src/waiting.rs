@@ -146,7 +146,11 @@ impl Waiter {
 
     /// How long before a release to wake.
     pub fn margin_now(&self) -> Nanos {
-        if self.may_spin { self.margin } else { Nanos::ZERO }
+        if self.may_spin {
+            self.margin
+        } else {
+            Nanos::ZERO
+        }
     }
 
     /// One turn of the spinning loop.
@@ -174,9 +178,9 @@ impl Waiter {
             return;
         }
         match wait_for(until, sources, bell) {
-            Woken::ByTime => self.learn(monotonic_now().saturating_sub(until)),
-            Woken::ByFrames => self.window.wakes += 1,
-            Woken::ByBell => {}
+            Woken::Timer => self.learn(monotonic_now().saturating_sub(until)),
+            Woken::Frames => self.window.wakes += 1,
+            Woken::Bell => {}
         }
     }
 
@@ -189,7 +193,11 @@ impl Waiter {
         } else {
             0
         };
-        let eased = if latency <= margin { (margin - latency) / 256 } else { 0 };
+        let eased = if latency <= margin {
+            (margin - latency) / 256
+        } else {
+            0
+        };
         let next = Nanos::from_nanos(margin + step - eased);
         self.margin = next.clamp(MARGIN_MIN, MARGIN_MAX);
     }
@@ -197,9 +205,9 @@ impl Waiter {
 
 /// What ended a sleep.
 enum Woken {
-    ByTime,
-    ByFrames,
-    ByBell,
+    Timer,
+    Frames,
+    Bell,
 }
 
 fn wait_for(until: Nanos, sources: &[BorrowedFd<'_>], bell: &EventFd) -> Woken {
@@ -214,11 +222,11 @@ fn wait_for(until: Nanos, sources: &[BorrowedFd<'_>], bell: &EventFd) -> Woken {
     let ready = ppoll(&mut polled, Some(timeout), None).unwrap_or(1);
     if polled.last().and_then(PollFd::any).unwrap_or(false) {
         let _ = bell.read();
-        return Woken::ByBell;
+        return Woken::Bell;
     }
     match ready {
-        0 => Woken::ByTime,
-        _ => Woken::ByFrames,
+        0 => Woken::Timer,
+        _ => Woken::Frames,
     }
 }
 

@@ -72,7 +72,10 @@ fn adaptive_spins_for_a_share_of_the_time_only_where_others_want_the_core() {
             }
         }
     }
-    assert!(spun >= 2 && slept > spun, "spun {spun} times, slept {slept} times");
+    assert!(
+        spun >= 2 && slept > spun,
+        "spun {spun} times, slept {slept} times"
+    );
 }
 
 #[test]
@@ -90,7 +93,11 @@ fn thick_frames_are_let_gather_only_where_others_want_the_core() {
         }
         assert_eq!(waiter.moderates(), crowded);
         let start = monotonic_now();
-        waiter.sleep(start.saturating_add(Nanos::from_secs(20)), &[source.as_fd()], &bell);
+        waiter.sleep(
+            start.saturating_add(Nanos::from_secs(20)),
+            &[source.as_fd()],
+            &bell,
+        );
         let slept = monotonic_now().saturating_sub(start);
         assert!(slept < Nanos::from_secs(10));
         assert!(!crowded || slept >= MODERATION, "{slept}");
@@ -109,7 +116,10 @@ fn the_bell_ends_a_sleep_and_is_silent_afterwards() {
     let soon = monotonic_now().saturating_add(Nanos::from_millis(30));
     let start = Instant::now();
     waiter.sleep(soon, &[], &bell);
-    assert!(start.elapsed() >= Duration::from_millis(25), "the bell rang on");
+    assert!(
+        start.elapsed() >= Duration::from_millis(25),
+        "the bell rang on"
+    );
 }
 
 #[test]

@@ -39,7 +39,9 @@ fn write_input(path: &str, frames: u32, gap: Nanos) {
         let mut frame = vec![0u8; 60 + (number as usize * 37) % 940];
         frame[..4].copy_from_slice(&number.to_be_bytes());
         let stamp = Nanos::from_nanos(1_000_000_000 + u64::from(number) * gap.as_nanos());
-        writer.write(stamp, &frame, frame.len() as u32).expect("a frame is written");
+        writer
+            .write(stamp, &frame, frame.len() as u32)
+            .expect("a frame is written");
     }
     writer.finish().expect("the input is whole");
 }
@@ -71,7 +73,10 @@ fn run(folder: &Folder, config: LinkConfig, run: RunConfig) -> (RunReport, Vec<(
         config,
     };
     let running = start(a, b, setup, None, run).expect("the run starts");
-    assert!(running.wait(Duration::from_secs(30)), "the run ends with its input");
+    assert!(
+        running.wait(Duration::from_secs(30)),
+        "the run ends with its input"
+    );
     let report = running.stop();
     assert!(Path::new(&output).exists());
     (report, read_output(&output))
@@ -88,7 +93,11 @@ fn delayed(delay: &str) -> LinkConfig {
 fn every_placement_and_way_of_waiting_delivers_every_frame_in_order() {
     let folder = Folder::new("placement");
     write_input(&folder.file("in.pcap"), 2_000, Nanos::from_micros(50));
-    let placements = [Placement::Together, Placement::PerDirection, Placement::PerStage];
+    let placements = [
+        Placement::Together,
+        Placement::PerDirection,
+        Placement::PerStage,
+    ];
     for placement in placements {
         for wait in [WaitMode::Adaptive, WaitMode::Block, WaitMode::Spin] {
             let config = RunConfig {
@@ -98,7 +107,10 @@ fn every_placement_and_way_of_waiting_delivers_every_frame_in_order() {
             };
             let (report, frames) = run(&folder, delayed("5ms"), config);
             let numbers: Vec<u32> = frames.iter().map(|(number, _)| *number).collect();
-            assert!(numbers.iter().copied().eq(0..2_000), "{placement:?} {wait:?}");
+            assert!(
+                numbers.iter().copied().eq(0..2_000),
+                "{placement:?} {wait:?}"
+            );
             let link = &report.links[0];
             assert_eq!((link.packets_in, link.packets_out), (2_000, 2_000));
             assert_eq!((link.bytes_in, link.in_flight), (link.bytes_out, 0));
@@ -115,13 +127,19 @@ fn what_comes_in_leaves_is_dropped_or_is_an_artifact() {
     let folder = Folder::new("accounts");
     write_input(&folder.file("in.pcap"), 3_000, Nanos::from_micros(20));
     let mut lossy = delayed("uniform:min=1ms,max=3ms");
-    lossy.loss.push(models::LOSS.parse("10%").expect("a loss model"));
+    lossy
+        .loss
+        .push(models::LOSS.parse("10%").expect("a loss model"));
     lossy.rate = BitRate::from_bits_per_sec(100_000_000);
     lossy.queue = Some(models::QUEUE.parse("8p").expect("a queue"));
     let (report, frames) = run(&folder, lossy, RunConfig::default());
     let link = &report.links[0];
     let dropped: u64 = link.drops.values().sum();
-    assert!(link.drops["loss"] > 0 && link.drops["queue_full"] > 0, "{:?}", link.drops);
+    assert!(
+        link.drops["loss"] > 0 && link.drops["queue_full"] > 0,
+        "{:?}",
+        link.drops
+    );
     assert_eq!(link.packets_in, 3_000);
     assert_eq!(link.packets_out + dropped, link.packets_in);
     assert_eq!(frames.len() as u64, link.packets_out);
@@ -138,7 +156,10 @@ fn the_reorder_policy_lets_jitter_reorder() {
     config.order = models::ORDER.parse("reorder").expect("an order policy");
     let (report, frames) = run(&folder, config, RunConfig::default());
     assert_eq!(report.links[0].packets_out, 500);
-    assert!(!frames.is_sorted_by_key(|(number, _)| *number), "nothing was reordered");
+    assert!(
+        !frames.is_sorted_by_key(|(number, _)| *number),
+        "nothing was reordered"
+    );
     assert_eq!(report.links[0].raised, 0);
 }
 
@@ -191,7 +212,9 @@ fn the_same_seed_decides_the_same_whatever_the_placement() {
     let mut outcomes = Vec::new();
     for placement in [Placement::Together, Placement::PerStage] {
         let mut config = delayed("exponential:mean=2ms,min=1ms");
-        config.loss.push(models::LOSS.parse("20%").expect("a loss model"));
+        config
+            .loss
+            .push(models::LOSS.parse("20%").expect("a loss model"));
         let (_, frames) = run(
             &folder,
             config,
@@ -202,8 +225,10 @@ fn the_same_seed_decides_the_same_whatever_the_placement() {
             },
         );
         let start = frames[0].1;
-        let relative: Vec<(u32, u64)> =
-            frames.iter().map(|(number, stamp)| (*number, stamp - start)).collect();
+        let relative: Vec<(u32, u64)> = frames
+            .iter()
+            .map(|(number, stamp)| (*number, stamp - start))
+            .collect();
         outcomes.push(relative);
     }
     assert_eq!(outcomes[0], outcomes[1]);

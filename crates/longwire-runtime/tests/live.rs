@@ -36,9 +36,7 @@ impl Hosts {
             far: namespace()?,
             middle: namespace()?,
         };
-        for (name, host, address) in
-            [("near", &hosts.near, NEAR), ("far", &hosts.far, FAR)]
-        {
+        for (name, host, address) in [("near", &hosts.near, NEAR), ("far", &hosts.far, FAR)] {
             let end = |name, namespace| veth::End {
                 name,
                 namespace: Some(namespace),
@@ -49,7 +47,9 @@ impl Hosts {
                 a: end("eth0", host),
                 b: end(name, &hosts.middle),
             };
-            let made = hosts.middle.run(|| veth::create(&pair).and_then(|()| net::link_up(name)));
+            let made = hosts
+                .middle
+                .run(|| veth::create(&pair).and_then(|()| net::link_up(name)));
             made.expect("a thread").expect("a veth pair");
             let ready = host.run(|| {
                 net::addr_add("eth0", IpAddr::V4(address), 24)?;
@@ -69,13 +69,23 @@ impl Hosts {
             name: name.to_owned(),
             config,
         };
-        start(near, far, setup("up", up), Some(setup("down", down)), config).expect("a run")
+        start(
+            near,
+            far,
+            setup("up", up),
+            Some(setup("down", down)),
+            config,
+        )
+        .expect("a run")
     }
 
     /// Sends `bytes` over TCP from near to far, and checks each of them; how
     /// long it took.
     fn tcp(&self, bytes: usize) -> Duration {
-        let listener = self.far.run(|| TcpListener::bind((FAR, 0))).expect("a thread");
+        let listener = self
+            .far
+            .run(|| TcpListener::bind((FAR, 0)))
+            .expect("a thread");
         let listener = listener.expect("a listener");
         let target = listener.local_addr().expect("its address");
         let start = Instant::now();
@@ -84,14 +94,23 @@ impl Hosts {
                 let connect = || TcpStream::connect_timeout(&target, Duration::from_secs(10));
                 let stream = self.near.run(connect).expect("a thread");
                 let data: Vec<u8> = (0..bytes).map(|i| (i % 251) as u8).collect();
-                stream.expect("a connection").write_all(&data).expect("sent");
+                stream
+                    .expect("a connection")
+                    .write_all(&data)
+                    .expect("sent");
             });
             let (mut stream, _) = listener.accept().expect("a connection");
             let mut data = Vec::new();
-            stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+            stream
+                .set_read_timeout(Some(Duration::from_secs(20)))
+                .expect("a timeout");
             stream.read_to_end(&mut data).expect("received");
             assert_eq!(data.len(), bytes);
-            assert!(data.iter().enumerate().all(|(i, byte)| *byte == (i % 251) as u8));
+            assert!(
+                data.iter()
+                    .enumerate()
+                    .all(|(i, byte)| *byte == (i % 251) as u8)
+            );
         });
         start.elapsed()
     }
@@ -99,9 +118,13 @@ impl Hosts {
     /// The round trip of a datagram.
     fn round_trip(&self) -> Option<Duration> {
         let bind = |host: &NetNamespace, address| {
-            let socket = host.run(|| UdpSocket::bind((address, 0))).expect("a thread");
+            let socket = host
+                .run(|| UdpSocket::bind((address, 0)))
+                .expect("a thread");
             let socket = socket.expect("a socket");
-            socket.set_read_timeout(Some(Duration::from_secs(3))).expect("a timeout");
+            socket
+                .set_read_timeout(Some(Duration::from_secs(3)))
+                .expect("a timeout");
             socket
         };
         let (near, far) = (bind(&self.near, NEAR), bind(&self.far, FAR));
@@ -133,13 +156,22 @@ fn link(rate: Option<u64>, delay: &str) -> LinkConfig {
 fn tcp_crosses_every_kind_of_port_unharmed() {
     let Some(hosts) = Hosts::new() else { return };
     for kind in ["packet", "xdp"] {
-        let running = hosts.start(kind, link(None, "1ms"), link(None, "1ms"), RunConfig::default());
+        let running = hosts.start(
+            kind,
+            link(None, "1ms"),
+            link(None, "1ms"),
+            RunConfig::default(),
+        );
         hosts.tcp(4_000_000);
         let report = running.stop();
         let up = &report.links[0];
         assert_eq!(report.error, None, "{kind}");
         // Super-packets count as the wire frames they stand for.
-        assert!(up.packets_in >= 4_000_000 / 1448, "{kind}: {}", up.packets_in);
+        assert!(
+            up.packets_in >= 4_000_000 / 1448,
+            "{kind}: {}",
+            up.packets_in
+        );
         assert!(up.bytes_in / up.packets_in <= 1514, "{kind}");
         assert_eq!(up.drops.values().sum::<u64>(), 0, "{kind}");
     }
@@ -156,13 +188,21 @@ fn a_rate_holds_against_super_packets() {
     assert!(took >= Duration::from_millis(1_040), "{took:?}");
     let up = &report.links[0];
     assert_eq!(up.drops["mtu"] + up.drops["loss"], 0);
-    assert!(up.queue_bytes_max <= 500_000 + 1_514, "{}", up.queue_bytes_max);
+    assert!(
+        up.queue_bytes_max <= 500_000 + 1_514,
+        "{}",
+        up.queue_bytes_max
+    );
 }
 
 #[test]
 fn a_delay_holds_with_every_placement() {
     let Some(hosts) = Hosts::new() else { return };
-    for placement in [Placement::Together, Placement::PerDirection, Placement::PerStage] {
+    for placement in [
+        Placement::Together,
+        Placement::PerDirection,
+        Placement::PerStage,
+    ] {
         let config = RunConfig {
             placement,
             ..RunConfig::default()
@@ -174,7 +214,10 @@ fn a_delay_holds_with_every_placement() {
         assert!(trip >= Duration::from_millis(50), "{placement:?}: {trip:?}");
         let report = running.stop();
         let lateness = report.links[0].lateness_us;
-        assert!(lateness.max > 0.0 && report.links[0].packets_out >= 2, "{lateness:?}");
+        assert!(
+            lateness.max > 0.0 && report.links[0].packets_out >= 2,
+            "{lateness:?}"
+        );
     }
 }
 
@@ -182,24 +225,45 @@ fn a_delay_holds_with_every_placement() {
 fn a_port_that_goes_away_ends_the_run_with_a_word() {
     for kind in ["packet", "xdp"] {
         let Some(hosts) = Hosts::new() else { return };
-        let running = hosts.start(kind, link(None, "1ms"), link(None, "1ms"), RunConfig::default());
+        let running = hosts.start(
+            kind,
+            link(None, "1ms"),
+            link(None, "1ms"),
+            RunConfig::default(),
+        );
         assert!(hosts.round_trip().is_some());
-        hosts.middle.run(|| net::link_delete("far")).expect("a thread").expect("deleted");
+        hosts
+            .middle
+            .run(|| net::link_delete("far"))
+            .expect("a thread")
+            .expect("deleted");
         assert!(running.wait(Duration::from_secs(5)), "{kind}: the run ends");
         let report = running.stop();
         let error = report.error.expect("a reason");
         assert!(error.contains("far"), "{kind}: {error}");
-        assert!(report.links[0].packets_out > 0, "{kind}: the report has what was done");
+        assert!(
+            report.links[0].packets_out > 0,
+            "{kind}: the report has what was done"
+        );
     }
 }
 
 #[test]
 fn an_idle_link_sleeps() {
     let Some(hosts) = Hosts::new() else { return };
-    let running = hosts.start("packet", link(None, "1s"), link(None, "1s"), RunConfig::default());
+    let running = hosts.start(
+        "packet",
+        link(None, "1s"),
+        link(None, "1s"),
+        RunConfig::default(),
+    );
     let time = Duration::from_secs(2);
     std::thread::sleep(time);
     let report = running.stop();
     // The figure itself is a bench's; spinning would take all of the time.
-    assert!(report.cpu_s < time.as_secs_f64() / 10.0, "{} s", report.cpu_s);
+    assert!(
+        report.cpu_s < time.as_secs_f64() / 10.0,
+        "{} s",
+        report.cpu_s
+    );
 }

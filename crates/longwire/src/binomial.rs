@@ -49,7 +49,9 @@ const NEGLIGIBLE: f64 = 1e-18;
 impl Weights {
     fn new(trials: u64, probability: f64) -> Weights {
         let odds = probability / (1.0 - probability);
-        let mode = (((trials + 1) as f64) * probability).floor().min(trials as f64) as u64;
+        let mode = (((trials + 1) as f64) * probability)
+            .floor()
+            .min(trials as f64) as u64;
         let mut up = vec![1.0];
         for k in mode..trials {
             let last = up[up.len() - 1];
@@ -96,8 +98,14 @@ mod tests {
     fn large_cases_near_the_normal_approximation() {
         let (least, most) = interval(120_000, 0.01, 0.99);
         let deviation = (120_000.0f64 * 0.01 * 0.99).sqrt();
-        assert!((least as f64 - (1_200.0 - 2.576 * deviation)).abs() < 3.0, "{least}");
-        assert!((most as f64 - (1_200.0 + 2.576 * deviation)).abs() < 3.0, "{most}");
+        assert!(
+            (least as f64 - (1_200.0 - 2.576 * deviation)).abs() < 3.0,
+            "{least}"
+        );
+        assert!(
+            (most as f64 - (1_200.0 + 2.576 * deviation)).abs() < 3.0,
+            "{most}"
+        );
     }
 
     #[test]

@@ -32,7 +32,9 @@ impl Cutter {
         self.buffer.clear();
         self.buffer.extend_from_slice(bytes);
         self.offload = offload;
-        self.lens = offload.segments.map(|segments| segments.wire_frames(bytes.len()));
+        self.lens = offload
+            .segments
+            .map(|segments| segments.wire_frames(bytes.len()));
         self.wire_frames = self.lens.as_ref().map_or(1, ExactSizeIterator::len);
         self.next = 0;
         self.run = None;
@@ -71,12 +73,7 @@ impl Cutter {
 
     /// Makes the buffers that carry a run: one, if the output port takes
     /// offloads; else each wire frame, finished.
-    pub fn cut(
-        &mut self,
-        run: Run,
-        keep_offload: bool,
-        mut keep: impl FnMut(&[u8], Offload, u64),
-    ) {
+    pub fn cut(&mut self, run: Run, keep_offload: bool, mut keep: impl FnMut(&[u8], Offload, u64)) {
         let whole = run.first == 0 && run.end == self.wire_frames;
         if whole && (keep_offload || self.offload.segments.is_none()) {
             if !keep_offload && let Some(checksum) = self.offload.checksum {

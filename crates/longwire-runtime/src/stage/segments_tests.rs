@@ -107,9 +107,15 @@ fn an_unfinished_checksum_is_finished_for_a_port_without_offloads() {
     cutter.cut(run, false, |bytes, offload, wire_frames| {
         assert_eq!((offload, wire_frames), (Offload::NONE, 1));
         let words = bytes[34..].chunks(2);
-        let total: u32 = words.map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum();
+        let total: u32 = words
+            .map(|word| u32::from(word[0]) << 8 | u32::from(word[1]))
+            .sum();
         let total = total + 0x0a00 + 0x0001 + 0x0a00 + 0x0002 + 6 + transport_len;
         let once = (total & 0xffff) + (total >> 16);
-        assert_eq!((once & 0xffff) + (once >> 16), 0xffff, "the checksum is right");
+        assert_eq!(
+            (once & 0xffff) + (once >> 16),
+            0xffff,
+            "the checksum is right"
+        );
     });
 }

@@ -7,10 +7,10 @@ use longwire_engine::{LinkConfig, Nanos};
 use longwire_runtime::{Pauses, RunConfig, RunReport, WaitMode, host};
 use serde::Serialize;
 
-use super::testbed::Testbed;
 use super::AccuracyArgs;
-use crate::table;
+use super::testbed::Testbed;
 use crate::Error;
+use crate::table;
 use crate::traffic::{OneWay, one_way, round_trips};
 
 /// One row: all of the error, in microseconds.
@@ -98,7 +98,14 @@ fn sample(
     let patience = link_delay * 5 + Duration::from_secs(1);
     round_trips(testbed.path(), 1, Duration::ZERO, patience)?;
     let core = host::allowed_cores().first().copied();
-    one_way(testbed.path(), size, pps, pps.div_ceil(10), link_delay, core)?;
+    one_way(
+        testbed.path(),
+        size,
+        pps,
+        pps.div_ceil(10),
+        link_delay,
+        core,
+    )?;
     let count = (args.time.as_secs_f64() * pps as f64) as u64;
     let flow = one_way(testbed.path(), size, pps, count.max(100), link_delay, core)?;
     Ok((flow, running.stop()))
@@ -122,7 +129,10 @@ fn row(delay: Nanos, base: &Base, flow: &OneWay, report: &RunReport) -> Row {
         samples: flow.times_ns.len(),
         lost: flow.lost(),
         base_us: base.median_ns as f64 / 1e3,
-        lateness_p99_us: report.links.first().map_or(0.0, |link| link.lateness_us.p99),
+        lateness_p99_us: report
+            .links
+            .first()
+            .map_or(0.0, |link| link.lateness_us.p99),
         pauses: report.pauses,
     }
 }
@@ -142,7 +152,9 @@ fn drift_us(flow: &OneWay) -> f64 {
 pub(super) fn print(rows: &[Row]) {
     println!("Error of the one-way time, in us: received (kernel stamp) - sent - delay - base.");
     println!("Base: the median of the same path at no delay, spinning, in the same run.");
-    println!("DEMU: mean and standard deviation of its error at 1500 B (46 B in the rows of 64 B).");
+    println!(
+        "DEMU: mean and standard deviation of its error at 1500 B (46 B in the rows of 64 B)."
+    );
     let mut table = table::Table::new(&[
         "delay", "size", "kpps", "p50", "p99", "p99.9", "max", "mean", "stddev", "drift", "lost",
         "pauses", "longest", "base", "DEMU",

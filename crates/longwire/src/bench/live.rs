@@ -161,8 +161,17 @@ impl Side {
 }
 
 pub(super) fn print(findings: &Findings) {
-    let mut table = table::Table::new(&["", "TCP Gbit/s", "64 B sent kpps", "received kpps", "RTT ms"]);
-    for (name, side) in [("bare veth pair", &findings.bare), ("through the link", &findings.link)] {
+    let mut table = table::Table::new(&[
+        "",
+        "TCP Gbit/s",
+        "64 B sent kpps",
+        "received kpps",
+        "RTT ms",
+    ]);
+    for (name, side) in [
+        ("bare veth pair", &findings.bare),
+        ("through the link", &findings.link),
+    ] {
         table.row(vec![
             name.to_owned(),
             format!("{:.2}", side.tcp_gbit),
@@ -177,8 +186,14 @@ pub(super) fn print(findings: &Findings) {
         findings.small_udp_share * 100.0,
         findings.unseen
     );
-    println!("base RTT over the bare pair's: {:+.4} ms", findings.base_rtt_over_bare_ms);
+    println!(
+        "base RTT over the bare pair's: {:+.4} ms",
+        findings.base_rtt_over_bare_ms
+    );
     for row in &findings.rtt_errors {
-        println!("RTT error at {} ms one way: {:+.4} ms", row.delay_ms, row.error_ms);
+        println!(
+            "RTT error at {} ms one way: {:+.4} ms",
+            row.delay_ms, row.error_ms
+        );
     }
 }

@@ -8,11 +8,11 @@ use longwire_engine::{LinkConfig, Probability};
 use longwire_runtime::RunConfig;
 use serde::Serialize;
 
-use super::testbed::Testbed;
 use super::LossArgs;
-use crate::table;
+use super::testbed::Testbed;
 use crate::Error;
 use crate::binomial;
+use crate::table;
 use crate::traffic::{UdpFlow, udp_flow};
 
 /// One row.
@@ -34,7 +34,10 @@ pub(super) struct Row {
 const PER_SECOND: u64 = 50_000;
 
 pub(super) fn measure(args: &LossArgs, kind: &str) -> Result<Vec<Row>, Error> {
-    args.loss.iter().map(|loss| one(loss, args.packets, kind)).collect()
+    args.loss
+        .iter()
+        .map(|loss| one(loss, args.packets, kind))
+        .collect()
 }
 
 fn one(loss: &str, packets: u64, kind: &str) -> Result<Row, Error> {
@@ -73,13 +76,22 @@ fn one(loss: &str, packets: u64, kind: &str) -> Result<Row, Error> {
 }
 
 pub(super) fn print(rows: &[Row]) {
-    println!("Loss of UDP datagrams, 64-byte frames. LinkEM: 0.41, 2.96, 0.02, 0 % off at 1, 3, 7, 10 %.");
+    println!(
+        "Loss of UDP datagrams, 64-byte frames. LinkEM: 0.41, 2.96, 0.02, 0 % off at 1, 3, 7, 10 %."
+    );
     let mut table = table::Table::new(&[
-        "loss %", "sent", "measured %", "off by %", "lost", "99 % interval", "inside", "artifacts",
+        "loss %",
+        "sent",
+        "measured %",
+        "off by %",
+        "lost",
+        "99 % interval",
+        "inside",
+        "artifacts",
     ]);
     for row in rows {
         table.row(vec![
-            format!("{}", row.loss_percent),
+            format!("{:.0}", row.loss_percent),
             row.packets.to_string(),
             format!("{:.3}", row.measured_percent),
             format!("{:+.2}", row.error_percent),

@@ -185,33 +185,45 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
     match &args.what {
         Bench::Throughput(own) => {
             let own = own.quickened(args.quick);
-show(globals, throughput::measure(&own)?, |rows| throughput::print(rows))
+            show(globals, throughput::measure(&own)?, |rows| {
+                throughput::print(rows)
+            })
         }
         Bench::Accuracy(own) => {
             let own = own.quickened(args.quick);
-            show(globals, accuracy::measure(&own, kind, args.wait.into())?, |rows| {
-                accuracy::print(rows)
-            })
+            show(
+                globals,
+                accuracy::measure(&own, kind, args.wait.into())?,
+                |rows| accuracy::print(rows),
+            )
         }
         Bench::Rate(own) => {
             let own = own.quickened(args.quick);
-            show(globals, rate::measure(&own, kind)?, |rows| rate::print(rows))
+            show(globals, rate::measure(&own, kind)?, |rows| {
+                rate::print(rows)
+            })
         }
         Bench::Loss(own) => {
             let own = own.quickened(args.quick);
-            show(globals, loss::measure(&own, kind)?, |rows| loss::print(rows))
+            show(globals, loss::measure(&own, kind)?, |rows| {
+                loss::print(rows)
+            })
         }
-        Bench::Idle(own) => show(globals, idle::measure(own.time(args.quick), kind)?, idle::print),
-        Bench::Live(own) => show(globals, live::measure(own.time(args.quick), kind)?, live::print),
+        Bench::Idle(own) => show(
+            globals,
+            idle::measure(own.time(args.quick), kind)?,
+            idle::print,
+        ),
+        Bench::Live(own) => show(
+            globals,
+            live::measure(own.time(args.quick), kind)?,
+            live::print,
+        ),
     }
 }
 
 /// Shows what was found, as JSON or in words.
-fn show<T: Serialize>(
-    globals: &Globals,
-    found: T,
-    print: impl Fn(&T),
-) -> Result<ExitCode, Error> {
+fn show<T: Serialize>(globals: &Globals, found: T, print: impl Fn(&T)) -> Result<ExitCode, Error> {
     if globals.json {
         let text = serde_json::to_string_pretty(&found)
             .map_err(|error| Error::Failed(error.to_string()))?;

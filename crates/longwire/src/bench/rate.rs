@@ -7,10 +7,10 @@ use longwire_engine::{BitRate, LinkConfig};
 use longwire_runtime::RunConfig;
 use serde::Serialize;
 
-use super::testbed::Testbed;
 use super::RateArgs;
-use crate::table;
+use super::testbed::Testbed;
 use crate::Error;
+use crate::table;
 use crate::traffic::{UdpFlow, tcp_flow, udp_flow};
 
 /// One row.
@@ -35,7 +35,8 @@ const FULL_FRAME: u32 = 1514;
 const TCP_PAYLOAD: f64 = (1500 - 20 - 20 - 12) as f64;
 
 /// Systems of the literature: TCP (Joglekar 2004) and a modern peer.
-pub(super) const PEERS: &str = "LinkEM: 0.75 to 1.16 % (TCP); Rattan: 0.04 % UDP, -8.7 % TCP at 1 Gbit/s";
+pub(super) const PEERS: &str =
+    "LinkEM: 0.75 to 1.16 % (TCP); Rattan: 0.04 % UDP, -8.7 % TCP at 1 Gbit/s";
 
 pub(super) fn measure(args: &RateArgs, kind: &str) -> Result<Vec<Row>, Error> {
     let mut rows = Vec::new();
@@ -78,7 +79,14 @@ fn udp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<Row, Error> {
     };
     let got = udp_flow(testbed.path(), flow)?;
     let report = running.stop();
-    Ok(row(rate, "udp", capacity, got.steady_per_second, 8.0 * 1472.0, &report))
+    Ok(row(
+        rate,
+        "udp",
+        capacity,
+        got.steady_per_second,
+        8.0 * 1472.0,
+        &report,
+    ))
 }
 
 fn tcp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<Row, Error> {
@@ -90,7 +98,14 @@ fn tcp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<Row, Error> {
     let flow = tcp_flow(testbed.path(), duration, duration / 5)?;
     let report = running.stop();
     let payload_bits = 8.0 * TCP_PAYLOAD;
-    Ok(row(rate, "tcp", capacity, flow.goodput / payload_bits, payload_bits, &report))
+    Ok(row(
+        rate,
+        "tcp",
+        capacity,
+        flow.goodput / payload_bits,
+        payload_bits,
+        &report,
+    ))
 }
 
 fn row(
@@ -116,7 +131,13 @@ fn row(
 pub(super) fn print(rows: &[Row]) {
     println!("Payload a second against what the framing (ethernet) says. {PEERS}.");
     let mut table = table::Table::new(&[
-        "rate", "flow", "expected Mbit/s", "measured Mbit/s", "error %", "queue drops", "artifacts",
+        "rate",
+        "flow",
+        "expected Mbit/s",
+        "measured Mbit/s",
+        "error %",
+        "queue drops",
+        "artifacts",
     ]);
     for row in rows {
         let rate = BitRate::from_bits_per_sec(row.rate_bits);

@@ -46,7 +46,11 @@ impl Testbed {
 
     /// Two hosts, each with a veth pair to the emulator.
     pub fn emulated() -> Result<Testbed, NetError> {
-        let (near, far, middle) = (NetNamespace::new()?, NetNamespace::new()?, NetNamespace::new()?);
+        let (near, far, middle) = (
+            NetNamespace::new()?,
+            NetNamespace::new()?,
+            NetNamespace::new()?,
+        );
         for (name, host) in [("near", &near), ("far", &far)] {
             let pair = veth::VethConfig {
                 a: end("eth0", host),
@@ -96,7 +100,9 @@ impl Testbed {
         config: RunConfig,
     ) -> Result<Running, Error> {
         let Some(middle) = &self.middle else {
-            return Err(Error::Failed("there is no emulator between these hosts".to_owned()));
+            return Err(Error::Failed(
+                "there is no emulator between these hosts".to_owned(),
+            ));
         };
         let options = OpenOptions::default();
         let open = |name: &str| registry::open(&format!("{kind}:{name}"), &options);

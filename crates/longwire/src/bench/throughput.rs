@@ -9,8 +9,8 @@
 use longwire_engine::models::{DELAY, LOSS};
 use longwire_engine::{BitRate, Bytes, LinkConfig, Nanos};
 use longwire_io::port::mem;
-use longwire_runtime::{LinkSetup, host};
 use longwire_runtime::pipeline::{PipelineConfig, PipelineEnd, run_to_end};
+use longwire_runtime::{LinkSetup, host};
 use serde::Serialize;
 
 use super::{ThroughputArgs, crossing, memcpy};
@@ -99,16 +99,25 @@ fn row(
         ..LinkConfig::default()
     };
     link.delay = DELAY.parse(&delay.to_string()).map_err(|e| failed(&e))?;
-    link.loss.push(LOSS.parse(LOSS_PROBABILITY).map_err(|e| failed(&e))?);
+    link.loss
+        .push(LOSS.parse(LOSS_PROBABILITY).map_err(|e| failed(&e))?);
     let backlog = RATE.bytes_in(delay).0;
     // A descriptor a frame, and room for the frames' alignment.
     let memory = backlog + backlog / u64::from(size) * 64;
     // Frames enough for the time asked for at 10 ns a packet, and to fill the
     // delay line several times.
     let frames = (time.as_nanos() / 10).max(backlog / u64::from(size) * 4);
-    let frames = if size > 256 { frames / 4 + backlog / u64::from(size) * 2 } else { frames };
+    let frames = if size > 256 {
+        frames / 4 + backlog / u64::from(size) * 2
+    } else {
+        frames
+    };
     let mut source = mem::Source::paced(size as usize, source_bytes, RATE, frames);
-    let sink = if lend { mem::Sink::in_place(&mut source) } else { mem::Sink::copying() };
+    let sink = if lend {
+        mem::Sink::in_place(&mut source)
+    } else {
+        mem::Sink::copying()
+    };
     let config = PipelineConfig {
         seed: 1,
         memory_soft: memory + AHEAD,
@@ -176,24 +185,45 @@ fn tlem(size: u32, source_bytes: usize) -> &'static str {
 }
 
 pub(super) fn print(rows: &[Row]) {
-    println!("One direction on two cores, memory to memory: rate 100 Gbit/s with queue accounting,");
-    println!("delay, loss {LOSS_PROBABILITY}. Medians of three. TLEM: its own program on a machine of this kind.");
+    println!(
+        "One direction on two cores, memory to memory: rate 100 Gbit/s with queue accounting,"
+    );
+    println!(
+        "delay, loss {LOSS_PROBABILITY}. Medians of three. TLEM: its own program on a machine of this kind."
+    );
     let mut table = table::Table::new(&[
-        "size", "delay", "source", "copies", "ns/packet", "Mpps", "Gbit/s", "memcpy ns", "ratio",
-        "crossing ns", "memory MB", "lost otherwise", "TLEM ns",
+        "size",
+        "delay",
+        "source",
+        "copies",
+        "ns/packet",
+        "Mpps",
+        "Gbit/s",
+        "memcpy ns",
+        "ratio",
+        "crossing ns",
+        "memory MB",
+        "lost otherwise",
+        "TLEM ns",
     ]);
     for row in rows {
         table.row(vec![
             row.size.to_string(),
             Nanos::from_nanos((row.delay_us * 1e3) as u64).to_string(),
-            if row.source_bytes == IN_CACHE { "cache" } else { "memory" }.to_owned(),
+            if row.source_bytes == IN_CACHE {
+                "cache"
+            } else {
+                "memory"
+            }
+            .to_owned(),
             row.copies.to_string(),
             format!("{:.1}", row.ns_per_packet),
             format!("{:.1}", row.mpps),
             format!("{:.1}", row.gbit_per_s),
             format!("{:.1}", row.memcpy_ns),
             format!("{:.2}", row.ratio_to_memcpy),
-            row.crossing_ns.map_or("-".to_owned(), |ns| format!("{ns:.0}")),
+            row.crossing_ns
+                .map_or("-".to_owned(), |ns| format!("{ns:.0}")),
             format!("{:.0}", row.memory_max as f64 / 1e6),
             row.lost_otherwise.to_string(),
             tlem(row.size, row.source_bytes).to_owned(),

@@ -118,7 +118,13 @@ pub fn probe(
     let count = (effort.round_trips.as_secs_f64() / interval.as_secs_f64()).clamp(3.0, 200.0);
     let trips = round_trips(path, count as u32, interval, patience)?;
     let up = one_direction(path, asked.up.clone(), effort, "up", &mut progress)?;
-    let down = one_direction(path.reversed(), asked.down.clone(), effort, "down", &mut progress)?;
+    let down = one_direction(
+        path.reversed(),
+        asked.down.clone(),
+        effort,
+        "down",
+        &mut progress,
+    )?;
     Ok(Findings {
         rtt_ms: trips.median_ns().map(|ns| ns as f64 / 1e6),
         rtt_expected_ms: asked.rtt_ms(),

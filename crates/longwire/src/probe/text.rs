@@ -6,21 +6,26 @@ use crate::table::Table;
 /// Prints what was found next to what was asked for.
 pub fn print(findings: &Findings) {
     let mut table = Table::new(&["", "asked up", "found up", "asked down", "found down"]);
-    let mut row = |name: &str, asked: fn(&OneDirection) -> String, found: fn(&OneDirection) -> String| {
-        table.row(vec![
-            name.to_owned(),
-            asked(&findings.up),
-            found(&findings.up),
-            asked(&findings.down),
-            found(&findings.down),
-        ]);
-    };
+    let mut row =
+        |name: &str, asked: fn(&OneDirection) -> String, found: fn(&OneDirection) -> String| {
+            table.row(vec![
+                name.to_owned(),
+                asked(&findings.up),
+                found(&findings.up),
+                asked(&findings.down),
+                found(&findings.down),
+            ]);
+        };
     row(
         "one-way delay",
         |way| format!("{:.3} ms", way.expected.delay_ms),
         |way| millis(way.delay_ms),
     );
-    row("  99th percentile", |_| String::new(), |way| millis(way.delay_p99_ms));
+    row(
+        "  99th percentile",
+        |_| String::new(),
+        |way| millis(way.delay_p99_ms),
+    );
     row(
         "TCP payload",
         |way| match way.expected.tcp_mbit {
@@ -39,7 +44,10 @@ pub fn print(findings: &Findings) {
     );
     table.print();
     let rtt = millis(findings.rtt_ms);
-    println!("round trip: asked {:.3} ms, found {rtt}", findings.rtt_expected_ms);
+    println!(
+        "round trip: asked {:.3} ms, found {rtt}",
+        findings.rtt_expected_ms
+    );
 }
 
 fn millis(value: Option<f64>) -> String {

@@ -42,8 +42,11 @@ pub fn round_trips(
     std::thread::scope(|scope| {
         let serving = scope.spawn(|| serve(&server, &done));
         let trips = path.from.namespace.run(|| {
-            let client = UdpSocket::bind((path.from.address, 0)).map_err(during("open a socket"))?;
-            client.connect(target).map_err(during("reach the other end"))?;
+            let client =
+                UdpSocket::bind((path.from.address, 0)).map_err(during("open a socket"))?;
+            client
+                .connect(target)
+                .map_err(during("reach the other end"))?;
             ask(&client, count, interval, patience)
         });
         done.store(true, Ordering::Release);
@@ -83,7 +86,9 @@ fn ask(
     patience: Duration,
 ) -> Result<RoundTrips, TrafficError> {
     let mut trips = RoundTrips::default();
-    client.set_read_timeout(Some(patience)).map_err(during("wait"))?;
+    client
+        .set_read_timeout(Some(patience))
+        .map_err(during("wait"))?;
     stamped::stamp_arrivals(client)?;
     for number in 0..i64::from(count) {
         let start = Instant::now();

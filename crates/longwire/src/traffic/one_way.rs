@@ -78,8 +78,11 @@ pub fn one_way(
         });
         let sent = path.from.namespace.run(|| {
             core.map(host::pin);
-            let socket = UdpSocket::bind((path.from.address, 0)).map_err(during("open a socket"))?;
-            socket.connect(target).map_err(during("reach the other end"))?;
+            let socket =
+                UdpSocket::bind((path.from.address, 0)).map_err(during("open a socket"))?;
+            socket
+                .connect(target)
+                .map_err(during("reach the other end"))?;
             Ok::<u64, TrafficError>(send_stamped(&socket, frame_len, per_second, count))
         });
         done.store(true, Ordering::Release);

@@ -44,7 +44,10 @@ pub struct Datagrams {
 /// A socket on the receiving host.
 pub(super) fn receiver_of(path: Path<'_>) -> Result<UdpSocket, TrafficError> {
     let bind = || UdpSocket::bind((path.to.address, 0));
-    path.to.namespace.run(bind)?.map_err(during("open a socket"))
+    path.to
+        .namespace
+        .run(bind)?
+        .map_err(during("open a socket"))
 }
 
 /// Payload bytes of a datagram in a frame of this length.
@@ -68,8 +71,11 @@ pub fn udp_flow(path: Path<'_>, flow: UdpFlow) -> Result<Datagrams, TrafficError
     std::thread::scope(|scope| {
         let counting = scope.spawn(|| count(&receiver, &done, flow));
         let sent = path.from.namespace.run(|| {
-            let socket = UdpSocket::bind((path.from.address, 0)).map_err(during("open a socket"))?;
-            socket.connect(target).map_err(during("reach the other end"))?;
+            let socket =
+                UdpSocket::bind((path.from.address, 0)).map_err(during("open a socket"))?;
+            socket
+                .connect(target)
+                .map_err(during("reach the other end"))?;
             Ok::<u64, TrafficError>(send(&socket, flow))
         });
         done.store(true, Ordering::Release);
@@ -100,11 +106,7 @@ fn send(socket: &UdpSocket, flow: UdpFlow) -> u64 {
     sent
 }
 
-fn count(
-    socket: &UdpSocket,
-    done: &AtomicBool,
-    flow: UdpFlow,
-) -> Result<Datagrams, TrafficError> {
+fn count(socket: &UdpSocket, done: &AtomicBool, flow: UdpFlow) -> Result<Datagrams, TrafficError> {
     let poll = Some(Duration::from_millis(20));
     socket.set_read_timeout(poll).map_err(during("wait"))?;
     let mut buffer = vec![0u8; 65_536];
