@@ -241,7 +241,7 @@ fn last_route_address(routing: &[u8]) -> Option<Option<usize>> {
     }
     let at = match routing[2] {
         // Types 0 and 2 list addresses in travelling order (RFC 6275 §6.4).
-        0 | 2 => routing.len() - 16,
+        0 | 2 => routing.len().checked_sub(16)?,
         // Segment routing lists them backwards (RFC 8754 §2).
         4 => 8,
         _ => return None,
