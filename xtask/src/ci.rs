@@ -1,5 +1,6 @@
 //! Everything that continuous integration checks besides `cargo xtask test`.
 
+use std::fs;
 use std::process::Command;
 
 use crate::runner::{Outcome, Runner, cargo, locked, root, run, run_all};
@@ -65,10 +66,14 @@ fn docs() -> Outcome {
 
 /// The README's first command, as it stands there.
 fn probe() -> Outcome {
-    let mut command = cargo(["run", "--release"]);
-    command
-        .args(locked())
-        .args(["--", "exec"])
-        .current_dir(root());
-    run(command)
+    let readme = fs::read_to_string(root().join("README.md")).unwrap_or_default();
+    let command = readme
+        .lines()
+        .find_map(|line| line.strip_prefix("cargo run "));
+    match command {
+        Some(arguments) => run(cargo(
+            ["run"].into_iter().chain(arguments.split_whitespace()),
+        )),
+        None => Outcome::Failed("README.md has no line with `cargo run …`".to_owned()),
+    }
 }
