@@ -26,8 +26,7 @@ impl Layout {
     /// to the programs under test.
     pub fn choose(asked: Placement, wait: WaitMode, cores: usize) -> Layout {
         let placement = match asked {
-            Placement::Auto if cores > STAGES => Placement::PerStage,
-            Placement::Auto if cores == STAGES => Placement::PerDirection,
+            Placement::Auto if cores >= STAGES => Placement::PerStage,
             Placement::Auto => Placement::Together,
             given => given,
         };
@@ -41,7 +40,7 @@ impl Layout {
     /// The decision, in a sentence.
     pub fn describe(self) -> String {
         let how = match self.placement {
-            Placement::PerStage => "a thread a stage, each on a core of its own",
+            Placement::PerStage => "a thread a stage",
             Placement::PerDirection => "a thread a direction",
             Placement::Together | Placement::Auto => "one thread for all stages",
         };
