@@ -16,7 +16,7 @@ use crate::counters::{EgressCounts, LinkShared};
 use crate::host;
 use crate::report::LinkReport;
 use crate::run::{LEND_FROM, StartError};
-use crate::stage::{Egress, EgressParts, Ingress, IngressParts};
+use crate::stage::{Egress, EgressParts, Ingress, IngressParts, shares_memory};
 use crate::summary;
 
 /// How a pipeline is run.
@@ -82,7 +82,7 @@ where
     let described = setup.config.describe();
     let link = Link::new(setup.config, config.seed, LinkId(0));
     let in_order = link.in_order();
-    let shares = config.lend && source.region().is_some() && source.region() == sink.region();
+    let shares = config.lend && shares_memory(&source, &sink);
     let ingress = Ingress::new(
         IngressParts {
             port: source,

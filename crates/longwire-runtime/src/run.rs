@@ -6,9 +6,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use longwire_engine::{Bytes, Link, LinkConfig, LinkId};
+use longwire_io::TxPort;
 use longwire_io::delay_line::{ArenaError, DelayLineConfig, delay_line};
 use longwire_io::port::{AnyRx, AnyTx, Port};
-use longwire_io::{RxPort, TxPort};
 
 use crate::clock::Clock;
 use crate::config::{LinkSetup, RunConfig};
@@ -16,7 +16,7 @@ use crate::counters::LinkShared;
 use crate::host;
 use crate::placement::{self, Layout};
 use crate::report::{LinkReport, RunReport};
-use crate::stage::{Egress, EgressParts, Ingress, IngressParts};
+use crate::stage::{Egress, EgressParts, Ingress, IngressParts, shares_memory};
 use crate::summary;
 use crate::thread::{Bell, Control, ThreadEnd, Worker};
 
@@ -110,7 +110,7 @@ fn direction(
     let described = setup.config.describe();
     let link = Link::new(setup.config, config.seed, link_id);
     let in_order = link.in_order();
-    let shares_memory = rx.region().is_some() && rx.region() == tx.region();
+    let lends = shares_memory(&rx, &tx);
     let ingress = IngressParts {
         port: rx,
         link,
@@ -118,7 +118,7 @@ fn direction(
         line: writer,
         clock: Clock::Monotonic,
         keep_offload: tx.takes_offload(),
-        lend_from: shares_memory.then_some(LEND_FROM),
+        lend_from: lends.then_some(LEND_FROM),
     };
     let egress = EgressParts {
         port: tx,

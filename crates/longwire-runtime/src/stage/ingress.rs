@@ -31,12 +31,9 @@ pub struct IngressParts<R> {
     pub lend_from: Option<usize>,
 }
 
-impl<R: RxPort> IngressParts<R> {
-    /// Whether frames can stay in the input port's memory for this output
-    /// port.
-    pub fn shares_memory(port: &R, output: &impl TxPort) -> bool {
-        port.region().is_some() && port.region() == output.region()
-    }
+/// Whether frames can stay in the input port's memory for this output port.
+pub fn shares_memory(input: &impl RxPort, output: &impl TxPort) -> bool {
+    input.region().is_some() && input.region() == output.region()
 }
 
 /// The ingress stage of one direction.

@@ -6,7 +6,7 @@ mod ingress;
 mod segments;
 
 pub use egress::{Egress, EgressParts};
-pub use ingress::{Ingress, IngressParts};
+pub use ingress::{Ingress, IngressParts, shares_memory};
 
 use longwire_engine::Nanos;
 

@@ -13,11 +13,11 @@ mod throughput;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use longwire_engine::{BitRate, Nanos};
-use longwire_runtime::WaitMode;
 use serde::Serialize;
 
+use crate::cli::Wait;
 use crate::{Error, Globals};
 
 /// What `bench` takes.
@@ -40,27 +40,6 @@ pub struct BenchArgs {
     /// Few and short measurements: shows that the bench works, not how fast
     #[arg(long, global = true)]
     pub quick: bool,
-}
-
-/// How the emulator waits.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Wait {
-    /// Never sleeps
-    Spin,
-    /// Sleeps most of the way, spins the rest
-    Adaptive,
-    /// Sleeps all the way
-    Block,
-}
-
-impl From<Wait> for WaitMode {
-    fn from(wait: Wait) -> WaitMode {
-        match wait {
-            Wait::Spin => WaitMode::Spin,
-            Wait::Adaptive => WaitMode::Adaptive,
-            Wait::Block => WaitMode::Block,
-        }
-    }
 }
 
 /// What to measure.

@@ -52,6 +52,9 @@ pub(super) struct Row {
     dropped_by_loss: u64,
     /// Must be none.
     lost_otherwise: u64,
+    /// Delivered frames whose bytes (copied) or places (left where they are)
+    /// were wrong. Must be none.
+    damaged: u64,
     memory_max: u64,
 }
 
@@ -167,6 +170,7 @@ fn summarise(
         packets: end.report.packets_in,
         dropped_by_loss: dropped,
         lost_otherwise: end.report.packets_in - dropped - delivered,
+        damaged: end.port.damaged(),
         memory_max: end.memory_max,
     }
 }
@@ -204,6 +208,7 @@ pub(super) fn print(rows: &[Row]) {
         "crossing ns",
         "memory MB",
         "lost otherwise",
+        "damaged",
         "TLEM ns",
     ]);
     for row in rows {
@@ -226,6 +231,7 @@ pub(super) fn print(rows: &[Row]) {
                 .map_or("-".to_owned(), |ns| format!("{ns:.0}")),
             format!("{:.0}", row.memory_max as f64 / 1e6),
             row.lost_otherwise.to_string(),
+            row.damaged.to_string(),
             tlem(row.size, row.source_bytes).to_owned(),
         ]);
     }

@@ -19,7 +19,7 @@ use crate::commands::run::RunArgs;
 use crate::commands::simulate::SimulateArgs;
 
 pub use link::{DUPLEX_HELP, DuplexArgs, LINK_HELP, SimplexArgs};
-pub use running::{ReportArgs, RunningArgs, SeedArgs};
+pub use running::{ReportArgs, RunningArgs, SeedArgs, Wait};
 pub use style::Paint;
 
 const LONG_ABOUT: &str = "\
