@@ -8,6 +8,7 @@ use longwire_io::PortError;
 use longwire_runtime::StartError;
 
 use crate::exec::ExecError;
+use crate::log::LogError;
 
 /// Exit code: the program did what it was asked for, but could not do it well.
 pub const EXIT_FAILED: u8 = 1;
@@ -35,6 +36,9 @@ pub enum Error {
     /// The networks of `exec`, or a command in them.
     #[error(transparent)]
     Exec(#[from] ExecError),
+    /// A verdict log.
+    #[error(transparent)]
+    Log(#[from] LogError),
     /// The run.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -50,7 +54,9 @@ impl Error {
     /// How the program ends because of this.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Error::Usage(_) | Error::Port(PortError::Unknown { .. }) => EXIT_USAGE,
+            Error::Usage(_)
+            | Error::Port(PortError::Unknown { .. })
+            | Error::Log(LogError::Extension { .. }) => EXIT_USAGE,
             Error::Exec(error) => error.exit_code(),
             _ => EXIT_FAILED,
         })

@@ -12,6 +12,7 @@ pub mod commands;
 pub mod doctor;
 pub mod error;
 pub mod exec;
+pub mod log;
 pub mod probe;
 pub mod report;
 pub mod signals;

@@ -1,0 +1,242 @@
+//! The log as text: RFC 4180 with a header line.
+//!
+//! What is absent is an empty field, a truth value is `true` or `false`.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use csv::{ByteRecord, ReaderBuilder};
+
+use super::error::LogError;
+use super::row::{COLUMNS, Fate, Name, Names, Row};
+
+/// Bytes read or written at a time.
+const BUFFER_LEN: usize = 256 * 1024;
+
+/// Writes rows as lines.
+#[derive(Debug)]
+pub(super) struct CsvWriter {
+    out: csv::Writer<BufWriter<File>>,
+    /// A number's digits, while they are made.
+    digits: Vec<u8>,
+}
+
+impl CsvWriter {
+    pub(super) fn new(file: File, path: &Path) -> Result<CsvWriter, LogError> {
+        let mut out = csv::Writer::from_writer(BufWriter::with_capacity(BUFFER_LEN, file));
+        let header = out.write_record(COLUMNS);
+        header.map_err(|error| unwritten(path, error))?;
+        let digits = Vec::with_capacity(32);
+        Ok(CsvWriter { out, digits })
+    }
+
+    pub(super) fn write(&mut self, row: &Row, path: &Path) -> Result<(), LogError> {
+        self.fields(row).map_err(|error| unwritten(path, error))
+    }
+
+    fn fields(&mut self, row: &Row) -> Result<(), csv::Error> {
+        self.number(row.frame)?;
+        self.out.write_field(&*row.link)?;
+        self.number(row.arrival_ns)?;
+        self.number(row.length)?;
+        self.out.write_field(row.verdict.name())?;
+        self.optional(row.departure_ns)?;
+        self.optional(row.release_ns)?;
+        self.out.write_field(row.reason.as_deref().unwrap_or(""))?;
+        self.truth(row.ecn_marked)?;
+        self.truth(row.corrupted)?;
+        self.number(row.copy)?;
+        self.number(row.queue_packets)?;
+        self.number(row.queue_bytes)?;
+        self.out.write_record(None::<&[u8]>)
+    }
+
+    fn number(&mut self, value: impl std::fmt::Display) -> Result<(), csv::Error> {
+        self.digits.clear();
+        write!(self.digits, "{value}")?;
+        self.out.write_field(&self.digits)
+    }
+
+    fn optional(&mut self, value: Option<i64>) -> Result<(), csv::Error> {
+        match value {
+            Some(value) => self.number(value),
+            None => self.out.write_field(""),
+        }
+    }
+
+    fn truth(&mut self, value: bool) -> Result<(), csv::Error> {
+        self.out.write_field(if value { "true" } else { "false" })
+    }
+
+    pub(super) fn finish(self, path: &Path) -> Result<(), LogError> {
+        // The CSV writer hands on to the buffer, the buffer to the file.
+        let buffer = self.out.into_inner().map_err(|error| error.into_error());
+        let flushed = buffer.and_then(|mut buffer| buffer.flush());
+        flushed.map_err(|source| LogError::file(path, "cannot write it", source))
+    }
+}
+
+fn unwritten(path: &Path, error: csv::Error) -> LogError {
+    let source = match error.into_kind() {
+        csv::ErrorKind::Io(source) => source,
+        other => io::Error::other(format!("{other:?}")),
+    };
+    LogError::file(path, "cannot write it", source)
+}
+
+/// Reads rows from lines.
+#[derive(Debug)]
+pub(super) struct CsvReader {
+    path: PathBuf,
+    input: csv::Reader<File>,
+    record: ByteRecord,
+    /// Where each of [`COLUMNS`] stands in a line.
+    places: [usize; COLUMNS.len()],
+    names: Names,
+    size: u64,
+    /// An error ends the iteration.
+    ended: bool,
+}
+
+impl CsvReader {
+    pub(super) fn open(path: PathBuf) -> Result<CsvReader, LogError> {
+        let unreadable = |source| LogError::file(&path, "cannot read it", source);
+        let file = File::open(&path).map_err(unreadable)?;
+        let size = file.metadata().map_err(unreadable)?.len();
+        let mut input = ReaderBuilder::new()
+            .buffer_capacity(BUFFER_LEN)
+            .from_reader(file);
+        let header = input.byte_headers().map_err(|error| unread(&path, error))?;
+        let find = |column: &str| header.iter().position(|name| name == column.as_bytes());
+        let mut places = [0; COLUMNS.len()];
+        let mut missing = Vec::new();
+        for (place, column) in places.iter_mut().zip(COLUMNS) {
+            match find(column) {
+                Some(found) => *place = found,
+                None => missing.push(column),
+            }
+        }
+        if !missing.is_empty() {
+            return Err(LogError::Columns { path, missing });
+        }
+        Ok(CsvReader {
+            path,
+            input,
+            record: ByteRecord::new(),
+            places,
+            names: Names::default(),
+            size,
+            ended: false,
+        })
+    }
+
+    pub(super) fn progress(&self) -> (u64, u64) {
+        (self.input.position().byte(), self.size)
+    }
+
+    pub(super) fn next(&mut self) -> Option<Result<Row, LogError>> {
+        if self.ended {
+            return None;
+        }
+        let row = match self.input.read_byte_record(&mut self.record) {
+            Ok(false) => return None,
+            Ok(true) => self.row().map_err(|what| LogError::Row {
+                path: self.path.clone(),
+                place: format!("line {}", self.record.position().map_or(0, |p| p.line())),
+                what,
+            }),
+            Err(error) => Err(unread(&self.path, error)),
+        };
+        self.ended = row.is_err();
+        Some(row)
+    }
+
+    fn row(&mut self) -> Result<Row, String> {
+        let link = self.names.get(text(&self.record, &self.places, 1)?);
+        let reason: Option<Name> = match text(&self.record, &self.places, 7)? {
+            "" => None,
+            reason => Some(self.names.get(reason)),
+        };
+        let row = Row {
+            frame: self.number(0)?,
+            link,
+            arrival_ns: self.number(2)?,
+            length: self.number(3)?,
+            verdict: Fate::parse(self.text(4)?)?,
+            departure_ns: self.optional(5)?,
+            release_ns: self.optional(6)?,
+            reason,
+            ecn_marked: self.truth(8)?,
+            corrupted: self.truth(9)?,
+            copy: self.number(10)?,
+            queue_packets: self.number(11)?,
+            queue_bytes: self.number(12)?,
+        };
+        row.check()?;
+        Ok(row)
+    }
+
+    fn text(&self, column: usize) -> Result<&str, String> {
+        text(&self.record, &self.places, column)
+    }
+
+    fn number<T: FromStr>(&self, column: usize) -> Result<T, String> {
+        let text = self.text(column)?;
+        text.parse().map_err(|_| {
+            let name = COLUMNS[column];
+            let bits = size_of::<T>() * 8;
+            format!("{name} '{text}' is not a whole number of at most {bits} bits")
+        })
+    }
+
+    fn optional(&self, column: usize) -> Result<Option<i64>, String> {
+        match self.text(column)? {
+            "" => Ok(None),
+            _ => self.number(column).map(Some),
+        }
+    }
+
+    fn truth(&self, column: usize) -> Result<bool, String> {
+        match self.text(column)? {
+            // Other programs write their own way.
+            "true" | "True" | "TRUE" | "1" => Ok(true),
+            "false" | "False" | "FALSE" | "0" => Ok(false),
+            other => {
+                let name = COLUMNS[column];
+                Err(format!("{name} '{other}' is neither true nor false"))
+            }
+        }
+    }
+}
+
+/// A field as text. Free of `self`, so that names can be looked up with it.
+fn text<'a>(
+    record: &'a ByteRecord,
+    places: &[usize; COLUMNS.len()],
+    column: usize,
+) -> Result<&'a str, String> {
+    let field = record.get(places[column]).unwrap_or_default();
+    std::str::from_utf8(field).map_err(|_| format!("{} is not UTF-8", COLUMNS[column]))
+}
+
+fn unread(path: &Path, error: csv::Error) -> LogError {
+    let place = |line: Option<u64>| line.map_or("a line".to_owned(), |line| format!("line {line}"));
+    let line = error.position().map(csv::Position::line);
+    match error.into_kind() {
+        csv::ErrorKind::Io(source) => LogError::file(path, "cannot read it", source),
+        csv::ErrorKind::UnequalLengths {
+            expected_len, len, ..
+        } => LogError::Row {
+            path: path.to_owned(),
+            place: place(line),
+            what: format!("{len} fields where the header has {expected_len}"),
+        },
+        other => LogError::Row {
+            path: path.to_owned(),
+            place: place(line),
+            what: format!("{other:?}"),
+        },
+    }
+}

@@ -1,0 +1,55 @@
+//! What can be wrong with a log.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::row::COLUMNS;
+
+/// Why a log could not be written or read.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum LogError {
+    #[error("log '{}': end its name in .csv or .parquet", path.display())]
+    Extension { path: PathBuf },
+    #[error("log {}: {action}: {source}", path.display())]
+    File {
+        path: PathBuf,
+        action: &'static str,
+        source: io::Error,
+    },
+    #[error(
+        "{}: not a verdict log: it has no column {}; a log has the columns {}",
+        path.display(), missing.join(", "), COLUMNS.join(", ")
+    )]
+    Columns {
+        path: PathBuf,
+        missing: Vec<&'static str>,
+    },
+    /// `place` is a line of a CSV file or a row of a Parquet file, from 1.
+    #[error("{}: {place}: {what}", path.display())]
+    Row {
+        path: PathBuf,
+        place: String,
+        what: String,
+    },
+    /// Not Parquet at all, cut off, or damaged.
+    #[error(
+        "{}: {action}: {source}; if the program that wrote it was killed, the file lacks its end",
+        path.display()
+    )]
+    Parquet {
+        path: PathBuf,
+        action: String,
+        source: parquet::errors::ParquetError,
+    },
+}
+
+impl LogError {
+    pub(super) fn file(path: &Path, action: &'static str, source: io::Error) -> LogError {
+        LogError::File {
+            path: path.to_owned(),
+            action,
+            source,
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! One column of a row group, read a batch at a time.
+
+use parquet::basic::{ConvertedType, LogicalType, Type};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{BoolType, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::errors::{ParquetError, Result};
+use parquet::schema::types::ColumnDescriptor;
+
+use super::guard::guarded;
+
+/// Rows of a batch.
+const BATCH_ROWS: usize = 4096;
+
+/// A column of one row group.
+pub(super) struct Column {
+    values: Values,
+    /// Whether values may be absent, and for each row of the batch whether
+    /// its value is.
+    optional: bool,
+    present: Vec<i16>,
+    /// The next row of the batch, and its value.
+    row: usize,
+    value: usize,
+    rows: usize,
+}
+
+/// A column's reader and its batch.
+enum Values {
+    Int32(Batch<Int32Type>, bool),
+    Int64(Batch<Int64Type>, bool),
+    Bool(Batch<BoolType>),
+    Bytes(Batch<ByteArrayType>),
+}
+
+struct Batch<T: DataType> {
+    reader: ColumnReaderImpl<T>,
+    values: Vec<T::T>,
+}
+
+impl<T: DataType> Batch<T> {
+    fn new(reader: ColumnReaderImpl<T>) -> Batch<T> {
+        let values = Vec::with_capacity(BATCH_ROWS);
+        Batch { reader, values }
+    }
+
+    /// Reads the next batch and returns its rows.
+    fn fill(&mut self, present: Option<&mut Vec<i16>>) -> Result<usize> {
+        self.values.clear();
+        let (rows, ..) = self
+            .reader
+            .read_records(BATCH_ROWS, present, None, &mut self.values)?;
+        Ok(rows)
+    }
+}
+
+/// A value of a column.
+#[derive(Debug)]
+pub(super) enum Value<'a> {
+    Absent,
+    /// Of any width, signed or not.
+    Number(i128),
+    Truth(bool),
+    Bytes(&'a [u8]),
+}
+
+impl Column {
+    /// Takes a column of a row group.
+    ///
+    /// # Errors
+    /// If the column has a type that no column of a log has.
+    pub(super) fn new(reader: ColumnReader, of: &ColumnDescriptor) -> Result<Column> {
+        let unsigned = is_unsigned(of);
+        let values = match reader {
+            ColumnReader::Int32ColumnReader(reader) => Values::Int32(Batch::new(reader), unsigned),
+            ColumnReader::Int64ColumnReader(reader) => Values::Int64(Batch::new(reader), unsigned),
+            ColumnReader::BoolColumnReader(reader) => Values::Bool(Batch::new(reader)),
+            ColumnReader::ByteArrayColumnReader(reader) => Values::Bytes(Batch::new(reader)),
+            _ => {
+                let kind = of.physical_type();
+                let what = format!("column {} is of type {kind}", of.name());
+                return Err(ParquetError::General(what));
+            }
+        };
+        if of.max_rep_level() > 0 || of.max_def_level() > 1 {
+            let what = format!("column {} is a list or inside a structure", of.name());
+            return Err(ParquetError::General(what));
+        }
+        Ok(Column {
+            values,
+            optional: of.max_def_level() == 1,
+            present: Vec::with_capacity(BATCH_ROWS),
+            row: 0,
+            value: 0,
+            rows: 0,
+        })
+    }
+
+    /// The next row's value.
+    ///
+    /// # Errors
+    /// If the column ends before its row group does, or is damaged.
+    #[inline]
+    pub(super) fn next(&mut self) -> Result<Value<'_>> {
+        if self.row == self.rows {
+            self.fill()?;
+        }
+        let row = self.row;
+        self.row += 1;
+        if self.optional && self.present.get(row) != Some(&1) {
+            return Ok(Value::Absent);
+        }
+        let at = self.value;
+        self.value += 1;
+        let found = match &self.values {
+            Values::Int32(batch, false) => batch.values.get(at).map(|v| Value::Number((*v).into())),
+            Values::Int32(batch, true) => {
+                let value = batch.values.get(at).map(|value| value.cast_unsigned());
+                value.map(|value| Value::Number(value.into()))
+            }
+            Values::Int64(batch, false) => batch.values.get(at).map(|v| Value::Number((*v).into())),
+            Values::Int64(batch, true) => {
+                let value = batch.values.get(at).map(|value| value.cast_unsigned());
+                value.map(|value| Value::Number(value.into()))
+            }
+            Values::Bool(batch) => batch.values.get(at).map(|value| Value::Truth(*value)),
+            Values::Bytes(batch) => batch.values.get(at).map(|value| Value::Bytes(value.data())),
+        };
+        found.ok_or_else(|| ParquetError::General("fewer values than rows".to_owned()))
+    }
+
+    #[cold]
+    fn fill(&mut self) -> Result<()> {
+        self.present.clear();
+        let present = self.optional.then_some(&mut self.present);
+        self.rows = guarded(|| match &mut self.values {
+            Values::Int32(batch, _) => batch.fill(present),
+            Values::Int64(batch, _) => batch.fill(present),
+            Values::Bool(batch) => batch.fill(present),
+            Values::Bytes(batch) => batch.fill(present),
+        })?;
+        (self.row, self.value) = (0, 0);
+        if self.rows == 0 {
+            let what = "a column ends before its row group";
+            return Err(ParquetError::General(what.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+fn is_unsigned(of: &ColumnDescriptor) -> bool {
+    use ConvertedType::{UINT_8, UINT_16, UINT_32, UINT_64};
+    let logical = match of.logical_type_ref() {
+        Some(LogicalType::Integer(kind)) => Some(!kind.is_signed),
+        _ => None,
+    };
+    let converted = [UINT_8, UINT_16, UINT_32, UINT_64].contains(&of.converted_type());
+    let integer = matches!(of.physical_type(), Type::INT32 | Type::INT64);
+    integer && logical.unwrap_or(converted)
+}

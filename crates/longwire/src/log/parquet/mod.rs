@@ -1,0 +1,17 @@
+//! The log as Apache Parquet (<https://parquet.apache.org/docs/file-format/>):
+//! columns in row groups, each compressed on its own, with an index at the
+//! end of the file.
+//!
+//! A row group is as many rows as are held in memory at a time.
+
+mod column;
+mod guard;
+mod read;
+mod write;
+
+pub(super) use read::ParquetReader;
+pub(super) use write::ParquetWriter;
+
+/// Rows of a row group: some megabytes in memory, and enough to compress
+/// well.
+const GROUP_ROWS: usize = 128 * 1024;

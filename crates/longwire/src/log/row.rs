@@ -1,0 +1,160 @@
+//! A row of the log.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// The columns, in the order in which they are written. Readers take them in
+/// any order and pass over columns that they do not know.
+pub const COLUMNS: [&str; 13] = [
+    "frame",
+    "link",
+    "arrival_ns",
+    "length",
+    "verdict",
+    "departure_ns",
+    "release_ns",
+    "reason",
+    "ecn_marked",
+    "corrupted",
+    "copy",
+    "queue_packets",
+    "queue_bytes",
+];
+
+/// One verdict about one wire frame.
+///
+/// A duplicated frame has a row for itself and one for each copy, with the
+/// same number. Times are in nanoseconds on the scale of the frame's stamp:
+/// since 1970 for ordinary captures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Number in the order of arrival at this link, from 0.
+    pub frame: u64,
+    /// The link: `up`, `down`, `ab` or `ba`.
+    pub link: Name,
+    /// When the frame reached the link.
+    pub arrival_ns: i64,
+    /// Length on the wire, in bytes, without framing.
+    pub length: u32,
+    /// What became of it.
+    pub verdict: Fate,
+    /// When its last bit left the emulated queue, if it did.
+    pub departure_ns: Option<i64>,
+    /// When it had to be handed to the output port, if it was delivered.
+    pub release_ns: Option<i64>,
+    /// Why it was dropped, if it was.
+    pub reason: Option<Name>,
+    /// Whether the link set its congestion experienced mark (RFC 3168).
+    pub ecn_marked: bool,
+    /// Whether the link changed bits of it.
+    pub corrupted: bool,
+    /// 0 for the frame itself, from 1 for its duplicates.
+    pub copy: u16,
+    /// Packets in the queue right after the frame was offered to it.
+    pub queue_packets: u32,
+    /// Bytes in the queue right after the frame was offered to it.
+    pub queue_bytes: u64,
+}
+
+impl Row {
+    /// What is wrong with the row in itself, if anything.
+    pub(super) fn check(&self) -> Result<(), String> {
+        match self.verdict {
+            Fate::Deliver => match (self.departure_ns, self.release_ns) {
+                (Some(_), Some(release)) if release < self.arrival_ns => Err(format!(
+                    "release_ns {release} is before arrival_ns {}",
+                    self.arrival_ns
+                )),
+                (Some(_), Some(_)) => Ok(()),
+                (None, _) => Err("a delivered frame needs departure_ns".to_owned()),
+                (_, None) => Err("a delivered frame needs release_ns".to_owned()),
+            },
+            Fate::Drop if self.reason.as_deref().is_none_or(str::is_empty) => {
+                Err("a dropped frame needs a reason".to_owned())
+            }
+            Fate::Drop | Fate::Held => Ok(()),
+        }
+    }
+}
+
+/// What became of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Handed to the output port.
+    Deliver,
+    /// Lost by the emulated link.
+    Drop,
+    /// Still in the queue when the run ended.
+    Held,
+}
+
+impl Fate {
+    /// Every fate.
+    pub const ALL: [Fate; 3] = [Fate::Deliver, Fate::Drop, Fate::Held];
+
+    /// As the column `verdict` has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fate::Deliver => "deliver",
+            Fate::Drop => "drop",
+            Fate::Held => "held",
+        }
+    }
+
+    /// Reads what [`Fate::name`] wrote.
+    pub(super) fn parse(text: &str) -> Result<Fate, String> {
+        let named = Fate::ALL.into_iter().find(|fate| fate.name() == text);
+        named.ok_or_else(|| format!("verdict '{text}' is neither deliver, drop nor held"))
+    }
+}
+
+/// A short text that many rows share: a link's name or a reason.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(Arc<str>);
+
+impl From<&str> for Name {
+    fn from(text: &str) -> Name {
+        Name(text.into())
+    }
+}
+
+impl Deref for Name {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+/// The names seen so far, so that rows share them instead of each having a
+/// copy.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    known: Vec<Name>,
+}
+
+/// A log has a few links and a few reasons; one with more of them than this
+/// is not worth a longer search for each row.
+const NAMES_MAX: usize = 64;
+
+impl Names {
+    /// The name with this text.
+    #[inline]
+    pub(super) fn get(&mut self, text: &str) -> Name {
+        if let Some(name) = self.known.iter().find(|name| &***name == text) {
+            return name.clone();
+        }
+        let name = Name::from(text);
+        if self.known.len() < NAMES_MAX {
+            self.known.push(name.clone());
+        }
+        name
+    }
+}
