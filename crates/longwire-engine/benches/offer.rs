@@ -5,7 +5,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use longwire_engine::models::queue::QueueLimit;
+use longwire_engine::models::queue::{Queue, QueueLimit};
 use longwire_engine::{
     BitRate, Bytes, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict, models,
 };
@@ -18,11 +18,11 @@ const RATE: u64 = 100_000_000_000;
 
 fn full_link(loss: &[&str], delay: &str) -> Link {
     let config = LinkConfig {
-        rate: BitRate::from_bits_per_sec(RATE),
-        queue: Some(QueueLimit {
+        rate: BitRate::from_bits_per_sec(RATE).into(),
+        queue: Some(Queue::TailDrop(QueueLimit {
             packets: None,
             bytes: Some(Bytes(1 << 20)),
-        }),
+        })),
         loss: loss
             .iter()
             .map(|text| models::LOSS.parse(text).unwrap())

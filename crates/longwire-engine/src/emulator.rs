@@ -2,63 +2,249 @@
 //! virtual time and for tests. The live pipeline runs the same parts on
 //! separate cores.
 
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use crate::frame::FrameMeta;
 use crate::link::{Link, LinkId};
+use crate::passing::FrameBytes;
 use crate::release::ReleaseQueue;
 use crate::units::Nanos;
-use crate::verdict::{Delivery, Verdict};
+use crate::verdict::{Delivery, DropReason, Verdict};
 
 /// Several links and what waits for release from them. `T` is the caller's
-/// handle of a frame.
+/// handle of a frame; a duplicate is a clone of it.
 #[derive(Debug)]
 pub struct Emulator<T> {
-    links: Vec<Link>,
+    links: Vec<Managed<T>>,
     waiting: ReleaseQueue<(T, Delivery)>,
+    /// When managed links have something to decide, as far as was looked.
+    due: BTreeSet<(Nanos, LinkId)>,
+    /// Verdicts that managed queues have given and nobody has taken.
+    decided: VecDeque<Decided<T>>,
 }
 
-impl<T> Emulator<T> {
+/// What a managed queue has decided about a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decided<T> {
+    /// The frame's link.
+    pub link: LinkId,
+    /// The frame.
+    pub item: T,
+    /// The decision; never [`Verdict::Queued`].
+    pub verdict: Verdict,
+}
+
+/// A link with the frames that its queue holds.
+#[derive(Debug)]
+struct Managed<T> {
+    link: Link,
+    held: HeldItems<T>,
+    due: Option<Nanos>,
+}
+
+/// Items by the numbers of their frames: nearly a line, as frames leave
+/// nearly in their order.
+#[derive(Debug)]
+struct HeldItems<T> {
+    /// The number of the first.
+    first: u64,
+    items: VecDeque<Option<T>>,
+}
+
+/// Finds a queued frame's bytes through its item.
+struct Bytes<'a, T, F> {
+    held: &'a HeldItems<T>,
+    of: F,
+}
+
+impl<'a, T, F: Fn(&'a T) -> &'a [u8]> FrameBytes for Bytes<'a, T, F> {
+    fn bytes(&self, number: u64) -> &[u8] {
+        self.held.get(number).map_or(&[], &self.of)
+    }
+}
+
+impl<T> HeldItems<T> {
+    fn push(&mut self, item: T) {
+        self.items.push_back(Some(item));
+    }
+
+    fn get(&self, number: u64) -> Option<&T> {
+        let index = number.checked_sub(self.first)?;
+        self.items.get(index as usize)?.as_ref()
+    }
+
+    fn take(&mut self, number: u64) -> Option<T> {
+        let index = number.checked_sub(self.first)?;
+        let item = self.items.get_mut(index as usize)?.take();
+        while let Some(None) = self.items.front() {
+            self.items.pop_front();
+            self.first += 1;
+        }
+        item
+    }
+}
+
+impl<T: Clone> Emulator<T> {
     /// An emulator of these links, numbered from 0.
     pub fn new(links: Vec<Link>) -> Emulator<T> {
+        let managed = |link| Managed {
+            link,
+            held: HeldItems {
+                first: 0,
+                items: VecDeque::new(),
+            },
+            due: None,
+        };
         Emulator {
-            links,
+            links: links.into_iter().map(managed).collect(),
             waiting: ReleaseQueue::new(),
+            due: BTreeSet::new(),
+            decided: VecDeque::new(),
         }
     }
 
-    /// Offers a frame to a link. A delivered frame waits here until
-    /// [`Emulator::poll`] yields it.
+    /// Decides, in event time, all that managed queues decide before `now`.
+    /// To be called with a frame's arrival before it is offered.
+    /// [`Emulator::next_decided`] tells what came of it. `bytes` finds a
+    /// frame's bytes.
+    pub fn advance<F>(&mut self, now: Nanos, bytes: F)
+    where
+        F: for<'a> Fn(&'a T) -> &'a [u8],
+    {
+        while let Some((at, link)) = self.due.first().copied() {
+            if at > now {
+                break;
+            }
+            self.due.pop_first();
+            self.advance_link(link, now, &bytes);
+        }
+    }
+
+    fn advance_link<F>(&mut self, id: LinkId, now: Nanos, bytes: &F)
+    where
+        F: for<'a> Fn(&'a T) -> &'a [u8],
+    {
+        let managed = &mut self.links[id.0 as usize];
+        managed.due = None;
+        loop {
+            let frames = Bytes {
+                held: &managed.held,
+                of: bytes,
+            };
+            let Some((number, verdict)) = managed.link.poll(now, &frames) else {
+                break;
+            };
+            let more = matches!(verdict, Verdict::Deliver(Delivery { more: true, .. }));
+            let item = match more {
+                true => managed.held.get(number).cloned(),
+                false => managed.held.take(number),
+            };
+            let Some(item) = item else {
+                continue;
+            };
+            if let Verdict::Deliver(delivery) = verdict {
+                let waiting = (item.clone(), delivery);
+                self.waiting.push(id, delivery.release, waiting);
+            }
+            self.decided.push_back(Decided {
+                link: id,
+                item,
+                verdict,
+            });
+        }
+        self.note_due(id);
+    }
+
+    /// Notes when the link must be called again.
+    fn note_due(&mut self, id: LinkId) {
+        let managed = &mut self.links[id.0 as usize];
+        let due = managed.link.next_at();
+        if due != managed.due {
+            if let Some(before) = managed.due {
+                self.due.remove(&(before, id));
+            }
+            managed.due = due;
+            self.due.extend(due.map(|at| (at, id)));
+        }
+    }
+
+    /// Offers a frame to a link. What is delivered at once waits here until
+    /// [`Emulator::poll`] yields it, with its duplicates; what is queued
+    /// until its queue has decided.
     ///
     /// # Panics
     /// If there is no such link.
-    pub fn offer(&mut self, link: LinkId, frame: FrameMeta, header: &[u8], item: T) -> Verdict {
-        let verdict = self.links[link.0 as usize].offer(frame, header);
-        if let Verdict::Deliver(delivery) = verdict {
-            self.waiting.push(link, delivery.release, (item, delivery));
+    pub fn offer(&mut self, id: LinkId, frame: FrameMeta, bytes: &[u8], item: T) -> Verdict {
+        let managed = &mut self.links[id.0 as usize];
+        let verdict = managed.link.offer(frame, bytes);
+        match verdict {
+            Verdict::Deliver(delivery) => {
+                let mut next = delivery;
+                while next.more
+                    && let Some(copy) = managed.link.next_copy()
+                {
+                    self.waiting.push(id, next.release, (item.clone(), next));
+                    next = copy;
+                }
+                self.waiting.push(id, next.release, (item, next));
+            }
+            Verdict::Queued => {
+                managed.held.push(item);
+                self.note_due(id);
+            }
+            Verdict::Drop(_) => {}
         }
         verdict
     }
 
-    /// The next frame due at `now` or before. Calling late changes nothing
-    /// but the time of the call.
+    /// The next of the decisions of managed queues that nobody has taken.
+    pub fn next_decided(&mut self) -> Option<Decided<T>> {
+        self.decided.pop_front()
+    }
+
+    /// The next frame due at `now` or before. Managed queues must have been
+    /// advanced up to `now`. Calling late changes nothing but the time of the
+    /// call.
     pub fn poll(&mut self, now: Nanos) -> Option<(LinkId, T, Delivery)> {
         let (link, _, (item, delivery)) = self.waiting.pop_due(now)?;
         Some((link, item, delivery))
     }
 
-    /// When to call [`Emulator::poll`] next.
+    /// When to call [`Emulator::advance`] and [`Emulator::poll`] next.
     pub fn next_at(&self) -> Option<Nanos> {
-        self.waiting.next_at()
+        let due = self.due.first().map(|(at, _)| *at);
+        due.into_iter().chain(self.waiting.next_at()).min()
     }
 
-    /// How many frames wait for their release.
+    /// How many frames wait for their release, duplicates included.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
+    /// How many frames wait in managed queues.
+    pub fn queued(&self) -> usize {
+        let held = |managed: &Managed<T>| managed.held.items.iter().flatten().count();
+        self.links.iter().map(held).sum()
+    }
+
     /// One of the links.
     pub fn link(&self, link: LinkId) -> Option<&Link> {
-        self.links.get(link.0 as usize)
+        Some(&self.links.get(link.0 as usize)?.link)
+    }
+
+    /// One of the links, to edit its frames.
+    pub fn link_mut(&mut self, link: LinkId) -> Option<&mut Link> {
+        Some(&mut self.links.get_mut(link.0 as usize)?.link)
+    }
+}
+
+impl<T> Decided<T> {
+    /// The reason, if the frame was dropped.
+    pub fn dropped(&self) -> Option<DropReason> {
+        match self.verdict {
+            Verdict::Drop(reason) => Some(reason),
+            Verdict::Deliver(_) | Verdict::Queued => None,
+        }
     }
 }

@@ -50,6 +50,12 @@ impl<T> Fifo<T> {
         }
     }
 
+    /// How many items it holds.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
     #[inline]
     pub(crate) fn front(&self) -> Option<&T> {
         self.first.front()

@@ -13,22 +13,34 @@
 
 extern crate alloc;
 
+mod edit;
 pub mod emulator;
 mod fifo;
+pub mod fragment;
 pub mod frame;
+pub mod header;
+mod lines;
 pub mod link;
+pub mod loader;
+mod losses;
+mod medium;
 pub mod models;
 pub mod options;
+pub mod passing;
 pub mod random;
 pub mod release;
+mod server;
 pub mod spec;
 pub mod units;
 pub mod verdict;
 
+pub use edit::repair_checksums;
 pub use emulator::Emulator;
 pub use frame::FrameMeta;
 pub use link::{Link, LinkConfig, LinkId};
+pub use loader::{Hook, Loader, NoLoader, Plugin};
 pub use options::{LinkOptions, OptionError};
+pub use passing::{FrameBytes, Passing};
 pub use release::ReleaseQueue;
 pub use units::{BitRate, Bytes, Nanos, Packets, Probability};
-pub use verdict::{Delivery, DropReason, Verdict};
+pub use verdict::{Corruption, Delivery, DropReason, Edits, Verdict};

@@ -3,16 +3,28 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use crate::edit;
+use crate::fragment;
 use crate::frame::{ETHERNET_HEADER_LEN, FrameMeta, mac_header_len};
+use crate::losses::Losses;
+use crate::medium::{Medium, MediumParts};
+use crate::models::corruption::CorruptionModel;
 use crate::models::delay::{DelayModel, constant::Constant};
+use crate::models::duplication::DuplicationModel;
 use crate::models::framing::Framing;
-use crate::models::loss::{LossModel, LossPlace, PlacedLoss};
+use crate::models::loss::{LossPlace, PlacedLoss};
+use crate::models::mtu::Mtu;
 use crate::models::order::OrderPolicy;
-use crate::models::queue::{QueueLimit, TailDrop};
-use crate::models::rate::Serializer;
+use crate::models::queue::fifo::ManagedFifo;
+use crate::models::queue::{LinkFacts, Queue, QueueLimit, TailDrop};
+use crate::models::rate::{Aggregate, Rate, Transmitter};
+use crate::models::reordering::ReorderingModel;
+use crate::models::rewrite::RewriteModel;
+use crate::passing::{FrameBytes, Passing};
 use crate::random::{Purpose, Stream};
-use crate::units::{BitRate, Bytes, Nanos, Packets, Probability};
-use crate::verdict::{Delivery, DropReason, Verdict};
+use crate::server::Server;
+use crate::units::{Bytes, Nanos, Packets};
+use crate::verdict::{Delivery, DropReason, Edits, Verdict};
 
 /// The number of a link in its run. With the seed it decides the link's
 /// random streams.
@@ -22,34 +34,50 @@ pub struct LinkId(pub u32);
 /// What a link is to be.
 #[derive(Debug)]
 pub struct LinkConfig {
-    /// Bits a second; `None` is infinitely fast.
-    pub rate: Option<BitRate>,
+    /// How fast it serialises.
+    pub rate: Rate,
     /// What the wire adds to a frame.
     pub framing: Framing,
-    /// The queue's limit; `None` derives it from rate and delay.
-    pub queue: Option<QueueLimit>,
+    /// The queue; `None` is tail drop, its limit derived from rate and delay.
+    pub queue: Option<Queue>,
     /// Loss models, each at its place, in the order given.
     pub loss: Vec<PlacedLoss>,
+    /// Frames that arrive spoilt.
+    pub corruption: Option<Box<dyn CorruptionModel>>,
+    /// Frames that arrive several times.
+    pub duplication: Option<Box<dyn DuplicationModel>>,
     /// Propagation delay and jitter.
     pub delay: Box<dyn DelayModel>,
+    /// Frames that are held back or overtake on purpose.
+    pub reordering: Option<Box<dyn ReorderingModel>>,
     /// Whether jitter may reorder.
     pub order: OrderPolicy,
-    /// The largest payload behind the MAC header, in bytes; `None` is no
-    /// limit.
-    pub mtu: Option<u32>,
+    /// The largest payload behind the MAC header, and what happens to longer
+    /// ones.
+    pub mtu: Mtu,
+    /// What is changed in every frame, in this order.
+    pub rewrite: Vec<Box<dyn RewriteModel>>,
+    /// When the link comes to be, on the clock of arrivals: schedules and
+    /// traces count from it.
+    pub epoch: Nanos,
 }
 
 impl Default for LinkConfig {
     /// A wire: infinitely fast, without delay or loss.
     fn default() -> LinkConfig {
         LinkConfig {
-            rate: None,
+            rate: Rate::Unlimited,
             framing: Framing::NONE,
             queue: None,
             loss: Vec::new(),
+            corruption: None,
+            duplication: None,
             delay: Box::new(Constant(Nanos::ZERO)),
+            reordering: None,
             order: OrderPolicy::InOrder,
-            mtu: None,
+            mtu: Mtu::None,
+            rewrite: Vec::new(),
+            epoch: Nanos::ZERO,
         }
     }
 }
@@ -57,200 +85,275 @@ impl Default for LinkConfig {
 impl LinkConfig {
     /// The queue's limit, given or derived.
     pub fn queue_limit(&self) -> QueueLimit {
-        self.queue
-            .unwrap_or_else(|| QueueLimit::derived(self.rate, self.delay.mean()))
+        match &self.queue {
+            Some(queue) => queue.limit(),
+            None => QueueLimit::derived(self.rate.bit_rate(), self.delay.mean()),
+        }
     }
 
     /// If the queue in force is too small for one TCP flow to fill the link
     /// ([`QueueLimit::undersized`]): the limit that would do.
     pub fn queue_undersized(&self) -> Option<QueueLimit> {
-        self.queue_limit().undersized(self.rate, self.delay.mean())
+        let limit = self.queue_limit();
+        limit.undersized(self.rate.bit_rate(), self.delay.mean())
     }
-}
-
-/// The loss models that act at one place.
-#[derive(Debug)]
-struct Losses(Vec<Loss>);
-
-/// A loss model with its random stream.
-#[derive(Debug)]
-struct Loss {
-    model: Box<dyn LossModel>,
-    /// What it always answers: spares the call.
-    fixed: Option<(Probability, DropReason)>,
-    stream: Stream,
-}
-
-impl Losses {
-    /// Those of `loss` which act at `place`, taken out of it.
-    fn take(loss: &mut Vec<PlacedLoss>, place: LossPlace, seed: u64, id: LinkId) -> Losses {
-        let purpose = match place {
-            LossPlace::Entry => Purpose::EntryLoss,
-            LossPlace::Medium => Purpose::MediumLoss,
-        };
-        let mut taken: Vec<Loss> = Vec::new();
-        for PlacedLoss { model, .. } in loss.extract_if(.., |loss| loss.place == place) {
-            let namesake = |other: &&Loss| other.model.name() == model.name();
-            let nth = taken.iter().filter(namesake).count() as u32;
-            taken.push(Loss {
-                stream: Stream::of_model(seed, id.0, purpose, model.name(), nth),
-                fixed: model.fixed(),
-                model,
-            });
-        }
-        Losses(taken)
-    }
-
-    /// The first model that loses the frame decides the reason; the others
-    /// still draw, so that one model's outcome never moves another's.
-    #[inline]
-    fn judge(&mut self, frame: FrameMeta) -> Option<DropReason> {
-        let mut lost = None;
-        for loss in &mut self.0 {
-            if let Some(reason) = loss.judge(frame) {
-                lost = first_reason(lost, reason);
-            }
-        }
-        lost
-    }
-}
-
-impl Loss {
-    #[inline]
-    fn judge(&mut self, frame: FrameMeta) -> Option<DropReason> {
-        match self.fixed {
-            Some((probability, reason)) => self.stream.chance(probability).then_some(reason),
-            None => self.model.judge(frame, &mut self.stream),
-        }
-    }
-}
-
-/// Cold, so that the common frame, which nothing loses, runs straight on.
-#[cold]
-fn first_reason(lost: Option<DropReason>, reason: DropReason) -> Option<DropReason> {
-    lost.or(Some(reason))
 }
 
 /// A link and its state.
 #[derive(Debug)]
 pub struct Link {
-    mtu: Option<u32>,
+    mtu: Mtu,
+    rewrite: Vec<(Box<dyn RewriteModel>, Stream)>,
     entry: Losses,
+    /// Of a link whose queue is not managed.
     queue: TailDrop,
-    serializer: Serializer,
-    medium: Losses,
-    delay: Box<dyn DelayModel>,
-    /// The delay if it never varies: spares the call.
-    delay_fixed: Option<Nanos>,
-    delay_stream: Stream,
-    order: OrderPolicy,
+    /// The managed queue, if there is one.
+    server: Option<Box<Server>>,
+    transmitter: Transmitter,
+    medium: Medium,
     last_arrival: Nanos,
-    /// Of the frame before, whatever the order policy.
-    last_release: Nanos,
 }
 
 impl Link {
     /// A fresh link. The same configuration, seed and arrivals give the same
     /// verdicts.
     pub fn new(config: LinkConfig, seed: u64, id: LinkId) -> Link {
-        let queue = TailDrop::new(config.queue_limit());
+        let limit = config.queue_limit();
+        let epoch = config.epoch;
+        let facts = LinkFacts {
+            epoch,
+            rate: config.rate.bit_rate(),
+        };
+        let stream = |purpose| Stream::new(seed, id.0, purpose);
+        let aggregate = config.rate.aggregate();
+        let discipline = match config.queue {
+            Some(Queue::Managed(discipline)) => Some(discipline),
+            _ if aggregate != Aggregate::ONE => Some(Box::new(ManagedFifo::new(limit)) as Box<_>),
+            _ => None,
+        };
+        let server = discipline.map(|discipline| {
+            let stream = stream(Purpose::Queue);
+            Box::new(Server::new(discipline, aggregate, &facts, stream))
+        });
+        let place = (seed, id, epoch);
         let mut loss = config.loss;
+        let rewrite = config.rewrite.into_iter().enumerate();
+        let rewrite = rewrite.map(|(nth, mut model)| {
+            model.start(epoch);
+            let stream = Stream::of_model(seed, id.0, Purpose::Rewrite, "", nth as u32);
+            (model, stream)
+        });
+        let rewrite: Vec<_> = rewrite.collect();
+        let parts = MediumParts {
+            losses: Losses::take(&mut loss, LossPlace::Medium, place),
+            corruption: config.corruption,
+            duplication: config.duplication,
+            delay: config.delay,
+            reordering: config.reordering,
+            order: config.order,
+            rewrite: !rewrite.is_empty(),
+        };
         Link {
             mtu: config.mtu,
-            entry: Losses::take(&mut loss, LossPlace::Entry, seed, id),
-            queue,
-            serializer: Serializer::new(config.rate, config.framing),
-            medium: Losses::take(&mut loss, LossPlace::Medium, seed, id),
-            delay_fixed: config.delay.fixed(),
-            delay: config.delay,
-            delay_stream: Stream::new(seed, id.0, Purpose::Delay),
-            order: config.order,
+            rewrite,
+            entry: Losses::take(&mut loss, LossPlace::Entry, place),
+            queue: TailDrop::new(limit),
+            server,
+            transmitter: Transmitter::new(
+                config.rate,
+                config.framing,
+                epoch,
+                stream(Purpose::Rate),
+            ),
+            medium: Medium::new(parts, seed, id, epoch),
             last_arrival: Nanos::ZERO,
-            last_release: Nanos::ZERO,
         }
     }
 
     /// Decides what the link does to one frame: the whole order of
-    /// impairments. `header` holds the frame's first bytes.
+    /// impairments. `bytes` holds the frame's first bytes, or all of it.
     ///
-    /// Every model draws once for each frame that reaches it: delay is drawn
-    /// for frames lost on the medium too, so that the survivors' delays are
-    /// the same with loss as without.
+    /// A link with a managed queue ([`Link::is_managed`]) has yet to decide
+    /// about what its queue takes, and says [`Verdict::Queued`]: such frames
+    /// are numbered from 0, and [`Link::poll`] tells what became of them.
+    /// Before each frame, it must have been polled up to the frame's arrival
+    /// until it had nothing to tell.
+    ///
+    /// When the delivery says [`Delivery::more`], [`Link::next_copy`] has
+    /// another one of the same frame.
     ///
     /// Arrivals that go back in time count as simultaneous with the latest.
     //
     // Always inlined: it has few callers, each in a loop over frames, and the
     // call costs a seventh of the whole.
     #[inline(always)]
-    pub fn offer(&mut self, frame: FrameMeta, header: &[u8]) -> Verdict {
+    pub fn offer(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
         let arrival = frame.arrival.max(self.last_arrival);
         let frame = FrameMeta { arrival, ..frame };
         self.last_arrival = arrival;
-        if self.exceeds_mtu(frame.len, header) {
+        if self.exceeds_mtu(frame.len, bytes) {
             return Verdict::Drop(DropReason::Mtu);
         }
-        if self.entry.judge(frame).is_some() {
+        if !self.rewrite.is_empty() && !self.may_go_on(bytes) {
+            return Verdict::Drop(DropReason::Ttl);
+        }
+        let admitted = self.queue.admits(arrival, frame.len);
+        let mut passing = Passing {
+            frame,
+            at: arrival,
+            bytes,
+            waiting: self.queue.occupancy(),
+        };
+        if let Some(server) = &mut self.server {
+            return enter(server, &mut self.entry, passing);
+        }
+        if self.entry.judge(&passing).is_some() {
             return Verdict::Drop(DropReason::EntryLoss);
         }
-        if !self.queue.admits(arrival, frame.len) {
+        if !admitted {
             return Verdict::Drop(DropReason::QueueFull);
         }
-        let departure = self.serializer.depart(arrival, frame.len);
+        let departure = self.transmitter.depart(&passing);
         // A frame that departs as it arrives never waits.
         if departure > arrival {
             self.queue.hold(departure, frame.len);
         }
-        let lost = self.medium.judge(frame);
-        let delay = self.draw_delay();
-        if let Some(reason) = lost {
-            return Verdict::Drop(reason);
+        passing.at = departure;
+        self.medium.pass(&passing, false)
+    }
+
+    /// Of a managed queue: what became of the next frame about which is
+    /// decided by events before `now`, by its number. A frame with several
+    /// deliveries comes as often. Calling late changes no decision; but what
+    /// is offered afterwards cannot have arrived before `now`.
+    #[inline]
+    pub fn poll(&mut self, now: Nanos, frames: &impl FrameBytes) -> Option<(u64, Verdict)> {
+        let server = self.server.as_mut()?;
+        if !server.has_decided() {
+            self.last_arrival = self.last_arrival.max(now);
+            server.advance(now, &mut self.transmitter, &mut self.medium, frames);
         }
-        Verdict::Deliver(self.order(departure, departure.saturating_add(delay)))
+        server.next_decided()
+    }
+
+    /// When [`Link::poll`] will have something to tell, if no frame arrives
+    /// before.
+    #[inline]
+    pub fn next_at(&mut self) -> Option<Nanos> {
+        let server = self.server.as_mut()?;
+        if server.has_decided() {
+            return Some(Nanos::ZERO);
+        }
+        let at = server.service_at(&mut self.transmitter)?;
+        // Events before the time of the call are decided.
+        (at < Nanos::MAX).then(|| at.saturating_add(Nanos::from_nanos(1)))
+    }
+
+    /// The next delivery of the frame offered last, if that said
+    /// [`Delivery::more`].
+    pub fn next_copy(&mut self) -> Option<Delivery> {
+        self.medium.next_copy()
+    }
+
+    /// Does to a frame's bytes what its delivery says: once for each frame
+    /// that is delivered, in the order of the verdicts, whatever the number
+    /// of its copies.
+    pub fn edit(&mut self, delivery: &Delivery, bytes: &mut [u8]) {
+        let Edits {
+            mark,
+            corruption,
+            rewrite,
+        } = &delivery.edits;
+        if *mark {
+            edit::mark(bytes);
+        }
+        if *rewrite {
+            for (model, stream) in &mut self.rewrite {
+                model.rewrite(delivery.departure, bytes, stream);
+            }
+        }
+        if let Some(corruption) = corruption {
+            edit::corrupt(bytes, corruption);
+        }
+    }
+
+    /// Whether the frame must be offered in pieces: then `take` has been
+    /// given each of them. `piece` is scratch memory.
+    #[inline]
+    pub fn fragment(&self, frame: &[u8], piece: &mut Vec<u8>, take: impl FnMut(&[u8])) -> bool {
+        match self.mtu {
+            Mtu::Fragment(mtu) if self.exceeds_mtu(frame.len() as u32, frame) => {
+                fragment::fragment(frame, mtu, piece, take).is_some()
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the queue decides after a frame's arrival: [`Link::poll`] has
+    /// the verdicts.
+    pub fn is_managed(&self) -> bool {
+        self.server.is_some()
+    }
+
+    /// Whether the link may cut frames in pieces.
+    pub fn fragments(&self) -> bool {
+        matches!(self.mtu, Mtu::Fragment(_))
+    }
+
+    /// The arrival that the frame offered last was taken to have.
+    pub fn last_arrival(&self) -> Nanos {
+        self.last_arrival
+    }
+
+    /// How late [`Link::poll`] may be called without a release having passed:
+    /// no frame's delay is shorter.
+    pub fn poll_slack(&self) -> Nanos {
+        self.medium.delay_least()
     }
 
     /// Frames and bytes in the queue as of the last arrival.
     pub fn occupancy(&self) -> (Packets, Bytes) {
-        self.queue.occupancy()
+        match &self.server {
+            Some(server) => server.occupancy(),
+            None => self.queue.occupancy(),
+        }
     }
 
     /// The most frames and bytes the queue ever held.
     pub fn occupancy_max(&self) -> (Packets, Bytes) {
-        self.queue.occupancy_max()
+        match &self.server {
+            Some(server) => server.occupancy_max(),
+            None => self.queue.occupancy_max(),
+        }
     }
 
     /// Whether releases never decrease.
     pub fn in_order(&self) -> bool {
-        self.order == OrderPolicy::InOrder
+        self.medium.in_order()
     }
 
     #[inline]
     fn exceeds_mtu(&self, len: u32, header: &[u8]) -> bool {
         // Most frames fit without a look at their tags.
-        self.mtu.is_some_and(|mtu| {
+        self.mtu.bytes().is_some_and(|mtu| {
             len > mtu.saturating_add(ETHERNET_HEADER_LEN)
                 && len > mtu.saturating_add(mac_header_len(header))
         })
     }
 
-    #[inline]
-    fn draw_delay(&mut self) -> Nanos {
-        match self.delay_fixed {
-            Some(delay) => delay,
-            None => self.delay.draw(&mut self.delay_stream),
-        }
+    #[inline(never)]
+    fn may_go_on(&self, bytes: &[u8]) -> bool {
+        self.rewrite.iter().all(|(model, _)| model.passes(bytes))
     }
+}
 
-    #[inline]
-    fn order(&mut self, departure: Nanos, wanted: Nanos) -> Delivery {
-        let release = match self.order {
-            OrderPolicy::InOrder => wanted.max(self.last_release),
-            OrderPolicy::Reorder => wanted,
-        };
-        self.last_release = release;
-        Delivery {
-            departure,
-            release,
-            raised: release > wanted,
-        }
+/// A frame comes to a managed queue.
+#[inline(never)]
+fn enter(server: &mut Server, entry: &mut Losses, mut passing: Passing<'_>) -> Verdict {
+    passing.waiting = server.occupancy();
+    if entry.judge(&passing).is_some() {
+        return Verdict::Drop(DropReason::EntryLoss);
     }
+    server.enqueue(passing.frame, passing.bytes);
+    Verdict::Queued
 }

@@ -4,12 +4,12 @@
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::fmt::Display;
 
 use crate::link::LinkConfig;
-use crate::models::rate::Rate;
+use crate::loader::{Loader, NoLoader};
 use crate::models::{self, Kind};
 use crate::spec::SpecError;
-use crate::units::{UnitError, parse_count};
 
 /// The options of one direction, as their user wrote them. What is `None`,
 /// and an empty `loss`, was left out.
@@ -23,58 +23,96 @@ pub struct LinkOptions {
     pub queue: Option<String>,
     /// Loss models, each `1%` or the like; `none` alone is no loss.
     pub loss: Vec<String>,
+    /// A corruption model, `0.1%`, or `none`.
+    pub corrupt: Option<String>,
+    /// A duplication model, `1%`, or `none`.
+    pub duplicate: Option<String>,
     /// A delay model, `20ms`.
     pub delay: Option<String>,
+    /// A reordering model, `hold:1%,5ms`, or `none`.
+    pub reorder: Option<String>,
     /// An order policy, `reorder`.
     pub order: Option<String>,
-    /// The largest payload behind the MAC header: a plain count of bytes, or
-    /// `none`.
+    /// The largest payload behind the MAC header: a plain count of bytes,
+    /// `fragment:1400`, or `none`.
     pub mtu: Option<String>,
+    /// Rewriting models, each `ip:ttl=1` or the like; `none` alone is none.
+    pub rewrite: Vec<String>,
 }
 
 /// Why an option was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{option}: {source}")]
 pub struct OptionError {
-    /// The option's name: `rate`, `framing`, `queue`, `loss`, `delay`,
-    /// `order` or `mtu`.
+    /// The option's name: `rate`, `framing`, `queue`, …
     pub option: &'static str,
     /// What was wrong with its value.
     pub source: Box<SpecError>,
 }
-
-/// Every IPv4 link carries at least this much (RFC 791, section 3.2).
-const MTU_MIN: u64 = 68;
-
-/// The longest IP packet.
-const MTU_MAX: u64 = 65_535;
 
 /// How the absence of a limit or of losses is written.
 const NONE: &str = "none";
 
 impl LinkOptions {
     /// Reads every option. What was left out is as in
-    /// [`LinkConfig::default`].
+    /// [`LinkConfig::default`]. Models that need files or plugins are
+    /// refused.
     pub fn parse(&self) -> Result<LinkConfig, OptionError> {
+        self.parse_with(&NoLoader)
+    }
+
+    /// Reads every option; files and plugins come from `loader`.
+    pub fn parse_with(&self, loader: &dyn Loader) -> Result<LinkConfig, OptionError> {
         let mut config = LinkConfig::default();
-        if let Some(rate) = read(&models::RATE, &self.rate)? {
-            config.rate = rate.bit_rate();
+        if let Some(rate) = read(&models::RATE, &self.rate, loader)? {
+            config.rate = rate;
         }
-        if let Some(framing) = read(&models::FRAMING, &self.framing)? {
+        if let Some(framing) = read(&models::FRAMING, &self.framing, loader)? {
             config.framing = framing;
         }
-        config.queue = read(&models::QUEUE, &self.queue)?;
-        config.loss = read_loss(&self.loss)?;
-        if let Some(delay) = read(&models::DELAY, &self.delay)? {
+        config.queue = read(&models::QUEUE, &self.queue, loader)?;
+        config.loss = read_list(&models::LOSS, &self.loss, loader)?;
+        config.corruption = read_unless_none(&models::CORRUPTION, &self.corrupt, loader)?;
+        config.duplication = read_unless_none(&models::DUPLICATION, &self.duplicate, loader)?;
+        if let Some(delay) = read(&models::DELAY, &self.delay, loader)? {
             config.delay = delay;
         }
-        if let Some(order) = read(&models::ORDER, &self.order)? {
+        config.reordering = read_unless_none(&models::REORDERING, &self.reorder, loader)?;
+        if let Some(order) = read(&models::ORDER, &self.order, loader)? {
             config.order = order;
         }
-        if let Some(mtu) = &self.mtu {
-            config.mtu = read_mtu(mtu.trim()).map_err(|source| refused("mtu", source.into()))?;
+        if let Some(mtu) = read(&models::MTU, &self.mtu, loader)? {
+            config.mtu = mtu;
         }
+        config.rewrite = read_list(&models::REWRITE, &self.rewrite, loader)?;
         Ok(config)
+    }
+
+    /// Sets one option by its name; one that may be given several times gets
+    /// one more. `false` if there is no such option.
+    pub fn set(&mut self, option: &str, text: String) -> bool {
+        let field = match option {
+            "rate" => &mut self.rate,
+            "framing" => &mut self.framing,
+            "queue" => &mut self.queue,
+            "corrupt" => &mut self.corrupt,
+            "duplicate" => &mut self.duplicate,
+            "delay" => &mut self.delay,
+            "reorder" => &mut self.reorder,
+            "order" => &mut self.order,
+            "mtu" => &mut self.mtu,
+            "loss" | "rewrite" => {
+                let list = match option {
+                    "loss" => &mut self.loss,
+                    _ => &mut self.rewrite,
+                };
+                list.push(text);
+                return true;
+            }
+            _ => return false,
+        };
+        *field = Some(text);
+        true
     }
 
     /// These options with `over` laid over them: `--delay` with
@@ -84,19 +122,22 @@ impl LinkOptions {
         let lay = |under: &Option<String>, over: &Option<String>| {
             over.as_ref().or(under.as_ref()).cloned()
         };
-        let loss = if over.loss.is_empty() {
-            &self.loss
-        } else {
-            &over.loss
+        let lay_list = |under: &Vec<String>, over: &Vec<String>| match over.is_empty() {
+            true => under.clone(),
+            false => over.clone(),
         };
         LinkOptions {
             rate: lay(&self.rate, &over.rate),
             framing: lay(&self.framing, &over.framing),
             queue: lay(&self.queue, &over.queue),
-            loss: loss.clone(),
+            loss: lay_list(&self.loss, &over.loss),
+            corrupt: lay(&self.corrupt, &over.corrupt),
+            duplicate: lay(&self.duplicate, &over.duplicate),
             delay: lay(&self.delay, &over.delay),
+            reorder: lay(&self.reorder, &over.reorder),
             order: lay(&self.order, &over.order),
             mtu: lay(&self.mtu, &over.mtu),
+            rewrite: lay_list(&self.rewrite, &over.rewrite),
         }
     }
 }
@@ -107,23 +148,38 @@ impl LinkConfig {
     /// loss model is a part of its own.
     pub fn describe(&self) -> Vec<(&'static str, String)> {
         let mut parts = Vec::new();
-        parts.push((models::RATE.name, Rate::from(self.rate).to_string()));
+        parts.push((models::RATE.name, self.rate.to_string()));
         parts.push((models::FRAMING.name, self.framing.to_string()));
-        parts.push((models::QUEUE.name, self.queue_limit().to_string()));
-        if self.loss.is_empty() {
-            parts.push((models::LOSS.name, NONE.to_string()));
-        }
-        for loss in &self.loss {
-            parts.push((models::LOSS.name, loss.to_string()));
-        }
+        let queue = match &self.queue {
+            Some(queue) => queue.to_string(),
+            None => self.queue_limit().to_string(),
+        };
+        parts.push((models::QUEUE.name, queue));
+        push_list(&mut parts, models::LOSS.name, &self.loss);
+        push_option(&mut parts, models::CORRUPTION.name, &self.corruption);
+        push_option(&mut parts, models::DUPLICATION.name, &self.duplication);
         parts.push((models::DELAY.name, self.delay.to_string()));
+        push_option(&mut parts, models::REORDERING.name, &self.reordering);
         parts.push((models::ORDER.name, self.order.to_string()));
-        let mtu = self
-            .mtu
-            .map_or_else(|| NONE.to_string(), |mtu| mtu.to_string());
-        parts.push(("mtu", mtu));
+        parts.push((models::MTU.name, self.mtu.to_string()));
+        push_list(&mut parts, models::REWRITE.name, &self.rewrite);
         parts
     }
+}
+
+/// A link's parts and their texts.
+type Parts = Vec<(&'static str, String)>;
+
+fn push_list<M: Display>(parts: &mut Parts, name: &'static str, models: &[M]) {
+    if models.is_empty() {
+        parts.push((name, NONE.to_string()));
+    }
+    parts.extend(models.iter().map(|model| (name, model.to_string())));
+}
+
+fn push_option<M: Display>(parts: &mut Parts, name: &'static str, model: &Option<M>) {
+    let text = model.as_ref().map_or(NONE.to_string(), M::to_string);
+    parts.push((name, text));
 }
 
 fn refused(option: &'static str, source: SpecError) -> OptionError {
@@ -133,37 +189,42 @@ fn refused(option: &'static str, source: SpecError) -> OptionError {
     }
 }
 
-fn read<M>(kind: &Kind<M>, text: &Option<String>) -> Result<Option<M>, OptionError> {
+fn read<M>(
+    kind: &Kind<M>,
+    text: &Option<String>,
+    loader: &dyn Loader,
+) -> Result<Option<M>, OptionError> {
     let parse = |text| {
-        kind.parse(text)
+        kind.parse_with(text, loader)
             .map_err(|source| refused(kind.name, source))
     };
     text.as_deref().map(parse).transpose()
 }
 
-fn read_loss(texts: &[String]) -> Result<Vec<models::loss::PlacedLoss>, OptionError> {
+fn read_unless_none<M>(
+    kind: &Kind<M>,
+    text: &Option<String>,
+    loader: &dyn Loader,
+) -> Result<Option<M>, OptionError> {
+    match text {
+        Some(text) if text.trim() == NONE => Ok(None),
+        text => read(kind, text, loader),
+    }
+}
+
+fn read_list<M>(
+    kind: &Kind<M>,
+    texts: &[String],
+    loader: &dyn Loader,
+) -> Result<Vec<M>, OptionError> {
     if let [only] = texts
         && only.trim() == NONE
     {
         return Ok(Vec::new());
     }
-    let kind = &models::LOSS;
     let parse = |text: &String| {
-        kind.parse(text)
+        kind.parse_with(text, loader)
             .map_err(|source| refused(kind.name, source))
     };
     texts.iter().map(parse).collect()
-}
-
-fn read_mtu(text: &str) -> Result<Option<u32>, UnitError> {
-    if text == NONE {
-        return Ok(None);
-    }
-    match parse_count(text)? {
-        mtu @ MTU_MIN..=MTU_MAX => Ok(Some(mtu as u32)),
-        _ => Err(UnitError::OutOfRange {
-            text: text.to_string(),
-            range: "68 to 65535 bytes behind the MAC header; write 'none' for no limit",
-        }),
-    }
 }

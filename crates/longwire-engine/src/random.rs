@@ -19,6 +19,20 @@ pub enum Purpose {
     MediumLoss = 2,
     /// Propagation delay and jitter.
     Delay = 3,
+    /// The rate.
+    Rate = 4,
+    /// The queue discipline.
+    Queue = 5,
+    /// Corruption on the medium.
+    Corruption = 6,
+    /// Duplication on the medium.
+    Duplication = 7,
+    /// The delays of duplicates.
+    CopyDelay = 8,
+    /// Reordering on purpose.
+    Reordering = 9,
+    /// Rewriting.
+    Rewrite = 10,
 }
 
 /// A random stream (xoshiro256++, Blackman and Vigna 2021).
@@ -42,6 +56,11 @@ impl Stream {
             .bytes()
             .fold(state, |state, byte| absorb(state, byte.into()));
         Stream(Xoshiro256PlusPlus::seed_from_u64(state))
+    }
+
+    /// A stream that a drawn number alone decides.
+    pub fn of_seed(seed: u64) -> Stream {
+        Stream(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
     /// 64 random bits.

@@ -2,11 +2,14 @@
 //! `name:key=value,key=value`, or a bare first value where that is obvious.
 
 use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::str::FromStr;
 
+use crate::lines::LineSplitter;
+use crate::loader::{Hook, Loader, Plugin};
 use crate::units::UnitError;
 
 /// What a parameter of a model takes.
@@ -24,8 +27,20 @@ pub enum Unit {
     Probability,
     /// A bare ratio, `1e-6`.
     Ratio,
-    /// A plain number, `18`.
+    /// A plain number, `100`.
     Count,
+    /// A whole number that may be negative, `-4`.
+    Signed,
+    /// A number, `1.5`.
+    Real,
+    /// A file's name, with what such a file may hold: an example for help,
+    /// documentation and tests.
+    File(&'static str),
+    /// Any text without commas; the example says of what kind.
+    Text(&'static str),
+    /// Every `key=value` that is no other parameter's: whatever a plugin
+    /// takes. At most one parameter has this unit, the last.
+    Rest,
     /// One of some words.
     Choice(&'static [&'static str]),
 }
@@ -40,7 +55,12 @@ impl Unit {
             Unit::Packets => "100p",
             Unit::Probability => "1%",
             Unit::Ratio => "1e-6",
-            Unit::Count => "18",
+            Unit::Count => "100",
+            Unit::Signed => "-4",
+            Unit::Real => "1.5",
+            Unit::File(_) => "example.file",
+            Unit::Text(example) => example,
+            Unit::Rest => "value",
             Unit::Choice(words) => words.first().copied().unwrap_or("word"),
         }
     }
@@ -126,6 +146,13 @@ pub enum SpecError {
         text: String,
         known: String,
     },
+    #[error("{model}: {key}: {path}: {message}")]
+    File {
+        model: &'static str,
+        key: &'static str,
+        path: String,
+        message: String,
+    },
     #[error("{model}: {message}")]
     Unfit {
         model: &'static str,
@@ -134,19 +161,27 @@ pub enum SpecError {
 }
 
 /// The arguments given to one model, checked against its parameters.
-#[derive(Debug)]
-pub struct Arguments {
+pub struct Arguments<'a> {
     model: &'static ModelInfo,
     values: Vec<Option<String>>,
+    /// What [`Unit::Rest`] gathers.
+    rest: Vec<(String, String)>,
+    loader: &'a dyn Loader,
 }
 
-impl Arguments {
+impl<'a> Arguments<'a> {
     /// Reads what follows a model's name: `key=value,key=value`. Bare values
     /// are given to the first parameters without a key that read them.
-    pub fn parse(model: &'static ModelInfo, text: &str) -> Result<Arguments, SpecError> {
+    pub fn parse(
+        model: &'static ModelInfo,
+        text: &str,
+        loader: &'a dyn Loader,
+    ) -> Result<Arguments<'a>, SpecError> {
         let mut arguments = Arguments {
             model,
             values: model.params.iter().map(|_| None).collect(),
+            rest: Vec::new(),
+            loader,
         };
         let items = text
             .split(',')
@@ -154,12 +189,28 @@ impl Arguments {
             .filter(|item| !item.is_empty());
         // Keys first, wherever they stand: they say which parameters are left.
         for (key, value) in items.clone().filter_map(|item| item.split_once('=')) {
-            arguments.give(find_param(model, key.trim())?, value.trim())?;
+            arguments.give_named(key.trim(), value.trim())?;
         }
         for value in items.filter(|item| !item.contains('=')) {
             arguments.give(bare_param(model, &arguments.values, value)?, value)?;
         }
         Ok(arguments)
+    }
+
+    fn give_named(&mut self, key: &str, value: &str) -> Result<(), SpecError> {
+        let takes_rest = |param: &&Param| param.unit == Unit::Rest;
+        let known = self.param(key).filter(|param| !takes_rest(param));
+        if known.is_some() || !self.model.params.iter().any(|param| takes_rest(&param)) {
+            return self.give(find_param(self.model, key)?, value);
+        }
+        if self.rest.iter().any(|(other, _)| other == key) {
+            return Err(SpecError::Repeated {
+                model: self.model.name,
+                key: key.to_owned(),
+            });
+        }
+        self.rest.push((key.to_owned(), value.to_owned()));
+        Ok(())
     }
 
     fn give(&mut self, index: usize, value: &str) -> Result<(), SpecError> {
@@ -233,6 +284,70 @@ impl Arguments {
         })
     }
 
+    /// The text of `key`, or its default, or `None`.
+    pub fn word(&self, key: &'static str) -> Option<&str> {
+        self.text(key)
+    }
+
+    /// Every `key=value` that no other parameter took, in order.
+    pub fn rest(&self) -> &[(String, String)] {
+        &self.rest
+    }
+
+    /// Reads the file that `key` names, whole. Large files are better read by
+    /// [`Arguments::lines`].
+    pub fn file(&self, key: &'static str) -> Result<Vec<u8>, SpecError> {
+        let mut contents = Vec::new();
+        self.read_file(key, &mut |piece| {
+            contents.extend_from_slice(piece);
+            Ok(())
+        })?;
+        Ok(contents)
+    }
+
+    /// Reads the file that `key` names line by line, holding no more of it
+    /// than a line of at most 64 KiB. `take` is given each line's number,
+    /// from 1, and its text without the end of line; what it refuses is
+    /// refused with that number.
+    pub fn lines(
+        &self,
+        key: &'static str,
+        take: &mut dyn FnMut(u64, &str) -> Result<(), String>,
+    ) -> Result<(), SpecError> {
+        let mut splitter = LineSplitter::default();
+        self.read_file(key, &mut |piece| splitter.feed(piece, take))?;
+        splitter
+            .finish(take)
+            .map_err(|message| self.file_error(key, message))
+    }
+
+    /// An error about what the file that `key` names holds.
+    pub fn file_error(&self, key: &'static str, message: impl Into<String>) -> SpecError {
+        SpecError::File {
+            model: self.model.name,
+            key,
+            path: self.text(key).unwrap_or_default().to_owned(),
+            message: message.into(),
+        }
+    }
+
+    /// Loads the plugin that `key` names, with all of [`Arguments::rest`].
+    pub fn plugin(&self, key: &'static str, hook: Hook) -> Result<Box<dyn Plugin>, SpecError> {
+        let path = self.read(key, |text| Ok(text.to_owned()))?;
+        let loaded = self.loader.plugin(&path, hook, &self.rest);
+        loaded.map_err(|message| self.file_error(key, message))
+    }
+
+    fn read_file(
+        &self,
+        key: &'static str,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<(), SpecError> {
+        let path = self.read(key, |text| Ok(text.to_owned()))?;
+        let read = self.loader.read(&path, take);
+        read.map_err(|message| self.file_error(key, message))
+    }
+
     /// An error about how the arguments fit together.
     pub fn unfit(&self, message: impl Into<String>) -> SpecError {
         SpecError::Unfit {
@@ -288,7 +403,7 @@ fn bare_param(
         return Ok(*index);
     }
     let measures = free.iter().map(|index| &model.params[*index]);
-    let measures = measures.filter(|param| !matches!(param.unit, Unit::Choice(_)));
+    let measures = measures.filter(|param| !matches!(param.unit, Unit::Choice(_) | Unit::Rest));
     let measures: Vec<&Param> = measures.collect();
     match measures.as_slice() {
         [first, rest @ ..] if rest.iter().any(|param| param.unit != first.unit) => {
@@ -345,6 +460,11 @@ fn check(unit: Unit, value: &str) -> Result<(), Option<UnitError>> {
         Unit::Probability => read::<Probability>(value),
         Unit::Ratio => units::parse_ratio(value).map(drop),
         Unit::Count => units::parse_count(value).map(drop),
+        Unit::Signed => units::parse_signed(value).map(drop),
+        Unit::Real => units::parse_real(value).map(drop),
+        Unit::File(_) | Unit::Text(_) => return (!value.is_empty()).then_some(()).ok_or(None),
+        // Only ever given by key.
+        Unit::Rest => return Err(None),
         Unit::Choice(words) => return words.contains(&value).then_some(()).ok_or(None),
     };
     read.map_err(Some)

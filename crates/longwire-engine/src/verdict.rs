@@ -9,9 +9,13 @@ pub enum Verdict {
     Deliver(Delivery),
     /// The emulated link loses the frame.
     Drop(DropReason),
+    /// The queue decides when the frame is at its head:
+    /// [`Link::poll`](crate::Link::poll) will tell, and needs the frame's
+    /// bytes until then.
+    Queued,
 }
 
-/// The times of a delivered frame.
+/// The times of a delivered frame, and what happens to its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// When its last bit left the emulated queue.
@@ -20,6 +24,51 @@ pub struct Delivery {
     pub release: Nanos,
     /// The in-order policy raised `release` to that of the frame before.
     pub raised: bool,
+    /// What [`Link::edit`](crate::Link::edit) does to its bytes.
+    pub edits: Edits,
+    /// Another delivery of the same frame follows: a duplicate.
+    pub more: bool,
+}
+
+/// Changes to a frame's bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Edits {
+    /// A queue marks the frame: congestion experienced.
+    pub mark: bool,
+    /// The medium spoils some of its bits.
+    pub corruption: Option<Corruption>,
+    /// The link rewrites headers of every frame.
+    pub rewrite: bool,
+}
+
+impl Edits {
+    /// Nothing changes.
+    pub const NONE: Edits = Edits {
+        mark: false,
+        corruption: None,
+        rewrite: false,
+    };
+
+    /// Whether anything changes.
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.mark || self.rewrite || self.corruption.is_some()
+    }
+}
+
+/// Which bits of a frame are spoilt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Corruption {
+    /// How many different bits.
+    pub bits: u32,
+    /// Where: so many bytes from the frame's start, from the highest bit of
+    /// that byte on; or anywhere at random.
+    pub offset: Option<u32>,
+    /// Decides the places that are random.
+    pub seed: u64,
+    /// Transport and IP checksums are made to fit the spoilt bytes, so that
+    /// the receiver does not notice.
+    pub repair: bool,
 }
 
 /// Why the emulated link lost a frame.
@@ -36,16 +85,29 @@ pub enum DropReason {
     Loss,
     /// Lost on the medium because a bit error spoilt it.
     BitError,
+    /// The queue discipline's control law dropped it: RED, CoDel, PIE and the
+    /// like.
+    Aqm,
+    /// Its time to live was used up.
+    Ttl,
+    /// The medium was down.
+    Outage,
+    /// A loss model lost it for what it holds.
+    Content,
 }
 
 impl DropReason {
     /// Every reason, in the order of their indices.
-    pub const ALL: [DropReason; 5] = [
+    pub const ALL: [DropReason; 9] = [
         DropReason::Mtu,
         DropReason::EntryLoss,
         DropReason::QueueFull,
         DropReason::Loss,
         DropReason::BitError,
+        DropReason::Aqm,
+        DropReason::Ttl,
+        DropReason::Outage,
+        DropReason::Content,
     ];
 
     /// Position in [`DropReason::ALL`].
@@ -61,6 +123,10 @@ impl DropReason {
             DropReason::QueueFull => "queue_full",
             DropReason::Loss => "loss",
             DropReason::BitError => "bit_error",
+            DropReason::Aqm => "aqm",
+            DropReason::Ttl => "ttl",
+            DropReason::Outage => "outage",
+            DropReason::Content => "content",
         }
     }
 }

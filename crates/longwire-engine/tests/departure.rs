@@ -5,7 +5,7 @@ mod common;
 use common::frame;
 use longwire_engine::models;
 use longwire_engine::models::framing::Framing;
-use longwire_engine::models::queue::QueueLimit;
+use longwire_engine::models::queue::{Queue, QueueLimit};
 use longwire_engine::{
     BitRate, Bytes, DropReason, Link, LinkConfig, LinkId, Nanos, Packets, Verdict,
 };
@@ -101,9 +101,9 @@ fn any_arrivals() -> impl Strategy<Value = Vec<(u64, u32)>> {
 
 fn link(rate: u64, wire: Wire, queue: QueueLimit) -> Link {
     let config = LinkConfig {
-        rate: BitRate::from_bits_per_sec(rate),
+        rate: BitRate::from_bits_per_sec(rate).into(),
         framing: wire.framing(),
-        queue: Some(queue),
+        queue: Some(Queue::TailDrop(queue)),
         ..LinkConfig::default()
     };
     Link::new(config, 1, LinkId(0))

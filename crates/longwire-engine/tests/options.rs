@@ -12,16 +12,7 @@ use longwire_engine::{
 fn options(parts: &[(&'static str, String)]) -> LinkOptions {
     let mut options = LinkOptions::default();
     for (name, text) in parts.iter().cloned() {
-        match name {
-            "rate" => options.rate = Some(text),
-            "framing" => options.framing = Some(text),
-            "queue" => options.queue = Some(text),
-            "loss" => options.loss.push(text),
-            "delay" => options.delay = Some(text),
-            "order" => options.order = Some(text),
-            "mtu" => options.mtu = Some(text),
-            _ => panic!("no option {name}"),
-        }
+        assert!(options.set(name, text), "no option {name}");
     }
     options
 }
@@ -42,9 +33,13 @@ fn nothing_given_is_a_wire() {
         ("framing", "none"),
         ("queue", "unlimited"),
         ("loss", "none"),
+        ("corrupt", "none"),
+        ("duplicate", "none"),
         ("delay", "0ns"),
+        ("reorder", "none"),
         ("order", "in-order"),
         ("mtu", "none"),
+        ("rewrite", "none"),
     ];
     assert_eq!(parts, wire);
 }
@@ -89,8 +84,9 @@ fn absence_can_be_written() {
         ("loss", "none"),
         ("mtu", "none"),
     ]);
-    assert_eq!((config.rate, config.mtu), (None, None));
-    assert_eq!(config.queue, Some(QueueLimit::UNLIMITED));
+    assert!(config.rate.is_unlimited());
+    assert_eq!(config.mtu.bytes(), None);
+    assert_eq!(config.queue_limit(), QueueLimit::UNLIMITED);
     assert!(config.loss.is_empty());
 }
 

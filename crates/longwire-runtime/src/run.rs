@@ -150,7 +150,7 @@ const MEMORY_MAX: Bytes = Bytes(4 << 30);
 /// more, and at most 4 GiB. Only what is used is ever taken from the system.
 fn memory_for(config: &LinkConfig) -> Bytes {
     let queue = config.queue_limit().bytes.map_or(0, |limit| limit.0);
-    let line = match config.rate {
+    let line = match config.rate.bit_rate() {
         Some(rate) => rate.bytes_in(config.delay.mean().saturating_mul(2)).0,
         // Ten gigabits a second is more than a live port carries here.
         None => config.delay.mean().as_nanos().saturating_mul(5) / 4,

@@ -130,7 +130,7 @@ fn what_comes_in_leaves_is_dropped_or_is_an_artifact() {
     lossy
         .loss
         .push(models::LOSS.parse("10%").expect("a loss model"));
-    lossy.rate = BitRate::from_bits_per_sec(100_000_000);
+    lossy.rate = BitRate::from_bits_per_sec(100_000_000).into();
     lossy.queue = Some(models::QUEUE.parse("8p").expect("a queue"));
     let (report, frames) = run(&folder, lossy, RunConfig::default());
     let link = &report.links[0];

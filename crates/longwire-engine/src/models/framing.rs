@@ -3,7 +3,7 @@
 use alloc::format;
 use core::fmt;
 
-use crate::models::Entry;
+use crate::models::{Entry, Kind};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::units::parse_count;
 
@@ -131,3 +131,10 @@ fn build_bytes(arguments: &Arguments) -> Result<Framing, SpecError> {
         name: "bytes",
     })
 }
+
+/// Framing profiles.
+pub static KIND: Kind<Framing> = Kind {
+    name: "framing",
+    example: "ethernet",
+    entries: &[NONE_ENTRY, ETHERNET_ENTRY, BYTES_ENTRY],
+};

@@ -1,24 +1,27 @@
 //! The models a link is made of, and their registry.
 //!
-//! A model is one file and one line in its kind's table below. Names, help,
-//! defaults, the documentation and the conformance tests follow from the
-//! tables.
+//! A model is one file and one line in its kind's table, which stands at the
+//! end of its folder's `mod.rs`. Names, help, defaults, the documentation and
+//! the conformance tests follow from the tables.
 
 use alloc::borrow::ToOwned;
-use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+pub mod corruption;
 pub mod delay;
+pub mod duplication;
 pub mod framing;
 pub mod loss;
+pub mod mtu;
 pub mod order;
 pub mod queue;
 pub mod rate;
-mod tail_drop;
+pub mod reordering;
+pub mod rewrite;
 
+use crate::loader::{Loader, NoLoader};
 use crate::spec::{Arguments, ModelInfo, SpecError};
-use crate::verdict::DropReason;
 
 /// One line of a kind's table: what a model is called, and how it is made.
 #[derive(Debug)]
@@ -26,7 +29,7 @@ pub struct Entry<M> {
     /// Name, parameters and help.
     pub info: &'static ModelInfo,
     /// Makes the model from checked arguments.
-    pub build: fn(&Arguments) -> Result<M, SpecError>,
+    pub build: fn(&Arguments<'_>) -> Result<M, SpecError>,
 }
 
 /// The models of one kind.
@@ -41,8 +44,14 @@ pub struct Kind<M: 'static> {
 }
 
 impl<M> Kind<M> {
-    /// Makes a model from its text.
+    /// Makes a model from its text. One that needs a file or a plugin is
+    /// refused: [`Kind::parse_with`] has a loader.
     pub fn parse(&self, text: &str) -> Result<M, SpecError> {
+        self.parse_with(text, &NoLoader)
+    }
+
+    /// Makes a model from its text; files and plugins come from `loader`.
+    pub fn parse_with(&self, text: &str, loader: &dyn Loader) -> Result<M, SpecError> {
         let text = text.trim();
         if text.is_empty() {
             return Err(SpecError::Empty {
@@ -52,7 +61,7 @@ impl<M> Kind<M> {
         let (name, arguments) = text.split_once(':').unwrap_or((text, ""));
         let name = name.trim();
         if let Some(entry) = self.entries.iter().find(|entry| entry.info.name == name) {
-            return (entry.build)(&Arguments::parse(entry.info, arguments)?);
+            return (entry.build)(&Arguments::parse(entry.info, arguments, loader)?);
         }
         let default = &self.entries[0];
         // A word that is no number was meant as a name.
@@ -60,7 +69,7 @@ impl<M> Kind<M> {
         if !is_value || text.contains(':') || default.info.params.is_empty() {
             return Err(self.unknown(name));
         }
-        let arguments = Arguments::parse(default.info, text)?;
+        let arguments = Arguments::parse(default.info, text, loader)?;
         (default.build)(&arguments).map_err(|error| match error {
             // Whoever wrote a plain value need not know its parameter.
             SpecError::Value { source, .. } => SpecError::Plain(source),
@@ -79,55 +88,17 @@ impl<M> Kind<M> {
     }
 }
 
-/// Delay models.
-pub static DELAY: Kind<Box<dyn delay::DelayModel>> = Kind {
-    name: "delay",
-    example: "20ms",
-    entries: &[
-        delay::constant::ENTRY,
-        delay::uniform::ENTRY,
-        delay::exponential::ENTRY,
-    ],
-};
-
-/// Loss models.
-pub static LOSS: Kind<loss::PlacedLoss> = Kind {
-    name: "loss",
-    example: "1%",
-    entries: &[loss::packet::ENTRY, loss::bit_error::ENTRY],
-};
-
-/// Rate models.
-pub static RATE: Kind<rate::Rate> = Kind {
-    name: "rate",
-    example: "10mbit",
-    entries: &[rate::FIXED_ENTRY, rate::UNLIMITED_ENTRY],
-};
-
-/// Queue disciplines.
-pub static QUEUE: Kind<queue::QueueLimit> = Kind {
-    name: "queue",
-    example: "100p",
-    entries: &[queue::ENTRY, queue::UNLIMITED_ENTRY],
-};
-
-/// Framing profiles.
-pub static FRAMING: Kind<framing::Framing> = Kind {
-    name: "framing",
-    example: "ethernet",
-    entries: &[
-        framing::NONE_ENTRY,
-        framing::ETHERNET_ENTRY,
-        framing::BYTES_ENTRY,
-    ],
-};
-
-/// Order policies.
-pub static ORDER: Kind<order::OrderPolicy> = Kind {
-    name: "order",
-    example: "in-order",
-    entries: &[order::IN_ORDER_ENTRY, order::REORDER_ENTRY],
-};
+pub use corruption::KIND as CORRUPTION;
+pub use delay::KIND as DELAY;
+pub use duplication::KIND as DUPLICATION;
+pub use framing::KIND as FRAMING;
+pub use loss::KIND as LOSS;
+pub use mtu::KIND as MTU;
+pub use order::KIND as ORDER;
+pub use queue::KIND as QUEUE;
+pub use rate::KIND as RATE;
+pub use reordering::KIND as REORDERING;
+pub use rewrite::KIND as REWRITE;
 
 /// Every registered model: the name of its kind and its description.
 pub fn all() -> Vec<(&'static str, &'static ModelInfo)> {
@@ -138,10 +109,12 @@ pub fn all() -> Vec<(&'static str, &'static ModelInfo)> {
         .chain(list(&FRAMING))
         .chain(list(&QUEUE))
         .chain(list(&LOSS))
+        .chain(list(&CORRUPTION))
+        .chain(list(&DUPLICATION))
         .chain(list(&DELAY))
+        .chain(list(&REORDERING))
         .chain(list(&ORDER))
+        .chain(list(&MTU))
+        .chain(list(&REWRITE))
         .collect()
 }
-
-/// What a loss model says of one frame.
-pub type Lost = Option<DropReason>;

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::models::Entry;
+use crate::models::{Entry, Kind};
 use crate::spec::ModelInfo;
 
 /// What happens to a frame whose release would come before that of an
@@ -44,4 +44,11 @@ pub const REORDER_ENTRY: Entry<OrderPolicy> = Entry {
         params: &[],
     },
     build: |_| Ok(OrderPolicy::Reorder),
+};
+
+/// Order policies.
+pub static KIND: Kind<OrderPolicy> = Kind {
+    name: "order",
+    example: "in-order",
+    entries: &[IN_ORDER_ENTRY, REORDER_ENTRY],
 };

@@ -5,7 +5,7 @@ mod display;
 mod families;
 mod parse;
 
-pub use parse::{UnitError, parse_count, parse_ratio};
+pub use parse::{UnitError, parse_count, parse_ratio, parse_real, parse_signed};
 
 /// Nanoseconds: a point on the run's monotonic clock, or a span of it.
 ///

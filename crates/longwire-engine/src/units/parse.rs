@@ -257,3 +257,33 @@ pub fn parse_ratio(text: &str) -> Result<f64, UnitError> {
     }
     Ok(value)
 }
+
+/// A plain whole number that may be negative, such as `-4`.
+pub fn parse_signed(text: &str) -> Result<i64, UnitError> {
+    let owned = || text.to_string();
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if digits.is_empty() || !digits.chars().all(|c| c.is_ascii_digit()) {
+        return Err(UnitError::NotAPlainNumber {
+            text: owned(),
+            example: "-4",
+        });
+    }
+    text.parse().map_err(|_| UnitError::TooLarge {
+        text: owned(),
+        most: "9223372036854775807",
+    })
+}
+
+/// A finite number, such as `1.5` or `-2e3`.
+pub fn parse_real(text: &str) -> Result<f64, UnitError> {
+    // The standard parser would take "inf", "nan" and a plus sign.
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let starts_well = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    match text.parse::<f64>() {
+        Ok(value) if starts_well && value.is_finite() => Ok(value),
+        _ => Err(UnitError::NotAPlainNumber {
+            text: text.to_string(),
+            example: "1.5",
+        }),
+    }
+}

@@ -7,17 +7,7 @@ use longwire_engine::{FrameMeta, Link, LinkConfig, LinkId, LinkOptions, Nanos, V
 pub fn config(parts: &[(&str, &str)]) -> LinkConfig {
     let mut options = LinkOptions::default();
     for (name, text) in parts {
-        let text = (*text).to_owned();
-        match *name {
-            "rate" => options.rate = Some(text),
-            "framing" => options.framing = Some(text),
-            "queue" => options.queue = Some(text),
-            "loss" => options.loss.push(text),
-            "delay" => options.delay = Some(text),
-            "order" => options.order = Some(text),
-            "mtu" => options.mtu = Some(text),
-            _ => panic!("no option {name}"),
-        }
+        assert!(options.set(name, (*text).to_owned()), "no option {name}");
     }
     options.parse().unwrap_or_else(|error| panic!("{error}"))
 }
@@ -43,7 +33,7 @@ pub fn verdicts(link: &mut Link, count: u64, gap: u64) -> Vec<Verdict> {
 pub fn release(verdict: Verdict) -> u64 {
     match verdict {
         Verdict::Deliver(delivery) => delivery.release.as_nanos(),
-        Verdict::Drop(reason) => panic!("lost: {reason:?}"),
+        other => panic!("not delivered: {other:?}"),
     }
 }
 

@@ -148,6 +148,11 @@ fn unit_name(unit: Unit) -> &'static str {
         Unit::Probability => "probability",
         Unit::Ratio => "ratio",
         Unit::Count => "number",
+        Unit::Signed => "whole number",
+        Unit::Real => "real number",
+        Unit::File(_) => "file",
+        Unit::Text(_) => "text",
+        Unit::Rest => "any key=value",
         Unit::Choice(_) => "choice",
     }
 }

@@ -32,17 +32,20 @@ impl Expected {
     /// What this configuration promises.
     pub fn of(config: &LinkConfig) -> Expected {
         let serialisation = |len| {
-            let mut serializer = Serializer::new(config.rate, config.framing);
+            let mut serializer = Serializer::new(config.rate.bit_rate(), config.framing);
             serializer.depart(Nanos::ZERO, len)
         };
         let delay = serialisation(FRAME).saturating_add(config.delay.mean());
-        let tcp = config.rate.map(|_| {
+        let tcp = config.rate.bit_rate().map(|_| {
             let seconds = serialisation(FULL_FRAME).as_secs_f64();
             f64::from(TCP_PAYLOAD * 8) / seconds.max(1e-9) / 1e6
         });
         Expected {
             delay_ms: delay.as_secs_f64() * 1e3,
-            rate_bits: config.rate.map(|rate| rate.bits_per_sec() as f64),
+            rate_bits: config
+                .rate
+                .bit_rate()
+                .map(|rate| rate.bits_per_sec() as f64),
             tcp_mbit: tcp,
             loss: config.loss.iter().map(ToString::to_string).collect(),
         }

@@ -51,7 +51,7 @@ pub fn notes<'a>(notes: impl IntoIterator<Item = &'a String>, globals: &Globals)
 
 /// The link in full: what was asked for and what was derived.
 fn line(config: &LinkConfig) -> String {
-    let derived = config.queue.is_none() && config.rate.is_some();
+    let derived = config.queue.is_none() && !config.rate.is_unlimited();
     let parts = config.describe().into_iter().map(|(key, value)| match key {
         "queue" if derived => format!("{key} {value} (derived from rate and delay)"),
         _ => format!("{key} {value}"),
@@ -62,8 +62,8 @@ fn line(config: &LinkConfig) -> String {
 /// What may surprise in this link, in sentences.
 fn warnings(name: &str, config: &LinkConfig) -> Vec<String> {
     let mut warnings = Vec::new();
-    let undersized = config.queue.and_then(|queue| {
-        let enough = queue.undersized(config.rate, config.delay.mean())?;
+    let undersized = config.queue.as_ref().and_then(|queue| {
+        let enough = config.queue_undersized()?;
         Some((queue, enough))
     });
     if let Some((queue, enough)) = undersized {

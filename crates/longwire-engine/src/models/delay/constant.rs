@@ -5,6 +5,7 @@ use core::fmt;
 
 use super::DelayModel;
 use crate::models::Entry;
+use crate::passing::Passing;
 use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::units::Nanos;
@@ -32,7 +33,7 @@ fn build(arguments: &Arguments) -> Result<Box<dyn DelayModel>, SpecError> {
 pub struct Constant(pub Nanos);
 
 impl DelayModel for Constant {
-    fn draw(&mut self, _stream: &mut Stream) -> Nanos {
+    fn draw(&mut self, _frame: &Passing<'_>, _stream: &mut Stream) -> Nanos {
         self.0
     }
 

@@ -6,6 +6,7 @@ use core::fmt;
 
 use super::DelayModel;
 use crate::models::Entry;
+use crate::passing::Passing;
 use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::units::Nanos;
@@ -49,9 +50,13 @@ pub struct Exponential {
 }
 
 impl DelayModel for Exponential {
-    fn draw(&mut self, stream: &mut Stream) -> Nanos {
+    fn draw(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Nanos {
         let above = stream.exponential(self.mean.saturating_sub(self.min));
         self.min.saturating_add(above)
+    }
+
+    fn least(&self) -> Nanos {
+        self.min
     }
 
     fn mean(&self) -> Nanos {

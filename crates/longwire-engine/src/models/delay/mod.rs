@@ -1,7 +1,10 @@
 //! Propagation delay and jitter.
 
+use alloc::boxed::Box;
 use core::fmt;
 
+use crate::models::Kind;
+use crate::passing::Passing;
 use crate::random::Stream;
 use crate::units::Nanos;
 
@@ -11,12 +14,21 @@ pub mod uniform;
 
 /// A distribution of propagation delays.
 pub trait DelayModel: fmt::Debug + Send {
-    /// The delay of the next frame.
-    fn draw(&mut self, stream: &mut Stream) -> Nanos;
+    /// Called once, before anything else: schedules count from `epoch`.
+    fn start(&mut self, _epoch: Nanos) {}
+
+    /// The delay of the next frame, which enters the medium at `frame.at`.
+    fn draw(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Nanos;
 
     /// The delay if it never varies.
     fn fixed(&self) -> Option<Nanos> {
         None
+    }
+
+    /// A delay that none is below: how long a decision may wait without being
+    /// late. Zero is always right.
+    fn least(&self) -> Nanos {
+        self.fixed().unwrap_or(Nanos::ZERO)
     }
 
     /// The mean, for default queue limits and reports.
@@ -31,3 +43,10 @@ impl fmt::Display for dyn DelayModel {
         self.describe(f)
     }
 }
+
+/// Delay models.
+pub static KIND: Kind<Box<dyn DelayModel>> = Kind {
+    name: "delay",
+    example: "20ms",
+    entries: &[constant::ENTRY, uniform::ENTRY, exponential::ENTRY],
+};

@@ -6,6 +6,7 @@ use core::fmt;
 
 use super::DelayModel;
 use crate::models::Entry;
+use crate::passing::Passing;
 use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::units::Nanos;
@@ -48,10 +49,14 @@ pub struct Uniform {
 }
 
 impl DelayModel for Uniform {
-    fn draw(&mut self, stream: &mut Stream) -> Nanos {
+    fn draw(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Nanos {
         let span = self.max.saturating_sub(self.min).as_nanos();
         self.min
             .saturating_add(Nanos::from_nanos(stream.up_to(span)))
+    }
+
+    fn least(&self) -> Nanos {
+        self.min
     }
 
     fn mean(&self) -> Nanos {

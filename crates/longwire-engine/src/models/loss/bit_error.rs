@@ -2,9 +2,9 @@
 
 use core::fmt;
 
-use super::{LossModel, PLACE, PlacedLoss, placed};
-use crate::frame::FrameMeta;
-use crate::models::{Entry, Lost};
+use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use crate::models::Entry;
+use crate::passing::Passing;
 use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::units::{Probability, parse_ratio};
@@ -64,9 +64,10 @@ impl LossModel for BitErrorLoss {
         INFO.name
     }
 
-    fn judge(&mut self, frame: FrameMeta, stream: &mut Stream) -> Lost {
-        if frame.len != self.last.0 {
-            self.last = (frame.len, BitErrorLoss::frame_loss(self.rate, frame.len));
+    fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Lost {
+        if frame.frame.len != self.last.0 {
+            let len = frame.frame.len;
+            self.last = (len, BitErrorLoss::frame_loss(self.rate, len));
         }
         stream.chance(self.last.1).then_some(DropReason::BitError)
     }

@@ -3,15 +3,18 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use crate::frame::FrameMeta;
-use crate::models::Lost;
+use crate::models::Kind;
+use crate::passing::Passing;
 use crate::random::Stream;
 use crate::spec::{Arguments, Param, SpecError, Unit};
-use crate::units::Probability;
+use crate::units::{Nanos, Probability};
 use crate::verdict::DropReason;
 
 pub mod bit_error;
 pub mod packet;
+
+/// What a loss model says of one frame.
+pub type Lost = Option<DropReason>;
 
 /// A process that loses frames.
 pub trait LossModel: fmt::Debug + Send {
@@ -25,8 +28,12 @@ pub trait LossModel: fmt::Debug + Send {
         None
     }
 
-    /// Whether this frame is lost, and as what.
-    fn judge(&mut self, frame: FrameMeta, stream: &mut Stream) -> Lost;
+    /// Called once, before anything else: schedules count from `epoch`.
+    fn start(&mut self, _epoch: Nanos) {}
+
+    /// Whether this frame is lost, and as what. Called for every frame that
+    /// reaches the model, whatever other models decide.
+    fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Lost;
 
     /// The model as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
@@ -85,3 +92,10 @@ fn placed(arguments: &Arguments, model: impl LossModel + 'static) -> Result<Plac
         model: Box::new(model),
     })
 }
+
+/// Loss models.
+pub static KIND: Kind<PlacedLoss> = Kind {
+    name: "loss",
+    example: "1%",
+    entries: &[packet::ENTRY, bit_error::ENTRY],
+};

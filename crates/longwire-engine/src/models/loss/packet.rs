@@ -2,9 +2,9 @@
 
 use core::fmt;
 
-use super::{LossModel, PLACE, PlacedLoss, placed};
-use crate::frame::FrameMeta;
-use crate::models::{Entry, Lost};
+use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use crate::models::Entry;
+use crate::passing::Passing;
 use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::units::Probability;
@@ -44,7 +44,7 @@ impl LossModel for PacketLoss {
         Some((self.0, DropReason::Loss))
     }
 
-    fn judge(&mut self, _frame: FrameMeta, stream: &mut Stream) -> Lost {
+    fn judge(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Lost {
         stream.chance(self.0).then_some(DropReason::Loss)
     }
 

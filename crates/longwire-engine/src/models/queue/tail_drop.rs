@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::mem;
 
-use super::queue::QueueLimit;
+use super::QueueLimit;
 use crate::units::{Bytes, Nanos, Packets};
 
 /// A tail-drop queue, known from its departures alone (TLEM's way): a frame

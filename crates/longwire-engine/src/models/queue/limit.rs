@@ -1,15 +1,15 @@
-//! The queue in front of the rate: tail drop in packets, bytes or both.
+//! What a queue may hold, in packets, bytes or both; and tail drop, which
+//! knows nothing else.
 
 use core::fmt;
 
+use super::Queue;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::units::{BitRate, Bytes, Nanos, Packets};
 
-pub use super::tail_drop::TailDrop;
-
 /// The registry line.
-pub const ENTRY: Entry<QueueLimit> = Entry { info: &INFO, build };
+pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "tail-drop",
@@ -31,28 +31,18 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-fn build(arguments: &Arguments) -> Result<QueueLimit, SpecError> {
-    let limit = QueueLimit {
-        packets: arguments.optional("packets")?,
-        bytes: arguments.optional("bytes")?,
-    };
-    if limit == QueueLimit::UNLIMITED {
-        return Err(arguments.unfit("give packets=…, bytes=… or both, for example 100p or 64kb"));
-    }
-    if limit.packets == Some(Packets(0)) || limit.bytes == Some(Bytes(0)) {
-        return Err(arguments.unfit("a queue of 0 passes nothing; the least is 1p"));
-    }
-    Ok(limit)
+fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
+    QueueLimit::read(arguments).map(Queue::TailDrop)
 }
 
 /// The registry line of `unlimited`.
-pub const UNLIMITED_ENTRY: Entry<QueueLimit> = Entry {
+pub const UNLIMITED_ENTRY: Entry<Queue> = Entry {
     info: &ModelInfo {
         name: "unlimited",
         summary: "first in, first out, without a limit: memory grows with what waits",
         params: &[],
     },
-    build: |_| Ok(QueueLimit::UNLIMITED),
+    build: |_| Ok(Queue::TailDrop(QueueLimit::UNLIMITED)),
 };
 
 /// The largest frame of an ordinary Ethernet, without FCS.
@@ -83,6 +73,24 @@ impl QueueLimit {
         packets: None,
         bytes: None,
     };
+
+    /// Reads the parameters `packets` and `bytes`, of which at least one must
+    /// be given.
+    pub fn read(arguments: &Arguments) -> Result<QueueLimit, SpecError> {
+        let limit = QueueLimit {
+            packets: arguments.optional("packets")?,
+            bytes: arguments.optional("bytes")?,
+        };
+        if limit == QueueLimit::UNLIMITED {
+            return Err(
+                arguments.unfit("give packets=…, bytes=… or both, for example 100p or 64kb")
+            );
+        }
+        if limit.packets == Some(Packets(0)) || limit.bytes == Some(Bytes(0)) {
+            return Err(arguments.unfit("a queue of 0 passes nothing; the least is 1p"));
+        }
+        Ok(limit)
+    }
 
     /// The default: what the link sends in two one-way delays or 100 ms,
     /// whichever is longer, never less than 16 full frames of 1514 bytes, and

@@ -1,71 +1,7 @@
-//! Rate: how fast the link serialises frames.
+//! Serialisation at one rate, exactly.
 
-use core::fmt;
-
-use crate::models::Entry;
 use crate::models::framing::Framing;
-use crate::spec::{ModelInfo, Param, Unit};
 use crate::units::{BitRate, Nanos};
-
-/// The registry line of `fixed`.
-pub const FIXED_ENTRY: Entry<Rate> = Entry {
-    info: &ModelInfo {
-        name: "fixed",
-        summary: "departure = max(departure of the frame before, arrival) + bits / rate, exactly: \
-                  the remainder is carried (Rizzo and Lettieri's TLEM, 2016)",
-        params: &[Param {
-            name: "rate",
-            unit: Unit::Rate,
-            default: None,
-            help: "bits a second, framing included",
-        }],
-    },
-    build: |arguments| Ok(Rate::Fixed(arguments.required("rate")?)),
-};
-
-/// The registry line of `unlimited`.
-pub const UNLIMITED_ENTRY: Entry<Rate> = Entry {
-    info: &ModelInfo {
-        name: "unlimited",
-        summary: "infinitely fast: a frame departs as it arrives, and nothing ever queues",
-        params: &[],
-    },
-    build: |_| Ok(Rate::Unlimited),
-};
-
-/// How fast a link serialises.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rate {
-    /// Infinitely fast.
-    Unlimited,
-    /// At a fixed rate.
-    Fixed(BitRate),
-}
-
-impl Rate {
-    /// Bits a second; `None` is infinitely fast.
-    pub fn bit_rate(self) -> Option<BitRate> {
-        match self {
-            Rate::Unlimited => None,
-            Rate::Fixed(rate) => Some(rate),
-        }
-    }
-}
-
-impl From<Option<BitRate>> for Rate {
-    fn from(rate: Option<BitRate>) -> Rate {
-        rate.map_or(Rate::Unlimited, Rate::Fixed)
-    }
-}
-
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Rate::Unlimited => f.write_str("unlimited"),
-            Rate::Fixed(rate) => rate.fmt(f),
-        }
-    }
-}
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
@@ -139,6 +75,12 @@ impl Serializer {
         }
         self.remainder = remainder;
         self.free_at = self.free_at.saturating_add(Nanos::from_nanos(nanos));
+        self.free_at
+    }
+
+    /// When the last bit of what was served has left.
+    #[inline]
+    pub fn free_at(&self) -> Nanos {
         self.free_at
     }
 

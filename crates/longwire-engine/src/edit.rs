@@ -1,0 +1,205 @@
+//! Changing frames' bytes: congestion marks, rewritten headers, spoilt bits,
+//! and checksums that fit again.
+
+use crate::header::{Ecn, IpHeader, IpVersion};
+use crate::random::Stream;
+use crate::verdict::Corruption;
+
+/// What an IP header is to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IpEdit {
+    pub dscp: u8,
+    pub ecn: Ecn,
+    pub ttl: u8,
+}
+
+/// Marks a packet: congestion experienced (RFC 3168). Frames without IP, and
+/// packets whose sender takes no marks, stay as they are.
+pub(crate) fn mark(bytes: &mut [u8]) {
+    if let Some(ip) = IpHeader::parse(bytes)
+        && ip.ecn.capable()
+    {
+        let edit = IpEdit {
+            dscp: ip.dscp,
+            ecn: Ecn::Marked,
+            ttl: ip.ttl,
+        };
+        set_ip(bytes, &ip, edit);
+    }
+}
+
+/// Writes the fields and mends the IPv4 header's checksum.
+pub(crate) fn set_ip(bytes: &mut [u8], ip: &IpHeader, edit: IpEdit) {
+    let class = edit.dscp << 2 | edit.ecn as u8;
+    let header = &mut bytes[ip.at..];
+    match ip.version {
+        IpVersion::V4 => {
+            let before = [header[0], header[1], header[8], header[9]];
+            header[1] = class;
+            header[8] = edit.ttl;
+            let after = [header[0], header[1], header[8], header[9]];
+            let sum = u16::from_be_bytes([header[10], header[11]]);
+            let sum = updated_checksum(sum, before, after);
+            header[10..12].copy_from_slice(&sum.to_be_bytes());
+        }
+        IpVersion::V6 => {
+            header[0] = header[0] & 0xf0 | class >> 4;
+            header[1] = header[1] & 0x0f | class << 4;
+            header[7] = edit.ttl;
+        }
+    }
+}
+
+/// The checksum after two 16-bit words have changed: HC' = ~(~HC + ~m + m')
+/// (RFC 1624, equation 3).
+fn updated_checksum(checksum: u16, before: [u8; 4], after: [u8; 4]) -> u16 {
+    let mut sum = u32::from(!checksum);
+    for at in [0, 2] {
+        sum += u32::from(!u16::from_be_bytes([before[at], before[at + 1]]));
+        sum += u32::from(u16::from_be_bytes([after[at], after[at + 1]]));
+    }
+    !fold(sum)
+}
+
+/// One's complement: carries are added at the low end.
+fn fold(mut sum: u32) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+/// Turns over the bits that `corruption` names, and repairs the checksums if
+/// it asks for that.
+pub(crate) fn corrupt(bytes: &mut [u8], corruption: &Corruption) {
+    let offset = corruption.offset.unwrap_or(0) as usize;
+    let Some(range) = bytes.get(offset..).filter(|range| !range.is_empty()) else {
+        return;
+    };
+    let bits_there = range.len() as u64 * 8;
+    let wanted = u64::from(corruption.bits).min(bits_there);
+    let first = offset as u64 * 8;
+    if corruption.offset.is_some() {
+        for bit in first..first + wanted {
+            turn_over(bytes, bit);
+        }
+    } else {
+        let mut stream = Stream::of_seed(corruption.seed);
+        choose(&mut stream, bits_there, wanted, |bit| turn_over(bytes, bit));
+    }
+    if corruption.repair {
+        repair_checksums(bytes);
+    }
+}
+
+/// Bit 0 is the highest of byte 0, as bits go over a wire in documents.
+fn turn_over(bytes: &mut [u8], bit: u64) {
+    bytes[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
+}
+
+/// `wanted` different numbers below `there`, each set equally likely: for few
+/// of them by drawing again what was drawn before, for many by going through
+/// all (Knuth, volume 2, algorithm 3.4.2 S).
+fn choose(stream: &mut Stream, there: u64, wanted: u64, mut take: impl FnMut(u64)) {
+    const FEW: u64 = 16;
+    if wanted <= FEW && wanted * 2 <= there {
+        let mut chosen = [0; FEW as usize];
+        let mut count = 0;
+        while (count as u64) < wanted {
+            let number = stream.up_to(there - 1);
+            if !chosen[..count].contains(&number) {
+                chosen[count] = number;
+                count += 1;
+                take(number);
+            }
+        }
+        return;
+    }
+    let mut left = wanted;
+    for number in 0..there {
+        if left > 0 && stream.up_to(there - number - 1) < left {
+            left -= 1;
+            take(number);
+        }
+    }
+}
+
+/// Makes the IPv4 header's checksum and that of TCP, UDP, ICMP or ICMPv6 fit
+/// the bytes. Fragments and packets cut short keep their transport checksum,
+/// which covers bytes that are not here.
+pub fn repair_checksums(bytes: &mut [u8]) {
+    let Some(ip) = IpHeader::parse(bytes) else {
+        return;
+    };
+    let end = ip.end(bytes);
+    if end > bytes.len() {
+        return;
+    }
+    if ip.version == IpVersion::V4 {
+        repair_ipv4_header(bytes, ip.at);
+    }
+    repair_transport(bytes, &ip, end);
+}
+
+/// Makes the checksum of the IPv4 header at `at` fit. The header must be
+/// there as a whole.
+pub(crate) fn repair_ipv4_header(bytes: &mut [u8], at: usize) {
+    let end = at + usize::from(bytes[at] & 15) * 4;
+    bytes[at + 10..at + 12].fill(0);
+    let sum = !fold(sum_words(&bytes[at..end.max(at + 20)]));
+    bytes[at + 10..at + 12].copy_from_slice(&sum.to_be_bytes());
+}
+
+fn repair_transport(bytes: &mut [u8], ip: &IpHeader, start: usize) {
+    let field = |at: usize| usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
+    let (packet_end, fragment) = match ip.version {
+        IpVersion::V4 => (ip.at + field(ip.at + 2), field(ip.at + 6) & 0x3fff != 0),
+        IpVersion::V6 => (start + field(ip.at + 4), false),
+    };
+    if fragment || packet_end > bytes.len() || packet_end < start {
+        return;
+    }
+    let (checksum_at, pseudo_header) = match ip.protocol {
+        6 => (16, true),
+        17 => (6, true),
+        1 => (2, false),
+        58 => (2, true),
+        _ => return,
+    };
+    let checksum_at = start + checksum_at;
+    if checksum_at + 2 > packet_end {
+        return;
+    }
+    let stored = u16::from_be_bytes([bytes[checksum_at], bytes[checksum_at + 1]]);
+    if ip.protocol == 17 && stored == 0 && ip.version == IpVersion::V4 {
+        // A UDP sender over IPv4 may do without.
+        return;
+    }
+    bytes[checksum_at..checksum_at + 2].fill(0);
+    let mut sum = sum_words(&bytes[start..packet_end]);
+    if pseudo_header {
+        let addresses = match ip.version {
+            IpVersion::V4 => ip.at + 12..ip.at + 20,
+            IpVersion::V6 => ip.at + 8..ip.at + 40,
+        };
+        let len = (packet_end - start) as u32;
+        sum = u32::from(fold(sum)) + u32::from(fold(sum_words(&bytes[addresses])));
+        sum += u32::from(ip.protocol) + (len >> 16) + (len & 0xffff);
+    }
+    let sum = match !fold(sum) {
+        0 if ip.protocol == 17 => 0xffff,
+        sum => sum,
+    };
+    bytes[checksum_at..checksum_at + 2].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// The sum of 16-bit words, an odd last byte filled up with zero (RFC 1071).
+/// At most 64 KiB: the sum stays below 2^32.
+fn sum_words(bytes: &[u8]) -> u32 {
+    let words = bytes.chunks(2).map(|word| match word {
+        [high, low] => u32::from(u16::from_be_bytes([*high, *low])),
+        [high] => u32::from(*high) << 8,
+        _ => 0,
+    });
+    words.sum()
+}

@@ -1,0 +1,91 @@
+//! Fragmentation of IPv4 packets (RFC 791, section 3.2).
+
+use alloc::vec::Vec;
+
+use crate::edit;
+use crate::header::{IpHeader, IpVersion};
+
+/// Flag bits of the word that holds the fragment's offset.
+const DONT_FRAGMENT: u16 = 0x4000;
+const MORE_FRAGMENTS: u16 = 0x2000;
+const OFFSET: u16 = 0x1fff;
+
+/// Cuts a frame's IPv4 packet into frames whose payload behind the MAC header
+/// has at most `mtu` bytes (68 or more), each given to `take`. `None` when it
+/// may not be cut: it holds no whole IPv4 packet, or says not to.
+///
+/// `piece` is scratch memory.
+pub fn fragment(
+    frame: &[u8],
+    mtu: u32,
+    piece: &mut Vec<u8>,
+    mut take: impl FnMut(&[u8]),
+) -> Option<()> {
+    let ip = IpHeader::parse(frame).filter(|ip| ip.version == IpVersion::V4)?;
+    let word = |at: usize| u16::from_be_bytes([frame[ip.at + at], frame[ip.at + at + 1]]);
+    let (start, end) = (ip.end(frame), ip.at + usize::from(word(2)));
+    let flags = word(6);
+    if flags & DONT_FRAGMENT != 0 || end > frame.len() || start > end {
+        return None;
+    }
+    let header_len = start - ip.at;
+    // Offsets are told in units of eight bytes.
+    let step = (mtu as usize).checked_sub(header_len)? / 8 * 8;
+    if step == 0 {
+        return None;
+    }
+    let mut at = start;
+    let mut offset = flags & OFFSET;
+    while at < end {
+        let next = (at + step).min(end);
+        let more = next < end || flags & MORE_FRAGMENTS != 0;
+        piece.clear();
+        piece.extend_from_slice(&frame[..ip.at]);
+        let header = &frame[ip.at..start];
+        if at == start {
+            piece.extend_from_slice(header);
+        } else {
+            copy_header(header, piece);
+        }
+        let own_header = piece.len() - ip.at;
+        piece.extend_from_slice(&frame[at..next]);
+        let total = (own_header + next - at) as u16;
+        let flags = offset | if more { MORE_FRAGMENTS } else { 0 };
+        piece[ip.at + 2..ip.at + 4].copy_from_slice(&total.to_be_bytes());
+        piece[ip.at + 6..ip.at + 8].copy_from_slice(&flags.to_be_bytes());
+        edit::repair_ipv4_header(piece, ip.at);
+        take(piece);
+        offset += ((next - at) / 8) as u16;
+        at = next;
+    }
+    Some(())
+}
+
+/// An option with this bit in its type is in every fragment's header.
+const COPIED: u8 = 0x80;
+
+/// The header of a fragment other than the first: of the options, only those
+/// that say so.
+fn copy_header(header: &[u8], piece: &mut Vec<u8>) {
+    const FIXED: usize = 20;
+    let begin = piece.len();
+    piece.extend_from_slice(&header[..FIXED]);
+    let mut at = FIXED;
+    while let Some(kind) = header.get(at) {
+        let len = match kind {
+            0 => break,
+            1 => 1,
+            _ => usize::from(header.get(at + 1).copied().unwrap_or(0)).max(2),
+        };
+        let option = &header[at..(at + len).min(header.len())];
+        if kind & COPIED != 0 {
+            piece.extend_from_slice(option);
+        }
+        at += len;
+    }
+    // Filled up to whole words with ends of options.
+    while !(piece.len() - begin).is_multiple_of(4) {
+        piece.push(0);
+    }
+    piece[begin] = 0x40 | ((piece.len() - begin) / 4) as u8;
+}

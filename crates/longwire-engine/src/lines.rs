@@ -1,0 +1,113 @@
+//! Text cut into lines as it comes in, piece by piece.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::str;
+
+/// The longest line, in bytes: a file of other data is refused early.
+const LINE_MAX: usize = 64 * 1024;
+
+/// Cuts pieces of a file into lines, across the pieces' ends.
+#[derive(Debug, Default)]
+pub(crate) struct LineSplitter {
+    /// The beginning of a line whose end has not come.
+    begun: Vec<u8>,
+    number: u64,
+}
+
+/// Is given each line's number and text.
+type Take<'a> = &'a mut dyn FnMut(u64, &str) -> Result<(), String>;
+
+impl LineSplitter {
+    /// Takes the next piece.
+    pub fn feed(&mut self, piece: &[u8], take: Take<'_>) -> Result<(), String> {
+        let mut rest = piece;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let (line, after) = (&rest[..end], &rest[end + 1..]);
+            if self.begun.is_empty() {
+                self.line(line, take)?;
+            } else {
+                self.extend(line)?;
+                let whole = core::mem::take(&mut self.begun);
+                self.line(&whole, take)?;
+            }
+            rest = after;
+        }
+        self.extend(rest)
+    }
+
+    /// The file has ended: what is left is its last line.
+    pub fn finish(&mut self, take: Take<'_>) -> Result<(), String> {
+        let last = core::mem::take(&mut self.begun);
+        if last.is_empty() {
+            return Ok(());
+        }
+        self.line(&last, take)
+    }
+
+    fn extend(&mut self, part: &[u8]) -> Result<(), String> {
+        if self.begun.len() + part.len() > LINE_MAX {
+            let line = self.number + 1;
+            return Err(format!("line {line}: longer than {LINE_MAX} bytes"));
+        }
+        self.begun.extend_from_slice(part);
+        Ok(())
+    }
+
+    fn line(&mut self, line: &[u8], take: Take<'_>) -> Result<(), String> {
+        self.number += 1;
+        let number = self.number;
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        // A byte order mark belongs to no line.
+        let line = match number {
+            1 => line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line),
+            _ => line,
+        };
+        let text = str::from_utf8(line).map_err(|_| format!("line {number}: not UTF-8 text"))?;
+        take(number, text).map_err(|message| format!("line {number}: {message}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+    use alloc::vec;
+
+    use super::*;
+
+    fn split(pieces: &[&[u8]]) -> Result<Vec<(u64, String)>, String> {
+        let mut lines = Vec::new();
+        let mut take = |number, text: &str| {
+            lines.push((number, text.to_string()));
+            Ok(())
+        };
+        let mut splitter = LineSplitter::default();
+        for piece in pieces {
+            splitter.feed(piece, &mut take)?;
+        }
+        splitter.finish(&mut take)?;
+        Ok(lines)
+    }
+
+    #[test]
+    fn pieces_do_not_show() {
+        let text = b"\xef\xbb\xbfone\r\n\ntwo and a half\nlast";
+        let whole = split(&[text]).unwrap();
+        assert_eq!(whole[0], (1, "one".to_string()));
+        assert_eq!(whole[1], (2, String::new()));
+        assert_eq!(whole[3], (4, "last".to_string()));
+        for cut in 0..text.len() {
+            assert_eq!(split(&[&text[..cut], &text[cut..]]).unwrap(), whole);
+        }
+        let bytes: Vec<&[u8]> = text.chunks(1).collect();
+        assert_eq!(split(&bytes).unwrap(), whole);
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused_with_its_line() {
+        assert_eq!(split(&[b"a\n\xff\n"]), Err("line 2: not UTF-8 text".into()));
+        let long = vec![b'a'; LINE_MAX + 1];
+        assert!(split(&[&long]).unwrap_err().starts_with("line 1: longer"));
+    }
+}

@@ -1,0 +1,79 @@
+//! The loss models of one place in a link, with their random streams.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::link::LinkId;
+use crate::models::loss::{LossModel, LossPlace, PlacedLoss};
+use crate::passing::Passing;
+use crate::random::{Purpose, Stream};
+use crate::units::{Nanos, Probability};
+use crate::verdict::DropReason;
+
+/// The loss models that act at one place.
+#[derive(Debug)]
+pub(crate) struct Losses(Vec<Loss>);
+
+/// A loss model with its random stream.
+#[derive(Debug)]
+struct Loss {
+    model: Box<dyn LossModel>,
+    /// What it always answers: spares the call.
+    fixed: Option<(Probability, DropReason)>,
+    stream: Stream,
+}
+
+impl Losses {
+    /// Those of `loss` which act at `place`, taken out of it.
+    pub fn take(
+        loss: &mut Vec<PlacedLoss>,
+        place: LossPlace,
+        (seed, id, epoch): (u64, LinkId, Nanos),
+    ) -> Losses {
+        let purpose = match place {
+            LossPlace::Entry => Purpose::EntryLoss,
+            LossPlace::Medium => Purpose::MediumLoss,
+        };
+        let mut taken: Vec<Loss> = Vec::new();
+        for PlacedLoss { mut model, .. } in loss.extract_if(.., |loss| loss.place == place) {
+            let namesake = |other: &&Loss| other.model.name() == model.name();
+            let nth = taken.iter().filter(namesake).count() as u32;
+            model.start(epoch);
+            taken.push(Loss {
+                stream: Stream::of_model(seed, id.0, purpose, model.name(), nth),
+                fixed: model.fixed(),
+                model,
+            });
+        }
+        Losses(taken)
+    }
+
+    /// The first model that loses the frame decides the reason; the others
+    /// still draw, so that one model's outcome never moves another's.
+    #[inline]
+    pub fn judge(&mut self, frame: &Passing<'_>) -> Option<DropReason> {
+        let mut lost = None;
+        for loss in &mut self.0 {
+            if let Some(reason) = loss.judge(frame) {
+                lost = first_reason(lost, reason);
+            }
+        }
+        lost
+    }
+}
+
+impl Loss {
+    #[inline]
+    fn judge(&mut self, frame: &Passing<'_>) -> Option<DropReason> {
+        match self.fixed {
+            Some((probability, reason)) => self.stream.chance(probability).then_some(reason),
+            None => self.model.judge(frame, &mut self.stream),
+        }
+    }
+}
+
+/// Cold, so that the common frame, which nothing loses, runs straight on.
+#[cold]
+fn first_reason(lost: Option<DropReason>, reason: DropReason) -> Option<DropReason> {
+    lost.or(Some(reason))
+}

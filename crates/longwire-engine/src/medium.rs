@@ -1,0 +1,264 @@
+//! The medium: what happens to a frame that has left the rate. Loss, then
+//! corruption and duplication, then delay, reordering and the order policy.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::link::LinkId;
+use crate::losses::Losses;
+use crate::models::corruption::CorruptionModel;
+use crate::models::delay::DelayModel;
+use crate::models::duplication::{Copies, DuplicationModel};
+use crate::models::order::OrderPolicy;
+use crate::models::reordering::{Displacement, ReorderingModel};
+use crate::passing::Passing;
+use crate::random::{Purpose, Stream};
+use crate::units::Nanos;
+use crate::verdict::{Delivery, DropReason, Edits, Verdict};
+
+/// A link's medium and its state.
+#[derive(Debug)]
+pub(crate) struct Medium {
+    losses: Losses,
+    delay: Box<dyn DelayModel>,
+    /// The delay if it never varies: spares the call.
+    delay_fixed: Option<Nanos>,
+    delay_stream: Stream,
+    /// What few links have; spares the others the look.
+    extras: Option<Box<Extras>>,
+    order: OrderPolicy,
+    /// Every delivery says that headers are rewritten.
+    rewrite: bool,
+    /// The release that those of frames in order are raised to.
+    last_release: Nanos,
+    /// Deliveries of the last frame that have not been taken, last first.
+    copies: Vec<Delivery>,
+}
+
+/// Corruption, duplication and reordering on purpose.
+#[derive(Debug)]
+struct Extras {
+    corruption: Option<(Box<dyn CorruptionModel>, Stream)>,
+    duplication: Option<(Box<dyn DuplicationModel>, Stream)>,
+    copy_delay_stream: Stream,
+    reordering: Option<(Box<dyn ReorderingModel>, Stream)>,
+}
+
+/// What a medium is made of.
+pub(crate) struct MediumParts {
+    pub losses: Losses,
+    pub corruption: Option<Box<dyn CorruptionModel>>,
+    pub duplication: Option<Box<dyn DuplicationModel>>,
+    pub delay: Box<dyn DelayModel>,
+    pub reordering: Option<Box<dyn ReorderingModel>>,
+    pub order: OrderPolicy,
+    pub rewrite: bool,
+}
+
+impl Medium {
+    pub fn new(parts: MediumParts, seed: u64, id: LinkId, epoch: Nanos) -> Medium {
+        let stream = |purpose| Stream::new(seed, id.0, purpose);
+        let mut delay = parts.delay;
+        delay.start(epoch);
+        let plain =
+            parts.corruption.is_none() && parts.duplication.is_none() && parts.reordering.is_none();
+        let extras = (!plain).then(|| {
+            Box::new(Extras {
+                corruption: parts.corruption.map(|mut model| {
+                    model.start(epoch);
+                    (model, stream(Purpose::Corruption))
+                }),
+                duplication: parts.duplication.map(|mut model| {
+                    model.start(epoch);
+                    (model, stream(Purpose::Duplication))
+                }),
+                copy_delay_stream: stream(Purpose::CopyDelay),
+                reordering: parts.reordering.map(|mut model| {
+                    model.start(epoch);
+                    (model, stream(Purpose::Reordering))
+                }),
+            })
+        });
+        Medium {
+            losses: parts.losses,
+            delay_fixed: delay.fixed(),
+            delay,
+            delay_stream: stream(Purpose::Delay),
+            extras,
+            order: parts.order,
+            rewrite: parts.rewrite,
+            last_release: Nanos::ZERO,
+            copies: Vec::new(),
+        }
+    }
+
+    /// Whether releases never decrease.
+    pub fn in_order(&self) -> bool {
+        self.order == OrderPolicy::InOrder && !self.displaces()
+    }
+
+    /// No frame is delivered sooner after its departure than this.
+    pub fn delay_least(&self) -> Nanos {
+        if self.displaces() {
+            return Nanos::ZERO;
+        }
+        self.delay.least()
+    }
+
+    fn displaces(&self) -> bool {
+        let extras = self.extras.as_ref();
+        extras.is_some_and(|extras| extras.reordering.is_some())
+    }
+
+    /// The next delivery of the frame that passed last, if that said
+    /// [`Delivery::more`].
+    pub fn next_copy(&mut self) -> Option<Delivery> {
+        self.copies.pop()
+    }
+
+    /// A frame that departs at `frame.at` crosses the medium. `mark`: a queue
+    /// has marked it.
+    ///
+    /// Every model draws once for each frame: delay is drawn for frames lost
+    /// here too, so that the survivors' delays are the same with loss as
+    /// without.
+    #[inline(always)]
+    pub fn pass(&mut self, frame: &Passing<'_>, mark: bool) -> Verdict {
+        let lost = self.losses.judge(frame);
+        if self.extras.is_some() {
+            return self.pass_with_extras(frame, mark, lost);
+        }
+        let delay = self.draw_delay(frame);
+        if let Some(reason) = lost {
+            return Verdict::Drop(reason);
+        }
+        let edits = Edits {
+            mark,
+            corruption: None,
+            rewrite: self.rewrite,
+        };
+        Verdict::Deliver(self.in_turn(frame.at, frame.at.saturating_add(delay), edits))
+    }
+
+    #[inline]
+    fn draw_delay(&mut self, frame: &Passing<'_>) -> Nanos {
+        match self.delay_fixed {
+            Some(delay) => delay,
+            None => self.delay.draw(frame, &mut self.delay_stream),
+        }
+    }
+
+    #[inline]
+    fn in_turn(&mut self, departure: Nanos, wanted: Nanos, edits: Edits) -> Delivery {
+        let release = match self.order {
+            OrderPolicy::InOrder => wanted.max(self.last_release),
+            OrderPolicy::Reorder => wanted,
+        };
+        self.last_release = release;
+        Delivery {
+            departure,
+            release,
+            raised: release > wanted,
+            edits,
+            more: false,
+        }
+    }
+
+    #[inline(never)]
+    fn pass_with_extras(
+        &mut self,
+        frame: &Passing<'_>,
+        mark: bool,
+        lost: Option<DropReason>,
+    ) -> Verdict {
+        let Some(mut extras) = self.extras.take() else {
+            return Verdict::Queued;
+        };
+        let corruption = match &mut extras.corruption {
+            Some((model, stream)) => model.judge(frame, stream),
+            None => None,
+        };
+        let copies = match &mut extras.duplication {
+            Some((model, stream)) => model.judge(frame, stream),
+            None => None,
+        };
+        let delay = self.draw_delay(frame);
+        let displaced = match &mut extras.reordering {
+            Some((model, stream)) => model.judge(frame, stream),
+            None => None,
+        };
+        let edits = Edits {
+            mark,
+            corruption,
+            rewrite: self.rewrite,
+        };
+        let verdict = match lost {
+            Some(reason) => Verdict::Drop(reason),
+            None => {
+                let first = self.displace(frame.at, delay, displaced, edits);
+                let copies = copies.filter(|copies| copies.count > 0);
+                Verdict::Deliver(match copies {
+                    Some(copies) => self.duplicate(frame, &mut extras, delay, copies, first),
+                    None => first,
+                })
+            }
+        };
+        self.extras = Some(extras);
+        verdict
+    }
+
+    /// A displaced frame is out of turn: it neither waits for those before it
+    /// nor holds up those behind it.
+    fn displace(
+        &mut self,
+        departure: Nanos,
+        delay: Nanos,
+        displaced: Option<Displacement>,
+        edits: Edits,
+    ) -> Delivery {
+        let release = match displaced {
+            None => return self.in_turn(departure, departure.saturating_add(delay), edits),
+            Some(Displacement::Hurry) => departure,
+            Some(Displacement::Hold(time)) => departure.saturating_add(delay).saturating_add(time),
+        };
+        Delivery {
+            departure,
+            release,
+            raised: false,
+            edits,
+            more: false,
+        }
+    }
+
+    /// Copies come in turn, behind the frame; delays of their own are drawn
+    /// from a stream of their own, so that the frames' delays are the same
+    /// with duplicates as without.
+    fn duplicate(
+        &mut self,
+        frame: &Passing<'_>,
+        extras: &mut Extras,
+        delay: Nanos,
+        copies: Copies,
+        first: Delivery,
+    ) -> Delivery {
+        for _ in 0..copies.count {
+            let delay = match self.delay_fixed {
+                None if copies.own_delay => self.delay.draw(frame, &mut extras.copy_delay_stream),
+                _ => delay,
+            };
+            let wanted = frame.at.saturating_add(delay);
+            let mut copy = self.in_turn(frame.at, wanted, first.edits);
+            copy.more = true;
+            self.copies.push(copy);
+        }
+        // Taken from the end: the first copy must come last.
+        self.copies.reverse();
+        if let Some(last) = self.copies.first_mut() {
+            last.more = false;
+        }
+        Delivery {
+            more: true,
+            ..first
+        }
+    }
+}

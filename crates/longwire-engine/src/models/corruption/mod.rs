@@ -1,0 +1,38 @@
+//! Corruption: frames that arrive with bits spoilt.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use crate::models::Kind;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::units::Nanos;
+use crate::verdict::Corruption;
+
+pub mod random;
+
+/// A process that spoils bits of frames and delivers them.
+pub trait CorruptionModel: fmt::Debug + Send {
+    /// Called once, before anything else: schedules count from `epoch`.
+    fn start(&mut self, _epoch: Nanos) {}
+
+    /// What is spoilt of this frame. Called for every frame that reaches the
+    /// medium, also for those lost there.
+    fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Option<Corruption>;
+
+    /// The model as its user would write it.
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+}
+
+impl fmt::Display for dyn CorruptionModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.describe(f)
+    }
+}
+
+/// Corruption models.
+pub static KIND: Kind<Box<dyn CorruptionModel>> = Kind {
+    name: "corrupt",
+    example: "1%",
+    entries: &[random::ENTRY],
+};

@@ -1,0 +1,99 @@
+//! Frames are spoilt independently, each in some of its bits.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::CorruptionModel;
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{Probability, parse_count};
+use crate::verdict::Corruption;
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn CorruptionModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "random",
+    summary: "frames are spoilt with the same probability, independently, each in so many of its \
+              bits at places drawn at random (one bit is what netem's corrupt does)",
+    params: &[
+        Param {
+            name: "rate",
+            unit: Unit::Probability,
+            default: None,
+            help: "the probability that a frame is spoilt",
+        },
+        Param {
+            name: "bits",
+            unit: Unit::Count,
+            default: Some("1"),
+            help: "how many different bits of it are turned over",
+        },
+        CHECKSUM,
+    ],
+};
+
+/// The parameter that every corruption model has.
+pub(super) const CHECKSUM: Param = Param {
+    name: "checksum",
+    unit: Unit::Choice(&["keep", "repair"]),
+    default: Some("keep"),
+    help: "keep: the receiver can notice; repair: IP, TCP, UDP and ICMP checksums are made to fit \
+           the spoilt bytes",
+};
+
+/// Whether checksums are to be repaired.
+pub(super) fn repair(arguments: &Arguments<'_>) -> Result<bool, SpecError> {
+    Ok(arguments.choice(CHECKSUM.name)? == 1)
+}
+
+/// What [`CHECKSUM`] was, as its user would write it.
+pub(super) fn checksum_word(repair: bool) -> &'static str {
+    if repair { "repair" } else { "keep" }
+}
+
+/// No frame has more bits than this.
+const BITS_MAX: u64 = 8 * 65_535;
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecError> {
+    let bits = arguments.read("bits", parse_count)?;
+    if bits == 0 || bits > BITS_MAX {
+        return Err(arguments.unfit("bits is 1 to 524280, the bits of the longest frame"));
+    }
+    Ok(Box::new(RandomCorruption {
+        rate: arguments.required("rate")?,
+        bits: bits as u32,
+        repair: repair(arguments)?,
+    }))
+}
+
+/// Independent corruption.
+#[derive(Clone, Copy, Debug)]
+pub struct RandomCorruption {
+    /// Of each frame.
+    pub rate: Probability,
+    /// Bits turned over in a frame that is spoilt.
+    pub bits: u32,
+    /// Checksums are made to fit.
+    pub repair: bool,
+}
+
+impl CorruptionModel for RandomCorruption {
+    fn judge(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Option<Corruption> {
+        let (spoilt, seed) = (stream.chance(self.rate), stream.next_u64());
+        spoilt.then_some(Corruption {
+            bits: self.bits,
+            offset: None,
+            seed,
+            repair: self.repair,
+        })
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let checksum = checksum_word(self.repair);
+        let (rate, bits) = (self.rate, self.bits);
+        write!(f, "random:rate={rate},bits={bits},checksum={checksum}")
+    }
+}

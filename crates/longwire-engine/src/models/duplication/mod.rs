@@ -1,0 +1,47 @@
+//! Duplication: frames that arrive several times.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use crate::models::Kind;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::units::Nanos;
+
+pub mod random;
+
+/// Copies of one frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copies {
+    /// How many beside the frame itself.
+    pub count: u32,
+    /// Each has a delay of its own, drawn from the link's delay model;
+    /// otherwise all have the frame's.
+    pub own_delay: bool,
+}
+
+/// A process that duplicates frames on the medium.
+pub trait DuplicationModel: fmt::Debug + Send {
+    /// Called once, before anything else: schedules count from `epoch`.
+    fn start(&mut self, _epoch: Nanos) {}
+
+    /// The copies of this frame. Called for every frame that reaches the
+    /// medium, also for those lost there.
+    fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Option<Copies>;
+
+    /// The model as its user would write it.
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+}
+
+impl fmt::Display for dyn DuplicationModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.describe(f)
+    }
+}
+
+/// Duplication models.
+pub static KIND: Kind<Box<dyn DuplicationModel>> = Kind {
+    name: "duplicate",
+    example: "1%",
+    entries: &[random::ENTRY],
+};

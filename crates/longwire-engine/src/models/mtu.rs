@@ -1,0 +1,98 @@
+//! MTU: the largest payload behind the MAC header, and what happens to longer
+//! ones.
+
+use core::fmt;
+
+use crate::models::{Entry, Kind};
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{UnitError, parse_count};
+
+/// A link's MTU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mtu {
+    /// No limit.
+    #[default]
+    None,
+    /// Frames with more bytes of payload are dropped.
+    Drop(u32),
+    /// IPv4 packets of more bytes that may be fragmented are (RFC 791,
+    /// section 3.2); all other longer frames are dropped.
+    Fragment(u32),
+}
+
+impl Mtu {
+    /// The most bytes behind the MAC header.
+    #[inline]
+    pub fn bytes(self) -> Option<u32> {
+        match self {
+            Mtu::None => None,
+            Mtu::Drop(bytes) | Mtu::Fragment(bytes) => Some(bytes),
+        }
+    }
+}
+
+impl fmt::Display for Mtu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mtu::None => f.write_str("none"),
+            Mtu::Drop(bytes) => bytes.fmt(f),
+            Mtu::Fragment(bytes) => write!(f, "fragment:bytes={bytes}"),
+        }
+    }
+}
+
+/// Every IPv4 link carries at least this much (RFC 791, section 3.2).
+const MTU_MIN: u64 = 68;
+
+/// The longest IP packet.
+const MTU_MAX: u64 = 65_535;
+
+const BYTES: Param = Param {
+    name: "bytes",
+    unit: Unit::Count,
+    default: None,
+    help: "the largest payload behind the Ethernet header, 68 to 65535 bytes",
+};
+
+fn bytes(arguments: &Arguments<'_>) -> Result<u32, SpecError> {
+    arguments.read(BYTES.name, |text| match parse_count(text)? {
+        mtu @ MTU_MIN..=MTU_MAX => Ok(mtu as u32),
+        _ => Err(UnitError::OutOfRange {
+            text: text.into(),
+            range: "68 to 65535 bytes behind the MAC header; write 'none' for no limit",
+        }),
+    })
+}
+
+/// MTU policies.
+pub static KIND: Kind<Mtu> = Kind {
+    name: "mtu",
+    example: "1500",
+    entries: &[
+        Entry {
+            info: &ModelInfo {
+                name: "drop",
+                summary: "longer frames are dropped, as a switch does",
+                params: &[BYTES],
+            },
+            build: |arguments| bytes(arguments).map(Mtu::Drop),
+        },
+        Entry {
+            info: &ModelInfo {
+                name: "fragment",
+                summary: "longer IPv4 packets are fragmented unless they say not to (RFC 791), as \
+                          a router does; other longer frames are dropped",
+                params: &[BYTES],
+            },
+            build: |arguments| bytes(arguments).map(Mtu::Fragment),
+        },
+        Entry {
+            info: &ModelInfo {
+                name: "none",
+                summary: "frames of any length pass",
+                params: &[],
+            },
+            build: |_| Ok(Mtu::None),
+        },
+    ],
+};

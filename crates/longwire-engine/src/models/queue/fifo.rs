@@ -1,0 +1,112 @@
+//! First in, first out, with tail drop, as a managed queue: for a rate that
+//! takes several frames at once, which is not known as they arrive.
+
+use core::fmt;
+
+use super::{Discipline, QueueContext, QueueLimit, QueuedFrame};
+use crate::fifo::Fifo;
+use crate::units::{Bytes, Nanos, Packets};
+use crate::verdict::DropReason;
+
+/// A first-in, first-out queue.
+#[derive(Debug)]
+pub struct ManagedFifo {
+    limit: QueueLimit,
+    line: FrameLine,
+}
+
+impl ManagedFifo {
+    /// An empty queue.
+    pub fn new(limit: QueueLimit) -> ManagedFifo {
+        ManagedFifo {
+            limit,
+            line: FrameLine::default(),
+        }
+    }
+}
+
+impl Discipline for ManagedFifo {
+    fn enqueue(&mut self, _now: Nanos, frame: QueuedFrame, context: &mut QueueContext) {
+        if self.line.fits(&self.limit, frame.len) {
+            self.line.push(frame);
+        } else {
+            context.dropped(&frame, DropReason::QueueFull);
+        }
+    }
+
+    fn dequeue(&mut self, _now: Nanos, _context: &mut QueueContext) -> Option<QueuedFrame> {
+        self.line.pop()
+    }
+
+    fn occupancy(&self) -> (Packets, Bytes) {
+        self.line.occupancy()
+    }
+
+    fn limit(&self) -> QueueLimit {
+        self.limit
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.limit, f)
+    }
+}
+
+/// A line of frames that knows how many bytes it holds: what disciplines are
+/// built of. Its memory follows what it holds.
+#[derive(Debug)]
+pub struct FrameLine {
+    frames: Fifo<QueuedFrame>,
+    bytes: u64,
+}
+
+impl Default for FrameLine {
+    fn default() -> FrameLine {
+        FrameLine {
+            frames: Fifo::new(),
+            bytes: 0,
+        }
+    }
+}
+
+impl FrameLine {
+    /// Whether a frame of `len` bytes fits beside what is held.
+    #[inline]
+    pub fn fits(&self, limit: &QueueLimit, len: u32) -> bool {
+        let (packets, bytes) = (self.frames.len() as u64, self.bytes + u64::from(len));
+        limit.packets.is_none_or(|most| packets < most.0)
+            && limit.bytes.is_none_or(|most| bytes <= most.0)
+    }
+
+    /// Adds a frame at the tail.
+    #[inline]
+    pub fn push(&mut self, frame: QueuedFrame) {
+        self.bytes += u64::from(frame.len);
+        self.frames.push_back(frame);
+    }
+
+    /// Takes the frame at the head.
+    #[inline]
+    pub fn pop(&mut self) -> Option<QueuedFrame> {
+        let frame = self.frames.pop_front()?;
+        self.bytes -= u64::from(frame.len);
+        Some(frame)
+    }
+
+    /// The frame at the head.
+    #[inline]
+    pub fn head(&self) -> Option<&QueuedFrame> {
+        self.frames.front()
+    }
+
+    /// Whether nothing is held.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.frames.len() == 0
+    }
+
+    /// Frames and bytes held.
+    #[inline]
+    pub fn occupancy(&self) -> (Packets, Bytes) {
+        (Packets(self.frames.len() as u64), Bytes(self.bytes))
+    }
+}

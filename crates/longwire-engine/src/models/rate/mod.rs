@@ -1,0 +1,258 @@
+//! Rate: how fast, and when, the link serialises frames.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use crate::models::framing::Framing;
+use crate::models::{Entry, Kind};
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{ModelInfo, Param, Unit};
+use crate::units::{BitRate, Nanos};
+
+mod serializer;
+
+pub use serializer::Serializer;
+
+/// How fast a link serialises.
+#[derive(Debug)]
+pub enum Rate {
+    /// Infinitely fast.
+    Unlimited,
+    /// At a fixed rate.
+    Fixed(BitRate),
+    /// As a model says.
+    Model(Box<dyn RateModel>),
+}
+
+/// A rate that varies, or is not always there.
+///
+/// A frame at the head of the queue is served in two steps: the link asks
+/// when its service may begin, and then serves it from that instant on. Times
+/// never go back. Departures are rounded down to whole nanoseconds, and what
+/// the rounding left is carried on, never accumulated.
+pub trait RateModel: fmt::Debug + Send {
+    /// Called once, before anything else: schedules count from `epoch`.
+    fn start(&mut self, _epoch: Nanos) {}
+
+    /// The earliest instant, at `from` or after it, at which the link takes
+    /// the next frame out of the queue: a slot begins, the medium is won.
+    /// Called once for each frame, or each aggregate of frames.
+    /// [`Nanos::MAX`] is never.
+    fn ready(&mut self, from: Nanos, _stream: &mut Stream) -> Nanos {
+        from
+    }
+
+    /// When the last bit of `wire_bits` (framing included) leaves, if service
+    /// begins at `frame.at`, an instant that [`RateModel::ready`] returned or
+    /// one after it. [`Nanos::MAX`] is never.
+    fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos;
+
+    /// How many of the frames that wait are sent as one, and leave together.
+    fn aggregate(&self) -> Aggregate {
+        Aggregate::ONE
+    }
+
+    /// The mean rate, for default queue limits and reports; `None` when it is
+    /// not known.
+    fn mean(&self) -> Option<BitRate>;
+
+    /// The model as its user would write it.
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+}
+
+/// What is sent as one at the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aggregate {
+    /// Frames.
+    pub frames: u32,
+    /// Bytes of frames, framing excluded. The first frame is always sent.
+    pub bytes: u64,
+}
+
+impl Aggregate {
+    /// Each frame by itself.
+    pub const ONE: Aggregate = Aggregate {
+        frames: 1,
+        bytes: u64::MAX,
+    };
+}
+
+impl Rate {
+    /// Bits a second, or the mean of a rate that varies; `None` if it is
+    /// infinite or not known.
+    pub fn bit_rate(&self) -> Option<BitRate> {
+        match self {
+            Rate::Unlimited => None,
+            Rate::Fixed(rate) => Some(*rate),
+            Rate::Model(model) => model.mean(),
+        }
+    }
+
+    /// Whether frames never wait.
+    pub fn is_unlimited(&self) -> bool {
+        matches!(self, Rate::Unlimited)
+    }
+
+    /// How many frames are sent as one.
+    pub fn aggregate(&self) -> Aggregate {
+        match self {
+            Rate::Unlimited | Rate::Fixed(_) => Aggregate::ONE,
+            Rate::Model(model) => model.aggregate(),
+        }
+    }
+}
+
+impl From<Option<BitRate>> for Rate {
+    fn from(rate: Option<BitRate>) -> Rate {
+        rate.map_or(Rate::Unlimited, Rate::Fixed)
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rate::Unlimited => f.write_str("unlimited"),
+            Rate::Fixed(rate) => rate.fmt(f),
+            Rate::Model(model) => model.describe(f),
+        }
+    }
+}
+
+/// A link's rate and its state.
+#[derive(Debug)]
+pub(crate) enum Transmitter {
+    /// Infinitely fast, or at one rate.
+    Exact(Serializer),
+    /// By a model.
+    Modelled(Modelled),
+}
+
+/// A rate model that serves a link.
+#[derive(Debug)]
+pub(crate) struct Modelled {
+    model: Box<dyn RateModel>,
+    framing: Framing,
+    stream: Stream,
+    free_at: Nanos,
+}
+
+impl Transmitter {
+    pub(crate) fn new(rate: Rate, framing: Framing, epoch: Nanos, stream: Stream) -> Transmitter {
+        match rate {
+            Rate::Unlimited => Transmitter::Exact(Serializer::new(None, framing)),
+            Rate::Fixed(rate) => Transmitter::Exact(Serializer::new(Some(rate), framing)),
+            Rate::Model(mut model) => {
+                model.start(epoch);
+                Transmitter::Modelled(Modelled {
+                    model,
+                    framing,
+                    stream,
+                    free_at: epoch,
+                })
+            }
+        }
+    }
+
+    /// When the next frame can be taken out of a queue that has held one
+    /// since `waiting_since`.
+    pub(crate) fn ready(&mut self, waiting_since: Nanos) -> Nanos {
+        match self {
+            Transmitter::Exact(serializer) => serializer.free_at().max(waiting_since),
+            Transmitter::Modelled(modelled) => {
+                let from = modelled.free_at.max(waiting_since);
+                modelled.model.ready(from, &mut modelled.stream)
+            }
+        }
+    }
+
+    /// Serves a frame taken out at `frame.at`: when its last bit has left.
+    pub(crate) fn serve(&mut self, frame: &Passing<'_>, len: u32) -> Nanos {
+        match self {
+            Transmitter::Exact(serializer) => serializer.depart(frame.at, len),
+            Transmitter::Modelled(modelled) => {
+                let wire_bits = modelled.framing.wire_bits(len);
+                modelled.serve(frame, wire_bits)
+            }
+        }
+    }
+
+    /// Serves several frames as one.
+    pub(crate) fn serve_bits(&mut self, first: &Passing<'_>, wire_bits: u64) -> Nanos {
+        match self {
+            Transmitter::Exact(serializer) => serializer.free_at().max(first.at),
+            Transmitter::Modelled(modelled) => modelled.serve(first, wire_bits),
+        }
+    }
+
+    /// What a frame takes on the wire.
+    pub(crate) fn wire_bits(&self, len: u32) -> u64 {
+        match self {
+            Transmitter::Exact(_) => u64::from(len) * 8,
+            Transmitter::Modelled(modelled) => modelled.framing.wire_bits(len),
+        }
+    }
+
+    /// Serves a frame of a line that is first in, first out: when its last
+    /// bit has left.
+    #[inline(always)]
+    pub(crate) fn depart(&mut self, frame: &Passing<'_>) -> Nanos {
+        match self {
+            Transmitter::Exact(serializer) => serializer.depart(frame.at, frame.frame.len),
+            Transmitter::Modelled(modelled) => modelled.depart(frame),
+        }
+    }
+}
+
+impl Modelled {
+    #[inline(never)]
+    fn depart(&mut self, frame: &Passing<'_>) -> Nanos {
+        let from = self.free_at.max(frame.at);
+        let at = self.model.ready(from, &mut self.stream);
+        let wire_bits = self.framing.wire_bits(frame.frame.len);
+        self.serve(&Passing { at, ..*frame }, wire_bits)
+    }
+
+    fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64) -> Nanos {
+        let departure = if frame.at == Nanos::MAX {
+            Nanos::MAX
+        } else {
+            self.model.serve(frame, wire_bits, &mut self.stream)
+        };
+        self.free_at = self.free_at.max(departure);
+        self.free_at
+    }
+}
+
+/// The registry line of `fixed`.
+pub const FIXED_ENTRY: Entry<Rate> = Entry {
+    info: &ModelInfo {
+        name: "fixed",
+        summary: "departure = max(departure of the frame before, arrival) + bits / rate, exactly: \
+                  the remainder is carried (Rizzo and Lettieri's TLEM, 2016)",
+        params: &[Param {
+            name: "rate",
+            unit: Unit::Rate,
+            default: None,
+            help: "bits a second, framing included",
+        }],
+    },
+    build: |arguments| Ok(Rate::Fixed(arguments.required("rate")?)),
+};
+
+/// The registry line of `unlimited`.
+pub const UNLIMITED_ENTRY: Entry<Rate> = Entry {
+    info: &ModelInfo {
+        name: "unlimited",
+        summary: "infinitely fast: a frame departs as it arrives, and nothing ever queues",
+        params: &[],
+    },
+    build: |_| Ok(Rate::Unlimited),
+};
+
+/// Rate models.
+pub static KIND: Kind<Rate> = Kind {
+    name: "rate",
+    example: "10mbit",
+    entries: &[FIXED_ENTRY, UNLIMITED_ENTRY],
+};

@@ -1,0 +1,62 @@
+//! Frames are held back independently.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::{Displacement, ReorderingModel};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{Nanos, Probability};
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn ReorderingModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "hold",
+    summary: "a frame is held back with some probability for some time, and those behind it \
+              overtake it (Rizzo and Lettieri's TLEM, 2016)",
+    params: &[
+        Param {
+            name: "rate",
+            unit: Unit::Probability,
+            default: None,
+            help: "the probability that a frame is held back",
+        },
+        Param {
+            name: "time",
+            unit: Unit::Time,
+            default: None,
+            help: "for how long, on top of its delay",
+        },
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn ReorderingModel>, SpecError> {
+    Ok(Box::new(Hold {
+        rate: arguments.required("rate")?,
+        time: arguments.required("time")?,
+    }))
+}
+
+/// Independent holding.
+#[derive(Clone, Copy, Debug)]
+pub struct Hold {
+    /// Of each frame.
+    pub rate: Probability,
+    /// How long.
+    pub time: Nanos,
+}
+
+impl ReorderingModel for Hold {
+    fn judge(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Option<Displacement> {
+        stream
+            .chance(self.rate)
+            .then_some(Displacement::Hold(self.time))
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "hold:rate={},time={}", self.rate, self.time)
+    }
+}

@@ -1,0 +1,132 @@
+//! Rewriting: what a link changes in every frame's headers, as a router or a
+//! policer on the way would.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use crate::edit::{self, IpEdit};
+use crate::header::{Ecn, IpHeader};
+use crate::models::{Entry, Kind};
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{Nanos, parse_count};
+
+/// Something that changes frames' bytes, not their length.
+pub trait RewriteModel: fmt::Debug + Send {
+    /// Called once, before anything else: schedules count from `epoch`.
+    fn start(&mut self, _epoch: Nanos) {}
+
+    /// Whether the frame may go on: what has used up its time to live may
+    /// not. Called before the queue.
+    fn passes(&self, _bytes: &[u8]) -> bool {
+        true
+    }
+
+    /// Changes a delivered frame. Called in the order in which frames leave
+    /// the medium's loss, `at` their departure.
+    fn rewrite(&mut self, at: Nanos, bytes: &mut [u8], stream: &mut Stream);
+
+    /// The model as its user would write it.
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+}
+
+impl fmt::Display for dyn RewriteModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.describe(f)
+    }
+}
+
+static IP_INFO: ModelInfo = ModelInfo {
+    name: "ip",
+    summary: "changes fields of IPv4 and IPv6 headers and mends the IPv4 header's checksum; frames \
+              without IP stay as they are",
+    params: &[
+        Param {
+            name: "ttl",
+            unit: Unit::Count,
+            default: Some("0"),
+            help: "so much is taken off the time to live or hop limit; a packet with no more than \
+                   that is dropped, 0 to 255",
+        },
+        Param {
+            name: "dscp",
+            unit: Unit::Text("46"),
+            default: Some("keep"),
+            help: "the differentiated services code point, 0 to 63 (RFC 2474), or keep",
+        },
+        Param {
+            name: "ecn",
+            unit: Unit::Choice(&["keep", "not-ect", "ect0", "ect1", "ce"]),
+            default: Some("keep"),
+            help: "the congestion field (RFC 3168): not-ect bleaches it",
+        },
+    ],
+};
+
+const ECN_WORDS: [(&str, Option<Ecn>); 5] = [
+    ("keep", None),
+    ("not-ect", Some(Ecn::NotCapable)),
+    ("ect0", Some(Ecn::Capable0)),
+    ("ect1", Some(Ecn::Capable1)),
+    ("ce", Some(Ecn::Marked)),
+];
+
+/// Rewriting of IP headers.
+#[derive(Clone, Copy, Debug)]
+struct IpRewrite {
+    ttl: u8,
+    dscp: Option<u8>,
+    ecn: Option<Ecn>,
+}
+
+fn build_ip(arguments: &Arguments<'_>) -> Result<Box<dyn RewriteModel>, SpecError> {
+    let ttl = arguments.read("ttl", parse_count)?;
+    let ttl = u8::try_from(ttl).map_err(|_| arguments.unfit("ttl is 0 to 255"))?;
+    let dscp = match arguments.word("dscp") {
+        None | Some("keep") => None,
+        Some(_) => match arguments.read("dscp", parse_count)? {
+            code @ 0..=63 => Some(code as u8),
+            _ => return Err(arguments.unfit("dscp is 0 to 63, or keep")),
+        },
+    };
+    let ecn = ECN_WORDS[arguments.choice("ecn")?].1;
+    Ok(Box::new(IpRewrite { ttl, dscp, ecn }))
+}
+
+impl RewriteModel for IpRewrite {
+    fn passes(&self, bytes: &[u8]) -> bool {
+        self.ttl == 0 || IpHeader::parse(bytes).is_none_or(|ip| ip.ttl > self.ttl)
+    }
+
+    fn rewrite(&mut self, _at: Nanos, bytes: &mut [u8], _stream: &mut Stream) {
+        let Some(ip) = IpHeader::parse(bytes) else {
+            return;
+        };
+        let edit = IpEdit {
+            dscp: self.dscp.unwrap_or(ip.dscp),
+            ecn: self.ecn.unwrap_or(ip.ecn),
+            ttl: ip.ttl.saturating_sub(self.ttl),
+        };
+        edit::set_ip(bytes, &ip, edit);
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ip:ttl={},dscp=", self.ttl)?;
+        match self.dscp {
+            Some(dscp) => write!(f, "{dscp}")?,
+            None => f.write_str("keep")?,
+        }
+        let word = ECN_WORDS.iter().find(|(_, ecn)| *ecn == self.ecn);
+        write!(f, ",ecn={}", word.map_or("keep", |(word, _)| word))
+    }
+}
+
+/// Rewriting models. Several may be given; they act in their order.
+pub static KIND: Kind<Box<dyn RewriteModel>> = Kind {
+    name: "rewrite",
+    example: "ip:ttl=1",
+    entries: &[Entry {
+        info: &IP_INFO,
+        build: build_ip,
+    }],
+};
