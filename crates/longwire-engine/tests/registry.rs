@@ -93,11 +93,11 @@ impl Loader for Examples {
         _path: &str,
         take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
     ) -> Result<(), String> {
-        let files = self.0.params.iter().filter_map(|param| match param.unit {
+        let mut files = self.0.params.iter().filter_map(|param| match param.unit {
             Unit::File(contents) => Some(contents),
             _ => None,
         });
-        files.map(|contents| take(contents.as_bytes())).collect()
+        files.try_for_each(|contents| take(contents.as_bytes()))
     }
 
     fn plugin(
