@@ -31,6 +31,7 @@ pub mod random;
 pub mod release;
 mod server;
 pub mod spec;
+pub mod trace;
 pub mod units;
 pub mod verdict;
 
@@ -38,7 +39,7 @@ pub use edit::repair_checksums;
 pub use emulator::Emulator;
 pub use frame::FrameMeta;
 pub use link::{Link, LinkConfig, LinkId};
-pub use loader::{Hook, Loader, NoLoader, Plugin};
+pub use loader::{Hook, Loader, NoLoader, Plugin, PluginHints};
 pub use options::{LinkOptions, OptionError};
 pub use passing::{FrameBytes, Passing};
 pub use release::ReleaseQueue;

@@ -8,7 +8,8 @@ use core::fmt;
 
 use crate::passing::Passing;
 use crate::random::Stream;
-use crate::units::Nanos;
+use crate::units::{BitRate, Nanos};
+use crate::verdict::DropReason;
 
 /// Reads files and loads plugins for models.
 pub trait Loader {
@@ -52,16 +53,27 @@ pub enum Hook {
 /// The user's own code. A hook that it was not loaded for is not called.
 ///
 /// A plugin that fails says so to whoever loaded it, who ends the run; what
-/// it returns then does not matter.
+/// it returns then does not matter, as long as times do not go back.
 pub trait Plugin: fmt::Debug + Send {
+    /// What it says of itself.
+    fn hints(&self) -> PluginHints {
+        PluginHints::default()
+    }
+
     /// Called once, before anything else: schedules count from `epoch`.
     fn start(&mut self, epoch: Nanos);
 
-    /// Whether the frame is lost.
-    fn lose(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> bool;
+    /// Whether the frame is lost, and as what.
+    fn lose(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Option<DropReason>;
 
     /// The frame's propagation delay.
     fn delay(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Nanos;
+
+    /// The earliest instant, at `from` or after it, at which the link takes
+    /// the next frame out of the queue.
+    fn ready(&mut self, from: Nanos, _stream: &mut Stream) -> Nanos {
+        from
+    }
 
     /// When the last bit of a frame of `wire_bits` has left that is served
     /// from `frame.at` on.
@@ -69,6 +81,17 @@ pub trait Plugin: fmt::Debug + Send {
 
     /// Changes the frame's bytes, not its length.
     fn rewrite(&mut self, at: Nanos, bytes: &mut [u8], stream: &mut Stream);
+}
+
+/// What a plugin says of itself, for default queue limits and reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PluginHints {
+    /// The mean of its delays.
+    pub delay_mean: Nanos,
+    /// None of its delays is shorter.
+    pub delay_least: Nanos,
+    /// Its mean rate; `None` when it is not known.
+    pub rate_mean: Option<BitRate>,
 }
 
 /// There are no files and no plugins.

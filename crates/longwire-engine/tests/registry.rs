@@ -7,7 +7,7 @@ use std::fmt::Display;
 use longwire_engine::models::{self, Entry, Kind};
 use longwire_engine::random::Stream;
 use longwire_engine::spec::{ModelInfo, Param, SpecError, Unit, reads};
-use longwire_engine::{Hook, Loader, Nanos, Passing, Plugin};
+use longwire_engine::{DropReason, Hook, Loader, Nanos, Passing, Plugin};
 
 fn is_kebab_case(name: &str) -> bool {
     let word = |word: &str| {
@@ -116,8 +116,8 @@ struct Idle;
 impl Plugin for Idle {
     fn start(&mut self, _epoch: Nanos) {}
 
-    fn lose(&mut self, _frame: &Passing<'_>, _stream: &mut Stream) -> bool {
-        false
+    fn lose(&mut self, _frame: &Passing<'_>, _stream: &mut Stream) -> Option<DropReason> {
+        None
     }
 
     fn delay(&mut self, _frame: &Passing<'_>, _stream: &mut Stream) -> Nanos {

@@ -11,6 +11,8 @@ use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::units::{Nanos, parse_count};
 
+pub mod plugin;
+
 /// Something that changes frames' bytes, not their length.
 pub trait RewriteModel: fmt::Debug + Send {
     /// Called once, before anything else: schedules count from `epoch`.
@@ -125,8 +127,11 @@ impl RewriteModel for IpRewrite {
 pub static KIND: Kind<Box<dyn RewriteModel>> = Kind {
     name: "rewrite",
     example: "ip:ttl=1",
-    entries: &[Entry {
-        info: &IP_INFO,
-        build: build_ip,
-    }],
+    entries: &[
+        Entry {
+            info: &IP_INFO,
+            build: build_ip,
+        },
+        plugin::ENTRY,
+    ],
 };

@@ -10,6 +10,7 @@ use crate::units::Nanos;
 
 pub mod constant;
 pub mod exponential;
+pub mod plugin;
 pub mod uniform;
 
 /// A distribution of propagation delays.
@@ -48,5 +49,10 @@ impl fmt::Display for dyn DelayModel {
 pub static KIND: Kind<Box<dyn DelayModel>> = Kind {
     name: "delay",
     example: "20ms",
-    entries: &[constant::ENTRY, uniform::ENTRY, exponential::ENTRY],
+    entries: &[
+        constant::ENTRY,
+        uniform::ENTRY,
+        exponential::ENTRY,
+        plugin::ENTRY,
+    ],
 };

@@ -12,6 +12,7 @@ use crate::verdict::DropReason;
 
 pub mod bit_error;
 pub mod packet;
+pub mod plugin;
 
 /// What a loss model says of one frame.
 pub type Lost = Option<DropReason>;
@@ -97,5 +98,5 @@ fn placed(arguments: &Arguments, model: impl LossModel + 'static) -> Result<Plac
 pub static KIND: Kind<PlacedLoss> = Kind {
     name: "loss",
     example: "1%",
-    entries: &[packet::ENTRY, bit_error::ENTRY],
+    entries: &[packet::ENTRY, bit_error::ENTRY, plugin::ENTRY],
 };

@@ -10,6 +10,7 @@ use crate::random::Stream;
 use crate::spec::{ModelInfo, Param, Unit};
 use crate::units::{BitRate, Nanos};
 
+pub mod plugin;
 mod serializer;
 
 pub use serializer::Serializer;
@@ -254,5 +255,5 @@ pub const UNLIMITED_ENTRY: Entry<Rate> = Entry {
 pub static KIND: Kind<Rate> = Kind {
     name: "rate",
     example: "10mbit",
-    entries: &[FIXED_ENTRY, UNLIMITED_ENTRY],
+    entries: &[FIXED_ENTRY, UNLIMITED_ENTRY, plugin::ENTRY],
 };

@@ -1,0 +1,56 @@
+//! The user's own code decides.
+
+use alloc::boxed::Box;
+use core::fmt::{self, Display};
+
+use super::DelayModel;
+use crate::loader::{Hook, Plugin};
+use crate::models::Entry;
+use crate::models::plugin::{self, FILE, NAME, OWN, Written};
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, SpecError};
+use crate::units::Nanos;
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: NAME,
+    summary: "the hook delay of a plugin in C decides about each frame",
+    params: &[FILE, OWN],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
+    let (plugin, written) = plugin::load(arguments, Hook::Delay)?;
+    Ok(Box::new(PluginDelay { plugin, written }))
+}
+
+#[derive(Debug)]
+struct PluginDelay {
+    plugin: Box<dyn Plugin>,
+    written: Written,
+}
+
+impl DelayModel for PluginDelay {
+    fn start(&mut self, epoch: Nanos) {
+        self.plugin.start(epoch);
+    }
+
+    fn draw(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Nanos {
+        self.plugin.delay(frame, stream)
+    }
+
+    fn least(&self) -> Nanos {
+        self.plugin.hints().delay_least
+    }
+
+    /// As the plugin says, which may not be exact.
+    fn mean(&self) -> Nanos {
+        self.plugin.hints().delay_mean
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.written.fmt(f)
+    }
+}

@@ -1,0 +1,51 @@
+//! The user's own code decides.
+
+use alloc::boxed::Box;
+use core::fmt::{self, Display};
+
+use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use crate::loader::{Hook, Plugin};
+use crate::models::Entry;
+use crate::models::plugin::{self, FILE, NAME, OWN, Written};
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, SpecError};
+use crate::units::Nanos;
+
+/// The registry line.
+pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: NAME,
+    summary: "the hook lose of a plugin in C decides about each frame",
+    params: &[FILE, PLACE, OWN],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
+    let (plugin, written) = plugin::load(arguments, Hook::Loss)?;
+    placed(arguments, PluginLoss { plugin, written })
+}
+
+#[derive(Debug)]
+struct PluginLoss {
+    plugin: Box<dyn Plugin>,
+    written: Written,
+}
+
+impl LossModel for PluginLoss {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn start(&mut self, epoch: Nanos) {
+        self.plugin.start(epoch);
+    }
+
+    fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Lost {
+        self.plugin.lose(frame, stream)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.written.fmt(f)
+    }
+}

@@ -1,0 +1,56 @@
+//! The user's own code decides.
+
+use alloc::boxed::Box;
+use core::fmt::{self, Display};
+
+use super::{Rate, RateModel};
+use crate::loader::{Hook, Plugin};
+use crate::models::Entry;
+use crate::models::plugin::{self, FILE, NAME, OWN, Written};
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, SpecError};
+use crate::units::{BitRate, Nanos};
+
+/// The registry line.
+pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: NAME,
+    summary: "the hooks ready and depart of a plugin in C decide when each frame leaves",
+    params: &[FILE, OWN],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
+    let (plugin, written) = plugin::load(arguments, Hook::Rate)?;
+    Ok(Rate::Model(Box::new(PluginRate { plugin, written })))
+}
+
+#[derive(Debug)]
+struct PluginRate {
+    plugin: Box<dyn Plugin>,
+    written: Written,
+}
+
+impl RateModel for PluginRate {
+    fn start(&mut self, epoch: Nanos) {
+        self.plugin.start(epoch);
+    }
+
+    fn ready(&mut self, from: Nanos, stream: &mut Stream) -> Nanos {
+        self.plugin.ready(from, stream)
+    }
+
+    fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
+        self.plugin.depart(frame, wire_bits, stream)
+    }
+
+    /// As the plugin says, which may not be exact.
+    fn mean(&self) -> Option<BitRate> {
+        self.plugin.hints().rate_mean
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.written.fmt(f)
+    }
+}
