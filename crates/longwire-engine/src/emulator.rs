@@ -20,11 +20,12 @@ pub struct Emulator<T> {
     waiting: ReleaseQueue<(T, Delivery)>,
     /// When managed links have something to decide, as far as was looked.
     due: BTreeSet<(Nanos, LinkId)>,
-    /// Verdicts that managed queues have given and nobody has taken.
+    /// Verdicts that [`Emulator::offer`] did not return and nobody has taken.
     decided: VecDeque<Decided<T>>,
 }
 
-/// What a managed queue has decided about a frame.
+/// What was decided about a frame after it was offered: by a managed queue,
+/// or for its duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decided<T> {
     /// The frame's link.
@@ -33,6 +34,8 @@ pub struct Decided<T> {
     pub item: T,
     /// The decision; never [`Verdict::Queued`].
     pub verdict: Verdict,
+    /// It is a further delivery of a frame that is delivered already.
+    pub copy: bool,
 }
 
 /// A link with the frames that its queue holds.
@@ -52,15 +55,31 @@ struct HeldItems<T> {
     items: VecDeque<Option<T>>,
 }
 
-/// Finds a queued frame's bytes through its item.
-struct Bytes<'a, T, F> {
-    held: &'a HeldItems<T>,
-    of: F,
+/// Where an emulator finds the bytes of queued frames.
+pub trait ItemBytes<T> {
+    /// The frame's bytes, or none if they are not known.
+    fn bytes<'a>(&'a self, item: &'a T) -> &'a [u8];
 }
 
-impl<'a, T, F: Fn(&'a T) -> &'a [u8]> FrameBytes for Bytes<'a, T, F> {
+/// No bytes are known.
+impl<T> ItemBytes<T> for () {
+    fn bytes<'a>(&'a self, _item: &'a T) -> &'a [u8] {
+        &[]
+    }
+}
+
+/// Finds a queued frame's bytes through its item.
+struct Bytes<'a, T, B> {
+    held: &'a HeldItems<T>,
+    of: &'a B,
+}
+
+impl<T, B: ItemBytes<T>> FrameBytes for Bytes<'_, T, B> {
     fn bytes(&self, number: u64) -> &[u8] {
-        self.held.get(number).map_or(&[], &self.of)
+        match self.held.get(number) {
+            Some(item) => self.of.bytes(item),
+            None => &[],
+        }
     }
 }
 
@@ -108,25 +127,21 @@ impl<T: Clone> Emulator<T> {
     /// To be called with a frame's arrival before it is offered.
     /// [`Emulator::next_decided`] tells what came of it. `bytes` finds a
     /// frame's bytes.
-    pub fn advance<F>(&mut self, now: Nanos, bytes: F)
-    where
-        F: for<'a> Fn(&'a T) -> &'a [u8],
-    {
+    pub fn advance(&mut self, now: Nanos, bytes: &impl ItemBytes<T>) {
         while let Some((at, link)) = self.due.first().copied() {
             if at > now {
                 break;
             }
             self.due.pop_first();
-            self.advance_link(link, now, &bytes);
+            self.advance_link(link, now, bytes);
         }
     }
 
-    fn advance_link<F>(&mut self, id: LinkId, now: Nanos, bytes: &F)
-    where
-        F: for<'a> Fn(&'a T) -> &'a [u8],
-    {
+    fn advance_link(&mut self, id: LinkId, now: Nanos, bytes: &impl ItemBytes<T>) {
         let managed = &mut self.links[id.0 as usize];
         managed.due = None;
+        // A frame's deliveries come one behind the other.
+        let mut copy = false;
         loop {
             let frames = Bytes {
                 held: &managed.held,
@@ -151,7 +166,9 @@ impl<T: Clone> Emulator<T> {
                 link: id,
                 item,
                 verdict,
+                copy,
             });
+            copy = more;
         }
         self.note_due(id);
     }
@@ -180,14 +197,20 @@ impl<T: Clone> Emulator<T> {
         let verdict = managed.link.offer(frame, bytes);
         match verdict {
             Verdict::Deliver(delivery) => {
-                let mut next = delivery;
-                while next.more
-                    && let Some(copy) = managed.link.next_copy()
-                {
-                    self.waiting.push(id, next.release, (item.clone(), next));
-                    next = copy;
+                let mut more = delivery.more;
+                self.waiting
+                    .push(id, delivery.release, (item.clone(), delivery));
+                while more && let Some(copy) = managed.link.next_copy() {
+                    more = copy.more;
+                    let release = copy.release;
+                    self.waiting.push(id, release, (item.clone(), copy));
+                    self.decided.push_back(Decided {
+                        link: id,
+                        item: item.clone(),
+                        verdict: Verdict::Deliver(copy),
+                        copy: true,
+                    });
                 }
-                self.waiting.push(id, next.release, (item, next));
             }
             Verdict::Queued => {
                 managed.held.push(item);
@@ -198,7 +221,9 @@ impl<T: Clone> Emulator<T> {
         verdict
     }
 
-    /// The next of the decisions of managed queues that nobody has taken.
+    /// The next of the decisions that [`Emulator::offer`] did not return and
+    /// nobody has taken. They are kept until they are: take them after every
+    /// [`Emulator::advance`] and [`Emulator::offer`].
     pub fn next_decided(&mut self) -> Option<Decided<T>> {
         self.decided.pop_front()
     }

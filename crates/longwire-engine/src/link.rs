@@ -295,6 +295,12 @@ impl Link {
         self.server.is_some()
     }
 
+    /// Whether frames' bytes may change, or frames become several: buffers
+    /// that stand for several frames must then be cut into them first.
+    pub fn changes_frames(&self) -> bool {
+        self.fragments() || !self.rewrite.is_empty() || self.medium.changes_frames()
+    }
+
     /// Whether the link may cut frames in pieces.
     pub fn fragments(&self) -> bool {
         matches!(self.mtu, Mtu::Fragment(_))

@@ -105,6 +105,12 @@ impl Medium {
         self.delay.least()
     }
 
+    /// Whether bytes may be spoilt, or frames duplicated.
+    pub fn changes_frames(&self) -> bool {
+        let extras = self.extras.as_ref();
+        extras.is_some_and(|extras| extras.corruption.is_some() || extras.duplication.is_some())
+    }
+
     fn displaces(&self) -> bool {
         let extras = self.extras.as_ref();
         extras.is_some_and(|extras| extras.reordering.is_some())

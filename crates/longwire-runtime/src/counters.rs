@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, TryLockError};
 
 use hdrhistogram::Histogram;
-use longwire_engine::{DropReason, Nanos};
+use longwire_engine::{Delivery, DropReason, Nanos};
 
 /// What the emulator did to frames that the model did not ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,57 +84,110 @@ impl<const N: usize> Published<N> {
 pub(crate) struct IngressCounts {
     pub packets: u64,
     pub bytes: u64,
-    pub drops: [u64; DropReason::ALL.len()],
-    pub raised: u64,
     pub memory: u64,
     pub ring_full: u64,
     pub too_long: u64,
     pub unusable: u64,
-    pub queue_packets_max: u64,
-    pub queue_bytes_max: u64,
     pub memory_max: u64,
     /// Wire frames put on the delay line.
     pub held: u64,
 }
 
 /// How many numbers [`IngressCounts`] publishes.
-pub(crate) const INGRESS_CELLS: usize = 11 + DropReason::ALL.len();
+pub(crate) const INGRESS_CELLS: usize = 8;
 
 impl IngressCounts {
     pub(crate) fn to_cells(self) -> [u64; INGRESS_CELLS] {
-        let mut cells = [0; INGRESS_CELLS];
-        let own = [
+        [
             self.packets,
             self.bytes,
-            self.raised,
             self.memory,
             self.ring_full,
             self.too_long,
-            self.queue_packets_max,
-            self.queue_bytes_max,
+            self.unusable,
             self.memory_max,
             self.held,
-            self.unusable,
+        ]
+    }
+
+    pub(crate) fn from_cells(cells: [u64; INGRESS_CELLS]) -> IngressCounts {
+        let [
+            packets,
+            bytes,
+            memory,
+            ring_full,
+            too_long,
+            unusable,
+            memory_max,
+            held,
+        ] = cells;
+        IngressCounts {
+            packets,
+            bytes,
+            memory,
+            ring_full,
+            too_long,
+            unusable,
+            memory_max,
+            held,
+        }
+    }
+}
+
+/// What the stage counts that has the link: ingress, or egress for a managed
+/// queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LinkCounts {
+    pub drops: [u64; DropReason::ALL.len()],
+    pub raised: u64,
+    pub marked: u64,
+    pub corrupted: u64,
+    /// Copies beside the frames themselves.
+    pub duplicated: u64,
+    pub queue_packets_max: u64,
+    pub queue_bytes_max: u64,
+}
+
+/// How many numbers [`LinkCounts`] publishes.
+pub(crate) const LINK_CELLS: usize = 6 + DropReason::ALL.len();
+
+impl LinkCounts {
+    /// Counts one delivery; `copy`: it is a duplicate.
+    #[inline]
+    pub(crate) fn delivered(&mut self, delivery: &Delivery, copy: bool) {
+        self.raised += u64::from(delivery.raised);
+        if copy {
+            self.duplicated += 1;
+        } else if delivery.edits.any() {
+            self.marked += u64::from(delivery.edits.mark);
+            self.corrupted += u64::from(delivery.edits.corruption.is_some());
+        }
+    }
+
+    pub(crate) fn to_cells(self) -> [u64; LINK_CELLS] {
+        let mut cells = [0; LINK_CELLS];
+        let own = [
+            self.raised,
+            self.marked,
+            self.corrupted,
+            self.duplicated,
+            self.queue_packets_max,
+            self.queue_bytes_max,
         ];
         cells[..own.len()].copy_from_slice(&own);
         cells[own.len()..].copy_from_slice(&self.drops);
         cells
     }
 
-    pub(crate) fn from_cells(cells: [u64; INGRESS_CELLS]) -> IngressCounts {
-        let (own, drops) = cells.split_at(INGRESS_CELLS - DropReason::ALL.len());
-        IngressCounts {
-            packets: own[0],
-            bytes: own[1],
-            raised: own[2],
-            memory: own[3],
-            ring_full: own[4],
-            too_long: own[5],
-            queue_packets_max: own[6],
-            queue_bytes_max: own[7],
-            memory_max: own[8],
-            held: own[9],
-            unusable: own[10],
+    pub(crate) fn from_cells(cells: [u64; LINK_CELLS]) -> LinkCounts {
+        let (own, drops) = cells.split_at(LINK_CELLS - DropReason::ALL.len());
+        LinkCounts {
+            raised: own[0],
+            marked: own[1],
+            corrupted: own[2],
+            duplicated: own[3],
+            queue_packets_max: own[4],
+            queue_bytes_max: own[5],
             drops: std::array::from_fn(|index| drops[index]),
         }
     }
@@ -240,6 +293,7 @@ impl LatenessRecorder {
 #[derive(Debug)]
 pub(crate) struct LinkShared {
     pub ingress: Published<INGRESS_CELLS>,
+    pub link: Published<LINK_CELLS>,
     pub egress: Published<EGRESS_CELLS>,
     pub lateness: Mutex<Histogram<u64>>,
 }
@@ -248,6 +302,7 @@ impl LinkShared {
     pub(crate) fn new() -> LinkShared {
         LinkShared {
             ingress: Published::default(),
+            link: Published::default(),
             egress: Published::default(),
             lateness: Mutex::new(nanos_histogram()),
         }

@@ -16,7 +16,7 @@ use crate::counters::{EgressCounts, LinkShared};
 use crate::host;
 use crate::report::LinkReport;
 use crate::run::{LEND_FROM, StartError};
-use crate::stage::{Egress, EgressParts, Ingress, IngressParts, shares_memory};
+use crate::stage::{Egress, EgressParts, Ingress, IngressParts, place_link, shares_memory};
 use crate::summary;
 
 /// How a pipeline is run.
@@ -82,11 +82,12 @@ where
     let described = setup.config.describe();
     let link = Link::new(setup.config, config.seed, LinkId(0));
     let in_order = link.in_order();
-    let shares = config.lend && shares_memory(&source, &sink);
+    let (at_ingress, at_egress) = place_link(link, LinkId(0));
+    let shares = config.lend && shares_memory(&source, &sink) && at_ingress.is_some();
     let ingress = Ingress::new(
         IngressParts {
             port: source,
-            link,
+            link: at_ingress,
             link_id: LinkId(0),
             line: writer,
             clock: clock.clone(),
@@ -101,6 +102,7 @@ where
             line: reader,
             clock,
             in_order,
+            link: at_egress,
             tolerance: Nanos::MAX,
         },
         Arc::clone(&shared),

@@ -50,6 +50,13 @@ pub struct LinkReport {
     pub lateness_us: Lateness,
     /// Releases raised to keep the order.
     pub raised: u64,
+    /// Frames that a queue marked: congestion experienced.
+    pub ecn_marked: u64,
+    /// Delivered frames with bits spoilt by the medium.
+    pub corrupted: u64,
+    /// Copies that the medium made, beside the frames themselves; they are in
+    /// `packets_out`.
+    pub duplicated: u64,
     /// Frames in the delay line when the report was made.
     pub in_flight: u64,
     /// The most packets the emulated queue held.

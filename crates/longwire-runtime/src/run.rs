@@ -10,13 +10,13 @@ use longwire_io::TxPort;
 use longwire_io::delay_line::{ArenaError, DelayLineConfig, delay_line};
 use longwire_io::port::{AnyRx, AnyTx, Port};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, monotonic_now};
 use crate::config::{LinkSetup, RunConfig};
 use crate::counters::LinkShared;
 use crate::host;
 use crate::placement::{self, Layout};
 use crate::report::{LinkReport, RunReport};
-use crate::stage::{Egress, EgressParts, Ingress, IngressParts, shares_memory};
+use crate::stage::{Egress, EgressParts, Ingress, IngressParts, place_link, shares_memory};
 use crate::summary;
 use crate::thread::{Bell, Control, ThreadEnd, Worker};
 
@@ -68,8 +68,13 @@ pub fn start(
         .into_iter()
         .flat_map(|port| port.notes.clone())
         .collect();
+    // Schedules of both directions count from one instant.
+    let epoch = monotonic_now();
+    let mut ab = ab;
+    ab.config.epoch = epoch;
     let mut directions = vec![direction(a.rx, b.tx, ab, LinkId(0), &config)?];
-    if let Some(ba) = ba {
+    if let Some(mut ba) = ba {
+        ba.config.epoch = epoch;
         directions.push(direction(b.rx, a.tx, ba, LinkId(1), &config)?);
     }
     let (watched, stages): (Vec<_>, Vec<_>) = directions
@@ -110,10 +115,11 @@ fn direction(
     let described = setup.config.describe();
     let link = Link::new(setup.config, config.seed, link_id);
     let in_order = link.in_order();
-    let lends = shares_memory(&rx, &tx);
+    let (at_ingress, at_egress) = place_link(link, link_id);
+    let lends = shares_memory(&rx, &tx) && at_ingress.is_some();
     let ingress = IngressParts {
         port: rx,
-        link,
+        link: at_ingress,
         link_id,
         line: writer,
         clock: Clock::Monotonic,
@@ -125,6 +131,7 @@ fn direction(
         line: reader,
         clock: Clock::Monotonic,
         in_order,
+        link: at_egress,
         tolerance: config.tolerance,
     };
     Ok(Direction {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use longwire_engine::DropReason;
 
-use crate::counters::{Artifact, EgressCounts, IngressCounts, LinkShared};
+use crate::counters::{Artifact, EgressCounts, IngressCounts, LinkCounts, LinkShared};
 use crate::report::{Lateness, LinkReport, RunReport};
 use crate::thread::ThreadEnd;
 
@@ -17,10 +17,11 @@ pub(crate) fn link(
 ) -> LinkReport {
     // Egress first: what has left must have come in, also in a snapshot.
     let egress = EgressCounts::from_cells(shared.egress.load());
+    let decided = LinkCounts::from_cells(shared.link.load());
     let ingress = IngressCounts::from_cells(shared.ingress.load());
     let drops = DropReason::ALL
         .iter()
-        .map(|reason| (reason.name(), ingress.drops[reason.index()]));
+        .map(|reason| (reason.name(), decided.drops[reason.index()]));
     let artifacts = Artifact::ALL
         .iter()
         .map(|kind| (kind.name(), artifact(*kind, &ingress, &egress)));
@@ -38,10 +39,13 @@ pub(crate) fn link(
         drops: drops.collect(),
         artifacts: artifacts.collect(),
         lateness_us: lateness,
-        raised: ingress.raised,
+        raised: decided.raised,
+        ecn_marked: decided.marked,
+        corrupted: decided.corrupted,
+        duplicated: decided.duplicated,
         in_flight: ingress.held.saturating_sub(egress.released),
-        queue_packets_max: ingress.queue_packets_max,
-        queue_bytes_max: ingress.queue_bytes_max,
+        queue_packets_max: decided.queue_packets_max,
+        queue_bytes_max: decided.queue_bytes_max,
         memory_max: ingress.memory_max,
     }
 }

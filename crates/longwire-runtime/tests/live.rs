@@ -146,7 +146,7 @@ impl Hosts {
 
 fn link(rate: Option<u64>, delay: &str) -> LinkConfig {
     LinkConfig {
-        rate: rate.and_then(BitRate::from_bits_per_sec),
+        rate: rate.and_then(BitRate::from_bits_per_sec).into(),
         delay: models::DELAY.parse(delay).expect("a delay"),
         ..LinkConfig::default()
     }

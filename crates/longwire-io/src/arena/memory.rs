@@ -202,6 +202,21 @@ impl Memory {
         // mapping outlives `self`'s borrow.
         unsafe { slice::from_raw_parts(self.base.add(at).as_ptr(), len) }
     }
+
+    /// Lends the `len` bytes at `at` for writing.
+    ///
+    /// # Safety
+    /// The bytes were written before (as this thread has seen), and nothing
+    /// else reads or writes them while the slice lives.
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref, reason = "the caller's contract makes it sole")]
+    pub(crate) unsafe fn slice_mut(&self, at: usize, len: usize) -> &mut [u8] {
+        debug_assert!(at + len <= self.len);
+        self.watch.write(at, len);
+        // SAFETY: the caller's contract is that of an exclusive slice; the
+        // mapping outlives `self`'s borrow.
+        unsafe { slice::from_raw_parts_mut(self.base.add(at).as_ptr(), len) }
+    }
 }
 
 impl Drop for Memory {

@@ -141,6 +141,21 @@ impl DelayLineReader {
         unsafe { self.shared.memory.slice(frame.at, frame.head.stored()) }
     }
 
+    /// The bytes of a held frame, to be changed; empty for a lent one.
+    ///
+    /// # Panics
+    /// When the frame is another delay line's.
+    #[inline]
+    pub fn bytes_mut<'a>(&'a mut self, frame: &'a mut HeldFrame) -> &'a mut [u8] {
+        assert_eq!(
+            frame.line, self.shared.line,
+            "a frame of another delay line"
+        );
+        // SAFETY: as in `bytes`; and `frame` is the only handle of its bytes,
+        // which nobody else reads or writes while it is borrowed.
+        unsafe { self.shared.memory.slice_mut(frame.at, frame.head.stored()) }
+    }
+
     /// Frees a held frame.
     ///
     /// # Panics

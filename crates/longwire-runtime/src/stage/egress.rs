@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
-use longwire_engine::{Nanos, ReleaseQueue};
+use longwire_engine::{Link, LinkId, Nanos, ReleaseQueue};
 use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
 use longwire_io::{Outgoing, PortError, Pushed, TxPort};
 
+use super::decider::Decider;
+use super::managed::ManagedLine;
 use super::{BURST, Step};
 use crate::clock::Clock;
 use crate::counters::{EgressCounts, LatenessRecorder, LinkShared};
@@ -22,6 +24,8 @@ pub struct EgressParts<T> {
     /// Releases on the line never decrease: the line itself is the release
     /// queue.
     pub in_order: bool,
+    /// The link, if it has a managed queue: frames come undecided.
+    pub link: Option<(Link, LinkId)>,
     /// A handover later than this is an artifact.
     pub tolerance: Nanos,
 }
@@ -30,10 +34,19 @@ pub struct EgressParts<T> {
 pub struct Egress<T> {
     port: T,
     line: DelayLineReader,
-    /// Frames taken off a line whose releases may decrease.
-    overtaking: Option<ReleaseQueue<HeldFrame>>,
+    waiting: Waiting,
     clock: Clock,
     account: Account,
+}
+
+/// How frames wait for their release.
+enum Waiting {
+    /// On the line, which is in the order of releases.
+    OnLine,
+    /// Taken off the line, for releases on it may decrease.
+    Sorted(ReleaseQueue<HeldFrame>),
+    /// Taken off the line, in a managed queue or sorted behind it.
+    Managed(Box<ManagedLine>),
 }
 
 /// A port that is full is tried again after this time at the latest.
@@ -42,10 +55,18 @@ const RETRY_AFTER: Nanos = Nanos::from_micros(20);
 impl<T: TxPort> Egress<T> {
     /// A stage that publishes to `shared`.
     pub(crate) fn new(parts: EgressParts<T>, shared: Arc<LinkShared>) -> Egress<T> {
+        let waiting = match parts.link {
+            Some((link, link_id)) => {
+                let decider = Decider::new(link, link_id, Arc::clone(&shared));
+                Waiting::Managed(Box::new(ManagedLine::new(decider)))
+            }
+            None if parts.in_order => Waiting::OnLine,
+            None => Waiting::Sorted(ReleaseQueue::new()),
+        };
         Egress {
             port: parts.port,
             line: parts.line,
-            overtaking: (!parts.in_order).then(ReleaseQueue::new),
+            waiting,
             clock: parts.clock,
             account: Account {
                 counts: EgressCounts::default(),
@@ -66,10 +87,10 @@ impl<T: TxPort> Egress<T> {
     pub fn step(&mut self) -> Result<Step, PortError> {
         let now = self.clock.now();
         let mut full = false;
-        if self.overtaking.is_some() {
-            self.send_overtaking(now, &mut full);
-        } else {
-            self.send_in_order(now, &mut full);
+        match &self.waiting {
+            Waiting::OnLine => self.send_in_order(now, &mut full),
+            Waiting::Sorted(_) => self.send_sorted(now, &mut full),
+            Waiting::Managed(_) => self.send_managed(now, &mut full),
         }
         let mut left = 0;
         if !self.account.batch.is_empty() {
@@ -104,14 +125,15 @@ impl<T: TxPort> Egress<T> {
                 *full = true;
                 break;
             }
-            self.account.released(&next, pushed);
+            self.account.taken_off(&next);
+            self.account.pushed(&next, pushed);
             self.line.advance();
         }
     }
 
     /// The line's frames may overtake one another: they are sorted first.
-    fn send_overtaking(&mut self, now: Nanos, full: &mut bool) {
-        let Some(queue) = &mut self.overtaking else {
+    fn send_sorted(&mut self, now: Nanos, full: &mut bool) {
+        let Waiting::Sorted(queue) = &mut self.waiting else {
             return;
         };
         while let Some(frame) = self.line.take() {
@@ -131,9 +153,35 @@ impl<T: TxPort> Egress<T> {
                 *full = true;
                 break;
             }
-            self.account.released(&next, pushed);
+            self.account.taken_off(&next);
+            self.account.pushed(&next, pushed);
             self.line.free(frame);
         }
+    }
+
+    /// The line's frames have a managed queue before them.
+    fn send_managed(&mut self, now: Nanos, full: &mut bool) {
+        let Waiting::Managed(managed) = &mut self.waiting else {
+            return;
+        };
+        managed.take_in(&mut self.line, &mut self.account);
+        managed.decide(now, &mut self.line, &mut self.account);
+        while self.account.batch.len() < BURST && self.port.room() > 0 {
+            let Some(due) = managed.pop_due(now) else {
+                break;
+            };
+            let (next, bytes) = managed.frame(&due, &self.line);
+            let pushed = self.port.push(outgoing(&next, bytes));
+            if pushed == Pushed::Full {
+                managed.put_back(due);
+                *full = true;
+                break;
+            }
+            self.account.pushed(&next, pushed);
+            managed.sent(due, &mut self.line, &mut self.account);
+        }
+        managed.publish();
+        self.line.settle();
     }
 
     fn next_at(&mut self, now: Nanos, full: bool) -> Option<Nanos> {
@@ -146,10 +194,11 @@ impl<T: TxPort> Egress<T> {
     /// The next release, of what has been published by now.
     pub fn next_release(&mut self) -> Option<Nanos> {
         let published = self.line.front().map(|next| next.release);
-        match &self.overtaking {
+        match &mut self.waiting {
+            Waiting::OnLine => published,
             // What still lies on the line has not been sorted in.
-            Some(queue) => published.into_iter().chain(queue.next_at()).min(),
-            None => published,
+            Waiting::Sorted(queue) => published.into_iter().chain(queue.next_at()).min(),
+            Waiting::Managed(managed) => published.into_iter().chain(managed.next_at()).min(),
         }
     }
 
@@ -162,13 +211,20 @@ impl<T: TxPort> Egress<T> {
     pub fn is_empty(&mut self) -> bool {
         self.port.unsent() == 0
             && self.line.front().is_none()
-            && self.overtaking.as_ref().is_none_or(ReleaseQueue::is_empty)
+            && match &mut self.waiting {
+                Waiting::OnLine => true,
+                Waiting::Sorted(queue) => queue.is_empty(),
+                Waiting::Managed(managed) => managed.next_at().is_none(),
+            }
     }
 
     /// Publishes the last counts, the port's own losses included.
     pub(crate) fn finish(&mut self) {
         self.account.counts.send_failed = self.port.losses().send_failed;
         self.account.publish();
+        if let Waiting::Managed(managed) = &mut self.waiting {
+            managed.publish();
+        }
         let now = self.clock.now();
         let shared = &self.account.shared;
         self.account.lateness.flush(now, &shared.lateness, true);
@@ -202,20 +258,26 @@ fn wire_frames_of(frame: &Descriptor) -> (u32, u64) {
 const LATENESS_STEP: u64 = 64;
 
 /// The accounts of an egress stage.
-struct Account {
-    counts: EgressCounts,
+pub(super) struct Account {
+    pub counts: EgressCounts,
     lateness: LatenessRecorder,
-    tolerance: Nanos,
+    pub tolerance: Nanos,
     /// Releases and wire frames of what was pushed and has not left.
     batch: Vec<(Nanos, u32)>,
     shared: Arc<LinkShared>,
 }
 
 impl Account {
+    /// A record has left the line for good.
     #[inline]
-    fn released(&mut self, frame: &Descriptor, pushed: Pushed) {
+    pub fn taken_off(&mut self, frame: &Descriptor) {
+        self.counts.released += u64::from(wire_frames_of(frame).0);
+    }
+
+    /// A frame was given to the port.
+    #[inline]
+    fn pushed(&mut self, frame: &Descriptor, pushed: Pushed) {
         let (wire_frames, wire_bytes) = wire_frames_of(frame);
-        self.counts.released += u64::from(wire_frames);
         if pushed == Pushed::Refused {
             self.counts.refused += u64::from(wire_frames);
             return;

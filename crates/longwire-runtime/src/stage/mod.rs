@@ -1,14 +1,17 @@
 //! The stages of a direction: `ingress` reads, decides and puts on the delay
 //! line; `egress` waits, sends and accounts.
 
+mod admission;
+mod decider;
 mod egress;
 mod ingress;
+mod managed;
 mod segments;
 
 pub use egress::{Egress, EgressParts};
 pub use ingress::{Ingress, IngressParts, shares_memory};
 
-use longwire_engine::Nanos;
+use longwire_engine::{Link, LinkId, Nanos};
 
 /// What one step of a stage came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,3 +27,12 @@ pub struct Step {
 /// The most frames a stage handles in one step, so that stages that share a
 /// thread take turns.
 pub const BURST: usize = 64;
+
+/// Which stage has the link: ingress if it decides as frames arrive, egress if
+/// its queue decides later.
+pub fn place_link(link: Link, id: LinkId) -> (Option<Link>, Option<(Link, LinkId)>) {
+    match link.is_managed() {
+        false => (Some(link), None),
+        true => (None, Some((link, id))),
+    }
+}

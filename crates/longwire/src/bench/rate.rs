@@ -49,7 +49,7 @@ pub(super) fn measure(args: &RateArgs, kind: &str) -> Result<Vec<Row>, Error> {
 
 fn link(rate: Option<BitRate>) -> LinkConfig {
     LinkConfig {
-        rate,
+        rate: rate.into(),
         framing: Framing::ETHERNET,
         ..LinkConfig::default()
     }

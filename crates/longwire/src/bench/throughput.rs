@@ -98,7 +98,7 @@ fn row(
 ) -> Result<Row, Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Failed(error.to_string());
     let mut link = LinkConfig {
-        rate: Some(RATE),
+        rate: Some(RATE).into(),
         ..LinkConfig::default()
     };
     link.delay = DELAY.parse(&delay.to_string()).map_err(|e| failed(&e))?;

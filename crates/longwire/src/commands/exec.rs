@@ -130,7 +130,7 @@ enum Outcome {
 /// pass; a smaller MTU of a link is met on the way, as in the world.
 fn environment_for(args: &ExecArgs, up: &LinkConfig, down: &LinkConfig) -> EnvironmentConfig {
     let usual = EnvironmentConfig::default();
-    let longest = up.mtu.max(down.mtu).unwrap_or(usual.mtu);
+    let longest = up.mtu.bytes().max(down.mtu.bytes()).unwrap_or(usual.mtu);
     EnvironmentConfig {
         device: match args.port.as_str() {
             "tap" => Device::Tap,

@@ -8,6 +8,7 @@ mod store;
 
 use std::collections::BTreeMap;
 
+use longwire_engine::emulator::ItemBytes;
 use longwire_engine::{
     Delivery, DropReason, Emulator, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict,
 };
@@ -47,7 +48,7 @@ impl Direction {
 }
 
 /// A frame that waits for its release.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Held {
     place: Place,
     wire_len: u32,
@@ -64,6 +65,12 @@ pub struct Simulation {
     counts: Counts,
 }
 
+impl ItemBytes<Held> for FrameStore {
+    fn bytes<'a>(&'a self, held: &'a Held) -> &'a [u8] {
+        self.get(held.place)
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     packets_in: u64,
@@ -72,7 +79,22 @@ struct Counts {
     bytes_out: u64,
     drops: [u64; DropReason::ALL.len()],
     raised: u64,
+    ecn_marked: u64,
+    corrupted: u64,
+    duplicated: u64,
     time_went_back: u64,
+}
+
+impl Counts {
+    fn delivered(&mut self, delivery: &Delivery, copy: bool) {
+        self.raised += u64::from(delivery.raised);
+        if copy {
+            self.duplicated += 1;
+        } else {
+            self.ecn_marked += u64::from(delivery.edits.mark);
+            self.corrupted += u64::from(delivery.edits.corruption.is_some());
+        }
+    }
 }
 
 /// The emulator has this one link.
@@ -107,27 +129,74 @@ impl Simulation {
         }
         self.now = self.now.max(record.stamp);
         self.release(self.now, out)?;
-        self.counts.packets_in += 1;
-        self.counts.bytes_in += u64::from(record.wire_len);
-        let frame = FrameMeta {
-            arrival: self.now,
-            len: record.wire_len,
-        };
-        let held = Held {
-            place: self.store.insert(record.bytes),
-            wire_len: record.wire_len,
-        };
-        match self.emulator.offer(ONLY, frame, record.bytes, held) {
-            Verdict::Deliver(delivery) => self.counts.raised += u64::from(delivery.raised),
-            Verdict::Drop(reason) => {
-                self.counts.drops[reason.index()] += 1;
-                self.store.forget_last();
-            }
+        if !self.in_fragments(&record) {
+            self.offer(record.bytes, record.wire_len);
         }
         Ok(())
     }
 
-    /// Releases all that waits: the input has ended.
+    /// Whether the link cuts the frame into fragments, which then have been
+    /// offered one by one.
+    fn in_fragments(&mut self, record: &Record<'_>) -> bool {
+        let Some(link) = self.emulator.link(ONLY).filter(|link| link.fragments()) else {
+            return false;
+        };
+        let mut pieces: Vec<Vec<u8>> = Vec::new();
+        let cut = link.fragment(record.bytes, &mut Vec::new(), |piece| {
+            pieces.push(piece.to_vec());
+        });
+        for piece in &pieces {
+            self.offer(piece, piece.len() as u32);
+        }
+        cut
+    }
+
+    fn offer(&mut self, bytes: &[u8], wire_len: u32) {
+        self.counts.packets_in += 1;
+        self.counts.bytes_in += u64::from(wire_len);
+        let frame = FrameMeta {
+            arrival: self.now,
+            len: wire_len,
+        };
+        let place = self.store.insert(bytes);
+        let held = Held { place, wire_len };
+        let verdict = self.emulator.offer(ONLY, frame, bytes, held);
+        if verdict != Verdict::Queued {
+            self.decided(held, verdict, false);
+            self.take_decisions();
+        }
+    }
+
+    /// Accounts for a verdict, and gives the frame's bytes the form in which
+    /// it is delivered.
+    fn decided(&mut self, held: Held, verdict: Verdict, copy: bool) {
+        match verdict {
+            Verdict::Deliver(delivery) => {
+                self.counts.delivered(&delivery, copy);
+                if copy {
+                    self.store.share(held.place);
+                } else if delivery.edits.any()
+                    && let Some(link) = self.emulator.link_mut(ONLY)
+                {
+                    link.edit(&delivery, self.store.get_mut(held.place));
+                }
+            }
+            Verdict::Drop(reason) => {
+                self.counts.drops[reason.index()] += 1;
+                self.store.remove(held.place);
+            }
+            Verdict::Queued => {}
+        }
+    }
+
+    fn take_decisions(&mut self) {
+        while let Some(decided) = self.emulator.next_decided() {
+            self.decided(decided.item, decided.verdict, decided.copy);
+        }
+    }
+
+    /// Releases all that waits: the input has ended. What never departs, for
+    /// its link stands still, stays.
     ///
     /// # Errors
     /// If the output cannot be written.
@@ -136,6 +205,10 @@ impl Simulation {
     }
 
     fn release(&mut self, now: Nanos, out: &mut CaptureWriter) -> Result<(), PortError> {
+        self.emulator.advance(now, &self.store);
+        self.take_decisions();
+        // A frame that never departs is never released either.
+        let now = now.min(Nanos::from_nanos(u64::MAX - 1));
         while let Some((_, held, Delivery { release, .. })) = self.emulator.poll(now) {
             out.write(release, self.store.get(held.place), held.wire_len)?;
             self.store.remove(held.place);
@@ -165,7 +238,10 @@ impl Simulation {
             drops: drops.into(),
             artifacts: artifacts.into(),
             raised: counts.raised,
-            in_flight: self.emulator.waiting() as u64,
+            ecn_marked: counts.ecn_marked,
+            corrupted: counts.corrupted,
+            duplicated: counts.duplicated,
+            in_flight: (self.emulator.waiting() + self.emulator.queued()) as u64,
             queue_packets_max: packets.0,
             queue_bytes_max: bytes.0,
             memory_max: self.store.memory_max(),

@@ -32,8 +32,6 @@ pub(super) struct FrameStore {
     segments: Vec<Segment>,
     /// The segment that is written to.
     current: u32,
-    /// Where the current segment ended before the last frame.
-    before_last: usize,
     /// Empty segments with memory, and places of segments without.
     spare: Vec<u32>,
     vacant: Vec<u32>,
@@ -46,7 +44,6 @@ impl FrameStore {
         let mut store = FrameStore {
             segments: Vec::new(),
             current: 0,
-            before_last: 0,
             spare: Vec::new(),
             vacant: Vec::new(),
             memory: 0,
@@ -64,28 +61,31 @@ impl FrameStore {
             self.turn(frame.len());
         }
         let segment = &mut self.segments[self.current as usize];
-        self.before_last = segment.bytes.len();
+        let at = segment.bytes.len();
         segment.bytes.extend_from_slice(frame);
         segment.live += 1;
         Place {
             segment: self.current,
-            at: self.before_last as u32,
+            at: at as u32,
             len: frame.len() as u32,
         }
-    }
-
-    /// Takes back the frame inserted last, whose place nobody kept.
-    #[inline]
-    pub(super) fn forget_last(&mut self) {
-        let segment = &mut self.segments[self.current as usize];
-        segment.bytes.truncate(self.before_last);
-        segment.live -= 1;
     }
 
     #[inline]
     pub(super) fn get(&self, place: Place) -> &[u8] {
         let at = place.at as usize;
         &self.segments[place.segment as usize].bytes[at..at + place.len as usize]
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, place: Place) -> &mut [u8] {
+        let at = place.at as usize;
+        &mut self.segments[place.segment as usize].bytes[at..at + place.len as usize]
+    }
+
+    /// The frame is to be let go of once more than so far: it has a duplicate.
+    pub(super) fn share(&mut self, place: Place) {
+        self.segments[place.segment as usize].live += 1;
     }
 
     /// Lets a frame go; its place must not be used again.
@@ -171,7 +171,7 @@ mod tests {
             let bytes = frame(number, (state >> 33) as usize % 2_000);
             let place = store.insert(&bytes);
             if state >> 60 == 0 {
-                store.forget_last();
+                store.remove(place);
                 continue;
             }
             held.push_back((place, bytes));

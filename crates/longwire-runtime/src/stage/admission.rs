@@ -1,0 +1,281 @@
+//! What becomes of the frames that come in: offered to the link, and put on
+//! the delay line if it delivers them.
+
+use std::sync::Arc;
+
+use longwire_engine::{Delivery, FrameMeta, Link, LinkId, Nanos, Verdict};
+use longwire_io::delay_line::{DelayLineWriter, Exhausted, Note};
+use longwire_io::{Arrived, Offload};
+
+use super::decider::Decider;
+use super::segments::{Cutter, Run};
+use crate::counters::{IngressCounts, LinkShared};
+
+/// What becomes of the frames that come in.
+pub(super) struct Admission {
+    /// The link, if it decides at arrival; one with a managed queue is with
+    /// the egress stage, and frames pass on undecided.
+    decider: Option<Decider>,
+    link_id: LinkId,
+    /// Buffers that stand for several wire frames are always cut into them.
+    cut_all: bool,
+    pub line: DelayLineWriter,
+    keep_offload: bool,
+    lend_from: usize,
+    pub counts: IngressCounts,
+    cutter: Cutter,
+    /// The bytes of a frame that is changed, and a piece of one that is cut.
+    scratch: Vec<u8>,
+    piece: Vec<u8>,
+    /// The arrival of the last frame that came in.
+    pub latest: Nanos,
+    bursts: u32,
+    shared: Arc<LinkShared>,
+}
+
+/// What an admission is made of.
+pub(super) struct AdmissionParts {
+    pub link: Option<Link>,
+    pub link_id: LinkId,
+    pub line: DelayLineWriter,
+    pub keep_offload: bool,
+    pub lend_from: Option<usize>,
+}
+
+/// The memory in use is looked at once in so many bursts.
+const MEMORY_EVERY: u32 = 16;
+
+impl Admission {
+    pub fn new(parts: AdmissionParts, shared: Arc<LinkShared>) -> Admission {
+        let link_id = parts.link_id;
+        let cut_all = parts.link.as_ref().is_none_or(Link::changes_frames);
+        let decider = parts
+            .link
+            .map(|link| Decider::new(link, link_id, Arc::clone(&shared)));
+        Admission {
+            decider,
+            link_id,
+            cut_all,
+            line: parts.line,
+            keep_offload: parts.keep_offload,
+            lend_from: parts.lend_from.unwrap_or(usize::MAX),
+            counts: IngressCounts::default(),
+            cutter: Cutter::default(),
+            scratch: Vec::new(),
+            piece: Vec::new(),
+            latest: Nanos::ZERO,
+            bursts: 0,
+            shared,
+        }
+    }
+
+    /// A buffer has come in.
+    #[inline]
+    pub fn admit(&mut self, frame: Arrived<'_>) {
+        self.latest = frame.arrival;
+        if frame.offload.checksum.is_none() && frame.offload.segments.is_none() {
+            self.admit_wire_frame(frame);
+        } else if self.cut_all {
+            self.admit_cut(frame);
+        } else {
+            self.admit_offloaded(frame);
+        }
+    }
+
+    /// The common way: one buffer, one wire frame.
+    #[inline]
+    fn admit_wire_frame(&mut self, frame: Arrived<'_>) {
+        if self.cut_all && self.admit_fragments(&frame) {
+            return;
+        }
+        let release = match self.offer(frame.arrival, frame.wire_len, frame.bytes) {
+            Offered::Deliver(delivery) if delivery.more || delivery.edits.any() => {
+                return self.keep_changed(frame, delivery);
+            }
+            Offered::Deliver(delivery) => delivery.release,
+            // The egress stage offers it: its release is not known, and its
+            // arrival goes along in its place.
+            Offered::Later => frame.arrival,
+            Offered::Lost => return,
+        };
+        let note = self.note(release, Offload::NONE);
+        let kept = match frame.lent {
+            Some(place) if frame.bytes.len() >= self.lend_from => {
+                self.line.push_lent(place, frame.bytes.len() as u32, note)
+            }
+            _ => self.line.push(frame.bytes, note),
+        };
+        self.kept(kept);
+    }
+
+    #[inline]
+    fn kept(&mut self, kept: Result<(), Exhausted>) {
+        match kept {
+            Ok(()) => self.counts.held += 1,
+            Err(_) => self.counts.memory += 1,
+        }
+    }
+
+    /// A frame whose bytes change, or that is delivered several times.
+    #[cold]
+    fn keep_changed(&mut self, frame: Arrived<'_>, first: Delivery) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        scratch.extend_from_slice(frame.bytes);
+        let mut next = Some(first);
+        let mut copy = false;
+        while let (Some(delivery), Some(decider)) = (next, &mut self.decider) {
+            if copy {
+                decider.delivered(&delivery, true);
+            } else if delivery.edits.any() {
+                decider.link.edit(&delivery, &mut scratch);
+            }
+            copy = true;
+            next = match delivery.more {
+                true => decider.link.next_copy(),
+                false => None,
+            };
+            let note = self.note(delivery.release, Offload::NONE);
+            let kept = self.line.push(&scratch, note);
+            self.kept(kept);
+        }
+        self.scratch = scratch;
+    }
+
+    /// Whether the link cuts the frame into fragments, which then have been
+    /// admitted one by one.
+    fn admit_fragments(&mut self, frame: &Arrived<'_>) -> bool {
+        let Some(decider) = &self.decider else {
+            return false;
+        };
+        if !decider.link.fragments() {
+            return false;
+        }
+        let mut piece = std::mem::take(&mut self.piece);
+        let mut fragments: Vec<Vec<u8>> = Vec::new();
+        let cut = decider.link.fragment(frame.bytes, &mut piece, |fragment| {
+            fragments.push(fragment.to_vec())
+        });
+        self.piece = piece;
+        for bytes in &fragments {
+            self.admit_wire_frame(whole(bytes, frame.arrival));
+        }
+        cut
+    }
+
+    /// A buffer with work left to do, of which each wire frame is finished
+    /// and goes its own way.
+    fn admit_cut(&mut self, frame: Arrived<'_>) {
+        let mut cutter = std::mem::take(&mut self.cutter);
+        cutter.start(frame.bytes, frame.offload);
+        while cutter.next_wire_len().is_some() {
+            // All in one run, to be cut into its frames below.
+            cutter.decided(Some(frame.arrival));
+        }
+        if let Some(run) = cutter.last_run() {
+            cutter.cut(run, false, |bytes, _, _| {
+                self.admit_wire_frame(whole(bytes, frame.arrival));
+            });
+        }
+        self.cutter = cutter;
+    }
+
+    /// A buffer with work left to do: the link decides about each wire frame
+    /// in it, and frames that leave together stay together.
+    fn admit_offloaded(&mut self, frame: Arrived<'_>) {
+        let mut cutter = std::mem::take(&mut self.cutter);
+        cutter.start(frame.bytes, frame.offload);
+        while let Some(len) = cutter.next_wire_len() {
+            let release = match self.offer(frame.arrival, len, frame.bytes) {
+                Offered::Deliver(delivery) => Some(delivery.release),
+                Offered::Later | Offered::Lost => None,
+            };
+            if let Some(run) = cutter.decided(release) {
+                self.keep_run(&mut cutter, run);
+            }
+        }
+        if let Some(run) = cutter.last_run() {
+            self.keep_run(&mut cutter, run);
+        }
+        self.cutter = cutter;
+    }
+
+    fn keep_run(&mut self, cutter: &mut Cutter, run: Run) {
+        let (line, counts) = (&mut self.line, &mut self.counts);
+        let (link, keep_offload) = (self.link_id, self.keep_offload);
+        cutter.cut(run, keep_offload, |bytes, offload, wire_frames| {
+            let note = Note {
+                release: run.release,
+                link,
+                offload,
+            };
+            match line.push(bytes, note) {
+                Ok(()) => counts.held += wire_frames,
+                Err(_) => counts.memory += wire_frames,
+            }
+        });
+    }
+
+    /// Offers one wire frame to the link, if the link is here.
+    #[inline]
+    fn offer(&mut self, arrival: Nanos, len: u32, bytes: &[u8]) -> Offered {
+        self.counts.packets += 1;
+        self.counts.bytes += u64::from(len);
+        let Some(decider) = &mut self.decider else {
+            return Offered::Later;
+        };
+        match decider.link.offer(FrameMeta { arrival, len }, bytes) {
+            Verdict::Deliver(delivery) => {
+                decider.delivered(&delivery, false);
+                Offered::Deliver(delivery)
+            }
+            Verdict::Drop(reason) => {
+                decider.dropped(reason);
+                Offered::Lost
+            }
+            Verdict::Queued => Offered::Lost,
+        }
+    }
+
+    #[inline]
+    fn note(&self, release: Nanos, offload: Offload) -> Note {
+        Note {
+            release,
+            link: self.link_id,
+            offload,
+        }
+    }
+
+    /// Shows the accounts to whoever reports.
+    pub fn publish_counts(&mut self) {
+        // What is in use depends on the reader: asking it costs a trip between
+        // the cores.
+        if self.bursts.is_multiple_of(MEMORY_EVERY) {
+            self.counts.memory_max = self.counts.memory_max.max(self.line.memory_in_use());
+        }
+        self.bursts = self.bursts.wrapping_add(1);
+        if let Some(decider) = &mut self.decider {
+            decider.publish();
+        }
+        self.shared.ingress.store(&self.counts.to_cells());
+    }
+}
+
+/// What came of offering a frame.
+enum Offered {
+    Deliver(Delivery),
+    /// The egress stage has the link.
+    Later,
+    Lost,
+}
+
+/// A finished wire frame, all of which is here.
+fn whole(bytes: &[u8], arrival: Nanos) -> Arrived<'_> {
+    Arrived {
+        bytes,
+        arrival,
+        offload: Offload::NONE,
+        wire_len: bytes.len() as u32,
+        lent: None,
+    }
+}

@@ -1,0 +1,250 @@
+//! A managed queue in a live run.
+//!
+//! Frames come over the line undecided, each with its arrival. The egress
+//! stage offers them to the link and keeps their bytes while they are queued
+//! and until they are released.
+
+use std::collections::VecDeque;
+
+use longwire_engine::{Delivery, FrameBytes, FrameMeta, Nanos, ReleaseQueue, Verdict};
+use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
+
+use super::decider::Decider;
+use super::egress::Account;
+
+/// A frame that has come off the line.
+struct Held {
+    frame: HeldFrame,
+    /// Deliveries that have not left.
+    copies: u32,
+    /// No more deliveries will come.
+    decided: bool,
+    /// Its bytes are as they are to be delivered.
+    edited: bool,
+}
+
+/// Frames by their numbers on the link.
+struct HeldFrames {
+    first: u64,
+    frames: VecDeque<Option<Held>>,
+}
+
+/// Where the link finds the bytes of queued frames.
+struct Bytes<'a> {
+    held: &'a HeldFrames,
+    line: &'a DelayLineReader,
+}
+
+impl FrameBytes for Bytes<'_> {
+    fn bytes(&self, number: u64) -> &[u8] {
+        match self.held.get(number) {
+            Some(held) => self.line.bytes(&held.frame),
+            None => &[],
+        }
+    }
+}
+
+/// A delivery that is due.
+pub(super) struct Due {
+    number: u64,
+    release: Nanos,
+}
+
+/// A link with a managed queue, and the frames that wait in and behind it.
+pub(super) struct ManagedLine {
+    decider: Decider,
+    held: HeldFrames,
+    released: ReleaseQueue<u64>,
+    /// How much later than an event its decision may come.
+    slack: Nanos,
+}
+
+/// Decisions come no later than this after their events: what the kernel
+/// holds back for so long counts as having arrived later than it did.
+const SLACK_MAX: Nanos = Nanos::from_micros(200);
+
+impl ManagedLine {
+    pub fn new(decider: Decider) -> ManagedLine {
+        ManagedLine {
+            slack: decider.link.poll_slack().min(SLACK_MAX),
+            decider,
+            held: HeldFrames {
+                first: 0,
+                frames: VecDeque::new(),
+            },
+            released: ReleaseQueue::new(),
+        }
+    }
+
+    /// Takes in everything on the line. A frame that the link takes to have
+    /// arrived later than it did, for the queue was decided beyond its
+    /// arrival, is late by as much.
+    pub fn take_in(&mut self, line: &mut DelayLineReader, account: &mut Account) {
+        while let Some(frame) = line.take() {
+            let next = frame.descriptor();
+            let arrival = next.release;
+            self.decide_before(arrival, line, account);
+            let meta = FrameMeta {
+                arrival,
+                len: next.len,
+            };
+            let verdict = self.decider.link.offer(meta, line.bytes(&frame));
+            let moved = self.decider.link.last_arrival().saturating_sub(arrival);
+            account.counts.late += u64::from(moved > account.tolerance);
+            match verdict {
+                Verdict::Drop(reason) => {
+                    self.decider.dropped(reason);
+                    account.taken_off(&next);
+                    line.free(frame);
+                }
+                Verdict::Queued | Verdict::Deliver(_) => self.held.push(frame),
+            }
+        }
+    }
+
+    /// Decides what is to be decided by `now`.
+    pub fn decide(&mut self, now: Nanos, line: &mut DelayLineReader, account: &mut Account) {
+        let until = match now {
+            Nanos::MAX => Nanos::MAX,
+            now => now.saturating_sub(self.slack),
+        };
+        if self
+            .decider
+            .link
+            .next_at()
+            .is_some_and(|next| next <= until)
+        {
+            self.decide_before(until, line, account);
+        }
+    }
+
+    fn decide_before(&mut self, until: Nanos, line: &mut DelayLineReader, account: &mut Account) {
+        loop {
+            let bytes = Bytes {
+                held: &self.held,
+                line,
+            };
+            let Some((number, verdict)) = self.decider.link.poll(until, &bytes) else {
+                return;
+            };
+            match verdict {
+                Verdict::Deliver(delivery) => self.deliver(number, &delivery, line),
+                Verdict::Drop(reason) => {
+                    self.decider.dropped(reason);
+                    self.free(number, line, account);
+                }
+                Verdict::Queued => {}
+            }
+        }
+    }
+
+    fn deliver(&mut self, number: u64, delivery: &Delivery, line: &mut DelayLineReader) {
+        let Some(held) = self.held.get_mut(number) else {
+            return;
+        };
+        self.decider.delivered(delivery, held.edited);
+        if !held.edited && delivery.edits.any() {
+            let bytes = line.bytes_mut(&mut held.frame);
+            self.decider.link.edit(delivery, bytes);
+        }
+        held.edited = true;
+        held.copies += 1;
+        held.decided = !delivery.more;
+        let link_id = self.decider.link_id;
+        self.released.push(link_id, delivery.release, number);
+    }
+
+    /// The next delivery due at `now`.
+    pub fn pop_due(&mut self, now: Nanos) -> Option<Due> {
+        let (_, release, number) = self.released.pop_due(now)?;
+        Some(Due { number, release })
+    }
+
+    /// What goes to the port.
+    pub fn frame<'a>(&'a self, due: &Due, line: &'a DelayLineReader) -> (Descriptor, &'a [u8]) {
+        let held = self.held.get(due.number);
+        let (descriptor, bytes) = match held {
+            Some(held) => (held.frame.descriptor(), line.bytes(&held.frame)),
+            None => unreachable!("a frame is held until its last delivery has left"),
+        };
+        let release = due.release;
+        (
+            Descriptor {
+                release,
+                ..descriptor
+            },
+            bytes,
+        )
+    }
+
+    /// The port was full. Its place among frames of the same release is lost;
+    /// a port with room does not say so.
+    pub fn put_back(&mut self, due: Due) {
+        let link_id = self.decider.link_id;
+        self.released.push(link_id, due.release, due.number);
+    }
+
+    /// A delivery has left.
+    pub fn sent(&mut self, due: Due, line: &mut DelayLineReader, account: &mut Account) {
+        let Some(held) = self.held.get_mut(due.number) else {
+            return;
+        };
+        held.copies -= 1;
+        if held.copies == 0 && held.decided {
+            self.free(due.number, line, account);
+        }
+    }
+
+    /// When something is to be decided or sent next.
+    pub fn next_at(&mut self) -> Option<Nanos> {
+        let decision = self.decider.link.next_at();
+        let decision = decision.map(|at| at.saturating_add(self.slack));
+        decision.into_iter().chain(self.released.next_at()).min()
+    }
+
+    /// Shows the accounts to whoever reports.
+    pub fn publish(&mut self) {
+        self.decider.publish();
+    }
+
+    fn free(&mut self, number: u64, line: &mut DelayLineReader, account: &mut Account) {
+        if let Some(held) = self.held.take(number) {
+            account.taken_off(&held.frame.descriptor());
+            line.free(held.frame);
+        }
+    }
+}
+
+impl HeldFrames {
+    fn push(&mut self, frame: HeldFrame) {
+        self.frames.push_back(Some(Held {
+            frame,
+            copies: 0,
+            decided: false,
+            edited: false,
+        }));
+    }
+
+    fn index(&self, number: u64) -> Option<usize> {
+        Some(number.checked_sub(self.first)? as usize)
+    }
+
+    fn get(&self, number: u64) -> Option<&Held> {
+        self.frames.get(self.index(number)?)?.as_ref()
+    }
+
+    fn get_mut(&mut self, number: u64) -> Option<&mut Held> {
+        let index = self.index(number)?;
+        self.frames.get_mut(index)?.as_mut()
+    }
+
+    fn take(&mut self, number: u64) -> Option<Held> {
+        let index = self.index(number)?;
+        let held = self.frames.get_mut(index)?.take();
+        while let Some(None) = self.frames.front() {
+            self.frames.pop_front();
+            self.first += 1;
+        }
+        held
+    }
+}
