@@ -31,6 +31,7 @@ pub mod random;
 pub mod release;
 mod server;
 pub mod spec;
+mod special;
 pub mod trace;
 pub mod units;
 pub mod verdict;

@@ -1,0 +1,87 @@
+//! The fields of a row of text.
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+
+/// What stands between the fields of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Separator {
+    Char(char),
+    Blanks,
+}
+
+impl Separator {
+    pub fn of(first: &str) -> Separator {
+        let marks = [',', ';', '\t'];
+        let found = marks.into_iter().find(|mark| first.contains(*mark));
+        found.map_or(Separator::Blanks, Separator::Char)
+    }
+
+    pub fn fields(self, row: &str) -> Fields<'_> {
+        Fields {
+            separator: self,
+            rest: Some(row),
+        }
+    }
+}
+
+/// The fields of a row, without the blanks around them.
+pub(super) struct Fields<'a> {
+    separator: Separator,
+    rest: Option<&'a str>,
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Cow<'a, str>;
+
+    fn next(&mut self) -> Option<Cow<'a, str>> {
+        let rest = self.rest?.trim_start_matches(' ');
+        if let Some(inner) = rest.strip_prefix('"') {
+            return Some(self.quoted(inner));
+        }
+        let (field, after) = match self.separator {
+            Separator::Char(mark) => match rest.split_once(mark) {
+                Some((field, after)) => (field, Some(after)),
+                None => (rest, None),
+            },
+            Separator::Blanks => match rest.split_once(char::is_whitespace) {
+                Some((field, after)) => (field, Some(after.trim_start())),
+                None => (rest, None),
+            },
+        };
+        self.rest = after;
+        Some(Cow::Borrowed(field.trim()))
+    }
+}
+
+impl<'a> Fields<'a> {
+    /// A field in quotes, of which `inner` follows the first one. Two quotes
+    /// are one; what follows the last one up to the separator is dropped.
+    fn quoted(&mut self, inner: &'a str) -> Cow<'a, str> {
+        let mut field = String::new();
+        let mut rest = inner;
+        loop {
+            let Some((part, after)) = rest.split_once('"') else {
+                field.push_str(rest);
+                self.rest = None;
+                return Cow::Owned(field);
+            };
+            field.push_str(part);
+            match after.strip_prefix('"') {
+                Some(after) => {
+                    field.push('"');
+                    rest = after;
+                }
+                None => {
+                    self.rest = match self.separator {
+                        Separator::Char(mark) => after.split_once(mark).map(|(_, rest)| rest),
+                        Separator::Blanks => {
+                            Some(after.trim_start()).filter(|rest| !rest.is_empty())
+                        }
+                    };
+                    return Cow::Owned(field);
+                }
+            }
+        }
+    }
+}

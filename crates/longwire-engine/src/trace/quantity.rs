@@ -1,0 +1,246 @@
+//! What traces measure, in which units, and what they call it.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use super::moment;
+use super::number::scaled;
+use crate::units::BitRate;
+
+/// A day, as much as a delay may be.
+const DELAY_MAX: u64 = 86_400_000_000_000;
+
+/// What a column of a trace measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// When a row begins, in nanoseconds.
+    Time,
+    /// A rate, in bit/s. Zero is a link that stands still.
+    Rate,
+    /// A one-way delay, in nanoseconds.
+    Delay,
+    /// A probability of loss, in steps of 10^-14
+    /// ([`Quantity::LOSS_STEPS`] make certainty).
+    Loss,
+}
+
+impl Quantity {
+    /// How many steps of a loss make certainty.
+    pub const LOSS_STEPS: u64 = 100_000_000_000_000;
+
+    /// The quantity's name, which is also the first of those that its column
+    /// may have.
+    pub fn name(self) -> &'static str {
+        self.names()[0]
+    }
+
+    /// What its column may be called without being asked for by name.
+    pub fn names(self) -> &'static [&'static str] {
+        match self {
+            Quantity::Time => &["time", "timestamp", "t", "elapsed"],
+            Quantity::Rate => &[
+                "rate",
+                "bandwidth",
+                "bw",
+                "throughput",
+                "bitrate",
+                "capacity",
+            ],
+            Quantity::Delay => &["delay", "latency", "owd"],
+            Quantity::Loss => &["loss", "loss_rate", "packet_loss", "plr"],
+        }
+    }
+
+    /// The unit of numbers without one, where custom has only one.
+    pub fn usual_unit(self) -> Option<&'static str> {
+        match self {
+            Quantity::Time => Some("s"),
+            Quantity::Loss => Some("ratio"),
+            Quantity::Rate | Quantity::Delay => None,
+        }
+    }
+
+    /// A unit to show in messages.
+    pub fn example_unit(self) -> &'static str {
+        match self {
+            Quantity::Time => "s",
+            Quantity::Rate => "mbit",
+            Quantity::Delay => "ms",
+            Quantity::Loss => "percent",
+        }
+    }
+
+    /// How many of the least steps one of `unit` is, if it is one of this
+    /// quantity's.
+    pub fn scale(self, unit: &str) -> Option<u64> {
+        match self {
+            Quantity::Time | Quantity::Delay => time_scale(unit),
+            Quantity::Rate => rate_scale(unit),
+            Quantity::Loss => loss_scale(unit),
+        }
+    }
+
+    /// Reads a value: a number in steps of `scale`, or with a unit of its
+    /// own; a time may be a date with a time of day.
+    ///
+    /// # Errors
+    /// What is neither, negative, or more than the quantity can be.
+    pub fn read(self, text: &str, scale: Option<u64>) -> Result<u64, String> {
+        let value = self.read_number(text, scale);
+        let value = match self {
+            Quantity::Time => value.or_else(|error| moment::nanos(text).ok_or(error)),
+            _ => value,
+        }?;
+        let most = match self {
+            Quantity::Time => (i64::MAX as u64, "292 years"),
+            Quantity::Rate => (BitRate::MAX.bits_per_sec(), "10tbit"),
+            Quantity::Delay => (DELAY_MAX, "24h"),
+            Quantity::Loss => (Quantity::LOSS_STEPS, "100%"),
+        };
+        if value > most.0 {
+            let name = self.name();
+            return Err(format!(
+                "{name}: '{text}' is too large; the most is {}",
+                most.1
+            ));
+        }
+        Ok(value)
+    }
+
+    fn read_number(self, text: &str, scale: Option<u64>) -> Result<u64, String> {
+        let name = self.name();
+        let wrong = |error: String| format!("{name}: {error}");
+        // The unit that a value brings counts before that of its column.
+        let letters = text.find(|c: char| c.is_alphabetic() || c == '%');
+        if let Some(at) = letters {
+            let (number, unit) = text.split_at(at);
+            if let Some(scale) = self.scale(unit.trim()) {
+                return scaled(number.trim(), scale).map_err(wrong);
+            }
+        }
+        match scale {
+            Some(scale) => scaled(text, scale).map_err(wrong),
+            None => {
+                scaled(text, 1).map_err(wrong)?;
+                let unit = self.example_unit();
+                Err(format!(
+                    "{name}: '{text}' has no unit; name the column {name}_{unit}, write {text}{unit}, \
+                     or say {name}-unit={unit}"
+                ))
+            }
+        }
+    }
+}
+
+fn time_scale(unit: &str) -> Option<u64> {
+    let unit = unit.to_lowercase();
+    Some(match unit.as_str() {
+        "ns" | "nsec" | "nanos" | "nanoseconds" => 1,
+        "us" | "usec" | "µs" | "μs" | "micros" | "microseconds" => 1_000,
+        "ms" | "msec" | "millis" | "milliseconds" => 1_000_000,
+        "s" | "sec" | "secs" | "second" | "seconds" => 1_000_000_000,
+        "min" | "minutes" => 60_000_000_000,
+        "h" | "hours" => 3_600_000_000_000,
+        _ => return None,
+    })
+}
+
+/// Rates as people write them beside measurements, where, unlike in `tc`,
+/// `Mbps` is megabits: a capital B, or the word, is bytes.
+fn rate_scale(unit: &str) -> Option<u64> {
+    let lower = unit.to_lowercase();
+    let bare = ["/second", "/sec", "/s", "_per_s", " per second"];
+    let bare = bare.iter().find_map(|ending| lower.strip_suffix(ending));
+    // "bps" is bits; "BPS" could be either.
+    let bare = bare.or_else(|| lower.strip_suffix("ps")).unwrap_or(&lower);
+    let (prefix, bits) = if let Some(prefix) = strip_any(bare, &["bits", "bit"]) {
+        (prefix, 1)
+    } else if let Some(prefix) = strip_any(bare, &["bytes", "byte"]) {
+        (prefix, 8)
+    } else {
+        let prefix = bare.strip_suffix('b')?;
+        let upper = unit[prefix.len()..].starts_with('B');
+        if upper && unit.ends_with("PS") {
+            return None;
+        }
+        (prefix, if upper { 8 } else { 1 })
+    };
+    let scale = match prefix {
+        "" => 1,
+        "k" | "kilo" => 1_000,
+        "m" | "mega" => 1_000_000,
+        "g" | "giga" => 1_000_000_000,
+        "t" | "tera" => 1_000_000_000_000,
+        "ki" => 1 << 10,
+        "mi" => 1 << 20,
+        "gi" => 1 << 30,
+        _ => return None,
+    };
+    Some(scale * bits)
+}
+
+fn strip_any<'a>(text: &'a str, endings: &[&str]) -> Option<&'a str> {
+    endings.iter().find_map(|ending| text.strip_suffix(ending))
+}
+
+fn loss_scale(unit: &str) -> Option<u64> {
+    Some(match unit.to_lowercase().to_string().as_str() {
+        "%" | "percent" | "pct" => Quantity::LOSS_STEPS / 100,
+        "ratio" | "fraction" | "probability" => Quantity::LOSS_STEPS,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_of_measurements_are_known() {
+        for (unit, scale) in [
+            ("bps", Some(1)),
+            ("bit/s", Some(1)),
+            ("kbps", Some(1_000)),
+            ("Kbps", Some(1_000)),
+            ("Mbps", Some(1_000_000)),
+            ("mbit", Some(1_000_000)),
+            ("Mbit/s", Some(1_000_000)),
+            ("mbits", Some(1_000_000)),
+            ("Mb/s", Some(1_000_000)),
+            ("MB/s", Some(8_000_000)),
+            ("MBps", Some(8_000_000)),
+            ("kBps", Some(8_000)),
+            ("bytes/s", Some(8)),
+            ("bytes_per_s", Some(8)),
+            ("Gbit/sec", Some(1_000_000_000)),
+            ("MiB/s", Some(8 << 20)),
+            ("MBPS", None),
+            ("ms", None),
+            ("ps", None),
+            ("", None),
+            ("ßb", None),
+        ] {
+            assert_eq!(Quantity::Rate.scale(unit), scale, "{unit}");
+        }
+        assert_eq!(Quantity::Delay.scale("MS"), Some(1_000_000));
+        assert_eq!(Quantity::Loss.scale("%"), Some(1_000_000_000_000));
+        assert_eq!(Quantity::Time.scale("mbit"), None);
+    }
+
+    #[test]
+    fn values_have_a_unit_of_their_own_or_their_columns() {
+        let rate = |text, scale| Quantity::Rate.read(text, scale);
+        assert_eq!(rate("12 Mbps", None), Ok(12_000_000));
+        assert_eq!(rate("12kbit", Some(1_000_000)), Ok(12_000));
+        assert_eq!(rate("1e-3", Some(1_000_000)), Ok(1_000));
+        assert!(rate("12", None).unwrap_err().contains("has no unit"));
+        assert!(rate("-1", Some(1)).unwrap_err().contains("negative"));
+        assert!(rate("NaN", Some(1)).unwrap_err().contains("not a number"));
+        assert!(rate("11tbit", None).unwrap_err().contains("too large"));
+        assert_eq!(Quantity::Loss.read("1%", Some(1)), Ok(1_000_000_000_000));
+        let loss = Quantity::Loss.read("1.5", Quantity::Loss.scale("ratio"));
+        assert!(loss.unwrap_err().contains("too large"));
+        let time = Quantity::Time.read("2019.12.16_13.40.04", Some(1_000_000_000));
+        assert_eq!(time, Ok(1_576_503_604_000_000_000));
+    }
+}

@@ -1,0 +1,262 @@
+//! A quantity over time, as traces record it: each value holds from its time
+//! until the next one's.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::spec::{Arguments, Param, SpecError, Unit};
+use crate::units::Nanos;
+
+/// What follows the end of a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum End {
+    /// Its beginning.
+    #[default]
+    Loop,
+    /// Its last value, for ever.
+    Hold,
+    /// Nothing.
+    Stop,
+}
+
+impl End {
+    /// Reads the parameter [`END`].
+    ///
+    /// # Errors
+    /// If it is none of the words.
+    pub fn read(arguments: &Arguments<'_>) -> Result<End, SpecError> {
+        Ok(match arguments.choice(END.name)? {
+            0 => End::Loop,
+            1 => End::Hold,
+            _ => End::Stop,
+        })
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            End::Loop => "loop",
+            End::Hold => "hold",
+            End::Stop => "stop",
+        })
+    }
+}
+
+/// The parameter of every model that follows a trace.
+pub const END: Param = Param {
+    name: "end",
+    unit: Unit::Choice(&["loop", "hold", "stop"]),
+    default: Some("loop"),
+    help: "what follows the end of the trace: its beginning, its last value, or nothing",
+};
+
+/// A quantity over time. Times are nanoseconds from its beginning; the
+/// quantity's own unit is its reader's to know.
+///
+/// Equal neighbours are kept as one, in 16 bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Series {
+    /// When each value begins; the first one at 0, none at the same time.
+    starts: Vec<u64>,
+    values: Vec<u64>,
+    /// When the last value ends; `u64::MAX` if the trace does not say.
+    length: u64,
+}
+
+/// Where a reader of a series is. A reader that goes forward finds its next
+/// place beside the last one; any other is searched for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cursor {
+    index: usize,
+    /// When the current lap of the series began.
+    lap: u64,
+}
+
+/// A value and how long it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// When it begins.
+    pub start: Nanos,
+    /// When it ends: [`Nanos::MAX`] is never.
+    pub end: Nanos,
+    /// The value; `None` after the end of a series that stops.
+    pub value: Option<u64>,
+}
+
+impl Series {
+    /// When the last value ends; [`Nanos::MAX`] if the trace does not say.
+    pub fn length(&self) -> Nanos {
+        Nanos::from_nanos(self.length)
+    }
+
+    /// Whether it never changes and never ends.
+    pub fn is_constant(&self) -> bool {
+        self.values.len() == 1 && self.length == u64::MAX
+    }
+
+    /// Every value, in order of time.
+    pub fn values(&self) -> &[u64] {
+        &self.values
+    }
+
+    /// Every value and how long it holds, in one lap.
+    pub fn stretches(&self) -> impl Iterator<Item = (u64, u64)> {
+        let ends = self.starts[1..]
+            .iter()
+            .chain(core::iter::once(&self.length));
+        let stretches = self.starts.iter().zip(ends).zip(&self.values);
+        stretches.map(|((start, end), value)| (*value, end - start))
+    }
+
+    /// The mean of the values over the time that they hold, rounded to the
+    /// nearest, in what a trace with this end does in the long run.
+    pub fn mean(&self, end: End) -> u64 {
+        let last = self.values[self.values.len() - 1];
+        match end {
+            End::Hold => return last,
+            _ if self.length == u64::MAX => return last,
+            End::Loop | End::Stop => {}
+        }
+        let terms = self.stretches();
+        let sum: u128 = terms
+            .map(|(value, time)| u128::from(value) * u128::from(time))
+            .sum();
+        ((sum + u128::from(self.length / 2)) / u128::from(self.length)) as u64
+    }
+
+    /// The value in force `since` the beginning, and how long it holds.
+    #[inline]
+    pub fn at(&self, cursor: &mut Cursor, since: Nanos, end: End) -> Stretch {
+        let since = since.as_nanos();
+        let inside = since.wrapping_sub(cursor.lap);
+        if since >= cursor.lap && inside < self.length {
+            let next = self.starts.get(cursor.index + 1);
+            if self.starts[cursor.index] <= inside && next.is_none_or(|next| inside < *next) {
+                return self.stretch(cursor);
+            }
+        }
+        self.seek(cursor, since, end)
+    }
+
+    fn seek(&self, cursor: &mut Cursor, since: u64, end: End) -> Stretch {
+        if end != End::Loop && since >= self.length {
+            return Stretch {
+                start: Nanos::from_nanos(self.length),
+                end: Nanos::MAX,
+                value: match end {
+                    End::Hold => self.values.last().copied(),
+                    _ => None,
+                },
+            };
+        }
+        let inside = since % self.length;
+        cursor.lap = since - inside;
+        // Mostly the next one.
+        let near = cursor.index + 1;
+        let from = match self.starts.get(near) {
+            Some(start) if *start <= inside => near,
+            _ => 0,
+        };
+        cursor.index = match self.starts.get(from + 1) {
+            Some(next) if inside < *next => from,
+            _ => from + self.starts[from..].partition_point(|start| *start <= inside) - 1,
+        };
+        self.stretch(cursor)
+    }
+
+    #[inline]
+    fn stretch(&self, cursor: &Cursor) -> Stretch {
+        let end = self.starts.get(cursor.index + 1).unwrap_or(&self.length);
+        Stretch {
+            start: Nanos::from_nanos(cursor.lap + self.starts[cursor.index]),
+            // A lap that would end after the clock does never ends.
+            end: Nanos::from_nanos(cursor.lap.saturating_add(*end)),
+            value: Some(self.values[cursor.index]),
+        }
+    }
+}
+
+/// Takes a trace's rows and makes a series of them.
+#[derive(Debug, Default)]
+pub struct SeriesBuilder {
+    starts: Vec<u64>,
+    values: Vec<u64>,
+    /// The time of the first row, from which all count.
+    origin: u64,
+    /// The time of the last row, and how long the one before held.
+    last: u64,
+    gap: u64,
+}
+
+impl SeriesBuilder {
+    /// A row: from `time` on, on any clock, the quantity is `value`. Of rows
+    /// of one time the last counts.
+    ///
+    /// # Errors
+    /// If time goes back.
+    pub fn push(&mut self, time: u64, value: u64) -> Result<(), String> {
+        if self.starts.is_empty() {
+            self.origin = time;
+        } else if time < self.origin + self.last {
+            return Err("its time is before that of the row above".to_string());
+        }
+        let start = time - self.origin;
+        if start > self.last {
+            self.gap = start - self.last;
+            self.last = start;
+        }
+        match (self.starts.last(), self.values.last_mut()) {
+            (Some(same), Some(last)) if *same == start => *last = value,
+            (_, Some(last)) if *last == value => {}
+            _ => {
+                self.starts.push(start);
+                self.values.push(value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether no row has come.
+    pub fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
+    /// The series of rows that say what is from their time on: the last one
+    /// holds as long as the one before. A single row holds for ever.
+    ///
+    /// # Errors
+    /// If there are no rows, or times end after the clock.
+    pub fn finish(self) -> Result<Series, String> {
+        let length = match self.gap {
+            0 => u64::MAX,
+            gap => self
+                .last
+                .checked_add(gap)
+                .ok_or("its times are too large")?,
+        };
+        self.finish_at(length)
+    }
+
+    /// The series of rows of which the last one ends at `length`, counted
+    /// from the first row.
+    ///
+    /// # Errors
+    /// If there are no rows, or the last one begins at its end.
+    pub fn finish_at(mut self, length: u64) -> Result<Series, String> {
+        if self.starts.is_empty() {
+            return Err("it holds no rows".to_string());
+        }
+        if self.last >= length {
+            return Err("its last row ends as it begins".to_string());
+        }
+        self.starts.shrink_to_fit();
+        self.values.shrink_to_fit();
+        Ok(Series {
+            starts: self.starts,
+            values: self.values,
+            length,
+        })
+    }
+}
