@@ -249,7 +249,9 @@ impl Medium {
     ) -> Delivery {
         for _ in 0..copies.count {
             let delay = match self.delay_fixed {
-                None if copies.own_delay => self.delay.draw(frame, &mut extras.copy_delay_stream),
+                None if copies.own_delay => {
+                    self.delay.draw_copy(frame, &mut extras.copy_delay_stream)
+                }
                 _ => delay,
             };
             let wanted = frame.at.saturating_add(delay);

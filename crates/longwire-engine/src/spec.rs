@@ -25,6 +25,8 @@ pub enum Unit {
     Packets,
     /// A probability, `1%`.
     Probability,
+    /// A correlation, `25%` or `-10%`.
+    Correlation,
     /// A bare ratio, `1e-6`.
     Ratio,
     /// A plain number, `100`.
@@ -54,6 +56,7 @@ impl Unit {
             Unit::Size => "64kb",
             Unit::Packets => "100p",
             Unit::Probability => "1%",
+            Unit::Correlation => "25%",
             Unit::Ratio => "1e-6",
             Unit::Count => "100",
             Unit::Signed => "-4",
@@ -448,7 +451,7 @@ fn understands(unit: Unit, value: &str) -> bool {
 /// Reads `value` in this unit; a word that is not among a choice has no
 /// error of its own.
 fn check(unit: Unit, value: &str) -> Result<(), Option<UnitError>> {
-    use crate::units::{self, BitRate, Bytes, Nanos, Packets, Probability};
+    use crate::units::{self, BitRate, Bytes, Correlation, Nanos, Packets, Probability};
     fn read<T: FromStr<Err = UnitError>>(value: &str) -> Result<(), UnitError> {
         T::from_str(value).map(drop)
     }
@@ -458,6 +461,7 @@ fn check(unit: Unit, value: &str) -> Result<(), Option<UnitError>> {
         Unit::Size => read::<Bytes>(value),
         Unit::Packets => read::<Packets>(value),
         Unit::Probability => read::<Probability>(value),
+        Unit::Correlation => read::<Correlation>(value),
         Unit::Ratio => units::parse_ratio(value).map(drop),
         Unit::Count => units::parse_count(value).map(drop),
         Unit::Signed => units::parse_signed(value).map(drop),

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{BitRate, Bytes, Nanos, Packets, Probability};
+use super::{BitRate, Bytes, Correlation, Nanos, Packets, Probability};
 
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -66,6 +66,13 @@ impl fmt::Display for Probability {
             ((scaled + (1 << 63)) >> 64) as u64
         };
         write_scaled(f, steps, &[(STEPS / 100, "%")])
+    }
+}
+
+impl fmt::Display for Correlation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.negative { "-" } else { "" })?;
+        self.size.fmt(f)
     }
 }
 

@@ -180,3 +180,27 @@ impl Probability {
         self.certain || draw < self.threshold
     }
 }
+
+/// A correlation, from -1 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Correlation {
+    /// Never of zero.
+    negative: bool,
+    size: Probability,
+}
+
+impl Correlation {
+    /// None.
+    pub const ZERO: Correlation = Correlation {
+        negative: false,
+        size: Probability::ZERO,
+    };
+
+    /// As a float, to its 53 bits.
+    pub fn as_f64(self) -> f64 {
+        match self.negative {
+            true => -self.size.as_f64(),
+            false => self.size.as_f64(),
+        }
+    }
+}

@@ -8,7 +8,7 @@ use alloc::string::{String, ToString};
 use core::str::FromStr;
 
 use super::families::{PACKETS, PROBABILITY, RATE, SIZE, TIME};
-use super::{BitRate, Bytes, Nanos, Packets, Probability};
+use super::{BitRate, Bytes, Correlation, Nanos, Packets, Probability};
 
 /// Why a value with a unit was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -214,6 +214,20 @@ impl FromStr for Probability {
         let steps = PROBABILITY.parse(text)?;
         // The table bounds the steps by certainty.
         Ok(Probability::from_ratio(steps, PROBABILITY.most_value).unwrap_or(Probability::ONE))
+    }
+}
+
+impl FromStr for Correlation {
+    type Err = UnitError;
+
+    /// `25%`, `-10%`; `0` needs no unit.
+    fn from_str(text: &str) -> Result<Correlation, UnitError> {
+        let size = text.strip_prefix('-').unwrap_or(text);
+        let size: Probability = size.parse()?;
+        Ok(Correlation {
+            negative: text.starts_with('-') && size != Probability::ZERO,
+            size,
+        })
     }
 }
 

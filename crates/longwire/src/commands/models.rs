@@ -146,6 +146,7 @@ fn unit_name(unit: Unit) -> &'static str {
         Unit::Size => "size",
         Unit::Packets => "packets",
         Unit::Probability => "probability",
+        Unit::Correlation => "correlation",
         Unit::Ratio => "ratio",
         Unit::Count => "number",
         Unit::Signed => "whole number",

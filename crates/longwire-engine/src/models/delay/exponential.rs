@@ -5,9 +5,8 @@ use alloc::format;
 use core::fmt;
 
 use super::DelayModel;
+use super::sampled::{CORRELATION, Common, Distribution, MAX, MIN, Tails, sampled, without_spread};
 use crate::models::Entry;
-use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::units::Nanos;
 
@@ -23,47 +22,63 @@ static INFO: ModelInfo = ModelInfo {
             name: "mean",
             unit: Unit::Time,
             default: None,
-            help: "the mean of the whole delay, min included",
+            help: "the mean of the whole delay, min included, before max cuts",
         },
         Param {
-            name: "min",
-            unit: Unit::Time,
-            default: Some("0ns"),
             help: "the least delay",
+            ..MIN
         },
+        MAX,
+        CORRELATION,
     ],
 };
 
-fn build(arguments: &Arguments) -> Result<Box<dyn DelayModel>, SpecError> {
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
+    let common = Common::read(arguments)?.without_own(&["min"]);
     let (min, mean): (Nanos, Nanos) = (arguments.required("min")?, arguments.required("mean")?);
     if min > mean {
         return Err(arguments.unfit(format!("min={min} is above mean={mean}")));
     }
-    Ok(Box::new(Exponential { min, mean }))
+    let exponential = Exponential { min, mean };
+    if min == mean {
+        return without_spread(arguments, common, exponential, mean.as_nanos() as f64);
+    }
+    sampled(arguments, common, exponential)
 }
 
-/// A shifted exponential delay.
+/// A shifted exponential distribution.
 #[derive(Clone, Copy, Debug)]
-pub struct Exponential {
+struct Exponential {
     min: Nanos,
     mean: Nanos,
 }
 
-impl DelayModel for Exponential {
-    fn draw(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Nanos {
-        let above = stream.exponential(self.mean.saturating_sub(self.min));
-        self.min.saturating_add(above)
+impl Exponential {
+    fn scale(&self) -> f64 {
+        self.mean.saturating_sub(self.min).as_nanos() as f64
+    }
+}
+
+impl Distribution for Exponential {
+    fn tails(&self, time: f64) -> Tails {
+        let above_min = (time - self.min.as_nanos() as f64).max(0.0) / self.scale();
+        Tails {
+            below: -libm::expm1(-above_min),
+            above: libm::exp(-above_min),
+        }
     }
 
-    fn least(&self) -> Nanos {
-        self.min
+    fn quantile(&self, at: Tails) -> f64 {
+        let above_min = match at.below < at.above {
+            true => -libm::log1p(-at.below),
+            false => -libm::log(at.above),
+        };
+        self.min.as_nanos() as f64 + above_min * self.scale()
     }
+}
 
-    fn mean(&self) -> Nanos {
-        self.mean
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl fmt::Display for Exponential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "exponential:mean={},min={}", self.mean, self.min)
     }
 }

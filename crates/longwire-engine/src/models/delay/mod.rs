@@ -8,10 +8,20 @@ use crate::passing::Passing;
 use crate::random::Stream;
 use crate::units::Nanos;
 
+pub mod cdf;
 pub mod constant;
 pub mod exponential;
+pub mod gamma;
+pub mod lognormal;
+pub mod normal;
+pub mod pareto;
+pub mod pareto_normal;
 pub mod plugin;
+mod sampled;
+pub mod samples;
+pub mod table;
 pub mod uniform;
+pub mod weibull;
 
 /// A distribution of propagation delays.
 pub trait DelayModel: fmt::Debug + Send {
@@ -20,6 +30,13 @@ pub trait DelayModel: fmt::Debug + Send {
 
     /// The delay of the next frame, which enters the medium at `frame.at`.
     fn draw(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Nanos;
+
+    /// The delay of a duplicate with a delay of its own: it must leave those of
+    /// the frames to come as they are. Right as it is for models without
+    /// memory.
+    fn draw_copy(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Nanos {
+        self.draw(frame, stream)
+    }
 
     /// The delay if it never varies.
     fn fixed(&self) -> Option<Nanos> {
@@ -52,7 +69,16 @@ pub static KIND: Kind<Box<dyn DelayModel>> = Kind {
     entries: &[
         constant::ENTRY,
         uniform::ENTRY,
+        normal::ENTRY,
+        lognormal::ENTRY,
+        gamma::ENTRY,
         exponential::ENTRY,
+        pareto::ENTRY,
+        pareto_normal::ENTRY,
+        weibull::ENTRY,
+        table::ENTRY,
+        samples::ENTRY,
+        cdf::ENTRY,
         plugin::ENTRY,
     ],
 };

@@ -1,15 +1,15 @@
 //! Delays spread evenly over a range.
 
 use alloc::boxed::Box;
-use alloc::format;
 use core::fmt;
 
 use super::DelayModel;
+use super::sampled::{CORRELATION, Common, Distribution, Tails, sampled};
 use crate::models::Entry;
 use crate::passing::Passing;
 use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::Nanos;
+use crate::units::{Correlation, Nanos};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
@@ -30,15 +30,19 @@ static INFO: ModelInfo = ModelInfo {
             default: None,
             help: "the greatest delay",
         },
+        CORRELATION,
     ],
 };
 
-fn build(arguments: &Arguments) -> Result<Box<dyn DelayModel>, SpecError> {
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let (min, max): (Nanos, Nanos) = (arguments.required("min")?, arguments.required("max")?);
-    if min > max {
-        return Err(arguments.unfit(format!("min={min} is above max={max}")));
+    // Refuses bounds the wrong way round.
+    let common = Common::read(arguments)?.without_own(&["min", "max"]);
+    let correlation: Correlation = arguments.required(CORRELATION.name)?;
+    if correlation == Correlation::ZERO || min == max {
+        return Ok(Box::new(Uniform { min, max }));
     }
-    Ok(Box::new(Uniform { min, max }))
+    sampled(arguments, common, Range { min, max })
 }
 
 /// A uniform delay.
@@ -65,6 +69,43 @@ impl DelayModel for Uniform {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "uniform:min={},max={}", self.min, self.max)
+    }
+}
+
+/// A uniform distribution as its formula: what is drawn depends on the frame
+/// before.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    min: Nanos,
+    max: Nanos,
+}
+
+impl Range {
+    fn min_and_span(&self) -> (f64, f64) {
+        let (min, max) = (self.min.as_nanos() as f64, self.max.as_nanos() as f64);
+        (min, max - min)
+    }
+}
+
+impl Distribution for Range {
+    fn tails(&self, time: f64) -> Tails {
+        let (min, span) = self.min_and_span();
+        let below = ((time - min) / span).clamp(0.0, 1.0);
+        Tails {
+            below,
+            above: 1.0 - below,
+        }
+    }
+
+    fn quantile(&self, at: Tails) -> f64 {
+        let (min, span) = self.min_and_span();
+        min + at.below * span
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "uniform:min={},max={}", self.min, self.max)
     }
 }

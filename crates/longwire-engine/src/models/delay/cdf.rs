@@ -1,0 +1,113 @@
+//! Delays of a distribution function given point by point.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::DelayModel;
+use super::sampled::{CORRELATION, Common, LOCATION, MAX, MIN, UNIT, VALUES_MAX, of_probabilities};
+use crate::models::Entry;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::trace::Quantity;
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "cdf",
+    summary: "delays of a distribution function given by points in a file, with straight lines \
+              between them; below its first point there is nothing, and what that has of \
+              probability is its own",
+    params: &[
+        Param {
+            name: "file",
+            unit: Unit::File("# ms, probability of no more\n10 0\n20 0.5\n80ms 100%\n"),
+            default: None,
+            help: "the file: a line a point, the delay and the probability of no more than that \
+                   (0.5 or 50%); neither may decrease, the last probability is 1",
+        },
+        UNIT,
+        LOCATION,
+        MIN,
+        MAX,
+        CORRELATION,
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
+    let common = Common::read(arguments)?;
+    let cdf = Cdf {
+        file: arguments.word("file").unwrap_or_default().to_string(),
+        unit: arguments.word(UNIT.name).unwrap_or_default().to_string(),
+    };
+    let scale = Quantity::Delay.scale(&cdf.unit);
+    arguments.choice(UNIT.name)?;
+    let mut points: Vec<(u64, u64)> = Vec::new();
+    arguments.lines("file", &mut |_, line| read_line(line, scale, &mut points))?;
+    match points.last() {
+        Some((_, Quantity::LOSS_STEPS)) => {}
+        Some((_, last)) => {
+            let last = probability(*last);
+            let message = format!("its last probability is {last}; it must be 1");
+            return Err(arguments.file_error("file", message));
+        }
+        None => return Err(arguments.file_error("file", "it holds no points")),
+    }
+    let point = |(delay, steps): &(u64, u64)| (*delay as f64, probability(*steps));
+    let points: Vec<(f64, f64)> = points.iter().map(point).collect();
+    of_probabilities(arguments, common, cdf, &points)
+}
+
+fn probability(steps: u64) -> f64 {
+    steps as f64 / Quantity::LOSS_STEPS as f64
+}
+
+fn read_line(line: &str, scale: Option<u64>, points: &mut Vec<(u64, u64)>) -> Result<(), String> {
+    let text = line.split('#').next().unwrap_or_default();
+    let words = text.split(|c: char| c.is_whitespace() || c == ',' || c == ';');
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let (delay, steps) = match words.as_slice() {
+        [] => return Ok(()),
+        [delay, steps] => (delay, steps),
+        words => {
+            let count = words.len();
+            return Err(format!(
+                "it has {count} fields; write a delay and a probability"
+            ));
+        }
+    };
+    // Probabilities are read as ratios, in the same steps as losses.
+    let ratio = Some(Quantity::LOSS_STEPS);
+    let steps = Quantity::Loss
+        .read(steps, ratio)
+        .map_err(|message| message.replacen(Quantity::Loss.name(), "probability", 1))?;
+    let point = (Quantity::Delay.read(delay, scale)?, steps);
+    if let Some(above) = points.last() {
+        if point.0 < above.0 {
+            return Err("its delay is below that of the point before".to_string());
+        }
+        if point.1 < above.1 {
+            return Err("its probability is below that of the point before".to_string());
+        }
+    }
+    if points.len() == VALUES_MAX {
+        return Err(format!("more than {VALUES_MAX} points"));
+    }
+    points.push(point);
+    Ok(())
+}
+
+/// What the model was asked for.
+#[derive(Clone, Debug)]
+struct Cdf {
+    file: String,
+    unit: String,
+}
+
+impl fmt::Display for Cdf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cdf:file={},unit={}", self.file, self.unit)
+    }
+}

@@ -1,0 +1,81 @@
+//! Normally distributed delays.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::DelayModel;
+use super::sampled::{CORRELATION, Common, Distribution, MAX, MIN, Tails, sampled, without_spread};
+use crate::models::Entry;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::special::{normal_above, normal_quantile};
+use crate::units::Nanos;
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "normal",
+    summary: "normally distributed delays; bounds, of which 0 is always one, raise or lower the \
+              mean that is left",
+    params: &[
+        Param {
+            name: "mean",
+            unit: Unit::Time,
+            default: None,
+            help: "the mean, before the bounds cut",
+        },
+        Param {
+            name: "stddev",
+            unit: Unit::Time,
+            default: None,
+            help: "the standard deviation (jitter), before the bounds cut",
+        },
+        MIN,
+        MAX,
+        CORRELATION,
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
+    let common = Common::read(arguments)?;
+    let normal = Normal {
+        mean: arguments.required("mean")?,
+        stddev: arguments.required("stddev")?,
+    };
+    if normal.stddev == Nanos::ZERO {
+        let mean = normal.mean.as_nanos() as f64;
+        return without_spread(arguments, common, normal, mean);
+    }
+    sampled(arguments, common, normal)
+}
+
+/// A normal distribution.
+#[derive(Clone, Copy, Debug)]
+struct Normal {
+    mean: Nanos,
+    stddev: Nanos,
+}
+
+impl Distribution for Normal {
+    fn tails(&self, time: f64) -> Tails {
+        let z = (time - self.mean.as_nanos() as f64) / self.stddev.as_nanos() as f64;
+        Tails {
+            below: normal_above(-z),
+            above: normal_above(z),
+        }
+    }
+
+    fn quantile(&self, at: Tails) -> f64 {
+        let z = match at.below < at.above {
+            true => -normal_quantile(at.below),
+            false => normal_quantile(at.above),
+        };
+        self.mean.as_nanos() as f64 + z * self.stddev.as_nanos() as f64
+    }
+}
+
+impl fmt::Display for Normal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "normal:mean={},stddev={}", self.mean, self.stddev)
+    }
+}

@@ -1,0 +1,168 @@
+//! Delays that depend on the one before, with every delay's own distribution
+//! kept: a first-order autoregressive Gaussian process, whose values' ranks
+//! are looked up in the distribution (a Gaussian copula).
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::inverse::{Inverse, Moments, Octaves};
+use crate::random::Stream;
+use crate::special::{normal_above, normal_density, normal_quantile};
+
+/// The process z' = r z + sqrt(1 - r²) e, where e is standard normal: then z
+/// is so too, and its lag-1 autocorrelation is r.
+#[derive(Debug)]
+pub(super) struct Copula {
+    coefficient: f64,
+    innovation: f64,
+    /// Where the process is; nowhere before the first frame.
+    place: Option<f64>,
+    normal: Inverse,
+    ranks: Ranks,
+}
+
+impl Copula {
+    /// Such that delays looked up in `inverse` have this lag-1
+    /// autocorrelation, in -1..1.
+    ///
+    /// # Errors
+    /// The least autocorrelation that the distribution can have, if that is
+    /// above the one wanted: opposite ranks of a skewed distribution are far
+    /// from opposite values.
+    pub fn new(inverse: &Inverse, autocorrelation: f64) -> Result<Copula, f64> {
+        let coefficient = Transfer::of(inverse).invert(autocorrelation)?;
+        Ok(Copula {
+            coefficient,
+            innovation: libm::sqrt(1.0 - coefficient * coefficient),
+            place: None,
+            normal: Inverse::Octaves(Octaves::new(|at| match at.below < at.above {
+                true => -normal_quantile(at.below),
+                false => normal_quantile(at.above),
+            })),
+            ranks: Ranks::new(),
+        })
+    }
+
+    /// The next delay.
+    #[inline]
+    pub fn draw(&mut self, inverse: &Inverse, stream: &mut Stream) -> f64 {
+        let fresh = self.normal.draw(stream.next_u64());
+        let place = match self.place {
+            Some(place) => self.coefficient * place + self.innovation * fresh,
+            None => fresh,
+        };
+        self.place = Some(place);
+        inverse.at(place > 0.0, self.ranks.tail(place.abs()))
+    }
+}
+
+/// No normal variable is further out but once in 10^16 draws.
+const PLACE_MAX: f64 = 8.25;
+
+/// Steps of the tables over normal variables.
+const STEPS: usize = 2_112;
+const STEP: f64 = PLACE_MAX / STEPS as f64;
+
+/// The normal law's tail, with straight lines between knots: off by less than
+/// 10^-6, and by less than 2·10^-4 of itself.
+#[derive(Debug)]
+struct Ranks(Box<[f64]>);
+
+impl Ranks {
+    fn new() -> Ranks {
+        // One knot more than steps, and one that spares a look at the end.
+        let tail = |knot| normal_above(knot as f64 * STEP);
+        Ranks((0..STEPS + 2).map(tail).collect())
+    }
+
+    #[inline]
+    fn tail(&self, place: f64) -> f64 {
+        let place = place.min(PLACE_MAX) * (1.0 / STEP);
+        let knot = (place as usize).min(STEPS);
+        let (here, next) = (self.0[knot], self.0[knot + 1]);
+        here + (place - knot as f64) * (next - here)
+    }
+}
+
+/// How the autocorrelation of normal variables shows in the values that their
+/// ranks have: a power series whose coefficients are the squares of the
+/// values' expansion in Hermite polynomials (Nataf's transformation, 1962, by
+/// Mehler's formula; Liu and Der Kiureghian 1986).
+struct Transfer {
+    /// Of the first power, the second, …; their sum is at most 1.
+    squares: Vec<f64>,
+    /// What is left of 1: the powers above.
+    rest: f64,
+}
+
+/// Powers taken at the most.
+const POWERS_MAX: usize = 400;
+
+/// Fewer, once they leave less than this.
+const REST_ENOUGH: f64 = 1e-9;
+
+impl Transfer {
+    fn of(inverse: &Inverse) -> Transfer {
+        let Moments { mean, .. } = inverse.moments();
+        let knots = -(STEPS as i32)..=STEPS as i32;
+        let values: Vec<(f64, f64)> = knots
+            .map(|knot| {
+                let place = f64::from(knot) * STEP;
+                let value = inverse.at(place > 0.0, normal_above(place.abs()));
+                (place, (value - mean) * normal_density(place) * STEP)
+            })
+            .collect();
+        let variance = |(place, weighted): &(f64, f64)| {
+            let density = normal_density(*place) * STEP;
+            weighted * weighted / density
+        };
+        let variance: f64 = values.iter().map(variance).sum();
+        let mut transfer = Transfer {
+            squares: Vec::new(),
+            rest: 1.0,
+        };
+        // Normalised Hermite polynomials at every place, two orders of them.
+        let mut before = alloc::vec![0.0; values.len()];
+        let mut here = alloc::vec![1.0; values.len()];
+        while transfer.squares.len() < POWERS_MAX && transfer.rest > REST_ENOUGH {
+            let order = transfer.squares.len() as f64;
+            let mut coefficient = 0.0;
+            for ((place, weighted), (before, here)) in
+                values.iter().zip(before.iter_mut().zip(&mut here))
+            {
+                let next = (place * *here - libm::sqrt(order) * *before) / libm::sqrt(order + 1.0);
+                (*before, *here) = (*here, next);
+                coefficient += weighted * next;
+            }
+            let square = coefficient * coefficient / variance;
+            transfer.squares.push(square.min(transfer.rest));
+            transfer.rest = (transfer.rest - square).max(0.0);
+        }
+        transfer
+    }
+
+    /// The values' autocorrelation for the normal variables' `r`. It grows
+    /// with `r`, for values grow with ranks.
+    fn at(&self, r: f64) -> f64 {
+        let higher = |sum: f64, square: &f64| (sum + square) * r;
+        self.squares.iter().rev().fold(self.rest * r, higher)
+    }
+
+    /// The normal variables' autocorrelation that gives this one, or the
+    /// least that can be had.
+    fn invert(&self, wanted: f64) -> Result<f64, f64> {
+        let (mut low, mut high) = (-1.0, 1.0);
+        if wanted < self.at(low) {
+            return Err(self.at(low));
+        }
+        for _ in 0..80 {
+            let middle = (low + high) / 2.0;
+            if self.at(middle) < wanted {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Ok((low + high) / 2.0)
+    }
+}

@@ -1,0 +1,320 @@
+//! Delays drawn from a distribution: what all of them share, so that each is
+//! only its formula. Bounds, a constant time on top, and correlation.
+
+use alloc::boxed::Box;
+use alloc::format;
+use core::fmt;
+
+mod copula;
+mod inverse;
+
+use super::DelayModel;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, Param, SpecError, Unit};
+use crate::units::{Correlation, Nanos};
+use copula::Copula;
+use inverse::{Inverse, Octaves, Points};
+
+pub(super) use inverse::Tails;
+
+/// A continuous distribution of times in nanoseconds.
+pub(super) trait Distribution: fmt::Debug + Send {
+    /// The probabilities of less and of more than `time`.
+    fn tails(&self, time: f64) -> Tails;
+
+    /// The time at this place. Never asked for a tail of zero.
+    fn quantile(&self, at: Tails) -> f64;
+}
+
+/// The parameter of the least delay.
+pub(super) const MIN: Param = Param {
+    name: "min",
+    unit: Unit::Time,
+    default: Some("0ns"),
+    help: "the least delay; what falls below is drawn again",
+};
+
+/// The parameter of the greatest delay.
+pub(super) const MAX: Param = Param {
+    name: "max",
+    unit: Unit::Time,
+    default: Some("24h"),
+    help: "the greatest delay; what falls above is drawn again",
+};
+
+/// The parameter of what comes on top.
+pub(super) const LOCATION: Param = Param {
+    name: "location",
+    unit: Unit::Time,
+    default: Some("0ns"),
+    help: "a constant time that is added to what is drawn",
+};
+
+/// The parameter of dependence on the frame before.
+pub(super) const CORRELATION: Param = Param {
+    name: "correlation",
+    unit: Unit::Correlation,
+    default: Some("0%"),
+    help: "the correlation of each delay with the one before, above -100% and below 100%; the \
+           distribution stays as it is",
+};
+
+/// The parameter of numbers without a unit in a file.
+pub(super) const UNIT: Param = Param {
+    name: "unit",
+    unit: Unit::Choice(&["ms", "us", "ns", "s"]),
+    default: Some("ms"),
+    help: "the unit of delays in the file that are written without one",
+};
+
+/// The most values that are read from a file: 128 MiB of them.
+pub(super) const VALUES_MAX: usize = 1 << 24;
+
+/// The longest delay that can be asked for.
+const MAX_DEFAULT: Nanos = Nanos::from_secs(24 * 60 * 60);
+
+/// Bounds that leave less of a distribution than this are a slip of the pen.
+const INSIDE_LEAST: f64 = 1e-6;
+
+/// What is common to all: [`MIN`], [`MAX`], [`LOCATION`] and [`CORRELATION`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Common {
+    min: Nanos,
+    max: Nanos,
+    location: Nanos,
+    correlation: Correlation,
+    /// Those that the model writes itself.
+    own: &'static [&'static str],
+}
+
+impl Common {
+    /// Reads those of the parameters that the model has.
+    pub fn read(arguments: &Arguments<'_>) -> Result<Common, SpecError> {
+        let common = Common {
+            min: arguments.optional(MIN.name)?.unwrap_or(Nanos::ZERO),
+            max: arguments.optional(MAX.name)?.unwrap_or(MAX_DEFAULT),
+            location: arguments.optional(LOCATION.name)?.unwrap_or(Nanos::ZERO),
+            correlation: arguments.optional(CORRELATION.name)?.unwrap_or_default(),
+            own: &[],
+        };
+        let Common { min, max, .. } = common;
+        if min > max {
+            return Err(arguments.unfit(format!("min={min} is above max={max}")));
+        }
+        Ok(common)
+    }
+
+    /// Does not write these: the model does so itself.
+    pub fn without_own(self, own: &'static [&'static str]) -> Common {
+        Common { own, ..self }
+    }
+
+    /// The bounds on what is drawn, without what comes on top.
+    fn bounds(&self) -> (f64, f64) {
+        let location = self.location.as_nanos() as f64;
+        let bound = |bound: Nanos| bound.as_nanos() as f64 - location;
+        (bound(self.min), bound(self.max))
+    }
+
+    fn refuse(&self, arguments: &Arguments<'_>, inside: f64) -> SpecError {
+        let Common { min, max, .. } = self;
+        arguments.unfit(format!(
+            "min={min} and max={max} leave {inside:.1e} of the distribution; at least \
+             {INSIDE_LEAST:.0e} must be between them"
+        ))
+    }
+}
+
+impl fmt::Display for Common {
+    /// Those that are not as they are when left out, each behind a comma.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let times = [
+            (LOCATION.name, self.location, Nanos::ZERO),
+            (MIN.name, self.min, Nanos::ZERO),
+            (MAX.name, self.max, MAX_DEFAULT),
+        ];
+        for (name, time, default) in times {
+            if time != default && !self.own.contains(&name) {
+                write!(f, ",{name}={time}")?;
+            }
+        }
+        if self.correlation != Correlation::ZERO {
+            write!(f, ",{}={}", CORRELATION.name, self.correlation)?;
+        }
+        Ok(())
+    }
+}
+
+/// A delay model of a distribution, as its own parameters describe it.
+///
+/// What falls outside the bounds is drawn again, as often as it takes: that
+/// is to say, a delay has the distribution that is left inside, which is
+/// computed here once and looked up for each frame. So every frame costs one
+/// draw, whatever the bounds.
+#[derive(Debug)]
+pub(super) struct Sampled<D> {
+    own: D,
+    common: Common,
+    inverse: Inverse,
+    location: f64,
+    copula: Option<Box<Copula>>,
+    mean: Nanos,
+    least: Nanos,
+}
+
+/// A delay model of a distribution given by formulas.
+pub(super) fn sampled<D: Distribution + fmt::Display + 'static>(
+    arguments: &Arguments<'_>,
+    common: Common,
+    distribution: D,
+) -> Result<Box<dyn DelayModel>, SpecError> {
+    let (min, max) = common.bounds();
+    let (at_min, at_max) = (distribution.tails(min), distribution.tails(max));
+    // Where both are near one, their difference is told by what is above.
+    let inside = match at_min.below > 0.5 {
+        true => at_min.above - at_max.above,
+        false => at_max.below - at_min.below,
+    };
+    let left = |at: Tails| Tails {
+        below: at_min.below + at.below * inside,
+        above: at_max.above + at.above * inside,
+    };
+    let inverse = if min == max {
+        Inverse::Points(Points::one(min))
+    } else if inside < INSIDE_LEAST {
+        return Err(common.refuse(arguments, inside));
+    } else {
+        let quantile = |at| distribution.quantile(left(at)).clamp(min, max);
+        Inverse::Octaves(Octaves::new(quantile))
+    };
+    finish(arguments, common, distribution, inverse)
+}
+
+/// A delay model of values from a file, that are evenly spread over the
+/// distribution.
+pub(super) fn of_values<D: fmt::Debug + fmt::Display + Send + 'static>(
+    arguments: &Arguments<'_>,
+    common: Common,
+    description: D,
+    mut values: alloc::vec::Vec<f64>,
+) -> Result<Box<dyn DelayModel>, SpecError> {
+    values.sort_by(f64::total_cmp);
+    of_points(arguments, common, description, Points::evenly(values))
+}
+
+/// A delay model of values at given probabilities, none of which may
+/// decrease, and the last of which must be 1.
+pub(super) fn of_probabilities<D: fmt::Debug + fmt::Display + Send + 'static>(
+    arguments: &Arguments<'_>,
+    common: Common,
+    description: D,
+    points: &[(f64, f64)],
+) -> Result<Box<dyn DelayModel>, SpecError> {
+    let points = Points::at_probabilities(points);
+    of_points(arguments, common, description, points)
+}
+
+fn of_points<D: fmt::Debug + fmt::Display + Send + 'static>(
+    arguments: &Arguments<'_>,
+    common: Common,
+    description: D,
+    mut points: Points,
+) -> Result<Box<dyn DelayModel>, SpecError> {
+    let (min, max) = common.bounds();
+    let inside = points.truncate(min, max);
+    let inverse = if min == max {
+        Inverse::Points(Points::one(min))
+    } else if inside < INSIDE_LEAST {
+        return Err(common.refuse(arguments, inside));
+    } else {
+        Inverse::Points(points)
+    };
+    finish(arguments, common, description, inverse)
+}
+
+/// A delay model that always draws the same: a distribution without spread.
+pub(super) fn without_spread<D: fmt::Debug + fmt::Display + Send + 'static>(
+    arguments: &Arguments<'_>,
+    common: Common,
+    description: D,
+    value: f64,
+) -> Result<Box<dyn DelayModel>, SpecError> {
+    of_points(arguments, common, description, Points::one(value))
+}
+
+fn finish<D: fmt::Debug + fmt::Display + Send + 'static>(
+    arguments: &Arguments<'_>,
+    common: Common,
+    own: D,
+    inverse: Inverse,
+) -> Result<Box<dyn DelayModel>, SpecError> {
+    let moments = inverse.moments();
+    let location = common.location.as_nanos() as f64;
+    let wanted = common.correlation.as_f64();
+    if wanted.abs() >= 1.0 {
+        let refusal = "correlation is above -100% and below 100%: at either end one delay would \
+                       decide all others";
+        return Err(arguments.unfit(refusal));
+    }
+    let copula = if wanted == 0.0 || moments.variance == 0.0 {
+        None
+    } else {
+        let copula = Copula::new(&inverse, wanted).map_err(|least| {
+            let percent = least * 100.0;
+            arguments.unfit(format!(
+                "correlation={} cannot be had with this distribution: the least is {percent:.2}%",
+                common.correlation
+            ))
+        })?;
+        Some(Box::new(copula))
+    };
+    Ok(Box::new(Sampled {
+        least: nanos(inverse.least() + location),
+        mean: nanos(moments.mean + location),
+        own,
+        common,
+        inverse,
+        location,
+        copula,
+    }))
+}
+
+/// To the nearest nanosecond.
+#[inline]
+fn nanos(value: f64) -> Nanos {
+    // The conversion rounds down, and saturates.
+    Nanos::from_nanos((value + 0.5) as u64)
+}
+
+impl<D: fmt::Debug + fmt::Display + Send> DelayModel for Sampled<D> {
+    fn draw(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Nanos {
+        let drawn = match &mut self.copula {
+            None => self.inverse.draw(stream.next_u64()),
+            Some(copula) => copula.draw(&self.inverse, stream),
+        };
+        nanos(drawn + self.location)
+    }
+
+    /// Of the distribution, whatever the frame's own delay is.
+    fn draw_copy(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Nanos {
+        nanos(self.inverse.draw(stream.next_u64()) + self.location)
+    }
+
+    fn fixed(&self) -> Option<Nanos> {
+        matches!(&self.inverse, Inverse::Points(points) if points.is_one()).then_some(self.least)
+    }
+
+    fn least(&self) -> Nanos {
+        self.least
+    }
+
+    /// Exactly that of what is drawn, to the nearest nanosecond.
+    fn mean(&self) -> Nanos {
+        self.mean
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.own, self.common)
+    }
+}

@@ -1,0 +1,77 @@
+//! Delays distributed as measured ones were.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::DelayModel;
+use super::sampled::{CORRELATION, Common, LOCATION, MAX, MIN, UNIT, VALUES_MAX, of_values};
+use crate::models::Entry;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::trace::Quantity;
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "samples",
+    summary: "delays drawn from the distribution of those in a file, in any order: the file's \
+              quantiles, with straight lines between neighbours (Hyndman and Fan 1996, \
+              definition 7)",
+    params: &[
+        Param {
+            name: "file",
+            unit: Unit::File("# measured at noon\n20.1 20.4\n19.9ms, 22\n"),
+            default: None,
+            help: "the file: delays between blanks, commas or ends of lines, # begins a remark",
+        },
+        UNIT,
+        LOCATION,
+        MIN,
+        MAX,
+        CORRELATION,
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
+    let common = Common::read(arguments)?;
+    let samples = Samples {
+        file: arguments.word("file").unwrap_or_default().to_string(),
+        unit: arguments.word(UNIT.name).unwrap_or_default().to_string(),
+    };
+    let scale = Quantity::Delay.scale(&samples.unit);
+    arguments.choice(UNIT.name)?;
+    let mut delays = Vec::new();
+    arguments.lines("file", &mut |_, line| read_line(line, scale, &mut delays))?;
+    if delays.is_empty() {
+        return Err(arguments.file_error("file", "it holds no delays"));
+    }
+    of_values(arguments, common, samples, delays)
+}
+
+fn read_line(line: &str, scale: Option<u64>, delays: &mut Vec<f64>) -> Result<(), String> {
+    let text = line.split('#').next().unwrap_or_default();
+    let words = text.split(|c: char| c.is_whitespace() || c == ',' || c == ';');
+    for word in words.filter(|word| !word.is_empty()) {
+        if delays.len() == VALUES_MAX {
+            return Err(format!("more than {VALUES_MAX} delays"));
+        }
+        delays.push(Quantity::Delay.read(word, scale)? as f64);
+    }
+    Ok(())
+}
+
+/// What the model was asked for.
+#[derive(Clone, Debug)]
+struct Samples {
+    file: String,
+    unit: String,
+}
+
+impl fmt::Display for Samples {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "samples:file={},unit={}", self.file, self.unit)
+    }
+}

@@ -1,0 +1,86 @@
+//! Weibull distributed delays.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::DelayModel;
+use super::sampled::{CORRELATION, Common, Distribution, LOCATION, MAX, MIN, Tails, sampled};
+use crate::models::Entry;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{Nanos, UnitError, parse_real};
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "weibull",
+    summary: "location plus a Weibull distributed time: above t with probability \
+              exp(-(t/scale)^shape); the mean is scale·Γ(1 + 1/shape)",
+    params: &[
+        Param {
+            name: "scale",
+            unit: Unit::Time,
+            default: None,
+            help: "the time that a fraction 1/e of the delays (36.8 %) is above",
+        },
+        Param {
+            name: "shape",
+            unit: Unit::Real,
+            default: None,
+            help: "below 1 the tail is longer than the exponential's, above 1 shorter; 0.1 to 100",
+        },
+        LOCATION,
+        MIN,
+        MAX,
+        CORRELATION,
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
+    let common = Common::read(arguments)?;
+    let weibull = Weibull {
+        scale: arguments.required("scale")?,
+        shape: arguments.read("shape", |text| match parse_real(text)? {
+            shape if (0.1..=100.0).contains(&shape) => Ok(shape),
+            _ => Err(UnitError::OutOfRange {
+                text: text.into(),
+                range: "0.1 to 100",
+            }),
+        })?,
+    };
+    if weibull.scale == Nanos::ZERO {
+        return Err(arguments.unfit("scale=0 leaves nothing to vary; the least is 1ns"));
+    }
+    sampled(arguments, common, weibull)
+}
+
+/// A Weibull distribution.
+#[derive(Clone, Copy, Debug)]
+struct Weibull {
+    scale: Nanos,
+    shape: f64,
+}
+
+impl Distribution for Weibull {
+    fn tails(&self, time: f64) -> Tails {
+        let power = libm::pow(time.max(0.0) / self.scale.as_nanos() as f64, self.shape);
+        Tails {
+            below: -libm::expm1(-power),
+            above: libm::exp(-power),
+        }
+    }
+
+    fn quantile(&self, at: Tails) -> f64 {
+        let power = match at.below < at.above {
+            true => -libm::log1p(-at.below),
+            false => -libm::log(at.above),
+        };
+        self.scale.as_nanos() as f64 * libm::pow(power, 1.0 / self.shape)
+    }
+}
+
+impl fmt::Display for Weibull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "weibull:scale={},shape={}", self.scale, self.shape)
+    }
+}
