@@ -64,9 +64,12 @@ fn names_keys_and_bare_values_are_read() {
 
 #[test]
 fn models_and_parameters_that_do_not_exist_are_refused() {
-    let known = "known: constant, uniform, exponential; or a plain value such as 20ms";
+    let names = models::DELAY.entries.iter().map(|entry| entry.info.name);
+    let names = names.collect::<Vec<_>>().join(", ");
+    assert!(names.starts_with("constant, uniform, "), "{names}");
+    let known = format!("known: {names}; or a plain value such as 20ms");
     for (text, name) in [
-        ("normal:mean=20ms", "normal"),
+        ("gauss:mean=20ms", "gauss"),
         ("fast", "fast"),
         ("Constant", "Constant"),
         ("delay=20ms", "delay=20ms"),
@@ -78,7 +81,7 @@ fn models_and_parameters_that_do_not_exist_are_refused() {
     }
     assert_eq!(
         refusal(&models::DELAY, "uniform:mean=20ms"),
-        "uniform has no parameter 'mean'; it takes min, max"
+        "uniform has no parameter 'mean'; it takes min, max, correlation"
     );
     assert_eq!(
         refusal(&models::ORDER, "reorder:often"),
@@ -144,7 +147,8 @@ fn values_are_refused_with_their_unit() {
     );
     assert_eq!(
         refusal(&models::DELAY, "uniform:5ms,late"),
-        "uniform: max: 'late' is not a number with a unit; write for example 20ms"
+        "uniform: 'late' fits none of its parameters; \
+         write for example max=20ms or correlation=25%"
     );
     assert_eq!(
         refusal(&models::LOSS, "1"),
