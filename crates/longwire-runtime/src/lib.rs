@@ -7,9 +7,12 @@
 pub mod clock;
 pub mod config;
 mod counters;
+mod faults;
 pub mod host;
+pub mod loader;
 pub mod pipeline;
 pub mod placement;
+pub mod plugin;
 pub mod report;
 pub mod run;
 pub mod stage;
@@ -18,5 +21,8 @@ mod thread;
 mod waiting;
 
 pub use config::{LinkSetup, Placement, RunConfig, WaitMode};
+pub use faults::Faults;
+pub use loader::FileLoader;
+pub use plugin::CPlugin;
 pub use report::{Lateness, LinkReport, Pauses, RunReport};
 pub use run::{Running, StartError, start};

@@ -1,0 +1,356 @@
+//! The user's own models in C: `include/longwire_plugin.h` seen from the
+//! other side. docs/plugins.md tells how they are written.
+//!
+//! A [`CPlugin`] is one hook of one state of a plugin. It takes nothing on
+//! trust: a result out of range, like an error of the plugin's own, is
+//! reported to [`Faults`], which ends the run; the plugin is not called
+//! again.
+
+mod abi;
+mod host;
+mod instance;
+mod library;
+mod parameters;
+
+pub use library::PluginError;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use longwire_engine::random::Stream;
+use longwire_engine::{DropReason, Hook, Nanos, Passing, Plugin, PluginHints};
+
+use crate::faults::Faults;
+use host::Random;
+use instance::Instance;
+use library::Library;
+
+/// One hook of a plugin's state.
+///
+/// The engine decides about one frame at a time; the functions for several
+/// are for measurements, and to show that it makes no difference.
+#[derive(Debug)]
+pub struct CPlugin {
+    shared: SharedState,
+    hints: PluginHints,
+    epoch: Nanos,
+    faults: Faults,
+}
+
+/// A plugin's state that several hooks of a link may use.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedState {
+    /// As the user wrote it, for messages.
+    file: Arc<str>,
+    // Hooks of one link are called by one thread; but nothing about two boxed
+    // models says so.
+    instance: Arc<Mutex<Instance>>,
+}
+
+impl SharedState {
+    /// Loads a plugin and makes a state of it.
+    ///
+    /// # Errors
+    /// When the file is no plugin, or it refuses its parameters.
+    pub fn create(file: &str, parameters: &[(String, String)]) -> Result<SharedState, PluginError> {
+        let library = Arc::new(Library::load(file)?);
+        let instance = Instance::create(library, parameters)?;
+        Ok(SharedState {
+            file: file.into(),
+            instance: Arc::new(Mutex::new(instance)),
+        })
+    }
+
+    /// One of its hooks.
+    ///
+    /// # Errors
+    /// If the plugin does not have it.
+    pub fn hook(&self, hook: Hook, faults: &Faults) -> Result<CPlugin, PluginError> {
+        let instance = self.lock();
+        instance.require(hook)?;
+        Ok(CPlugin {
+            hints: instance.hints(),
+            shared: self.clone(),
+            epoch: Nanos::ZERO,
+            faults: faults.clone(),
+        })
+    }
+
+    /// Whether a hook still uses it, beside this.
+    pub fn is_used(&self) -> bool {
+        Arc::strong_count(&self.instance) > 1
+    }
+
+    #[inline]
+    fn lock(&self) -> MutexGuard<'_, Instance> {
+        self.instance.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CPlugin {
+    /// Loads a plugin for one hook, with a state of its own.
+    ///
+    /// # Errors
+    /// When the file is no plugin, has no such hook, or refuses its
+    /// parameters.
+    pub fn load(
+        file: &str,
+        hook: Hook,
+        parameters: &[(String, String)],
+        faults: &Faults,
+    ) -> Result<CPlugin, PluginError> {
+        SharedState::create(file, parameters)?.hook(hook, faults)
+    }
+
+    /// The fates of frames in order: [`Plugin::lose`] of each.
+    pub fn lose_batch<const N: usize>(
+        &mut self,
+        frames: &[Passing<'_>; N],
+        stream: &mut Stream,
+    ) -> [Option<DropReason>; N] {
+        if self.is_out(frames) {
+            return [None; N];
+        }
+        let packets = frames.each_ref().map(|frame| self.packet(frame, 0));
+        let mut fates = [abi::NO_FATE; N];
+        let mut random = Random::new(stream);
+        let called = self.shared.lock().lose(&mut random, &packets, &mut fates);
+        let mut lost = [None; N];
+        let checked = called.and_then(|()| {
+            for (index, fate) in fates.into_iter().enumerate() {
+                lost[index] = reason(fate).map_err(|why| about("lose", &packets[index], &why))?;
+            }
+            Ok(())
+        });
+        self.sound(checked).map_or([None; N], |()| lost)
+    }
+
+    /// The delays of frames in order: [`Plugin::delay`] of each.
+    pub fn delay_batch<const N: usize>(
+        &mut self,
+        frames: &[Passing<'_>; N],
+        stream: &mut Stream,
+    ) -> [Nanos; N] {
+        if self.is_out(frames) {
+            return [Nanos::ZERO; N];
+        }
+        let packets = frames.each_ref().map(|frame| self.packet(frame, 0));
+        let mut delays = [abi::INVALID; N];
+        let mut random = Random::new(stream);
+        let called = self.shared.lock().delay(&mut random, &packets, &mut delays);
+        let least = self.hints.delay_least;
+        let mut drawn = [Nanos::ZERO; N];
+        let checked = called.and_then(|()| {
+            for (index, delay) in delays.into_iter().enumerate() {
+                let refuse = |why: String| about("delay", &packets[index], &why);
+                drawn[index] = time(delay).map_err(refuse)?;
+                if drawn[index] < least {
+                    let why = format!("{delay} ns is below its delay_least_ns, {least}");
+                    return Err(refuse(why));
+                }
+            }
+            Ok(())
+        });
+        self.sound(checked).map_or([Nanos::ZERO; N], |()| drawn)
+    }
+
+    /// The departures of frames in order: [`Plugin::depart`] of each, whose
+    /// service begins when the frame before it has left.
+    pub fn depart_batch<const N: usize>(
+        &mut self,
+        frames: &[Passing<'_>; N],
+        wire_bits: [u64; N],
+        stream: &mut Stream,
+    ) -> [Nanos; N] {
+        let at_once = frames.each_ref().map(|frame| frame.at);
+        if self.is_out(frames) {
+            return at_once;
+        }
+        let packet = |index| self.packet(&frames[index], wire_bits[index]);
+        let packets: [abi::Packet; N] = std::array::from_fn(packet);
+        let mut departures = [abi::INVALID; N];
+        let mut random = Random::new(stream);
+        let mut instance = self.shared.lock();
+        let called = instance.depart(&mut random, &packets, &mut departures);
+        drop(instance);
+        let mut left = [Nanos::ZERO; N];
+        let mut begins = Nanos::ZERO;
+        let checked = called.and_then(|()| {
+            for (index, departure) in departures.into_iter().enumerate() {
+                begins = begins.max(frames[index].at);
+                let refuse = |why: String| about("depart", &packets[index], &why);
+                let at = self.instant(departure).map_err(refuse)?;
+                if at < begins {
+                    let begins = self.relative(begins);
+                    let why = format!("{departure} ns is before its service begins, {begins} ns");
+                    return Err(refuse(why));
+                }
+                (left[index], begins) = (at, at);
+            }
+            Ok(())
+        });
+        self.sound(checked).map_or(at_once, |()| left)
+    }
+
+    /// Changes the bytes of frames in order: [`Plugin::rewrite`] of each.
+    pub fn rewrite_batch<const N: usize>(
+        &mut self,
+        at: [Nanos; N],
+        frames: [&mut [u8]; N],
+        stream: &mut Stream,
+    ) {
+        if self.faults.any() || at.contains(&Nanos::MAX) {
+            return;
+        }
+        let lens = frames.each_ref().map(|bytes| bytes.len() as u32);
+        let bytes = frames.map(<[u8]>::as_mut_ptr);
+        let packets: [abi::Packet; N] = std::array::from_fn(|index| abi::Packet {
+            at_ns: self.relative(at[index]),
+            arrival_ns: abi::UNKNOWN,
+            bytes: bytes[index],
+            bytes_count: lens[index],
+            length: lens[index],
+            wire_bits: 0,
+            queue_packets: 0,
+            queue_bytes: 0,
+        });
+        let mut random = Random::new(stream);
+        let called = self.shared.lock().rewrite(&mut random, &packets, &bytes);
+        self.sound(called);
+    }
+
+    /// Whether the plugin is not to be called: something has failed, or a
+    /// frame comes at the end of time, which is no time that C could count
+    /// with.
+    #[inline]
+    fn is_out(&self, frames: &[Passing<'_>]) -> bool {
+        self.faults.any() || frames.iter().any(|frame| frame.at == Nanos::MAX)
+    }
+
+    #[inline]
+    fn packet(&self, frame: &Passing<'_>, wire_bits: u64) -> abi::Packet {
+        let len = frame.frame.len;
+        abi::Packet {
+            at_ns: self.relative(frame.at),
+            arrival_ns: self.relative(frame.frame.arrival),
+            bytes: frame.bytes.as_ptr(),
+            // The caller may know more than this frame: a super-packet.
+            bytes_count: (frame.bytes.len() as u64).min(u64::from(len)) as u32,
+            length: len,
+            wire_bits,
+            queue_packets: frame.waiting.0.0,
+            queue_bytes: frame.waiting.1.0,
+        }
+    }
+
+    /// A time as the plugin counts it. What lies before the link came to be
+    /// is its beginning.
+    #[inline]
+    fn relative(&self, time: Nanos) -> i64 {
+        let since = time.saturating_sub(self.epoch).as_nanos();
+        i64::try_from(since)
+            .unwrap_or(abi::NEVER)
+            .min(abi::NEVER - 1)
+    }
+
+    #[inline]
+    fn instant(&self, relative: i64) -> Result<Nanos, String> {
+        let since = time(relative)?;
+        Ok(self.epoch.saturating_add(since))
+    }
+
+    /// What a hook came to; `None`, after a report, if it failed.
+    #[inline]
+    fn sound<T>(&self, checked: Result<T, String>) -> Option<T> {
+        match checked {
+            Ok(result) => Some(result),
+            Err(why) => {
+                let file = &self.shared.file;
+                self.faults.report(format!("plugin {file}: {why}"));
+                None
+            }
+        }
+    }
+}
+
+impl Plugin for CPlugin {
+    fn hints(&self) -> PluginHints {
+        self.hints
+    }
+
+    fn start(&mut self, epoch: Nanos) {
+        self.epoch = epoch;
+    }
+
+    fn lose(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Option<DropReason> {
+        let [lost] = self.lose_batch(&[*frame], stream);
+        lost
+    }
+
+    fn delay(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Nanos {
+        let [delay] = self.delay_batch(&[*frame], stream);
+        delay
+    }
+
+    fn ready(&mut self, from: Nanos, stream: &mut Stream) -> Nanos {
+        if self.faults.any() || from == Nanos::MAX {
+            return from;
+        }
+        let mut random = Random::new(stream);
+        let since = self.relative(from);
+        let called = self.shared.lock().ready(&mut random, since);
+        let checked = called.and_then(|ready| {
+            let Some(ready) = ready else {
+                return Ok(from);
+            };
+            let at = self.instant(ready).map_err(|why| format!("ready: {why}"))?;
+            if at < from {
+                return Err(format!(
+                    "ready: {ready} ns is before the time asked for, {since} ns"
+                ));
+            }
+            Ok(at)
+        });
+        self.sound(checked).unwrap_or(from)
+    }
+
+    fn depart(&mut self, frame: &Passing<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
+        let [departure] = self.depart_batch(&[*frame], [wire_bits], stream);
+        departure
+    }
+
+    fn rewrite(&mut self, at: Nanos, bytes: &mut [u8], stream: &mut Stream) {
+        self.rewrite_batch([at], [bytes], stream);
+    }
+}
+
+/// What a fate means; a number that means nothing is refused.
+#[inline]
+fn reason(fate: u8) -> Result<Option<DropReason>, String> {
+    Ok(match fate {
+        0 => None,
+        1 => Some(DropReason::Loss),
+        2 => Some(DropReason::BitError),
+        3 => Some(DropReason::Outage),
+        4 => Some(DropReason::Content),
+        abi::NO_FATE => return Err("no fate was filled in".to_owned()),
+        other => return Err(format!("{other} is no fate; they are 0 to 4")),
+    })
+}
+
+/// A result that is a time.
+#[inline]
+fn time(nanos: i64) -> Result<Nanos, String> {
+    match nanos {
+        abi::NEVER => Ok(Nanos::MAX),
+        0.. => Ok(Nanos::from_nanos(nanos.cast_unsigned())),
+        abi::INVALID => Err("no time was filled in, or what was is not a number".to_owned()),
+        _ => Err(format!("{nanos} ns is negative")),
+    }
+}
+
+/// What was wrong with the result for a packet.
+#[cold]
+fn about(hook: &str, packet: &abi::Packet, why: &str) -> String {
+    let abi::Packet { length, at_ns, .. } = packet;
+    format!("{hook}: of a packet of {length} bytes at {at_ns} ns: {why}")
+}
