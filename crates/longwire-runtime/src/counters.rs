@@ -289,11 +289,34 @@ impl LatenessRecorder {
     }
 }
 
+/// Up to when the ingress stage has seen, and published, every arrival. A
+/// managed queue decides no further than that.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct SeenUntil(AtomicU64);
+
+impl SeenUntil {
+    /// To be called after publishing all that arrived before `time`.
+    pub(crate) fn set(&self, time: Nanos) {
+        self.0.store(time.as_nanos(), Ordering::Release);
+    }
+
+    /// The stage sleeps until something arrives: the clock is as good.
+    pub(crate) fn asleep(&self) {
+        self.set(Nanos::MAX);
+    }
+
+    pub(crate) fn get(&self) -> Nanos {
+        Nanos::from_nanos(self.0.load(Ordering::Acquire))
+    }
+}
+
 /// What the stages of one direction publish.
 #[derive(Debug)]
 pub(crate) struct LinkShared {
     pub ingress: Published<INGRESS_CELLS>,
     pub link: Published<LINK_CELLS>,
+    pub seen_until: SeenUntil,
     pub egress: Published<EGRESS_CELLS>,
     pub lateness: Mutex<Histogram<u64>>,
 }
@@ -303,6 +326,7 @@ impl LinkShared {
         LinkShared {
             ingress: Published::default(),
             link: Published::default(),
+            seen_until: SeenUntil::default(),
             egress: Published::default(),
             lateness: Mutex::new(nanos_histogram()),
         }

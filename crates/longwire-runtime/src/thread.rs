@@ -186,6 +186,9 @@ impl Worker {
         let ports = self.stages.ingress.iter().filter(|stage| !stage.ended());
         let sources: Vec<BorrowedFd<'_>> =
             ports.filter_map(|stage| stage.port().readable()).collect();
+        for ingress in &self.stages.ingress {
+            ingress.before_sleep();
+        }
         waiter.sleep(until, &sources, &self.bell.event);
         self.bell.asleep.store(false, Ordering::SeqCst);
     }

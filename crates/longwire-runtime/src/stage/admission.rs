@@ -30,7 +30,7 @@ pub(super) struct Admission {
     /// The arrival of the last frame that came in.
     pub latest: Nanos,
     bursts: u32,
-    shared: Arc<LinkShared>,
+    pub shared: Arc<LinkShared>,
 }
 
 /// What an admission is made of.

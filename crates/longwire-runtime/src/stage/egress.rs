@@ -164,8 +164,10 @@ impl<T: TxPort> Egress<T> {
         let Waiting::Managed(managed) = &mut self.waiting else {
             return;
         };
+        // Before the line is emptied: what arrived by then is on it.
+        let seen_until = self.account.shared.seen_until.get();
         managed.take_in(&mut self.line, &mut self.account);
-        managed.decide(now, &mut self.line, &mut self.account);
+        managed.decide(now.min(seen_until), &mut self.line, &mut self.account);
         while self.account.batch.len() < BURST && self.port.room() > 0 {
             let Some(due) = managed.pop_due(now) else {
                 break;

@@ -116,6 +116,12 @@ impl<R: RxPort> Ingress<R> {
             self.ended = true;
             self.clock.advance(Nanos::MAX);
         }
+        // A port that gave less than it was asked for had no more.
+        admission.shared.seen_until.set(match received.frames {
+            _ if received.end => Nanos::MAX,
+            BURST.. => admission.latest,
+            _ => now,
+        });
         if received.end || now.saturating_sub(self.losses_read) >= LOSSES_EVERY {
             self.read_losses(now);
         }
@@ -132,6 +138,11 @@ impl<R: RxPort> Ingress<R> {
         counts.too_long = losses.too_long;
         counts.unusable = losses.unusable;
         self.admission.publish_counts();
+    }
+
+    /// The stage's thread goes to sleep until something arrives.
+    pub(crate) fn before_sleep(&self) {
+        self.admission.shared.seen_until.asleep();
     }
 
     /// Publishes the last counts, the port's own losses included.

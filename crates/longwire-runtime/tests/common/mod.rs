@@ -1,0 +1,91 @@
+//! Runs between capture files, for several tests.
+#![allow(dead_code, reason = "each test uses its part")]
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use longwire_engine::{LinkConfig, Nanos, models};
+use longwire_io::port::options::OpenOptions;
+use longwire_io::port::pcap::{CaptureReader, CaptureWriter};
+use longwire_io::port::registry;
+use longwire_runtime::{LinkSetup, RunConfig, RunReport, start};
+
+/// A folder that goes when it is dropped.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("lwt-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder for the test");
+        Folder(path)
+    }
+
+    pub fn file(&self, name: &str) -> String {
+        self.0.join(name).to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Writes frames of 60 to 1,000 bytes, `gap` apart, each with its number in
+/// front.
+pub fn write_input(path: &str, frames: u32, gap: Nanos) {
+    let mut writer = CaptureWriter::create(path).expect("the input is made");
+    for number in 0..frames {
+        let mut frame = vec![0u8; 60 + (number as usize * 37) % 940];
+        frame[..4].copy_from_slice(&number.to_be_bytes());
+        let stamp = Nanos::from_nanos(1_000_000_000 + u64::from(number) * gap.as_nanos());
+        writer
+            .write(stamp, &frame, frame.len() as u32)
+            .expect("a frame is written");
+    }
+    writer.finish().expect("the input is whole");
+}
+
+/// The numbers of the frames in a capture, and their stamps.
+pub fn read_output(path: &str) -> Vec<(u32, u64)> {
+    let mut reader = CaptureReader::open(path).expect("the output opens");
+    let mut frames = Vec::new();
+    while let Some(record) = reader.next().expect("the output is whole") {
+        let number = u32::from_be_bytes([
+            record.bytes[0],
+            record.bytes[1],
+            record.bytes[2],
+            record.bytes[3],
+        ]);
+        frames.push((number, record.stamp.as_nanos()));
+    }
+    frames
+}
+
+/// Runs a link from a capture to another until it ends by itself.
+pub fn run(folder: &Folder, config: LinkConfig, run: RunConfig) -> (RunReport, Vec<(u32, u64)>) {
+    let (input, output) = (folder.file("in.pcap"), folder.file("out.pcap"));
+    let options = OpenOptions::default();
+    let a = registry::open(&format!("pcap:in={input}"), &options).expect("the input opens");
+    let b = registry::open(&format!("pcap:out={output}"), &options).expect("the output opens");
+    let setup = LinkSetup {
+        name: "ab".to_owned(),
+        config,
+    };
+    let running = start(a, b, setup, None, run).expect("the run starts");
+    assert!(
+        running.wait(Duration::from_secs(30)),
+        "the run ends with its input"
+    );
+    let report = running.stop();
+    assert!(Path::new(&output).exists());
+    (report, read_output(&output))
+}
+
+/// A link that only delays.
+pub fn delayed(delay: &str) -> LinkConfig {
+    LinkConfig {
+        delay: models::DELAY.parse(delay).expect("a delay"),
+        ..LinkConfig::default()
+    }
+}
