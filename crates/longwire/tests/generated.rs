@@ -5,10 +5,11 @@ mod common;
 
 use common::{Dir, longwire};
 
-const COMMANDS: [&str; 8] = [
+const COMMANDS: [&str; 9] = [
     "exec",
     "run",
     "simulate",
+    "plot",
     "bench",
     "models",
     "doctor",
@@ -65,7 +66,19 @@ fn help_lists_every_registered_model() {
 fn prefixed_options_exist_for_every_link_option() {
     for command in ["exec", "run"] {
         let help = longwire(&[command, "--help"]).stdout;
-        for option in ["rate", "framing", "queue", "loss", "delay", "mtu", "order"] {
+        for option in [
+            "rate",
+            "framing",
+            "queue",
+            "loss",
+            "corrupt",
+            "duplicate",
+            "delay",
+            "reorder",
+            "order",
+            "mtu",
+            "rewrite",
+        ] {
             for prefix in ["", "up-", "down-"] {
                 assert!(
                     help.contains(&format!("--{prefix}{option} ")),

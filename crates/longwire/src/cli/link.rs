@@ -5,10 +5,13 @@
 //! and with `down-`. What each takes comes from the engine's registry, so
 //! that help names every model.
 
+use std::cell::Cell;
+
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use longwire_engine::LinkConfig;
 use longwire_engine::models;
 use longwire_engine::options::LinkOptions;
+use longwire_engine::{Hook, LinkConfig, Loader, Plugin};
+use longwire_runtime::FileLoader;
 
 use crate::Error;
 use crate::commands::models::synopsis;
@@ -29,7 +32,7 @@ enum Field<'a> {
 }
 
 /// Every link option.
-static OPTIONS: [LinkOption; 7] = [
+static OPTIONS: [LinkOption; 11] = [
     LinkOption {
         name: "rate",
         value_name: "RATE",
@@ -56,23 +59,47 @@ static OPTIONS: [LinkOption; 7] = [
         field: |options| Field::Repeated(&mut options.loss),
     },
     LinkOption {
+        name: "corrupt",
+        value_name: "CORRUPTION",
+        summary: "Which frames arrive spoilt, as in 0.1%, and how",
+        field: |options| Field::Once(&mut options.corrupt),
+    },
+    LinkOption {
+        name: "duplicate",
+        value_name: "DUPLICATION",
+        summary: "Which frames arrive several times, as in 1%",
+        field: |options| Field::Once(&mut options.duplicate),
+    },
+    LinkOption {
         name: "delay",
         value_name: "DELAY",
         summary: "Propagation delay one way, as in 20ms, and its jitter",
         field: |options| Field::Once(&mut options.delay),
     },
     LinkOption {
-        name: "mtu",
-        value_name: "BYTES",
-        summary: "The largest payload behind the Ethernet header, as in 1500; longer frames are \
-                  dropped",
-        field: |options| Field::Once(&mut options.mtu),
+        name: "reorder",
+        value_name: "REORDERING",
+        summary: "Which frames are held back or overtake on purpose, as in 1%,5ms",
+        field: |options| Field::Once(&mut options.reorder),
     },
     LinkOption {
         name: "order",
         value_name: "ORDER",
         summary: "Whether jitter may reorder frames: in-order or reorder",
         field: |options| Field::Once(&mut options.order),
+    },
+    LinkOption {
+        name: "mtu",
+        value_name: "BYTES",
+        summary: "The largest payload behind the Ethernet header, as in 1500; longer frames are \
+                  dropped or cut into fragments",
+        field: |options| Field::Once(&mut options.mtu),
+    },
+    LinkOption {
+        name: "rewrite",
+        value_name: "REWRITING",
+        summary: "What is changed in every frame, as in ip:ttl=1; may be given several times",
+        field: |options| Field::Repeated(&mut options.rewrite),
     },
 ];
 
@@ -150,7 +177,7 @@ impl DuplexArgs {
 
 fn parse(options: &LinkOptions) -> Result<LinkConfig, Error> {
     options
-        .parse()
+        .parse_with(&FileLoader::new())
         .map_err(|error| Error::Usage(error.to_string()))
 }
 
@@ -259,7 +286,8 @@ fn long_help(option: &LinkOption) -> String {
 }
 
 /// Refuses a value as soon as it is read, so that the message names the
-/// option it was given to.
+/// option it was given to. What depends on a file or a plugin is checked when
+/// the link is made: files may be large.
 fn check(option: &LinkOption, text: &str) -> Result<String, String> {
     if text.starts_with("--") {
         return Err(format!(
@@ -268,10 +296,45 @@ fn check(option: &LinkOption, text: &str) -> Result<String, String> {
     }
     let mut alone = LinkOptions::default();
     set(&mut alone, option, text.to_owned());
-    match alone.parse() {
-        Ok(_) => Ok(text.to_owned()),
-        // The option's own name is in the message's frame already.
-        Err(error) => Err(error.source.to_string()),
+    let later = Later::default();
+    match alone.parse_with(&later) {
+        Err(error) if !later.asked.get() => {
+            // The option's own name is in the message's frame already.
+            Err(error.source.to_string())
+        }
+        _ => Ok(text.to_owned()),
+    }
+}
+
+/// Loads nothing, and remembers that it should have.
+#[derive(Debug, Default)]
+struct Later {
+    asked: Cell<bool>,
+}
+
+impl Later {
+    fn refuse<T>(&self) -> Result<T, String> {
+        self.asked.set(true);
+        Err("read when the link is made".to_owned())
+    }
+}
+
+impl Loader for Later {
+    fn read(
+        &self,
+        _path: &str,
+        _take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        self.refuse()
+    }
+
+    fn plugin(
+        &self,
+        _path: &str,
+        _hook: Hook,
+        _parameters: &[(String, String)],
+    ) -> Result<Box<dyn Plugin>, String> {
+        self.refuse()
     }
 }
 
