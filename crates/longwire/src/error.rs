@@ -9,6 +9,7 @@ use longwire_runtime::StartError;
 
 use crate::exec::ExecError;
 use crate::log::LogError;
+use crate::plot::PlotError;
 
 /// Exit code: the program did what it was asked for, but could not do it well.
 pub const EXIT_FAILED: u8 = 1;
@@ -39,6 +40,9 @@ pub enum Error {
     /// A verdict log.
     #[error(transparent)]
     Log(#[from] LogError),
+    /// A figure.
+    #[error(transparent)]
+    Plot(#[from] PlotError),
     /// The run.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -57,6 +61,7 @@ impl Error {
             Error::Usage(_)
             | Error::Port(PortError::Unknown { .. })
             | Error::Log(LogError::Extension { .. }) => EXIT_USAGE,
+            Error::Plot(error) if error.is_usage() => EXIT_USAGE,
             Error::Exec(error) => error.exit_code(),
             _ => EXIT_FAILED,
         })

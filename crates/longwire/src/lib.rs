@@ -13,7 +13,9 @@ pub mod doctor;
 pub mod error;
 pub mod exec;
 pub mod log;
+pub mod plot;
 pub mod probe;
+mod progress;
 pub mod report;
 pub mod signals;
 pub mod simulate;
@@ -35,6 +37,7 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Error> {
         Command::Exec(args) => commands::exec::run(args, globals),
         Command::Run(args) => commands::run::run(args, globals),
         Command::Simulate(args) => commands::simulate::run(args, globals),
+        Command::Plot(args) => commands::plot::run(args, globals),
         Command::Bench(args) => bench::run(args, globals),
         Command::Models(args) => commands::models::run(args, globals),
         Command::Doctor(args) => commands::doctor::run(args, globals),

@@ -16,7 +16,11 @@ fn row(frame: u64) -> Row {
     let dropped = frame % 7 == 3;
     Row {
         frame,
-        link: Name::from(if frame.is_multiple_of(2) { "up" } else { "down" }),
+        link: Name::from(if frame.is_multiple_of(2) {
+            "up"
+        } else {
+            "down"
+        }),
         arrival_ns,
         length: 60 + (frame % 1_455) as u32,
         verdict: if dropped { Fate::Drop } else { Fate::Deliver },
@@ -252,7 +256,14 @@ fn what_is_no_log_is_told_so() {
     let path = dir.file("log.csv");
     common::write(&path, b"time,rate\n1,2\n");
     let said = complaint(&path);
-    assert!(said.contains("no column frame, link, arrival_ns"), "{said}");
+    assert!(
+        said.contains("lacks all of the columns frame, link"),
+        "{said}"
+    );
+    let some = COLUMNS.map(|column| column.replace("copy", "copies"));
+    common::write(&path, format!("{}\n", some.join(",")).as_bytes());
+    let said = complaint(&path);
+    assert!(said.contains("lacks copy of the columns"), "{said}");
     common::write(&path, b"");
     assert!(complaint(&path).contains("not a verdict log"));
     common::write(&path, b"PAR1 and nothing else that would be Parquet");

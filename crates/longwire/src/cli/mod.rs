@@ -15,6 +15,7 @@ use crate::commands::doctor::DoctorArgs;
 use crate::commands::exec::ExecArgs;
 use crate::commands::man::ManArgs;
 use crate::commands::models::ModelsArgs;
+use crate::commands::plot::PlotArgs;
 use crate::commands::run::RunArgs;
 use crate::commands::simulate::SimulateArgs;
 
@@ -35,6 +36,7 @@ Examples:
   longwire exec --delay 20ms -- ping -c 3 far         a program behind the link
   longwire run packet:eth1 packet:eth2 --delay 20ms   join two interfaces
   longwire simulate in.pcap out.pcap --rate 10mbit    a capture, in virtual time
+  longwire plot run.parquet -o run.svg                a figure of a run's log
   longwire models delay                               every delay model
   longwire doctor                                     what this machine allows
 
@@ -116,6 +118,8 @@ pub enum Command {
     Run(RunArgs),
     /// A capture through a link, in virtual time
     Simulate(SimulateArgs),
+    /// Figures of runs, from their logs and reports
+    Plot(PlotArgs),
     /// Measure Longwire on this machine
     Bench(BenchArgs),
     /// Every model and its parameters

@@ -5,5 +5,6 @@ pub mod doctor;
 pub mod exec;
 pub mod man;
 pub mod models;
+pub mod plot;
 pub mod run;
 pub mod simulate;

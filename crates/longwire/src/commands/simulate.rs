@@ -5,15 +5,15 @@ use std::io::{self, IsTerminal};
 use std::os::unix::fs::MetadataExt;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use longwire_io::PortError;
 use longwire_io::port::pcap::{CaptureFormat, CaptureReader, CaptureWriter};
 use longwire_runtime::{LinkSetup, RunReport};
 
 use crate::cli::{LINK_HELP, ReportArgs, SeedArgs, SimplexArgs};
+use crate::progress::Progress;
 use crate::report::finish::{Place, finish};
 use crate::report::start;
 use crate::signals::stop_flag;
@@ -85,7 +85,7 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let [LinkSetup { config, .. }] = link;
     let started = Instant::now();
     let mut simulation = Simulation::new(config, args.seed.seed, args.direction);
-    let mut progress = Progress::new(&reader, globals);
+    let mut progress = Progress::new(Progress::BYTES, globals);
     let ended = replay(
         &mut simulation,
         &mut reader,
@@ -155,7 +155,7 @@ fn replay(
         if stop.load(Ordering::Relaxed) {
             return Ok(End::Interrupted);
         }
-        progress.at(reader.offset());
+        progress.at(reader.offset(), reader.size());
     }
 }
 
@@ -193,51 +193,4 @@ fn same_file(input: &str, output: &str) -> bool {
     };
     let input = identity(input, "/dev/stdin");
     input.is_some() && input == identity(output, "/dev/stdout")
-}
-
-/// A bar on the terminal, for inputs that take a while.
-struct Progress {
-    size: Option<u64>,
-    wanted: bool,
-    started: Instant,
-    bar: Option<ProgressBar>,
-}
-
-impl Progress {
-    /// Inputs that are read within this time need no bar.
-    const AFTER: Duration = Duration::from_secs(1);
-
-    fn new(reader: &CaptureReader, globals: &Globals) -> Progress {
-        Progress {
-            size: reader.size(),
-            wanted: globals.talks() && io::stderr().is_terminal(),
-            started: Instant::now(),
-            bar: None,
-        }
-    }
-
-    /// So many bytes have been read.
-    fn at(&mut self, offset: u64) {
-        if !self.wanted || self.started.elapsed() < Progress::AFTER {
-            return;
-        }
-        let size = self.size;
-        let bar = self.bar.get_or_insert_with(|| match size {
-            Some(size) => ProgressBar::new(size).with_style(style(
-                "{bar:30} {percent}%  {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
-            )),
-            None => ProgressBar::no_length().with_style(style("{bytes} read, {bytes_per_sec}")),
-        });
-        bar.set_position(offset);
-    }
-
-    fn clear(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

@@ -18,8 +18,8 @@ pub enum LogError {
         source: io::Error,
     },
     #[error(
-        "{}: not a verdict log: it has no column {}; a log has the columns {}",
-        path.display(), missing.join(", "), COLUMNS.join(", ")
+        "{}: not a verdict log: it lacks {} of the columns {}",
+        path.display(), lacking(missing), COLUMNS.join(", ")
     )]
     Columns {
         path: PathBuf,
@@ -33,15 +33,20 @@ pub enum LogError {
         what: String,
     },
     /// Not Parquet at all, cut off, or damaged.
-    #[error(
-        "{}: {action}: {source}; if the program that wrote it was killed, the file lacks its end",
-        path.display()
-    )]
+    #[error("{}: {action}: {source}", path.display())]
     Parquet {
         path: PathBuf,
         action: String,
         source: parquet::errors::ParquetError,
     },
+}
+
+/// Which columns are missing.
+fn lacking(missing: &[&str]) -> String {
+    match missing.len() == COLUMNS.len() {
+        true => "all".to_owned(),
+        false => missing.join(", "),
+    }
 }
 
 impl LogError {

@@ -13,6 +13,10 @@ use super::guard::guarded;
 use crate::log::LogError;
 use crate::log::row::{COLUMNS, Fate, Name, Names, Row};
 
+/// Why a file that begins as Parquet may have no index.
+const UNFINISHED: &str =
+    "cannot read it as Parquet (if what wrote it was killed, its end is missing)";
+
 /// Reads rows from columns.
 pub(in crate::log) struct ParquetReader {
     path: PathBuf,
@@ -44,7 +48,7 @@ impl ParquetReader {
         let opened = File::open(&path);
         let file = opened.map_err(|source| LogError::file(&path, "cannot read it", source))?;
         let file = guarded(|| SerializedFileReader::new(file))
-            .map_err(|error| unread(&path, "cannot read it as Parquet", error))?;
+            .map_err(|error| unread(&path, UNFINISHED, error))?;
         let metadata = file.metadata().file_metadata();
         let columns = metadata.schema_descr().columns();
         let mut places = [0; COLUMNS.len()];

@@ -1,0 +1,200 @@
+//! `longwire plot`: figures of runs.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use longwire_engine::Nanos;
+use serde::Serialize;
+
+use crate::plot::{self, Figure, LinkDrawn, Panel, PlotError, PlotOptions, QueueUnit, Scene};
+use crate::progress::Progress;
+use crate::report::text::count;
+use crate::{Error, Globals};
+
+const EXAMPLES: &str = "\
+Logs hold a row a frame: `simulate --log FILE` writes them, as .parquet or as
+.csv. Of a log are drawn: throughput, queue, delay, delay-cdf and loss-runs; of
+a report (--report FILE, or what --json printed): counts, drops and lateness.
+Several files are drawn over one another, each from its own first frame, with a
+colour a link: at most 7 links in all.
+
+Throughput counts bytes without framing: offered by arrival, delivered by
+release. The queue is what each frame left behind itself when it arrived. Delay
+is release - arrival, by arrival. A loss run is a number of frames lost one
+after the other; copies of duplicated frames count for none of it.
+
+However many rows a log has, memory stays small. Where frames are too many for
+a dot each, the mean of each column is drawn and everything between the least
+and the greatest is shaded: no extreme is left out.
+
+Examples:
+  longwire simulate in.pcap out.pcap --rate 10mbit --queue 60p --log run.parquet
+  longwire plot run.parquet -o run.svg
+  longwire plot run.parquet -o start.png --from 2s --until 2.5s --bin 5ms
+  longwire plot fifo.csv codel.csv -o both.svg --panel queue,delay,delay-cdf
+  longwire exec --delay 20ms --report run.json -- ping -c 100 far
+  longwire plot run.json -o run.png";
+
+/// What `plot` takes.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PlotArgs {
+    /// Verdict logs (.csv, .parquet) and reports of runs (.json)
+    #[arg(value_name = "INPUT", required = true)]
+    pub inputs: Vec<PathBuf>,
+
+    /// The picture to write: .svg or .png
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+
+    /// Which panels, in this order; without it, those that suit the inputs
+    #[arg(long, value_name = "PANEL", value_enum, value_delimiter = ',')]
+    pub panel: Vec<Panel>,
+
+    /// The figure's title; without it, the names of the inputs
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+
+    /// Begin so long after the first frame
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub from: Option<Nanos>,
+
+    /// End so long after the first frame
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub until: Option<Nanos>,
+
+    /// Width of a throughput bin, as in 100ms; without it, a round 250th of
+    /// the time
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub bin: Option<Nanos>,
+
+    /// How queues are measured
+    #[arg(long, value_name = "UNIT", value_enum, default_value_t)]
+    pub queue_unit: QueueUnit,
+
+    /// Width of the figure, in pixels of the SVG
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(400..=8000))]
+    pub width: u32,
+
+    /// Height of the figure; without it, what the panels need
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(100..=8000))]
+    pub height: Option<u32>,
+
+    /// Pixels of a PNG for each of the SVG
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=4))]
+    pub scale: u8,
+}
+
+/// How the picture is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PictureFormat {
+    Svg,
+    Png,
+}
+
+/// Draws a figure.
+///
+/// # Errors
+/// If an input cannot be drawn or the picture not be written.
+pub fn run(args: &PlotArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    let format = format_of(&args.output)?;
+    for input in &args.inputs {
+        refuse_overwriting(input, &args.output)?;
+    }
+    let options = PlotOptions {
+        panels: args.panel.clone(),
+        title: args.title.clone(),
+        from: args.from,
+        until: args.until,
+        bin: args.bin,
+        queue_unit: args.queue_unit,
+        width: args.width.into(),
+        height: args.height.map(f64::from),
+    };
+    let mut progress = Progress::new(Progress::SHARE, globals);
+    let figure = plot::plot(&args.inputs, &options, |done, all| {
+        progress.at(done, Some(all));
+    });
+    progress.clear();
+    let figure = figure?;
+    let bytes = picture(&figure.scene, format, args.scale)?;
+    fs::write(&args.output, bytes).map_err(|source| Error::File {
+        path: args.output.clone(),
+        action: "cannot write the picture",
+        source,
+    })?;
+    say(&figure, &args.output, globals)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was drawn, for programs.
+#[derive(Serialize)]
+struct FigureJson<'a> {
+    output: String,
+    panels: Vec<String>,
+    links: &'a [LinkDrawn],
+}
+
+/// Says what was drawn.
+fn say(figure: &Figure, output: &Path, globals: &Globals) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let panels: Vec<String> = figure.panels.iter().map(|panel| panel.name()).collect();
+    if globals.json {
+        let json = FigureJson {
+            output: output.display().to_string(),
+            panels,
+            links: &figure.links,
+        };
+        serde_json::to_writer_pretty(&mut out, &json)?;
+        return writeln!(out);
+    }
+    if globals.quiet {
+        return Ok(());
+    }
+    let links = figure.links.iter();
+    let links = links.map(|link| format!("{} ({} frames)", link.name, count(link.frames)));
+    let links: Vec<String> = links.collect();
+    let (output, panels) = (output.display(), panels.join(", "));
+    writeln!(out, "{output}: {panels} of {}", links.join(", "))
+}
+
+fn picture(scene: &Scene, format: PictureFormat, scale: u8) -> Result<Vec<u8>, PlotError> {
+    match format {
+        PictureFormat::Svg => Ok(plot::svg::render(scene).into_bytes()),
+        PictureFormat::Png => plot::png::render(scene, scale.into()).map_err(PlotError::Picture),
+    }
+}
+
+fn format_of(output: &Path) -> Result<PictureFormat, Error> {
+    let extension = output.extension().unwrap_or_default();
+    match extension.to_ascii_lowercase().to_str() {
+        Some("svg") => Ok(PictureFormat::Svg),
+        Some("png") => Ok(PictureFormat::Png),
+        _ => Err(Error::Usage(format!(
+            "--output '{}': end its name in .svg or .png",
+            output.display()
+        ))),
+    }
+}
+
+/// A picture must not take the place of what it is drawn from.
+fn refuse_overwriting(input: &Path, output: &Path) -> Result<(), Error> {
+    let identity = |path: &Path| {
+        let metadata = fs::metadata(path).ok()?;
+        Some((metadata.dev(), metadata.ino()))
+    };
+    if identity(input).is_some() && identity(input) == identity(output) {
+        return Err(Error::Usage(format!(
+            "INPUT and OUT are the same file, '{}'; choose another name for OUT",
+            output.display()
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,287 @@
+//! Axes: from values to places, with ticks at round values and the unit in
+//! which they read best.
+
+/// A unit's name for values of this size or more.
+type Step = (f64, &'static str);
+
+/// A quantity's units, from the smallest; values are in the first of factor 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Units(&'static [Step]);
+
+/// Of values in nanoseconds.
+pub const TIME: Units = Units(&[(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")]);
+/// Of values in bits per second.
+pub const RATE: Units = Units(&[
+    (1.0, "bit/s"),
+    (1e3, "kbit/s"),
+    (1e6, "Mbit/s"),
+    (1e9, "Gbit/s"),
+    (1e12, "Tbit/s"),
+]);
+/// Of values in bytes.
+pub const BYTES: Units = Units(&[(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")]);
+/// Of shares of a whole.
+pub const SHARE: Units = Units(&[(0.01, "%")]);
+
+impl Units {
+    /// Only one, with this name.
+    pub const PACKETS: Units = Units(&[(1.0, "packets")]);
+    /// Only one, with this name.
+    pub const FRAMES: Units = Units(&[(1.0, "frames")]);
+    /// Only one, with this name.
+    pub const RUNS: Units = Units(&[(1.0, "runs")]);
+    /// Only one, which is not written.
+    pub const BARE: Units = Units(&[(1.0, "")]);
+
+    /// The unit for an axis that reaches to `high`.
+    fn of(self, high: f64) -> Step {
+        let fits = |(factor, _): &&Step| *factor <= high.abs();
+        let unit = self.0.iter().rev().find(fits).or(self.0.first());
+        unit.copied().unwrap_or((1.0, ""))
+    }
+
+    /// A value with its unit, to three digits: `12.3 ms`.
+    pub fn write(self, value: f64) -> String {
+        // What is rounded up to the next unit is written in it.
+        let (factor, name) = self.of(value * 1.0005);
+        let value = value / factor;
+        let decimals = match value.abs() {
+            0.0 => 0,
+            size if size < 9.995 => 2,
+            size if size < 99.95 => 1,
+            _ => 0,
+        };
+        let text = grouped(value, decimals);
+        let text = match decimals {
+            0 => &text[..],
+            _ => text.trim_end_matches('0').trim_end_matches('.'),
+        };
+        match name {
+            "%" => format!("{text}%"),
+            "" => text.to_owned(),
+            name => format!("{text} {name}"),
+        }
+    }
+}
+
+/// A scale with its ticks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    low: f64,
+    high: f64,
+    logarithmic: bool,
+    /// Where ticks are, and what is written at them.
+    pub ticks: Vec<(f64, String)>,
+    /// The unit of what is written; empty if the ticks say it themselves.
+    pub unit: &'static str,
+}
+
+impl Axis {
+    /// A linear scale from `low` to `high` with about `ticks` ticks.
+    pub fn linear(low: f64, high: f64, ticks: usize, units: Units) -> Axis {
+        // A single value stands in the middle.
+        let (low, high) = match high > low {
+            true => (low, high),
+            false => (low - 0.5, low + 0.5),
+        };
+        let (factor, unit) = units.of(high.abs().max(low.abs()));
+        let step = round_step((high - low) / factor / ticks.max(1) as f64);
+        // What cannot be divided is not marked in parts.
+        let whole = units.0.len() == 1 && unit != "%";
+        let step = if whole { step.max(1.0) } else { step };
+        let decimals = (-step.log10().floor()).max(0.0) as usize;
+        let first = (low / factor / step - 1e-9).ceil();
+        let last = (high / factor / step + 1e-9).floor();
+        let count = (last - first).clamp(-1.0, 100.0) as i64 + 1;
+        let marks = (0..count).map(|index| {
+            let value = (first + index as f64) * step;
+            (value * factor, grouped(value, decimals))
+        });
+        Axis {
+            low,
+            high,
+            logarithmic: false,
+            ticks: marks.collect(),
+            unit,
+        }
+    }
+
+    /// A logarithmic scale; `low` must be above 0. Each tick has its own unit,
+    /// for such a scale reaches over several.
+    pub fn logarithmic(low: f64, high: f64, units: Units) -> Axis {
+        let low = low.max(1e-12);
+        let high = if high > low { high } else { low * 10.0 };
+        let decades = (high / low).log10();
+        // With few decades between the ends, there is room for more marks.
+        let marks: &[f64] = match decades {
+            d if d < 1.5 => &[1.0, 2.0, 5.0],
+            d if d < 3.0 => &[1.0, 3.0],
+            _ => &[1.0],
+        };
+        let every = (decades / 9.0).ceil().max(1.0) as i32;
+        let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+        let mut ticks = Vec::new();
+        for exponent in (first..=last).filter(|exponent| exponent.rem_euclid(every) == 0) {
+            for mark in marks {
+                let value = mark * 10f64.powi(exponent);
+                if (low * 0.999..=high * 1.001).contains(&value) {
+                    ticks.push((value, units.write(value)));
+                }
+            }
+        }
+        Axis {
+            low,
+            high,
+            logarithmic: true,
+            ticks,
+            unit: "",
+        }
+    }
+
+    /// The same scale without marks.
+    pub fn without_ticks(mut self) -> Axis {
+        self.ticks.clear();
+        self
+    }
+
+    /// Where a value is: 0 at the low end, 1 at the high. Values outside are
+    /// at the end next to them.
+    pub fn place(&self, value: f64) -> f64 {
+        let (low, high, value) = match self.logarithmic {
+            true => (
+                self.low.ln(),
+                self.high.ln(),
+                value.max(self.low * 1e-3).ln(),
+            ),
+            false => (self.low, self.high, value),
+        };
+        ((value - low) / (high - low)).clamp(0.0, 1.0)
+    }
+
+    /// What the axis shows, with its unit: `Queue (packets)`.
+    pub fn label(&self, name: &str) -> String {
+        match self.unit {
+            "" => name.to_owned(),
+            unit => format!("{name} ({unit})"),
+        }
+    }
+}
+
+/// The least of 1, 2 and 5 times a power of ten that is `rough` or more.
+pub fn round_step(rough: f64) -> f64 {
+    if rough <= 0.0 || !rough.is_finite() {
+        return 1.0;
+    }
+    let power = 10f64.powf(rough.log10().floor());
+    let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * power);
+    let found = steps.into_iter().find(|step| *step >= rough * 0.999_999);
+    found.unwrap_or(power * 10.0)
+}
+
+/// A number with its thousands apart.
+pub fn grouped(value: f64, decimals: usize) -> String {
+    let text = format!("{:.decimals$}", value.abs());
+    let (whole, fraction) = match text.split_once('.') {
+        Some((whole, fraction)) => (whole, format!(".{fraction}")),
+        None => (text.as_str(), String::new()),
+    };
+    let mut out = String::new();
+    // A rounded −0 is 0.
+    if value < 0.0 && text.bytes().any(|digit| (b'1'..=b'9').contains(&digit)) {
+        out.push('−');
+    }
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out + &fraction
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(axis: &Axis) -> Vec<&str> {
+        axis.ticks.iter().map(|(_, label)| label.as_str()).collect()
+    }
+
+    #[test]
+    fn ticks_are_round_and_in_the_unit_that_reads_best() {
+        let axis = Axis::linear(0.0, 23.4e6, 5, TIME);
+        assert_eq!(labels(&axis), ["0", "5", "10", "15", "20"]);
+        assert_eq!(axis.label("Delay"), "Delay (ms)");
+        let axis = Axis::linear(19.98e6, 20.02e6, 4, TIME);
+        assert_eq!(labels(&axis), ["19.98", "19.99", "20.00", "20.01", "20.02"]);
+        let axis = Axis::linear(0.0, 2.0, 8, Units::PACKETS);
+        assert_eq!(labels(&axis), ["0", "1", "2"], "no half packets");
+        let axis = Axis::linear(0.0, 12_000.0, 3, Units::PACKETS);
+        assert_eq!(labels(&axis), ["0", "5,000", "10,000"]);
+        let axis = Axis::linear(0.0, 1.0, 4, SHARE);
+        assert_eq!(labels(&axis), ["0", "50", "100"]);
+    }
+
+    #[test]
+    fn values_outside_are_at_the_ends() {
+        let axis = Axis::linear(10.0, 20.0, 5, Units::PACKETS);
+        for (value, place) in [
+            (5.0, 0.0),
+            (10.0, 0.0),
+            (15.0, 0.5),
+            (20.0, 1.0),
+            (99.0, 1.0),
+        ] {
+            assert!((axis.place(value) - place).abs() < 1e-12, "{value}");
+        }
+        let axis = Axis::logarithmic(1e3, 1e7, TIME);
+        for (value, place) in [(0.0, 0.0), (1e3, 0.0), (1e5, 0.5), (1e7, 1.0)] {
+            assert!((axis.place(value) - place).abs() < 1e-12, "{value}");
+        }
+        assert_eq!(labels(&axis), ["1 µs", "10 µs", "100 µs", "1 ms", "10 ms"]);
+    }
+
+    #[test]
+    fn one_value_has_an_axis_too() {
+        for value in [0.0, 1.0, 20e6] {
+            let axis = Axis::linear(value, value, 5, TIME);
+            assert!((axis.place(value) - 0.5).abs() < 1e-9);
+            assert!(
+                !Axis::logarithmic(value.max(1.0), value, TIME)
+                    .ticks
+                    .is_empty()
+            );
+        }
+    }
+
+    #[test]
+    fn values_are_written_to_three_digits() {
+        for (value, text) in [
+            (0.0, "0 ns"),
+            (999.0, "999 ns"),
+            (999.9, "1 µs"),
+            (1_234.0, "1.23 µs"),
+            (20e6, "20 ms"),
+            (123.4e6, "123 ms"),
+            (3_600e9, "3,600 s"),
+        ] {
+            assert_eq!(TIME.write(value), text, "{value}");
+        }
+        assert_eq!(SHARE.write(0.0123), "1.23%");
+        assert_eq!(grouped(-1_234.5, 1), "−1,234.5");
+        assert_eq!(grouped(-0.001, 1), "0.0");
+    }
+
+    #[test]
+    fn steps_are_one_two_or_five() {
+        for (rough, step) in [
+            (1.0, 1.0),
+            (1.1, 2.0),
+            (3.0, 5.0),
+            (6.0, 10.0),
+            (0.04, 0.05),
+        ] {
+            assert!((round_step(rough) - step).abs() < 1e-12, "{rough}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The font of figures: Noto Sans, which the program carries, so that
+//! pictures are the same on a machine without any font.
+
+use notosans::{BOLD_TTF, REGULAR_TTF};
+use skrifa::instance::{LocationRef, Size};
+use skrifa::outline::{DrawSettings, OutlinePen};
+use skrifa::{FontRef, GlyphId, MetadataProvider};
+
+/// What draws the outlines of a text.
+pub trait TextPen: OutlinePen {
+    /// The next glyph begins so far along the text.
+    fn glyph_at(&mut self, along: f64);
+}
+
+/// One weight of the font.
+pub struct Font {
+    font: FontRef<'static>,
+}
+
+impl std::fmt::Debug for Font {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Font").finish_non_exhaustive()
+    }
+}
+
+impl Font {
+    /// The regular or the bold weight.
+    pub fn of_weight(bold: bool) -> Font {
+        let bytes = if bold { BOLD_TTF } else { REGULAR_TTF };
+        let font = FontRef::new(bytes);
+        let font = font.unwrap_or_else(|error| unreachable!("the font is a font: {error}"));
+        Font { font }
+    }
+
+    /// How wide a text is in a size, in the unit of the size.
+    pub fn width(&self, text: &str, size: f64) -> f64 {
+        self.advances(text, size).map(|(_, advance)| advance).sum()
+    }
+
+    /// Draws a text's outlines with y growing upwards, from where each glyph
+    /// begins.
+    pub fn draw(&self, text: &str, size: f64, pen: &mut impl TextPen) {
+        let outlines = self.font.outline_glyphs();
+        let mut x = 0.0;
+        for (glyph, advance) in self.advances(text, size) {
+            if let Some(outline) = outlines.get(glyph) {
+                let settings =
+                    DrawSettings::unhinted(Size::new(size as f32), LocationRef::default());
+                pen.glyph_at(x);
+                // A glyph that cannot be drawn is left out, as a missing one
+                // would be.
+                let _ = outline.draw(settings, pen);
+            }
+            x += advance;
+        }
+    }
+
+    /// The glyphs of a text, and how far each moves on. Characters that the
+    /// font does not have become its empty box.
+    fn advances(&self, text: &str, size: f64) -> impl Iterator<Item = (GlyphId, f64)> {
+        let characters = self.font.charmap();
+        let metrics = self
+            .font
+            .glyph_metrics(Size::new(size as f32), LocationRef::default());
+        text.chars().map(move |c| {
+            let glyph = characters.map(c).unwrap_or(GlyphId::NOTDEF);
+            let advance = metrics.advance_width(glyph).unwrap_or(0.0);
+            (glyph, f64::from(advance))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_font_has_all_that_figures_write() {
+        for bold in [false, true] {
+            let characters = Font::of_weight(bold).font.charmap();
+            for c in ('!'..='~').chain("−–…µ×·éßñ".chars()) {
+                assert!(characters.map(c).is_some(), "{c}");
+            }
+        }
+    }
+
+    #[test]
+    fn widths_add_up_and_grow_with_the_size() {
+        let font = Font::of_weight(false);
+        let width = font.width("delay", 12.0);
+        assert!((20.0..60.0).contains(&width), "{width}");
+        let parts = font.width("de", 12.0) + font.width("lay", 12.0);
+        assert!((width - parts).abs() < 1e-9);
+        assert!((font.width("delay", 24.0) - 2.0 * width).abs() < 0.1);
+        assert!(Font::of_weight(true).width("delay", 12.0) > width);
+    }
+}

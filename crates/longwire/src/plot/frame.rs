@@ -1,0 +1,215 @@
+//! The rectangle of a panel in which data are drawn, with what stands around
+//! it: heading, axes, grid, labels.
+
+use super::axis::Axis;
+use super::font::Font;
+use super::palette;
+use super::scene::{Anchor, Colour, Fill, Point, Scene, Stroke, Text};
+
+/// Size of a panel's heading.
+pub const HEADING_SIZE: f64 = 13.0;
+/// Size of what is written at axes.
+pub const LABEL_SIZE: f64 = 11.0;
+/// Size of what is written at ticks and of remarks.
+pub const TICK_SIZE: f64 = 10.5;
+
+/// Where data are drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Frame {
+    /// The left edge.
+    pub left: f64,
+    /// The upper edge.
+    pub top: f64,
+    /// The width.
+    pub width: f64,
+    /// The height.
+    pub height: f64,
+}
+
+/// What a panel is called and what its axes show.
+#[derive(Debug)]
+pub struct Captions<'a> {
+    /// What it shows.
+    pub heading: &'a str,
+    /// How much higher than usual the heading stands, in units.
+    pub lift: f64,
+    /// How it is to be read.
+    pub remark: String,
+    /// What the horizontal axis shows, with its unit.
+    pub x: String,
+    /// What the vertical axis shows, with its unit.
+    pub y: String,
+}
+
+impl Frame {
+    /// The right edge.
+    pub fn right(&self) -> f64 {
+        self.left + self.width
+    }
+
+    /// The lower edge.
+    pub fn bottom(&self) -> f64 {
+        self.top + self.height
+    }
+
+    /// A share of the width, from the left.
+    pub fn x(&self, share: f64) -> f64 {
+        self.left + self.width * share
+    }
+
+    /// A share of the height, from the bottom.
+    pub fn y(&self, share: f64) -> f64 {
+        self.bottom() - self.height * share
+    }
+
+    /// The grid and the axes, and what is written around them.
+    pub fn axes(&self, scene: &mut Scene, x: &Axis, y: &Axis, captions: &Captions<'_>) {
+        let across = |share: f64| ((self.left, self.y(share)), (self.right(), self.y(share)));
+        let up = |share: f64| ((self.x(share), self.top), (self.x(share), self.bottom()));
+        let mut grid: Vec<(Point, Point)> = Vec::new();
+        grid.extend(y.ticks.iter().map(|(value, _)| across(y.place(*value))));
+        grid.extend(x.ticks.iter().map(|(value, _)| up(x.place(*value))));
+        scene.segments(grid, Stroke::solid(palette::GRID, 1.0));
+        self.edges(scene);
+        for (value, label) in &x.ticks {
+            let at = (self.x(x.place(*value)), self.bottom() + 15.0);
+            scene.text(small(label, at, Anchor::Middle));
+        }
+        for (value, label) in &y.ticks {
+            let at = (self.left - 7.0, self.y(y.place(*value)) + 3.7);
+            scene.text(small(label, at, Anchor::End));
+        }
+        self.captions(scene, captions);
+    }
+
+    /// The left and the lower edge.
+    pub fn edges(&self, scene: &mut Scene) {
+        let corner = (self.left, self.bottom());
+        let edges = vec![
+            ((self.left, self.top), corner),
+            (corner, (self.right(), self.bottom())),
+        ];
+        scene.segments(edges, Stroke::solid(palette::AXIS, 1.0));
+    }
+
+    /// The heading and the names of the axes.
+    pub fn captions(&self, scene: &mut Scene, captions: &Captions<'_>) {
+        let above = self.top - 10.0 - captions.lift;
+        let heading = Text {
+            at: (self.left, above),
+            text: captions.heading.to_owned(),
+            size: HEADING_SIZE,
+            bold: true,
+            colour: palette::INK,
+            anchor: Anchor::Start,
+            upwards: false,
+        };
+        scene.text(heading);
+        scene.text(Text {
+            colour: palette::FAINT_INK,
+            ..small(&captions.remark, (self.right(), above), Anchor::End)
+        });
+        let x = (self.left + self.width / 2.0, self.bottom() + 31.0);
+        scene.text(Text {
+            size: LABEL_SIZE,
+            ..small(&captions.x, x, Anchor::Middle)
+        });
+        let y = (self.left - 58.0, self.top + self.height / 2.0);
+        scene.text(Text {
+            size: LABEL_SIZE,
+            upwards: true,
+            ..small(&captions.y, y, Anchor::Middle)
+        });
+    }
+
+    /// A remark in the middle of a panel that has no data.
+    pub fn nothing(&self, scene: &mut Scene, why: &str) {
+        let at = (self.left + self.width / 2.0, self.top + self.height / 2.0);
+        scene.text(Text {
+            size: HEADING_SIZE,
+            colour: palette::FAINT_INK,
+            ..small(why, at, Anchor::Middle)
+        });
+    }
+
+    /// Remarks about each series, above the frame.
+    pub fn notes(&self, scene: &mut Scene, notes: &[Note]) {
+        let lines = flow(notes, self.width);
+        let top = self.top - notes_height(notes, self.width);
+        draw_flow(scene, &lines, (self.left, top), NOTE_LINE, TICK_SIZE);
+    }
+}
+
+/// A remark, and the colour of what it is about.
+pub type Note = (Colour, String);
+
+/// Height of a line of notes, and room below them.
+const NOTE_LINE: f64 = 17.0;
+const NOTE_GAP: f64 = 6.0;
+
+/// Room that notes need above a frame of this width.
+pub fn notes_height(notes: &[Note], width: f64) -> f64 {
+    match flow(notes, width).len() {
+        0 => 0.0,
+        lines => lines as f64 * NOTE_LINE + NOTE_GAP,
+    }
+}
+
+/// Texts beside one another, with their places from the left, in as many
+/// lines as they need.
+pub fn flow(notes: &[Note], width: f64) -> Vec<Vec<(f64, &Note)>> {
+    const APART: f64 = 24.0;
+    let font = Font::of_weight(false);
+    let mut lines: Vec<Vec<(f64, &Note)>> = Vec::new();
+    let mut at = 0.0;
+    for note in notes {
+        let wide = SWATCH + font.width(&note.1, LABEL_SIZE);
+        if lines.is_empty() || at + wide > width {
+            lines.push(Vec::new());
+            at = 0.0;
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push((at, note));
+        }
+        at += wide + APART;
+    }
+    lines
+}
+
+/// Room for a colour before a text.
+const SWATCH: f64 = 17.0;
+
+/// Draws such lines below a place.
+pub fn draw_flow(
+    scene: &mut Scene,
+    lines: &[Vec<(f64, &Note)>],
+    (left, top): Point,
+    line_height: f64,
+    size: f64,
+) {
+    for (index, line) in lines.iter().enumerate() {
+        let middle = top + line_height * (index as f64 + 0.5);
+        for (at, (colour, text)) in line {
+            let left = left + at;
+            let (from, to) = ((left, middle - 5.0), (left + 11.0, middle + 5.0));
+            scene.rectangle(from, to, Fill::solid(*colour));
+            scene.text(Text {
+                size,
+                ..small(text, (left + SWATCH, middle + size * 0.36), Anchor::Start)
+            });
+        }
+    }
+}
+
+/// A text in the size of tick labels.
+pub fn small(text: &str, at: Point, anchor: Anchor) -> Text {
+    Text {
+        at,
+        text: text.to_owned(),
+        size: TICK_SIZE,
+        bold: false,
+        colour: palette::INK,
+        anchor,
+        upwards: false,
+    }
+}

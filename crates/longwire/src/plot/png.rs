@@ -1,0 +1,204 @@
+//! Figures as PNG.
+
+use skrifa::outline::OutlinePen;
+use tiny_skia::{
+    Color, FillRule, LineCap, LineJoin, Paint, PathBuilder, Pixmap, Stroke as Pen, StrokeDash,
+    Transform,
+};
+
+use super::font::{Font, TextPen};
+use super::palette;
+use super::scene::{Anchor, Colour, Fill, Item, Point, Scene, Stroke, Text};
+
+/// Writes a figure as PNG, with so many pixels to a unit.
+///
+/// # Errors
+/// With the reason, if it has too many pixels or none.
+pub fn render(scene: &Scene, scale: f64) -> Result<Vec<u8>, String> {
+    let pixels = |units: f64| (units * scale).round() as u32;
+    let (width, height) = (pixels(scene.width), pixels(scene.height));
+    let pixmap = Pixmap::new(width, height);
+    let mut pixmap = pixmap.ok_or_else(|| format!("{width} x {height} is no size of a picture"))?;
+    pixmap.fill(rgba(palette::PAPER, 1.0));
+    let mut canvas = Canvas {
+        pixmap,
+        scale: Transform::from_scale(scale as f32, scale as f32),
+        regular: Font::of_weight(false),
+        bold: Font::of_weight(true),
+    };
+    for item in &scene.items {
+        canvas.item(item);
+    }
+    canvas
+        .pixmap
+        .encode_png()
+        .map_err(|error| error.to_string())
+}
+
+struct Canvas {
+    pixmap: Pixmap,
+    scale: Transform,
+    regular: Font,
+    bold: Font,
+}
+
+impl Canvas {
+    fn item(&mut self, item: &Item) {
+        match item {
+            Item::Line { points, stroke } => {
+                let mut path = PathBuilder::new();
+                polyline(&mut path, points);
+                self.stroke(path, stroke);
+            }
+            Item::Segments { segments, stroke } => {
+                let mut path = PathBuilder::new();
+                for (from, to) in segments {
+                    polyline(&mut path, &[*from, *to]);
+                }
+                self.stroke(path, stroke);
+            }
+            Item::Area { points, fill } => {
+                let mut path = PathBuilder::new();
+                polyline(&mut path, points);
+                path.close();
+                self.fill(path, fill);
+            }
+            Item::Dots {
+                centres,
+                radius,
+                fill,
+            } => {
+                let mut path = PathBuilder::new();
+                for (x, y) in centres {
+                    path.push_circle(*x as f32, *y as f32, *radius as f32);
+                }
+                self.fill(path, fill);
+            }
+            Item::Text(text) => self.text(text),
+        }
+    }
+
+    fn fill(&mut self, path: PathBuilder, fill: &Fill) {
+        // A path without an extent covers nothing.
+        if let Some(path) = path.finish() {
+            let paint = paint(fill.colour, fill.opacity);
+            let rule = FillRule::Winding;
+            self.pixmap.fill_path(&path, &paint, rule, self.scale, None);
+        }
+    }
+
+    fn stroke(&mut self, path: PathBuilder, stroke: &Stroke) {
+        let Some(path) = path.finish() else {
+            return;
+        };
+        let pen = Pen {
+            width: stroke.width as f32,
+            line_cap: LineCap::Butt,
+            line_join: LineJoin::Round,
+            dash: stroke
+                .dash
+                .and_then(|(on, off)| StrokeDash::new(vec![on as f32, off as f32], 0.0)),
+            ..Pen::default()
+        };
+        let paint = paint(stroke.colour, stroke.opacity);
+        self.pixmap
+            .stroke_path(&path, &paint, &pen, self.scale, None);
+    }
+
+    fn text(&mut self, text: &Text) {
+        let font = if text.bold { &self.bold } else { &self.regular };
+        let back = match text.anchor {
+            Anchor::Start => 0.0,
+            Anchor::Middle => font.width(&text.text, text.size) / 2.0,
+            Anchor::End => font.width(&text.text, text.size),
+        };
+        let mut pen = GlyphPen {
+            path: PathBuilder::new(),
+            text,
+            back,
+            along: 0.0,
+        };
+        font.draw(&text.text, text.size, &mut pen);
+        let path = pen.path;
+        self.fill(path, &Fill::solid(text.colour));
+    }
+}
+
+/// Puts a glyph's outline where its text is.
+struct GlyphPen<'a> {
+    path: PathBuilder,
+    text: &'a Text,
+    /// How far before its place the text begins.
+    back: f64,
+    /// How far from there the glyph begins.
+    along: f64,
+}
+
+impl GlyphPen<'_> {
+    fn place(&self, x: f32, y: f32) -> (f32, f32) {
+        let (along, up) = ((self.along - self.back) as f32 + x, y);
+        let (at_x, at_y) = (self.text.at.0 as f32, self.text.at.1 as f32);
+        if self.text.upwards {
+            (at_x - up, at_y - along)
+        } else {
+            (at_x + along, at_y - up)
+        }
+    }
+}
+
+impl TextPen for GlyphPen<'_> {
+    fn glyph_at(&mut self, along: f64) {
+        self.along = along;
+    }
+}
+
+impl OutlinePen for GlyphPen<'_> {
+    fn move_to(&mut self, x: f32, y: f32) {
+        let (x, y) = self.place(x, y);
+        self.path.move_to(x, y);
+    }
+
+    fn line_to(&mut self, x: f32, y: f32) {
+        let (x, y) = self.place(x, y);
+        self.path.line_to(x, y);
+    }
+
+    fn quad_to(&mut self, cx: f32, cy: f32, x: f32, y: f32) {
+        let ((cx, cy), (x, y)) = (self.place(cx, cy), self.place(x, y));
+        self.path.quad_to(cx, cy, x, y);
+    }
+
+    fn curve_to(&mut self, cx0: f32, cy0: f32, cx1: f32, cy1: f32, x: f32, y: f32) {
+        let (cx0, cy0) = self.place(cx0, cy0);
+        let (cx1, cy1) = self.place(cx1, cy1);
+        let (x, y) = self.place(x, y);
+        self.path.cubic_to(cx0, cy0, cx1, cy1, x, y);
+    }
+
+    fn close(&mut self) {
+        self.path.close();
+    }
+}
+
+fn polyline(path: &mut PathBuilder, points: &[Point]) {
+    for (index, (x, y)) in points.iter().enumerate() {
+        let (x, y) = (*x as f32, *y as f32);
+        if index == 0 {
+            path.move_to(x, y);
+        } else {
+            path.line_to(x, y);
+        }
+    }
+}
+
+fn paint(colour: Colour, opacity: f64) -> Paint<'static> {
+    let mut paint = Paint::default();
+    paint.set_color(rgba(colour, opacity));
+    paint.anti_alias = true;
+    paint
+}
+
+fn rgba(Colour(red, green, blue): Colour, opacity: f64) -> Color {
+    let opacity = (opacity.clamp(0.0, 1.0) * 255.0).round() as u8;
+    Color::from_rgba8(red, green, blue, opacity)
+}

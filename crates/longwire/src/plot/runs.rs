@@ -1,0 +1,144 @@
+//! Runs of losses: how many frames in a row were lost, how often.
+
+use std::collections::BTreeMap;
+
+/// The most frames that are kept back until those before them are known.
+/// Queue disciplines decide out of order only as far as their queues reach.
+const WAITING_MAX: usize = 1 << 16;
+
+/// Counts runs of lost frames.
+#[derive(Clone, Debug, Default)]
+pub struct LossRuns {
+    /// The frame that comes next, once that is known.
+    next: Option<u64>,
+    /// Frames that came before their turn, and whether they were lost.
+    waiting: BTreeMap<u64, bool>,
+    run: u64,
+    runs: BTreeMap<u64, u64>,
+    lost: u64,
+    frames: u64,
+}
+
+impl LossRuns {
+    /// A frame, by its number, was lost or was not.
+    ///
+    /// Numbers may come out of order. Where some are missing, a run ends.
+    pub fn add(&mut self, frame: u64, lost: bool) {
+        self.frames += 1;
+        self.lost += u64::from(lost);
+        // A log begins with frame 0; a part of one does not, and its first
+        // line need not be its first frame.
+        if frame == 0 && self.next.is_none() {
+            self.next = Some(0);
+        }
+        self.waiting.insert(frame, lost);
+        self.follow();
+        if self.waiting.len() > WAITING_MAX {
+            self.jump();
+        }
+    }
+
+    /// Takes what is next, and next after that.
+    fn follow(&mut self) {
+        while let Some(next) = self.next
+            && let Some(lost) = self.waiting.remove(&next)
+        {
+            self.next = next.checked_add(1);
+            if lost {
+                self.run += 1;
+            } else {
+                self.end_run();
+            }
+        }
+    }
+
+    /// Goes on with the first of those that wait: those before it are missing.
+    fn jump(&mut self) {
+        if let Some((first, _)) = self.waiting.first_key_value() {
+            self.next = Some(*first);
+            self.end_run();
+            self.follow();
+        }
+    }
+
+    fn end_run(&mut self) {
+        if self.run > 0 {
+            *self.runs.entry(self.run).or_default() += 1;
+            self.run = 0;
+        }
+    }
+
+    /// All frames have come: how often each length of run occurred.
+    pub fn finish(&mut self) -> &BTreeMap<u64, u64> {
+        while !self.waiting.is_empty() {
+            self.jump();
+        }
+        self.end_run();
+        &self.runs
+    }
+
+    /// How often each length of run occurred, after [`LossRuns::finish`].
+    pub fn runs(&self) -> &BTreeMap<u64, u64> {
+        &self.runs
+    }
+
+    /// Lost frames, and all frames.
+    pub fn lost(&self) -> (u64, u64) {
+        (self.lost, self.frames)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The same by looking at the whole, sorted.
+    fn counted(lost: &[bool]) -> BTreeMap<u64, u64> {
+        let mut runs = BTreeMap::new();
+        for run in lost.split(|lost| !lost).filter(|run| !run.is_empty()) {
+            *runs.entry(run.len() as u64).or_default() += 1;
+        }
+        runs
+    }
+
+    proptest! {
+        #[test]
+        fn runs_are_the_same_in_whatever_order_frames_come(
+            lost in proptest::collection::vec(any::<bool>(), 0..300),
+            keys in proptest::collection::vec(0..100u64, 300),
+            first in 0..3u64,
+        ) {
+            let mut order: Vec<usize> = (0..lost.len()).collect();
+            // Out of order by up to a hundred places.
+            order.sort_by_key(|index| *index as u64 + keys[*index]);
+            let mut runs = LossRuns::default();
+            for index in order {
+                runs.add(first + index as u64, lost[index]);
+            }
+            prop_assert_eq!(runs.finish(), &counted(&lost));
+            let number = lost.iter().filter(|lost| **lost).count() as u64;
+            prop_assert_eq!(runs.lost(), (number, lost.len() as u64));
+        }
+    }
+
+    #[test]
+    fn missing_frames_end_a_run_and_do_not_hold_up_the_rest() {
+        let mut runs = LossRuns::default();
+        for frame in [0, 1, 5, 6, 7] {
+            runs.add(frame, true);
+        }
+        assert_eq!(runs.finish(), &BTreeMap::from([(2, 1), (3, 1)]));
+
+        let mut runs = LossRuns::default();
+        runs.add(0, true);
+        for frame in 0..4 * WAITING_MAX as u64 {
+            runs.add(frame + 10, frame % 2 == 0);
+            assert!(runs.waiting.len() <= WAITING_MAX);
+        }
+        assert_eq!(
+            runs.finish(),
+            &BTreeMap::from([(1, 2 * WAITING_MAX as u64 + 1)])
+        );
+    }
+}

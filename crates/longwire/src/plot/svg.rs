@@ -1,0 +1,194 @@
+//! Figures as SVG 1.1: one file without references to others.
+//!
+//! Texts stay texts, so that they can be searched and edited; who shows the
+//! figure chooses among the fonts named, all of a similar width.
+
+use std::fmt::Write;
+
+use super::palette;
+use super::scene::{Anchor, Colour, Fill, Item, Point, Scene, Stroke, Text};
+
+const FONTS: &str = "'Noto Sans','Open Sans','DejaVu Sans',Verdana,Helvetica,Arial,sans-serif";
+
+/// Writes a figure as SVG.
+pub fn render(scene: &Scene) -> String {
+    let mut out = String::new();
+    let (width, height) = (number(scene.width), number(scene.height));
+    out += "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+    out += &format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"{width}\" \
+         height=\"{height}\" viewBox=\"0 0 {width} {height}\" font-family=\"{FONTS}\">\n"
+    );
+    out += &format!("<title>{}</title>\n", escaped(&scene.title));
+    out += &format!(
+        "<rect width=\"{width}\" height=\"{height}\" fill=\"{}\"/>\n",
+        colour(palette::PAPER)
+    );
+    for item in &scene.items {
+        self::item(&mut out, item);
+    }
+    out += "</svg>\n";
+    out
+}
+
+fn item(out: &mut String, item: &Item) {
+    match item {
+        Item::Line { points, stroke } => {
+            let joins = " stroke-linejoin=\"round\"";
+            path(out, &polyline(points), &stroked(stroke), joins);
+        }
+        Item::Segments { segments, stroke } => {
+            let mut data = String::new();
+            for (from, to) in segments {
+                data += &polyline(&[*from, *to]);
+            }
+            path(out, &data, &stroked(stroke), "");
+        }
+        Item::Area { points, fill } => {
+            let data = polyline(points) + "z";
+            path(out, &data, &filled(fill), "");
+        }
+        Item::Dots {
+            centres,
+            radius,
+            fill,
+        } => {
+            // A line of no length with round ends is a dot, and takes a
+            // fraction of the bytes of a circle.
+            let mut data = String::new();
+            for (x, y) in centres {
+                let _ = write!(data, "M{} {}h0", number(*x), number(*y));
+            }
+            let stroke = Stroke {
+                colour: fill.colour,
+                width: radius * 2.0,
+                opacity: fill.opacity,
+                dash: None,
+            };
+            path(out, &data, &stroked(&stroke), " stroke-linecap=\"round\"");
+        }
+        Item::Text(text) => self::text(out, text),
+    }
+}
+
+fn path(out: &mut String, data: &str, paint: &str, more: &str) {
+    let _ = writeln!(out, "<path d=\"{data}\"{paint}{more}/>");
+}
+
+fn polyline(points: &[Point]) -> String {
+    let mut data = String::with_capacity(points.len() * 12);
+    for (index, (x, y)) in points.iter().enumerate() {
+        let command = if index == 0 { 'M' } else { 'L' };
+        let _ = write!(data, "{command}{} {}", number(*x), number(*y));
+    }
+    data
+}
+
+fn stroked(stroke: &Stroke) -> String {
+    let mut paint = format!(
+        " fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"",
+        colour(stroke.colour),
+        number(stroke.width)
+    );
+    if stroke.opacity < 1.0 {
+        paint += &format!(" stroke-opacity=\"{}\"", number(stroke.opacity));
+    }
+    if let Some((on, off)) = stroke.dash {
+        paint += &format!(" stroke-dasharray=\"{} {}\"", number(on), number(off));
+    }
+    paint
+}
+
+fn filled(fill: &Fill) -> String {
+    let mut paint = format!(" fill=\"{}\"", colour(fill.colour));
+    if fill.opacity < 1.0 {
+        paint += &format!(" fill-opacity=\"{}\"", number(fill.opacity));
+    }
+    paint
+}
+
+fn text(out: &mut String, text: &Text) {
+    let (x, y) = (number(text.at.0), number(text.at.1));
+    let anchor = match text.anchor {
+        Anchor::Start => "",
+        Anchor::Middle => " text-anchor=\"middle\"",
+        Anchor::End => " text-anchor=\"end\"",
+    };
+    let weight = if text.bold {
+        " font-weight=\"bold\""
+    } else {
+        ""
+    };
+    let turn = match text.upwards {
+        true => format!(" transform=\"rotate(-90 {x} {y})\""),
+        false => String::new(),
+    };
+    let _ = writeln!(
+        out,
+        "<text x=\"{x}\" y=\"{y}\" font-size=\"{}\" fill=\"{}\"{anchor}{weight}{turn}>{}</text>",
+        number(text.size),
+        colour(text.colour),
+        escaped(&text.text)
+    );
+}
+
+fn colour(Colour(red, green, blue): Colour) -> String {
+    format!("#{red:02x}{green:02x}{blue:02x}")
+}
+
+/// A hundredth of a unit is finer than anything that shows it.
+fn number(value: f64) -> String {
+    let text = format!("{value:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    match text {
+        "" | "-0" => "0".to_owned(),
+        text => text.to_owned(),
+    }
+}
+
+/// A text as XML 1.0 may hold it: with its special characters as entities,
+/// and with a replacement for those that XML has no way to write.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '"' => out += "&quot;",
+            '\'' => out += "&#39;",
+            '\t' | '\n' | '\r' => out.push(' '),
+            '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        for (value, text) in [
+            (0.0, "0"),
+            (-0.001, "0"),
+            (1.0, "1"),
+            (1.25, "1.25"),
+            (-3.5, "-3.5"),
+            (100.0, "100"),
+            (0.006, "0.01"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+    }
+
+    #[test]
+    fn what_xml_cannot_hold_is_escaped_or_replaced() {
+        assert_eq!(
+            escaped("<a href=\"x\">&'\u{1}\n</a>"),
+            "&lt;a href=&quot;x&quot;&gt;&amp;&#39;\u{fffd} &lt;/a&gt;"
+        );
+    }
+}

@@ -1,0 +1,207 @@
+//! Values over time, thinned so that no extreme is lost.
+//!
+//! However many values there are, the time axis has so many columns; of each
+//! column the least, the greatest and the mean are kept. As long as there are
+//! few values, they are kept too, and drawn one by one.
+
+/// The most values of a series that are drawn one by one.
+pub const POINTS_MAX: usize = 2_000;
+
+/// The values of a stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// The least of them.
+    pub least: u64,
+    /// The greatest.
+    pub most: u64,
+    sum: u128,
+    count: u64,
+}
+
+impl Column {
+    /// Their mean.
+    pub fn mean(&self) -> f64 {
+        self.sum as f64 / self.count as f64
+    }
+}
+
+/// A stretch of time in columns of the same width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Columns {
+    /// When the first begins, in nanoseconds.
+    pub from: i64,
+    /// How long all of them are; not 0.
+    pub span: u64,
+    /// How many there are; not 0.
+    pub count: usize,
+}
+
+impl Columns {
+    /// The column of a time; times outside are in the first or the last.
+    pub fn index(&self, at: i64) -> usize {
+        let since = at.saturating_sub(self.from).max(0).cast_unsigned();
+        let index = u128::from(since) * self.count as u128 / u128::from(self.span);
+        (index as usize).min(self.count - 1)
+    }
+}
+
+/// One series of values over time.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    columns: Columns,
+    values: Vec<Option<Column>>,
+    points: Option<Vec<(i64, u64)>>,
+}
+
+impl Trace {
+    /// No values yet.
+    pub fn new(columns: Columns) -> Trace {
+        Trace {
+            columns,
+            values: vec![None; columns.count],
+            points: Some(Vec::new()),
+        }
+    }
+
+    /// A value at a time. Times may come in any order.
+    pub fn add(&mut self, at: i64, value: u64) {
+        let column = &mut self.values[self.columns.index(at)];
+        let column = column.get_or_insert(Column {
+            least: value,
+            most: value,
+            sum: 0,
+            count: 0,
+        });
+        column.least = column.least.min(value);
+        column.most = column.most.max(value);
+        column.sum += u128::from(value);
+        column.count += 1;
+        if let Some(points) = &mut self.points {
+            points.push((at, value));
+            if points.len() > POINTS_MAX {
+                self.points = None;
+            }
+        }
+    }
+
+    /// The values one by one, if they are few.
+    pub fn points(&self) -> Option<&[(i64, u64)]> {
+        self.points.as_deref()
+    }
+
+    /// Every column that has values, by its number.
+    pub fn columns(&self) -> impl Iterator<Item = (usize, &Column)> {
+        let values = self.values.iter().enumerate();
+        values.filter_map(|(index, column)| Some((index, column.as_ref()?)))
+    }
+
+    /// The least and the greatest value of all.
+    pub fn range(&self) -> Option<(u64, u64)> {
+        let columns = || self.values.iter().flatten();
+        let least = columns().map(|column| column.least).min()?;
+        let most = columns().map(|column| column.most).max()?;
+        Some((least, most))
+    }
+}
+
+/// How often something happened in each column.
+#[derive(Clone, Debug)]
+pub struct Marks {
+    columns: Columns,
+    counts: Vec<u64>,
+}
+
+impl Marks {
+    /// Nothing happened yet.
+    pub fn new(columns: Columns) -> Marks {
+        let counts = vec![0; columns.count];
+        Marks { columns, counts }
+    }
+
+    /// It happened at this time.
+    pub fn add(&mut self, at: i64) {
+        self.counts[self.columns.index(at)] += 1;
+    }
+
+    /// The columns in which it happened, and how often in each.
+    pub fn columns(&self) -> impl Iterator<Item = (usize, u64)> {
+        let counts = self.counts.iter().copied().enumerate();
+        counts.filter(|(_, count)| *count > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_extreme_is_lost_and_none_invented(
+            values in proptest::collection::vec((0..10_000i64, any::<u64>()), 1..500),
+            count in 1..50usize,
+        ) {
+            let columns = Columns { from: 0, span: 10_000, count };
+            let mut trace = Trace::new(columns);
+            for (at, value) in &values {
+                trace.add(*at, *value);
+            }
+            for (index, column) in trace.columns() {
+                let of = values.iter().filter(|(at, _)| columns.index(*at) == index);
+                let of: Vec<u64> = of.map(|(_, value)| *value).collect();
+                prop_assert_eq!(Some(column.least), of.iter().copied().min());
+                prop_assert_eq!(Some(column.most), of.iter().copied().max());
+                let sum: u128 = of.iter().map(|value| u128::from(*value)).sum();
+                let mean = sum as f64 / of.len() as f64;
+                prop_assert!((column.mean() - mean).abs() <= mean * 1e-12);
+            }
+            let all = || values.iter().map(|(_, value)| *value);
+            prop_assert_eq!(trace.range(), all().min().zip(all().max()));
+        }
+
+        #[test]
+        fn every_time_has_its_column(at in any::<i64>(), count in 1..2_000usize) {
+            let columns = Columns { from: -50, span: 100, count };
+            let index = columns.index(at);
+            prop_assert!(index < count);
+            if (-50..50).contains(&at) {
+                prop_assert_eq!(index as i64, (at + 50) * count as i64 / 100);
+            }
+        }
+    }
+
+    #[test]
+    fn many_values_are_kept_as_columns_only() {
+        let columns = Columns {
+            from: 0,
+            span: 1_000_000,
+            count: 100,
+        };
+        let mut trace = Trace::new(columns);
+        for at in 0..POINTS_MAX as i64 {
+            trace.add(at, 5);
+        }
+        assert_eq!(trace.points().map(<[_]>::len), Some(POINTS_MAX));
+        trace.add(999_999, 7);
+        assert_eq!(trace.points(), None);
+        assert_eq!(trace.columns().count(), 2);
+        assert_eq!(trace.range(), Some((5, 7)));
+    }
+
+    #[test]
+    fn marks_stay_where_they_were_made() {
+        let columns = Columns {
+            from: 100,
+            span: 10,
+            count: 5,
+        };
+        let mut marks = Marks::new(columns);
+        for at in [100, 101, 107, 3, 1_000] {
+            marks.add(at);
+        }
+        assert_eq!(
+            marks.columns().collect::<Vec<_>>(),
+            [(0, 3), (3, 1), (4, 1)]
+        );
+    }
+}

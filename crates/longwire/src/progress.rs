@@ -1,0 +1,64 @@
+//! A progress bar on the terminal, for work that takes a while.
+
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::Globals;
+
+/// A bar that appears once the work has taken a moment, if stderr is a
+/// terminal and remarks are wanted.
+pub(crate) struct Progress {
+    template: &'static str,
+    wanted: bool,
+    started: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    /// Work that is done within this time needs no bar.
+    const AFTER: Duration = Duration::from_secs(1);
+
+    /// For work measured in bytes.
+    pub(crate) const BYTES: &str =
+        "{bar:30} {percent}%  {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+
+    /// For work measured in nothing that people know.
+    pub(crate) const SHARE: &str = "{bar:30} {percent}%  {eta} left";
+
+    /// For bytes of which nobody knows how many will come.
+    const ENDLESS: &str = "{bytes} read, {bytes_per_sec}";
+
+    pub(crate) fn new(template: &'static str, globals: &Globals) -> Progress {
+        Progress {
+            template,
+            wanted: globals.talks() && io::stderr().is_terminal(),
+            started: Instant::now(),
+            bar: None,
+        }
+    }
+
+    /// So much has been done, of so much if that is known.
+    pub(crate) fn at(&mut self, done: u64, all: Option<u64>) {
+        if !self.wanted || self.started.elapsed() < Progress::AFTER {
+            return;
+        }
+        let template = self.template;
+        let bar = self.bar.get_or_insert_with(|| match all {
+            Some(all) => ProgressBar::new(all).with_style(style(template)),
+            None => ProgressBar::no_length().with_style(style(Progress::ENDLESS)),
+        });
+        bar.set_position(done);
+    }
+
+    pub(crate) fn clear(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}

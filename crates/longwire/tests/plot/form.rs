@@ -1,0 +1,82 @@
+//! A look at an SVG: its form, and the places of what it shows.
+
+/// Whether an SVG is well-formed XML, refers to nothing outside of itself,
+/// and has no number that is none.
+pub fn check_form(svg: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    let body = svg.split_once("?>").map_or("", |(_, body)| body);
+    for piece in body.split('<').skip(1) {
+        let Some((tag, text)) = piece.split_once('>') else {
+            panic!("a tag without an end: {piece}");
+        };
+        assert!(!text.contains('>') && !tag.contains('&'), "{piece}");
+        for entity in text.split('&').skip(1) {
+            let known = ["amp;", "lt;", "gt;", "quot;", "#39;"];
+            assert!(known.iter().any(|name| entity.starts_with(name)), "{text}");
+        }
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name));
+            continue;
+        }
+        // Quotes come in pairs, and attributes are outside of them.
+        let quotes = tag.matches('"').count();
+        assert_eq!(quotes % 2, 0, "{tag}");
+        let outside = tag.split('"').step_by(2).collect::<String>();
+        assert_eq!(outside.matches('=').count() * 2, quotes, "{tag}");
+        if !tag.ends_with('/') {
+            open.push(tag.split(' ').next().unwrap_or_default());
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    assert!(svg.starts_with("<?xml") && svg.trim_end().ends_with("</svg>"));
+    assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    assert!(!svg.contains("href") && !svg.contains("url("));
+}
+
+/// The coordinates of all paths of a colour.
+pub fn coordinates(svg: &str, colour: &str) -> Vec<(f64, f64)> {
+    let paths = svg
+        .lines()
+        .filter(|line| line.starts_with("<path") && line.contains(colour));
+    let data = paths.filter_map(|line| line.split('"').nth(1));
+    let points = data.flat_map(|data| data.split(['M', 'L', 'z', 'h']));
+    let points = points.filter_map(|point| point.trim().split_once(' '));
+    points
+        .filter_map(|(x, y)| Some((x.parse().ok()?, y.parse().ok()?)))
+        .collect()
+}
+
+/// The first link's colour.
+pub const BLUE: &str = "#0072b2";
+
+/// The vertical scale of a figure of one panel.
+pub struct Scale {
+    zero: f64,
+    unit: f64,
+}
+
+impl Scale {
+    /// From the places of the ticks 0 and `tick`.
+    pub fn of(svg: &str, tick: f64) -> Scale {
+        let place = |tick: f64| {
+            let label = format!("text-anchor=\"end\">{tick}<");
+            let line = svg.lines().find(|line| line.contains(&label));
+            let y = line.and_then(|line| line.split("y=\"").nth(1)?.split('"').next());
+            // Labels stand a little lower than their ticks.
+            y.and_then(|y| y.parse().ok()).unwrap_or(f64::NAN) - 3.7
+        };
+        let zero = place(0.0);
+        let unit = (zero - place(tick)) / tick;
+        Scale { zero, unit }
+    }
+
+    /// Where a value is.
+    pub fn place(&self, value: f64) -> f64 {
+        self.zero - self.unit * value
+    }
+
+    /// Which value is there.
+    pub fn value(&self, place: f64) -> f64 {
+        (self.zero - place) / self.unit
+    }
+}
