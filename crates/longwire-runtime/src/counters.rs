@@ -24,11 +24,13 @@ pub enum Artifact {
     SendFailed,
     /// The frame contradicted what its sender said of unfinished work.
     Unusable,
+    /// An event that the recorder could not keep up with.
+    Unrecorded,
 }
 
 impl Artifact {
     /// Every kind, in the order of their indices.
-    pub const ALL: [Artifact; 7] = [
+    pub const ALL: [Artifact; 8] = [
         Artifact::Late,
         Artifact::Memory,
         Artifact::Refused,
@@ -36,6 +38,7 @@ impl Artifact {
         Artifact::TooLong,
         Artifact::SendFailed,
         Artifact::Unusable,
+        Artifact::Unrecorded,
     ];
 
     /// The kind's name in reports and JSON.
@@ -48,6 +51,7 @@ impl Artifact {
             Artifact::TooLong => "too_long",
             Artifact::SendFailed => "send_failed",
             Artifact::Unusable => "unusable",
+            Artifact::Unrecorded => "unrecorded",
         }
     }
 }
@@ -146,10 +150,11 @@ pub(crate) struct LinkCounts {
     pub duplicated: u64,
     pub queue_packets_max: u64,
     pub queue_bytes_max: u64,
+    pub unrecorded: u64,
 }
 
 /// How many numbers [`LinkCounts`] publishes.
-pub(crate) const LINK_CELLS: usize = 6 + DropReason::ALL.len();
+pub(crate) const LINK_CELLS: usize = 7 + DropReason::ALL.len();
 
 impl LinkCounts {
     /// Counts one delivery; `copy`: it is a duplicate.
@@ -173,6 +178,7 @@ impl LinkCounts {
             self.duplicated,
             self.queue_packets_max,
             self.queue_bytes_max,
+            self.unrecorded,
         ];
         cells[..own.len()].copy_from_slice(&own);
         cells[own.len()..].copy_from_slice(&self.drops);
@@ -188,6 +194,7 @@ impl LinkCounts {
             duplicated: own[3],
             queue_packets_max: own[4],
             queue_bytes_max: own[5],
+            unrecorded: own[6],
             drops: std::array::from_fn(|index| drops[index]),
         }
     }
@@ -203,10 +210,11 @@ pub(crate) struct EgressCounts {
     pub send_failed: u64,
     /// Of the frames released: how many were taken off the delay line.
     pub released: u64,
+    pub unrecorded: u64,
 }
 
 /// How many numbers [`EgressCounts`] publishes.
-pub(crate) const EGRESS_CELLS: usize = 6;
+pub(crate) const EGRESS_CELLS: usize = 7;
 
 impl EgressCounts {
     pub(crate) fn to_cells(self) -> [u64; EGRESS_CELLS] {
@@ -217,11 +225,20 @@ impl EgressCounts {
             self.refused,
             self.send_failed,
             self.released,
+            self.unrecorded,
         ]
     }
 
     pub(crate) fn from_cells(cells: [u64; EGRESS_CELLS]) -> EgressCounts {
-        let [packets, bytes, late, refused, send_failed, released] = cells;
+        let [
+            packets,
+            bytes,
+            late,
+            refused,
+            send_failed,
+            released,
+            unrecorded,
+        ] = cells;
         EgressCounts {
             packets,
             bytes,
@@ -229,6 +246,7 @@ impl EgressCounts {
             refused,
             send_failed,
             released,
+            unrecorded,
         }
     }
 }

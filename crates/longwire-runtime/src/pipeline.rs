@@ -16,7 +16,9 @@ use crate::counters::{EgressCounts, LinkShared};
 use crate::host;
 use crate::report::LinkReport;
 use crate::run::{LEND_FROM, StartError};
-use crate::stage::{Egress, EgressParts, Ingress, IngressParts, place_link, shares_memory};
+use crate::stage::{
+    Decider, Egress, EgressParts, Ingress, IngressParts, place_link, shares_memory,
+};
 use crate::summary;
 
 /// How a pipeline is run.
@@ -82,7 +84,8 @@ where
     let described = setup.config.describe();
     let link = Link::new(setup.config, config.seed, LinkId(0));
     let in_order = link.in_order();
-    let (at_ingress, at_egress) = place_link(link, LinkId(0));
+    let decider = Decider::new(link, LinkId(0), Arc::clone(&shared), None);
+    let (at_ingress, at_egress) = place_link(decider);
     let shares = config.lend && shares_memory(&source, &sink) && at_ingress.is_some();
     let ingress = Ingress::new(
         IngressParts {
@@ -103,6 +106,7 @@ where
             clock,
             in_order,
             link: at_egress,
+            tap: None,
             tolerance: Nanos::MAX,
         },
         Arc::clone(&shared),

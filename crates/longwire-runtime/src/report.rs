@@ -9,6 +9,9 @@ use serde::Serialize;
 pub struct RunReport {
     /// The seed of every random stream.
     pub seed: u64,
+    /// When the links came to be, in nanoseconds since the Unix epoch:
+    /// schedules and traces count from then. 0 in virtual time.
+    pub epoch_ns: u64,
     /// How long the run took, in seconds.
     pub duration_s: f64,
     /// One entry a direction.

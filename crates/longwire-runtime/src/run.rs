@@ -10,13 +10,16 @@ use longwire_io::TxPort;
 use longwire_io::delay_line::{ArenaError, DelayLineConfig, delay_line};
 use longwire_io::port::{AnyRx, AnyTx, Port};
 
-use crate::clock::{Clock, monotonic_now};
+use crate::clock::Clock;
 use crate::config::{LinkSetup, RunConfig};
 use crate::counters::LinkShared;
 use crate::host;
 use crate::placement::{self, Layout};
+use crate::record::{Epoch, Recorder, Recording};
 use crate::report::{LinkReport, RunReport};
-use crate::stage::{Egress, EgressParts, Ingress, IngressParts, place_link, shares_memory};
+use crate::stage::{
+    Decider, Egress, EgressParts, Ingress, IngressParts, place_link, shares_memory,
+};
 use crate::summary;
 use crate::thread::{Bell, Control, ThreadEnd, Worker};
 
@@ -53,7 +56,17 @@ pub struct Running {
     threads: Vec<(Arc<Bell>, JoinHandle<ThreadEnd>)>,
     control: Arc<Control>,
     started: Instant,
+    epoch: Epoch,
+    /// The thread that writes what is recorded.
+    recorder: Option<JoinHandle<Result<(), String>>>,
     notes: Vec<String>,
+}
+
+/// What both directions share before they run.
+struct Common<'a> {
+    config: &'a RunConfig,
+    epoch: Epoch,
+    recording: Option<&'a Recording>,
 }
 
 /// Starts a link between two ports: `ab` from `a` to `b`, `ba` back.
@@ -64,18 +77,34 @@ pub fn start(
     ba: Option<LinkSetup>,
     config: RunConfig,
 ) -> Result<Running, StartError> {
+    start_recorded(a, b, ab, ba, config, None)
+}
+
+/// Like [`start`], with everything recorded: then buffers that stand for
+/// several wire frames are cut into them.
+pub fn start_recorded(
+    a: Port,
+    b: Port,
+    ab: LinkSetup,
+    ba: Option<LinkSetup>,
+    config: RunConfig,
+    recorder: Option<Box<dyn Recorder>>,
+) -> Result<Running, StartError> {
     let mut notes: Vec<String> = [&a, &b]
         .into_iter()
         .flat_map(|port| port.notes.clone())
         .collect();
     // Schedules of both directions count from one instant.
-    let epoch = monotonic_now();
-    let mut ab = ab;
-    ab.config.epoch = epoch;
-    let mut directions = vec![direction(a.rx, b.tx, ab, LinkId(0), &config)?];
-    if let Some(mut ba) = ba {
-        ba.config.epoch = epoch;
-        directions.push(direction(b.rx, a.tx, ba, LinkId(1), &config)?);
+    let epoch = Epoch::now();
+    let recording = recorder.is_some().then(Recording::new);
+    let common = Common {
+        config: &config,
+        epoch,
+        recording: recording.as_ref(),
+    };
+    let mut directions = vec![direction(a.rx, b.tx, ab, LinkId(0), &common)?];
+    if let Some(ba) = ba {
+        directions.push(direction(b.rx, a.tx, ba, LinkId(1), &common)?);
     }
     let (watched, stages): (Vec<_>, Vec<_>) = directions
         .into_iter()
@@ -91,8 +120,18 @@ pub fn start(
         threads: Vec::new(),
         control,
         started: Instant::now(),
+        epoch,
+        recorder: None,
         notes,
     };
+    if let (Some(recording), Some(mut recorder)) = (recording, recorder) {
+        recorder.start(epoch);
+        let writing = std::thread::Builder::new()
+            .name("longwire-record".to_owned())
+            .spawn(move || recording.write(recorder))
+            .map_err(StartError::Thread)?;
+        running.recorder = Some(writing);
+    }
     for (index, worker) in workers.into_iter().enumerate() {
         running.spawn(worker, index, layout)?;
     }
@@ -102,10 +141,13 @@ pub fn start(
 fn direction(
     rx: AnyRx,
     tx: AnyTx,
-    setup: LinkSetup,
+    mut setup: LinkSetup,
     link_id: LinkId,
-    config: &RunConfig,
+    common: &Common<'_>,
 ) -> Result<Direction, StartError> {
+    let config = common.config;
+    let tap = || common.recording.map(|recording| recording.tap(link_id));
+    setup.config.epoch = common.epoch.monotonic;
     let budget = config.memory.unwrap_or_else(|| memory_for(&setup.config));
     let (writer, reader) = delay_line(&DelayLineConfig {
         budget,
@@ -115,8 +157,9 @@ fn direction(
     let described = setup.config.describe();
     let link = Link::new(setup.config, config.seed, link_id);
     let in_order = link.in_order();
-    let (at_ingress, at_egress) = place_link(link, link_id);
-    let lends = shares_memory(&rx, &tx) && at_ingress.is_some();
+    let decider = Decider::new(link, link_id, Arc::clone(&shared), tap());
+    let (at_ingress, at_egress) = place_link(decider);
+    let lends = shares_memory(&rx, &tx) && at_ingress.is_some() && common.recording.is_none();
     let ingress = IngressParts {
         port: rx,
         link: at_ingress,
@@ -132,6 +175,7 @@ fn direction(
         clock: Clock::Monotonic,
         in_order,
         link: at_egress,
+        tap: tap(),
         tolerance: config.tolerance,
     };
     Ok(Direction {
@@ -218,6 +262,7 @@ impl Running {
     pub fn snapshot(&self) -> RunReport {
         RunReport {
             seed: self.config.seed,
+            epoch_ns: self.epoch.wall.as_nanos(),
             duration_s: self.started.elapsed().as_secs_f64(),
             links: self.links.iter().map(Watched::report).collect(),
             notes: self.notes.clone(),
@@ -229,7 +274,12 @@ impl Running {
     /// counted as in flight.
     pub fn stop(mut self) -> RunReport {
         let ends = self.end_threads();
+        // Its last batches count too.
+        let recorded = self.recorder.take().map(JoinHandle::join);
         let mut report = self.snapshot();
+        if let Some(Ok(Err(error))) = recorded {
+            report.error.get_or_insert(format!("recording: {error}"));
+        }
         for end in ends {
             summary::add_thread_end(&mut report, end);
         }

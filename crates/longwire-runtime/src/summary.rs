@@ -24,7 +24,7 @@ pub(crate) fn link(
         .map(|reason| (reason.name(), decided.drops[reason.index()]));
     let artifacts = Artifact::ALL
         .iter()
-        .map(|kind| (kind.name(), artifact(*kind, &ingress, &egress)));
+        .map(|kind| (kind.name(), artifact(*kind, &ingress, &decided, &egress)));
     let lateness = match shared.lateness.lock() {
         Ok(histogram) => self::lateness(&histogram),
         Err(poisoned) => self::lateness(&poisoned.into_inner()),
@@ -62,7 +62,12 @@ fn config_by_option(parts: &[(&'static str, String)]) -> BTreeMap<&'static str, 
     config
 }
 
-fn artifact(kind: Artifact, ingress: &IngressCounts, egress: &EgressCounts) -> u64 {
+fn artifact(
+    kind: Artifact,
+    ingress: &IngressCounts,
+    decided: &LinkCounts,
+    egress: &EgressCounts,
+) -> u64 {
     match kind {
         Artifact::Late => egress.late,
         Artifact::Memory => ingress.memory,
@@ -71,6 +76,7 @@ fn artifact(kind: Artifact, ingress: &IngressCounts, egress: &EgressCounts) -> u
         Artifact::TooLong => ingress.too_long,
         Artifact::SendFailed => egress.send_failed,
         Artifact::Unusable => ingress.unusable,
+        Artifact::Unrecorded => decided.unrecorded + egress.unrecorded,
     }
 }
 

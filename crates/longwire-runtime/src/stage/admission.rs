@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use longwire_engine::{Delivery, FrameMeta, Link, LinkId, Nanos, Verdict};
+use longwire_engine::{Delivery, FrameMeta, LinkId, Nanos, Verdict};
 use longwire_io::delay_line::{DelayLineWriter, Exhausted, Note};
 use longwire_io::{Arrived, Offload};
 
@@ -35,7 +35,7 @@ pub(super) struct Admission {
 
 /// What an admission is made of.
 pub(super) struct AdmissionParts {
-    pub link: Option<Link>,
+    pub link: Option<Decider>,
     pub link_id: LinkId,
     pub line: DelayLineWriter,
     pub keep_offload: bool,
@@ -47,15 +47,11 @@ const MEMORY_EVERY: u32 = 16;
 
 impl Admission {
     pub fn new(parts: AdmissionParts, shared: Arc<LinkShared>) -> Admission {
-        let link_id = parts.link_id;
-        let cut_all = parts.link.as_ref().is_none_or(Link::changes_frames);
-        let decider = parts
-            .link
-            .map(|link| Decider::new(link, link_id, Arc::clone(&shared)));
+        let one_by_one = |link: &Decider| link.records() || link.link.changes_frames();
         Admission {
-            decider,
-            link_id,
-            cut_all,
+            cut_all: parts.link.as_ref().is_none_or(one_by_one),
+            decider: parts.link,
+            link_id: parts.link_id,
             line: parts.line,
             keep_offload: parts.keep_offload,
             lend_from: parts.lend_from.unwrap_or(usize::MAX),
@@ -126,7 +122,7 @@ impl Admission {
         let mut copy = false;
         while let (Some(delivery), Some(decider)) = (next, &mut self.decider) {
             if copy {
-                decider.delivered(&delivery, true);
+                decider.copied(&delivery);
             } else if delivery.edits.any() {
                 decider.link.edit(&delivery, &mut scratch);
             }
@@ -224,16 +220,9 @@ impl Admission {
         let Some(decider) = &mut self.decider else {
             return Offered::Later;
         };
-        match decider.link.offer(FrameMeta { arrival, len }, bytes) {
-            Verdict::Deliver(delivery) => {
-                decider.delivered(&delivery, false);
-                Offered::Deliver(delivery)
-            }
-            Verdict::Drop(reason) => {
-                decider.dropped(reason);
-                Offered::Lost
-            }
-            Verdict::Queued => Offered::Lost,
+        match decider.offer(FrameMeta { arrival, len }, bytes) {
+            Verdict::Deliver(delivery) => Offered::Deliver(delivery),
+            Verdict::Drop(_) | Verdict::Queued => Offered::Lost,
         }
     }
 

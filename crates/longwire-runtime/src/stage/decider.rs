@@ -1,46 +1,130 @@
-//! A link and what is counted of its verdicts, in whichever stage has it.
+//! A link and what is counted and recorded of its verdicts, in whichever stage
+//! has it.
 
 use std::sync::Arc;
 
-use longwire_engine::{Delivery, DropReason, Link, LinkId};
+use longwire_engine::{Delivery, DropReason, FrameMeta, Link, LinkId, Verdict};
 
 use crate::counters::{LinkCounts, LinkShared};
+use crate::record::{Event, Tap};
 
 /// A link with its accounts.
-pub(super) struct Decider {
-    pub link: Link,
-    pub link_id: LinkId,
+pub struct Decider {
+    pub(super) link: Link,
+    pub(super) link_id: LinkId,
     counts: LinkCounts,
     shared: Arc<LinkShared>,
+    tap: Option<Box<Tap>>,
+    /// Frames offered so far.
+    offered: u64,
+    /// Deliveries of the last frame so far, beside the first.
+    copies: u16,
 }
 
 impl Decider {
-    pub fn new(link: Link, link_id: LinkId, shared: Arc<LinkShared>) -> Decider {
+    pub(crate) fn new(
+        link: Link,
+        link_id: LinkId,
+        shared: Arc<LinkShared>,
+        tap: Option<Tap>,
+    ) -> Decider {
         Decider {
             link,
             link_id,
             counts: LinkCounts::default(),
             shared,
+            tap: tap.map(Box::new),
+            offered: 0,
+            copies: 0,
         }
     }
 
-    /// A frame is delivered; `copy`: it is a duplicate.
+    /// Offers one wire frame.
     #[inline]
-    pub fn delivered(&mut self, delivery: &Delivery, copy: bool) {
-        self.counts.delivered(delivery, copy);
+    pub(super) fn offer(&mut self, meta: FrameMeta, bytes: &[u8]) -> Verdict {
+        let verdict = self.link.offer(meta, bytes);
+        match verdict {
+            Verdict::Deliver(delivery) => self.counts.delivered(&delivery, false),
+            Verdict::Drop(reason) => self.counts.drops[reason.index()] += 1,
+            Verdict::Queued => {}
+        }
+        if self.tap.is_some() {
+            self.record_offer(meta.len, bytes, verdict);
+        }
+        self.offered += 1;
+        verdict
     }
 
-    /// A frame is lost.
-    #[inline]
-    pub fn dropped(&mut self, reason: DropReason) {
+    /// The number of the frame offered last.
+    pub(super) fn last_offered(&self) -> u64 {
+        self.offered - 1
+    }
+
+    /// The frame offered last is delivered once more.
+    pub(super) fn copied(&mut self, delivery: &Delivery) {
+        self.copies += 1;
+        let (frame, copy) = (self.last_offered(), self.copies);
+        self.decided_later(frame, Verdict::Deliver(*delivery), copy);
+    }
+
+    /// The queue has decided about a frame that it took.
+    pub(super) fn decided_later(&mut self, frame: u64, verdict: Verdict, copy: u16) {
+        match &verdict {
+            Verdict::Deliver(delivery) => self.counts.delivered(delivery, copy > 0),
+            Verdict::Drop(reason) => self.dropped(*reason),
+            Verdict::Queued => {}
+        }
+        if let Some(tap) = &mut self.tap {
+            tap.push(&[], |_| Event::Decided {
+                frame,
+                verdict,
+                copy,
+            });
+        }
+    }
+
+    fn dropped(&mut self, reason: DropReason) {
         self.counts.drops[reason.index()] += 1;
     }
 
+    #[cold]
+    fn record_offer(&mut self, len: u32, bytes: &[u8], verdict: Verdict) {
+        self.copies = 0;
+        let (frame, arrival) = (self.offered, self.link.last_arrival());
+        let queue = self.link.occupancy();
+        let Some(tap) = &mut self.tap else {
+            return;
+        };
+        tap.push(bytes, |bytes| Event::Arrived {
+            frame,
+            arrival,
+            len,
+            queue,
+            bytes,
+        });
+        if verdict != Verdict::Queued {
+            tap.push(&[], |_| Event::Decided {
+                frame,
+                verdict,
+                copy: 0,
+            });
+        }
+    }
+
+    /// Whether what comes in is recorded: frame by frame.
+    pub(super) fn records(&self) -> bool {
+        self.tap.is_some()
+    }
+
     /// Shows the accounts to whoever reports.
-    pub fn publish(&mut self) {
+    pub(super) fn publish(&mut self) {
         let (packets, bytes) = self.link.occupancy_max();
         self.counts.queue_packets_max = packets.0;
         self.counts.queue_bytes_max = bytes.0;
+        if let Some(tap) = &mut self.tap {
+            tap.flush();
+            self.counts.unrecorded = tap.lost();
+        }
         self.shared.link.store(&self.counts.to_cells());
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use longwire_engine::{Link, LinkId, Nanos, ReleaseQueue};
+use longwire_engine::{Nanos, ReleaseQueue};
 use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
 use longwire_io::{Outgoing, PortError, Pushed, TxPort};
 
@@ -12,6 +12,7 @@ use super::managed::ManagedLine;
 use super::{BURST, Step};
 use crate::clock::Clock;
 use crate::counters::{EgressCounts, LatenessRecorder, LinkShared};
+use crate::record::{Event, Tap};
 
 /// What an egress stage is made of.
 pub struct EgressParts<T> {
@@ -25,7 +26,9 @@ pub struct EgressParts<T> {
     /// queue.
     pub in_order: bool,
     /// The link, if it has a managed queue: frames come undecided.
-    pub link: Option<(Link, LinkId)>,
+    pub link: Option<Decider>,
+    /// Records what leaves.
+    pub tap: Option<Tap>,
     /// A handover later than this is an artifact.
     pub tolerance: Nanos,
 }
@@ -56,10 +59,7 @@ impl<T: TxPort> Egress<T> {
     /// A stage that publishes to `shared`.
     pub(crate) fn new(parts: EgressParts<T>, shared: Arc<LinkShared>) -> Egress<T> {
         let waiting = match parts.link {
-            Some((link, link_id)) => {
-                let decider = Decider::new(link, link_id, Arc::clone(&shared));
-                Waiting::Managed(Box::new(ManagedLine::new(decider)))
-            }
+            Some(decider) => Waiting::Managed(Box::new(ManagedLine::new(decider))),
             None if parts.in_order => Waiting::OnLine,
             None => Waiting::Sorted(ReleaseQueue::new()),
         };
@@ -73,6 +73,7 @@ impl<T: TxPort> Egress<T> {
                 lateness: LatenessRecorder::new(),
                 tolerance: parts.tolerance,
                 batch: Vec::with_capacity(BURST),
+                tap: parts.tap.map(Box::new),
                 shared,
             },
         }
@@ -126,7 +127,8 @@ impl<T: TxPort> Egress<T> {
                 break;
             }
             self.account.taken_off(&next);
-            self.account.pushed(&next, pushed);
+            self.account
+                .pushed(&next, self.line.front_bytes(), now, pushed);
             self.line.advance();
         }
     }
@@ -154,7 +156,8 @@ impl<T: TxPort> Egress<T> {
                 break;
             }
             self.account.taken_off(&next);
-            self.account.pushed(&next, pushed);
+            self.account
+                .pushed(&next, self.line.bytes(&frame), now, pushed);
             self.line.free(frame);
         }
     }
@@ -179,7 +182,7 @@ impl<T: TxPort> Egress<T> {
                 *full = true;
                 break;
             }
-            self.account.pushed(&next, pushed);
+            self.account.pushed(&next, bytes, now, pushed);
             managed.sent(due, &mut self.line, &mut self.account);
         }
         managed.publish();
@@ -266,6 +269,7 @@ pub(super) struct Account {
     pub tolerance: Nanos,
     /// Releases and wire frames of what was pushed and has not left.
     batch: Vec<(Nanos, u32)>,
+    tap: Option<Box<Tap>>,
     shared: Arc<LinkShared>,
 }
 
@@ -278,7 +282,7 @@ impl Account {
 
     /// A frame was given to the port.
     #[inline]
-    fn pushed(&mut self, frame: &Descriptor, pushed: Pushed) {
+    fn pushed(&mut self, frame: &Descriptor, bytes: &[u8], now: Nanos, pushed: Pushed) {
         let (wire_frames, wire_bytes) = wire_frames_of(frame);
         if pushed == Pushed::Refused {
             self.counts.refused += u64::from(wire_frames);
@@ -287,6 +291,12 @@ impl Account {
         self.counts.packets += u64::from(wire_frames);
         self.counts.bytes += wire_bytes;
         self.batch.push((frame.release, wire_frames));
+        if let Some(tap) = &mut self.tap {
+            tap.push(bytes, |bytes| Event::Left {
+                handover: now,
+                bytes,
+            });
+        }
     }
 
     /// The first `left` frames of the batch have left, between these times:
@@ -325,7 +335,11 @@ impl Account {
         self.lateness.flush(now, &self.shared.lateness, false);
     }
 
-    fn publish(&self) {
+    fn publish(&mut self) {
+        if let Some(tap) = &mut self.tap {
+            tap.flush();
+            self.counts.unrecorded = tap.lost();
+        }
         self.shared.egress.store(&self.counts.to_cells());
     }
 }

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use longwire_engine::{Link, LinkId, Nanos};
+use longwire_engine::{LinkId, Nanos};
 use longwire_io::delay_line::DelayLineWriter;
 use longwire_io::{PortError, Received, RxPort, TxPort};
 
 use super::admission::{Admission, AdmissionParts};
+use super::decider::Decider;
 use super::{BURST, Step};
 use crate::clock::Clock;
 use crate::counters::LinkShared;
@@ -18,7 +19,7 @@ pub struct IngressParts<R> {
     pub port: R,
     /// The link they cross; `None` when it has a managed queue, and is with
     /// the egress stage.
-    pub link: Option<Link>,
+    pub link: Option<Decider>,
     /// Its number.
     pub link_id: LinkId,
     /// Where delivered frames wait.

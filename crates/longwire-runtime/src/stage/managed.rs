@@ -15,12 +15,14 @@ use super::egress::Account;
 /// A frame that has come off the line.
 struct Held {
     frame: HeldFrame,
-    /// Deliveries that have not left.
-    copies: u32,
+    /// Its number among all that were offered.
+    offered: u64,
+    /// Deliveries decided so far.
+    delivered: u16,
+    /// Of these, those that have not left.
+    waiting: u16,
     /// No more deliveries will come.
     decided: bool,
-    /// Its bytes are as they are to be delivered.
-    edited: bool,
 }
 
 /// Frames by their numbers on the link.
@@ -88,16 +90,17 @@ impl ManagedLine {
                 arrival,
                 len: next.len,
             };
-            let verdict = self.decider.link.offer(meta, line.bytes(&frame));
+            let verdict = self.decider.offer(meta, line.bytes(&frame));
             let moved = self.decider.link.last_arrival().saturating_sub(arrival);
             account.counts.late += u64::from(moved > account.tolerance);
             match verdict {
-                Verdict::Drop(reason) => {
-                    self.decider.dropped(reason);
+                Verdict::Drop(_) => {
                     account.taken_off(&next);
                     line.free(frame);
                 }
-                Verdict::Queued | Verdict::Deliver(_) => self.held.push(frame),
+                Verdict::Queued | Verdict::Deliver(_) => {
+                    self.held.push(frame, self.decider.last_offered());
+                }
             }
         }
     }
@@ -127,12 +130,14 @@ impl ManagedLine {
             let Some((number, verdict)) = self.decider.link.poll(until, &bytes) else {
                 return;
             };
+            let Some(held) = self.held.get(number) else {
+                continue;
+            };
+            let (offered, copy) = (held.offered, held.delivered);
+            self.decider.decided_later(offered, verdict, copy);
             match verdict {
                 Verdict::Deliver(delivery) => self.deliver(number, &delivery, line),
-                Verdict::Drop(reason) => {
-                    self.decider.dropped(reason);
-                    self.free(number, line, account);
-                }
+                Verdict::Drop(_) => self.free(number, line, account),
                 Verdict::Queued => {}
             }
         }
@@ -142,13 +147,12 @@ impl ManagedLine {
         let Some(held) = self.held.get_mut(number) else {
             return;
         };
-        self.decider.delivered(delivery, held.edited);
-        if !held.edited && delivery.edits.any() {
+        if held.delivered == 0 && delivery.edits.any() {
             let bytes = line.bytes_mut(&mut held.frame);
             self.decider.link.edit(delivery, bytes);
         }
-        held.edited = true;
-        held.copies += 1;
+        held.delivered += 1;
+        held.waiting += 1;
         held.decided = !delivery.more;
         let link_id = self.decider.link_id;
         self.released.push(link_id, delivery.release, number);
@@ -189,8 +193,8 @@ impl ManagedLine {
         let Some(held) = self.held.get_mut(due.number) else {
             return;
         };
-        held.copies -= 1;
-        if held.copies == 0 && held.decided {
+        held.waiting -= 1;
+        if held.waiting == 0 && held.decided {
             self.free(due.number, line, account);
         }
     }
@@ -216,12 +220,13 @@ impl ManagedLine {
 }
 
 impl HeldFrames {
-    fn push(&mut self, frame: HeldFrame) {
+    fn push(&mut self, frame: HeldFrame, offered: u64) {
         self.frames.push_back(Some(Held {
             frame,
-            copies: 0,
+            offered,
+            delivered: 0,
+            waiting: 0,
             decided: false,
-            edited: false,
         }));
     }
 

@@ -8,10 +8,11 @@ mod ingress;
 mod managed;
 mod segments;
 
+pub use decider::Decider;
 pub use egress::{Egress, EgressParts};
 pub use ingress::{Ingress, IngressParts, shares_memory};
 
-use longwire_engine::{Link, LinkId, Nanos};
+use longwire_engine::Nanos;
 
 /// What one step of a stage came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,9 +31,9 @@ pub const BURST: usize = 64;
 
 /// Which stage has the link: ingress if it decides as frames arrive, egress if
 /// its queue decides later.
-pub fn place_link(link: Link, id: LinkId) -> (Option<Link>, Option<(Link, LinkId)>) {
-    match link.is_managed() {
-        false => (Some(link), None),
-        true => (None, Some((link, id))),
+pub(crate) fn place_link(decider: Decider) -> (Option<Decider>, Option<Decider>) {
+    match decider.link.is_managed() {
+        false => (Some(decider), None),
+        true => (None, Some(decider)),
     }
 }

@@ -1,0 +1,192 @@
+//! Recording a run: what arrived, what was decided, what left.
+//!
+//! Stages gather events in batches and hand them to a thread of its own, which
+//! writes. A stage never waits for it: what the writer cannot keep up with is
+//! lost and counted as an artifact.
+
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use longwire_engine::{Bytes, LinkId, Nanos, Packets, Verdict};
+
+/// What happened, in the order in which one stage saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A wire frame was offered to the link.
+    Arrived {
+        /// Its number on its link, from 0 on in the order of offers.
+        frame: u64,
+        /// The arrival that the link took it to have.
+        arrival: Nanos,
+        /// Its length on the wire, in bytes.
+        len: u32,
+        /// Frames and bytes in the queue right after.
+        queue: (Packets, Bytes),
+        /// Its bytes, in [`Batch::bytes`].
+        bytes: Range<usize>,
+    },
+    /// The link decided about a frame.
+    Decided {
+        /// The frame's number.
+        frame: u64,
+        /// Never [`Verdict::Queued`].
+        verdict: Verdict,
+        /// 0 for the frame itself, then its duplicates in turn.
+        copy: u16,
+    },
+    /// A wire frame was handed to the output port.
+    Left {
+        /// When.
+        handover: Nanos,
+        /// Its bytes, in [`Batch::bytes`].
+        bytes: Range<usize>,
+    },
+}
+
+/// Events of one link.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// The link.
+    pub link: LinkId,
+    /// The events.
+    pub events: Vec<Event>,
+    /// The bytes of their frames, one behind the other.
+    pub bytes: Vec<u8>,
+}
+
+/// The instant that a run's schedules count from, on two clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Epoch {
+    /// On CLOCK_MONOTONIC, the scale of all of a run's times.
+    pub monotonic: Nanos,
+    /// Since the Unix epoch.
+    pub wall: Nanos,
+}
+
+impl Epoch {
+    /// This instant.
+    pub fn now() -> Epoch {
+        let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        Epoch {
+            monotonic: crate::clock::monotonic_now(),
+            wall: wall.map_or(
+                Nanos::ZERO,
+                |wall| Nanos::from_nanos(wall.as_nanos() as u64),
+            ),
+        }
+    }
+
+    /// A time of the run, since the Unix epoch.
+    pub fn wall_time(&self, time: Nanos) -> Nanos {
+        let since = time.saturating_sub(self.monotonic);
+        let before = self.monotonic.saturating_sub(time);
+        self.wall.saturating_add(since).saturating_sub(before)
+    }
+}
+
+/// Writes down what stages record. Called on a thread of its own.
+pub trait Recorder: Send {
+    /// The run begins.
+    fn start(&mut self, epoch: Epoch);
+
+    /// Writes a batch.
+    ///
+    /// # Errors
+    /// Why it cannot be written; the run goes on, and says so at its end.
+    fn record(&mut self, batch: &Batch) -> Result<(), String>;
+
+    /// The run has ended.
+    ///
+    /// # Errors
+    /// Why what is left cannot be written.
+    fn finish(&mut self) -> Result<(), String>;
+}
+
+/// Batches on their way to the recorder: about 16,000 frames.
+const BATCHES: usize = 256;
+
+/// A batch is handed over when it holds so many bytes, or at the end of a
+/// burst.
+const BATCH_BYTES: usize = 256 * 1024;
+
+/// A stage's end of a recording.
+#[derive(Debug)]
+pub struct Tap {
+    sender: SyncSender<Batch>,
+    batch: Batch,
+    lost: u64,
+}
+
+/// The recorder's end of a recording, and what makes taps for stages.
+pub(crate) struct Recording {
+    sender: SyncSender<Batch>,
+    receiver: Receiver<Batch>,
+}
+
+impl Recording {
+    pub fn new() -> Recording {
+        let (sender, receiver) = sync_channel(BATCHES);
+        Recording { sender, receiver }
+    }
+
+    pub fn tap(&self, link: LinkId) -> Tap {
+        Tap {
+            sender: self.sender.clone(),
+            batch: empty(link),
+            lost: 0,
+        }
+    }
+
+    /// Writes until every tap is gone.
+    pub fn write(self, mut recorder: Box<dyn Recorder>) -> Result<(), String> {
+        drop(self.sender);
+        let mut outcome = Ok(());
+        // Batches are taken also after a failure: what comes then is lost in
+        // one place only.
+        for batch in self.receiver {
+            if outcome.is_ok() {
+                outcome = recorder.record(&batch);
+            }
+        }
+        outcome.and_then(|()| recorder.finish())
+    }
+}
+
+fn empty(link: LinkId) -> Batch {
+    Batch {
+        link,
+        events: Vec::new(),
+        bytes: Vec::new(),
+    }
+}
+
+impl Tap {
+    /// Adds an event with the bytes of its frame.
+    pub(crate) fn push(&mut self, bytes: &[u8], event: impl FnOnce(Range<usize>) -> Event) {
+        let start = self.batch.bytes.len();
+        self.batch.bytes.extend_from_slice(bytes);
+        self.batch.events.push(event(start..start + bytes.len()));
+        if self.batch.bytes.len() >= BATCH_BYTES {
+            self.flush();
+        }
+    }
+
+    /// Hands over what was gathered, at the end of a burst.
+    pub(crate) fn flush(&mut self) {
+        if self.batch.events.is_empty() {
+            return;
+        }
+        let next = empty(self.batch.link);
+        let batch = std::mem::replace(&mut self.batch, next);
+        if let Err(error) = self.sender.try_send(batch) {
+            let (std::sync::mpsc::TrySendError::Full(batch)
+            | std::sync::mpsc::TrySendError::Disconnected(batch)) = error;
+            self.lost += batch.events.len() as u64;
+        }
+    }
+
+    /// Events that the recorder did not take.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+}
