@@ -229,11 +229,8 @@ impl Link {
     #[inline]
     pub fn poll(&mut self, now: Nanos, frames: &impl FrameBytes) -> Option<(u64, Verdict)> {
         let server = self.server.as_mut()?;
-        if !server.has_decided() {
-            self.last_arrival = self.last_arrival.max(now);
-            server.advance(now, &mut self.transmitter, &mut self.medium, frames);
-        }
-        server.next_decided()
+        self.last_arrival = self.last_arrival.max(now);
+        server.next_before(now, &mut self.transmitter, &mut self.medium, frames)
     }
 
     /// When [`Link::poll`] will have something to tell, if no frame arrives

@@ -2,24 +2,28 @@
 //! them, in event time.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::mem;
 
 use crate::frame::FrameMeta;
 use crate::header::{IpHeader, flow_hash};
 use crate::medium::Medium;
-use crate::models::queue::{Discipline, LinkFacts, QueueContext, QueuedFrame};
+use crate::models::queue::{Discipline, LinkFacts, QueueContext, QueuedFrame, Reads};
 use crate::models::rate::{Aggregate, Transmitter};
 use crate::passing::{FrameBytes, Passing};
 use crate::random::Stream;
 use crate::units::{Bytes, Nanos, Packets};
-use crate::verdict::Verdict;
+use crate::verdict::{Delivery, Verdict};
 
 /// A managed queue and what it waits for.
 #[derive(Debug)]
 pub(crate) struct Server {
     queue: Box<dyn Discipline>,
+    reads: Reads,
     context: QueueContext,
     aggregate: Aggregate,
+    /// The frames of one aggregate; memory that is used again.
+    taken: Vec<QueuedFrame>,
     /// Stirred into flow hashes, so that flows collide differently with
     /// another seed.
     perturbation: u64,
@@ -28,8 +32,8 @@ pub(crate) struct Server {
     waiting_since: Nanos,
     /// When the head is taken out, once that is known.
     ready: Option<Nanos>,
-    /// What was decided and not yet told.
-    decided: VecDeque<(u64, Verdict)>,
+    /// When the last frame taken out departs.
+    busy_until: Nanos,
     occupancy_max: (Packets, Bytes),
 }
 
@@ -43,14 +47,16 @@ impl Server {
         let perturbation = stream.next_u64();
         queue.start(facts);
         Server {
+            reads: queue.reads(),
             queue,
             context: QueueContext::new(stream),
             aggregate,
+            taken: Vec::new(),
             perturbation,
             next_number: 0,
             waiting_since: facts.epoch,
             ready: None,
-            decided: VecDeque::new(),
+            busy_until: facts.epoch,
             occupancy_max: (Packets(0), Bytes(0)),
         }
     }
@@ -58,43 +64,69 @@ impl Server {
     /// A frame arrives. All events before `frame.arrival` must have been
     /// decided.
     pub fn enqueue(&mut self, frame: FrameMeta, bytes: &[u8]) {
-        let ip = IpHeader::parse(bytes);
-        let queued = QueuedFrame {
+        debug_assert!(
+            self.ready.is_none_or(|at| at >= frame.arrival),
+            "a frame was offered before the link was polled up to its arrival"
+        );
+        let mut queued = QueuedFrame {
             number: self.next_number,
             arrival: frame.arrival,
             len: frame.len,
-            dscp: ip.map_or(0, |ip| ip.dscp),
-            ecn: ip.map_or_else(Default::default, |ip| ip.ecn),
-            flow: match self.queue.tells_flows_apart() {
-                true => flow_hash(bytes, ip.as_ref(), self.perturbation),
-                false => 0,
-            },
+            dscp: 0,
+            ecn: Default::default(),
+            flow: 0,
             mark: false,
         };
+        if self.reads != Reads::Nothing {
+            self.read_header(&mut queued, bytes);
+        }
         self.next_number += 1;
-        if self.queue.occupancy().0.0 == 0 {
+        if self.context.occupancy().0.0 == 0 {
             self.waiting_since = frame.arrival;
             self.ready = None;
+            if self.busy_until < frame.arrival {
+                self.queue.idle();
+            }
         }
+        self.context.entered(&queued);
         self.queue.enqueue(frame.arrival, queued, &mut self.context);
-        self.note_drops();
-        let (packets, bytes) = self.queue.occupancy();
+        let (packets, bytes) = self.context.occupancy();
         self.occupancy_max.0 = self.occupancy_max.0.max(packets);
         self.occupancy_max.1 = self.occupancy_max.1.max(bytes);
     }
 
-    /// Decides every event before `now`.
-    pub fn advance(
+    #[inline]
+    fn read_header(&self, queued: &mut QueuedFrame, bytes: &[u8]) {
+        let ip = IpHeader::parse(bytes);
+        if let Some(ip) = &ip {
+            (queued.dscp, queued.ecn) = (ip.dscp, ip.ecn);
+        }
+        if self.reads == Reads::Flow {
+            queued.flow = flow_hash(bytes, ip.as_ref(), self.perturbation);
+        }
+    }
+
+    /// What is decided next by events before `now`.
+    #[inline]
+    pub fn next_before(
         &mut self,
         now: Nanos,
         transmitter: &mut Transmitter,
         medium: &mut Medium,
         frames: &impl FrameBytes,
-    ) {
-        while let Some(at) = self.service_at(transmitter).filter(|at| *at < now) {
+    ) -> Option<(u64, Verdict)> {
+        loop {
+            // One service at a time: what is decided and not told stays
+            // short, however late the call.
+            if let Some(decided) = self.context.decided.pop_front() {
+                return Some(decided);
+            }
+            let at = self.service_at(transmitter).filter(|at| *at < now)?;
             self.ready = None;
-            self.serve(at, transmitter, medium, frames);
-            self.note_drops();
+            let decided = self.serve(at, transmitter, medium, frames);
+            if decided.is_some() {
+                return decided;
+            }
         }
     }
 
@@ -102,7 +134,7 @@ impl Server {
     #[inline]
     pub fn service_at(&mut self, transmitter: &mut Transmitter) -> Option<Nanos> {
         if self.ready.is_none() {
-            if self.queue.occupancy().0.0 == 0 {
+            if self.context.occupancy().0.0 == 0 {
                 return None;
             }
             self.ready = Some(transmitter.ready(self.waiting_since));
@@ -110,57 +142,62 @@ impl Server {
         self.ready
     }
 
-    /// What was decided first of what has not been told.
-    #[inline]
-    pub fn next_decided(&mut self) -> Option<(u64, Verdict)> {
-        self.decided.pop_front()
-    }
-
     pub fn has_decided(&self) -> bool {
-        !self.decided.is_empty()
+        !self.context.decided.is_empty()
     }
 
     pub fn occupancy(&self) -> (Packets, Bytes) {
-        self.queue.occupancy()
+        self.context.occupancy()
     }
 
     pub fn occupancy_max(&self) -> (Packets, Bytes) {
         self.occupancy_max
     }
 
+    /// Takes the next frame out. What becomes of it is returned if it is the
+    /// only thing decided, which saves the detour over the list.
     fn serve(
         &mut self,
         at: Nanos,
         transmitter: &mut Transmitter,
         medium: &mut Medium,
         frames: &impl FrameBytes,
-    ) {
+    ) -> Option<(u64, Verdict)> {
         let Some(first) = self.queue.dequeue(at, &mut self.context) else {
-            if !self.context.has_drops() {
+            if self.context.decided.is_empty() {
                 // Against its contract; the link stands still rather than
                 // spin.
                 debug_assert!(false, "{:?} holds frames and gives none", self.queue);
                 self.ready = Some(Nanos::MAX);
             }
-            return;
+            return None;
         };
-        self.note_drops();
-        let bytes = frames.bytes(first.number);
+        self.context.left(&first);
         let passing = Passing {
             frame: FrameMeta {
                 arrival: first.arrival,
                 len: first.len,
             },
             at,
-            bytes,
-            waiting: self.queue.occupancy(),
+            bytes: frames.bytes(first.number),
+            waiting: self.context.occupancy(),
         };
-        if self.aggregate == Aggregate::ONE {
-            let departure = transmitter.serve(&passing, first.len);
-            self.deliver(&first, departure, medium, frames);
-        } else {
+        if self.aggregate != Aggregate::ONE {
             self.serve_aggregate(first, &passing, transmitter, medium, frames);
+            return None;
         }
+        let departure = transmitter.serve(&passing, first.len);
+        self.busy_until = departure;
+        let passing = Passing {
+            at: departure,
+            ..passing
+        };
+        let verdict = medium.pass(&passing, first.mark);
+        if self.context.decided.is_empty() && !has_copies(&verdict) {
+            return Some((first.number, verdict));
+        }
+        self.decide(first.number, verdict, medium);
+        None
     }
 
     /// The frames that wait now and fit are sent as one and leave together.
@@ -172,53 +209,48 @@ impl Server {
         medium: &mut Medium,
         frames: &impl FrameBytes,
     ) {
-        let mut taken = alloc::vec![first];
+        let mut taken = mem::take(&mut self.taken);
+        taken.push(first);
         let mut bytes = u64::from(first.len);
         let mut wire_bits = transmitter.wire_bits(first.len);
         while (taken.len() as u32) < self.aggregate.frames && bytes < self.aggregate.bytes {
             let Some(next) = self.queue.dequeue(passing.at, &mut self.context) else {
                 break;
             };
+            self.context.left(&next);
             bytes += u64::from(next.len);
             wire_bits += transmitter.wire_bits(next.len);
             taken.push(next);
         }
-        self.note_drops();
         let departure = transmitter.serve_bits(passing, wire_bits);
+        self.busy_until = departure;
         for frame in &taken {
-            self.deliver(frame, departure, medium, frames);
+            let passing = Passing {
+                frame: FrameMeta {
+                    arrival: frame.arrival,
+                    len: frame.len,
+                },
+                at: departure,
+                bytes: frames.bytes(frame.number),
+                waiting: self.context.occupancy(),
+            };
+            let verdict = medium.pass(&passing, frame.mark);
+            self.decide(frame.number, verdict, medium);
         }
+        taken.clear();
+        self.taken = taken;
     }
 
-    fn deliver(
-        &mut self,
-        frame: &QueuedFrame,
-        departure: Nanos,
-        medium: &mut Medium,
-        frames: &impl FrameBytes,
-    ) {
-        let passing = Passing {
-            frame: FrameMeta {
-                arrival: frame.arrival,
-                len: frame.len,
-            },
-            at: departure,
-            bytes: frames.bytes(frame.number),
-            waiting: self.queue.occupancy(),
-        };
-        let verdict = medium.pass(&passing, frame.mark);
-        self.decided.push_back((frame.number, verdict));
+    #[inline(never)]
+    fn decide(&mut self, number: u64, verdict: Verdict, medium: &mut Medium) {
+        self.context.decided.push_back((number, verdict));
         while let Some(copy) = medium.next_copy() {
             let copy = Verdict::Deliver(copy);
-            self.decided.push_back((frame.number, copy));
+            self.context.decided.push_back((number, copy));
         }
     }
+}
 
-    fn note_drops(&mut self) {
-        if self.context.has_drops() {
-            let drops = self.context.take_drops();
-            let verdict = |(number, reason)| (number, Verdict::Drop(reason));
-            self.decided.extend(drops.map(verdict));
-        }
-    }
+fn has_copies(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Deliver(Delivery { more: true, .. }))
 }

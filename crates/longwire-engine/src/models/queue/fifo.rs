@@ -38,10 +38,6 @@ impl Discipline for ManagedFifo {
         self.line.pop()
     }
 
-    fn occupancy(&self) -> (Packets, Bytes) {
-        self.line.occupancy()
-    }
-
     fn limit(&self) -> QueueLimit {
         self.limit
     }

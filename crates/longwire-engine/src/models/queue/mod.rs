@@ -2,19 +2,33 @@
 //! is dropped or marked on the way.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
+use alloc::collections::VecDeque;
 use core::fmt;
 
 use crate::header::Ecn;
 use crate::models::Kind;
 use crate::random::Stream;
 use crate::units::{BitRate, Bytes, Nanos, Packets};
-use crate::verdict::DropReason;
+use crate::verdict::{DropReason, Verdict};
 
+pub mod codel;
+pub mod drr;
+pub mod dualpi2;
 pub mod fifo;
+pub mod fq_codel;
+pub mod head_drop;
 pub mod limit;
-mod tail_drop;
+pub mod pie;
+pub mod priority;
+pub mod red;
 
+mod classes;
+mod parameters;
+mod pool;
+mod tail_drop;
+mod ticks;
+
+pub use classes::{Class, Classes};
 pub use limit::QueueLimit;
 pub use tail_drop::TailDrop;
 
@@ -66,6 +80,22 @@ pub struct QueuedFrame {
     pub mark: bool,
 }
 
+impl QueuedFrame {
+    /// Marks the frame if its sender takes marks, and says whether it did.
+    /// A frame that another queue has marked before counts as marked.
+    #[inline]
+    pub fn try_mark(&mut self) -> bool {
+        self.mark |= self.ecn.capable();
+        self.mark
+    }
+
+    /// How long it has waited.
+    #[inline]
+    pub fn sojourn(&self, now: Nanos) -> Nanos {
+        now.saturating_sub(self.arrival)
+    }
+}
+
 /// What a discipline is told of the link it serves.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkFacts {
@@ -75,6 +105,18 @@ pub struct LinkFacts {
     pub rate: Option<BitRate>,
 }
 
+/// What of a frame's headers a discipline looks at: reading them costs time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reads {
+    /// Nothing: code point, congestion notification and flow are not filled
+    /// in.
+    Nothing,
+    /// [`QueuedFrame::dscp`] and [`QueuedFrame::ecn`].
+    Class,
+    /// [`QueuedFrame::flow`] too.
+    Flow,
+}
+
 /// A queue discipline, in event time: it is called for every event in order,
 /// with the time at which that event happens on the emulated link, however
 /// late the caller is.
@@ -82,9 +124,10 @@ pub trait Discipline: fmt::Debug + Send {
     /// Called once, before anything else.
     fn start(&mut self, _facts: &LinkFacts) {}
 
-    /// Whether [`QueuedFrame::flow`] is looked at: reading it costs time.
-    fn tells_flows_apart(&self) -> bool {
-        false
+    /// What of a frame's headers is looked at; asked once, after
+    /// [`Discipline::start`].
+    fn reads(&self) -> Reads {
+        Reads::Nothing
     }
 
     /// A frame arrives. It, or others, may be dropped:
@@ -96,8 +139,9 @@ pub trait Discipline: fmt::Debug + Send {
     /// frames must give or drop at least one.
     fn dequeue(&mut self, now: Nanos, context: &mut QueueContext) -> Option<QueuedFrame>;
 
-    /// Frames and bytes held now.
-    fn occupancy(&self) -> (Packets, Bytes);
+    /// Called before an arrival if the link had become free before it with
+    /// nothing waiting. A real link would then have asked for a frame in vain.
+    fn idle(&mut self) {}
 
     /// The most it holds; for reports and memory.
     fn limit(&self) -> QueueLimit;
@@ -111,7 +155,10 @@ pub trait Discipline: fmt::Debug + Send {
 pub struct QueueContext {
     /// The discipline's own random stream.
     pub stream: Stream,
-    drops: Vec<(u64, DropReason)>,
+    /// What was decided and not yet told, in order.
+    pub(crate) decided: VecDeque<(u64, Verdict)>,
+    /// Frames and bytes that the discipline holds.
+    held: (u64, u64),
 }
 
 impl QueueContext {
@@ -119,31 +166,71 @@ impl QueueContext {
     pub fn new(stream: Stream) -> QueueContext {
         QueueContext {
             stream,
-            drops: Vec::new(),
+            decided: VecDeque::new(),
+            held: (0, 0),
         }
     }
 
-    /// The discipline drops a frame.
+    /// The discipline drops a frame that it was given.
     #[inline]
     pub fn dropped(&mut self, frame: &QueuedFrame, reason: DropReason) {
-        self.drops.push((frame.number, reason));
+        self.left(frame);
+        self.decided
+            .push_back((frame.number, Verdict::Drop(reason)));
     }
 
-    /// Takes what was dropped since the last call, in order.
-    pub fn take_drops(&mut self) -> alloc::vec::Drain<'_, (u64, DropReason)> {
-        self.drops.drain(..)
-    }
-
-    /// Whether something was dropped since the last call.
+    /// True with probability `p`: `u <= p` for the stream's next `u`, uniform
+    /// in (0, 1] in steps of 2^-53. Draws once, whatever `p` is.
     #[inline]
-    pub fn has_drops(&self) -> bool {
-        !self.drops.is_empty()
+    pub fn happens(&mut self, p: f64) -> bool {
+        self.stream.unit() <= p
     }
+
+    /// Frames and bytes that the discipline holds.
+    #[inline]
+    pub fn occupancy(&self) -> (Packets, Bytes) {
+        (Packets(self.held.0), Bytes(self.held.1))
+    }
+
+    /// A frame is given to the discipline.
+    #[inline]
+    pub(crate) fn entered(&mut self, frame: &QueuedFrame) {
+        self.held.0 += 1;
+        self.held.1 += u64::from(frame.len);
+    }
+
+    /// A frame has left the discipline.
+    #[inline]
+    pub(crate) fn left(&mut self, frame: &QueuedFrame) {
+        self.held.0 -= 1;
+        self.held.1 -= u64::from(frame.len);
+    }
+}
+
+/// `a - b` in seconds: exact in whole nanoseconds, then rounded once.
+fn difference(a: Nanos, b: Nanos) -> f64 {
+    let (a, b) = (a.as_nanos(), b.as_nanos());
+    let nanos = match a >= b {
+        true => (a - b) as f64,
+        false => -((b - a) as f64),
+    };
+    nanos / 1e9
 }
 
 /// Queue disciplines.
 pub static KIND: Kind<Queue> = Kind {
     name: "queue",
     example: "100p",
-    entries: &[limit::ENTRY, limit::UNLIMITED_ENTRY],
+    entries: &[
+        limit::ENTRY,
+        limit::UNLIMITED_ENTRY,
+        head_drop::ENTRY,
+        red::ENTRY,
+        codel::ENTRY,
+        fq_codel::ENTRY,
+        pie::ENTRY,
+        dualpi2::ENTRY,
+        priority::ENTRY,
+        drr::ENTRY,
+    ],
 };

@@ -1,0 +1,248 @@
+//! Classes by differentiated services code point, as text.
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::{QueueLimit, parameters};
+use crate::spec::{Arguments, SpecError};
+use crate::units::{Bytes, Packets};
+
+/// Classes of traffic and the code points that belong to each.
+///
+/// Written `ef+va*4@100p/rest/le`: classes between slashes, in order; of each
+/// its code points, then `*` and its weight, then `@` and its limit. Code
+/// points are numbers from 0 to 63, ranges `32-39`, or names: `df`, `cs0` to
+/// `cs7` (RFC 2474), `af11` to `af43` (RFC 2597), `ef` (RFC 3246), `va` (RFC
+/// 5865), `le` (RFC 8622), and `rest` for all that no class names. Without
+/// `rest`, these go to the last class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Classes {
+    /// The class of each code point.
+    of_dscp: [u8; DSCPS],
+    classes: Vec<Class>,
+    text: String,
+}
+
+/// One class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// Its share, as a multiple of the others'.
+    pub weight: u32,
+    /// The most it holds.
+    pub limit: QueueLimit,
+}
+
+/// How many code points there are (RFC 2474, section 3).
+const DSCPS: usize = 64;
+
+/// The largest weight.
+const WEIGHT_MAX: u32 = 1_000_000;
+
+impl Classes {
+    /// Reads the parameter `classes`, with the limits of those that say none
+    /// from `limit` and `limit-bytes`.
+    pub(super) fn read(arguments: &Arguments) -> Result<Classes, SpecError> {
+        let limit = parameters::read_limit(arguments)?;
+        let text = arguments.read("classes", |text| Ok(text.to_owned()))?;
+        Classes::parse(&text, limit)
+            .map_err(|message| arguments.unfit(format!("classes={text}: {message}")))
+    }
+
+    /// Reads classes; those that say no limit get this one.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub fn parse(text: &str, limit: QueueLimit) -> Result<Classes, String> {
+        let mut of_dscp = [None; DSCPS];
+        let mut rest = None;
+        let mut classes = Vec::new();
+        for (index, class) in text.split('/').enumerate() {
+            if index == DSCPS {
+                return Err(format!("more than {DSCPS} classes"));
+            }
+            let (class, own_limit) = split(class, '@');
+            let (dscps, weight) = split(class, '*');
+            for dscp in dscps.split('+').map(str::trim) {
+                if dscp == "rest" {
+                    give(&mut rest, index, dscp)?;
+                    continue;
+                }
+                let (first, last) = read_dscps(dscp)?;
+                for place in &mut of_dscp[first..=last] {
+                    give(place, index, dscp)?;
+                }
+            }
+            classes.push(Class {
+                weight: weight.map_or(Ok(1), read_weight)?,
+                limit: own_limit.map_or(Ok(limit), read_own_limit)?,
+            });
+        }
+        let rest = rest.unwrap_or(classes.len() as u8 - 1);
+        Ok(Classes {
+            of_dscp: of_dscp.map(|class| class.unwrap_or(rest)),
+            classes,
+            text: text.to_owned(),
+        })
+    }
+
+    /// The class of a code point: its position.
+    #[inline]
+    pub fn of(&self, dscp: u8) -> usize {
+        usize::from(self.of_dscp[usize::from(dscp) % DSCPS])
+    }
+
+    /// The classes, in order; never none.
+    pub fn list(&self) -> &[Class] {
+        &self.classes
+    }
+
+    /// The most that all of them hold together.
+    pub fn limit(&self) -> QueueLimit {
+        let packets = self.classes.iter().map(|class| class.limit.packets);
+        let packets: Option<u64> = packets.map(|limit| limit.map(|most| most.0)).sum();
+        let bytes = self.classes.iter().map(|class| class.limit.bytes);
+        let bytes: Option<u64> = bytes.map(|limit| limit.map(|most| most.0)).sum();
+        QueueLimit {
+            packets: packets.map(Packets),
+            bytes: bytes.map(Bytes),
+        }
+    }
+}
+
+impl fmt::Display for Classes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// What stands before a mark, and what behind it.
+fn split(text: &str, mark: char) -> (&str, Option<&str>) {
+    match text.split_once(mark) {
+        Some((before, behind)) => (before, Some(behind.trim())),
+        None => (text, None),
+    }
+}
+
+fn give(place: &mut Option<u8>, class: usize, dscp: &str) -> Result<(), String> {
+    match place.replace(class as u8) {
+        None => Ok(()),
+        Some(_) => Err(format!("'{dscp}' is in two classes, or twice in one")),
+    }
+}
+
+fn read_dscps(text: &str) -> Result<(usize, usize), String> {
+    let number = |text: &str| text.parse::<usize>().ok().filter(|dscp| *dscp < DSCPS);
+    let found = match text.split_once('-') {
+        Some((first, last)) => number(first).zip(number(last)),
+        None => number(text)
+            .or_else(|| named(text))
+            .map(|dscp| (dscp, dscp)),
+    };
+    found.filter(|(first, last)| first <= last).ok_or_else(|| {
+        format!(
+            "'{text}' is no code point; write a number from 0 to 63, a range 32-39, df, cs0 to \
+             cs7, af11 to af43, ef, va, le, or rest"
+        )
+    })
+}
+
+fn named(name: &str) -> Option<usize> {
+    let digit = |byte: u8, least, most| {
+        let digit = usize::from(byte.wrapping_sub(b'0'));
+        (least..=most).contains(&digit).then_some(digit)
+    };
+    match name.as_bytes() {
+        b"df" => Some(0),
+        b"le" => Some(1),
+        b"va" => Some(44),
+        b"ef" => Some(46),
+        [b'c', b's', class] => Some(8 * digit(*class, 0, 7)?),
+        [b'a', b'f', class, drop] => Some(8 * digit(*class, 1, 4)? + 2 * digit(*drop, 1, 3)?),
+        _ => None,
+    }
+}
+
+fn read_weight(text: &str) -> Result<u32, String> {
+    let weight = text.parse().ok();
+    weight
+        .filter(|weight| (1..=WEIGHT_MAX).contains(weight))
+        .ok_or_else(|| {
+            format!("'{text}' is no weight; write a whole number from 1 to {WEIGHT_MAX}")
+        })
+}
+
+fn read_own_limit(text: &str) -> Result<QueueLimit, String> {
+    let packets = text.parse::<Packets>().ok();
+    let bytes = text.parse::<Bytes>().ok();
+    let limit = QueueLimit { packets, bytes };
+    if limit == QueueLimit::UNLIMITED || packets == Some(Packets(0)) || bytes == Some(Bytes(0)) {
+        return Err(format!(
+            "'{text}' is no limit; write for example 100p or 64kb"
+        ));
+    }
+    Ok(limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Classes, String> {
+        Classes::parse(text, QueueLimit::UNLIMITED)
+    }
+
+    #[test]
+    fn code_points_find_their_class() {
+        let classes = parse("ef+va*4@100p/rest@64kb/le+8-10+af41").unwrap();
+        let of = |class| (0..64u8).filter(move |dscp| classes.of(*dscp) == class);
+        assert_eq!(of.clone()(0).collect::<Vec<_>>(), [44, 46]);
+        assert_eq!(of.clone()(2).collect::<Vec<_>>(), [1, 8, 9, 10, 34]);
+        assert_eq!(of(1).count(), 64 - 7);
+        let classes = parse("ef+va*4@100p/rest@64kb/le").unwrap();
+        let weights: Vec<u32> = classes.list().iter().map(|class| class.weight).collect();
+        assert_eq!(weights, [4, 1, 1]);
+        assert_eq!(classes.list()[0].limit.packets, Some(Packets(100)));
+        assert_eq!(classes.list()[1].limit.bytes, Some(Bytes(64 << 10)));
+        assert_eq!(classes.list()[2].limit, QueueLimit::UNLIMITED);
+    }
+
+    #[test]
+    fn without_rest_the_last_class_has_it() {
+        let classes = parse("cs6+cs7/af11/df").unwrap();
+        assert_eq!(
+            [48, 56, 10, 0, 63].map(|dscp| classes.of(dscp)),
+            [0, 0, 1, 2, 2]
+        );
+    }
+
+    #[test]
+    fn names_are_those_of_the_rfcs() {
+        let named = |name| named(name).unwrap();
+        let names = ["cs0", "cs7", "af11", "af23", "af43", "ef", "va", "le"];
+        assert_eq!(names.map(named), [0, 56, 10, 22, 38, 46, 44, 1]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, said) in [
+            ("", "'' is no code point"),
+            ("ef//rest", "'' is no code point"),
+            ("64", "'64' is no code point"),
+            ("9-8", "'9-8' is no code point"),
+            ("af14", "'af14' is no code point"),
+            ("ef/46", "'46' is in two classes"),
+            ("0-10/af11", "'af11' is in two classes"),
+            ("rest/rest", "'rest' is in two classes"),
+            ("ef*0", "'0' is no weight"),
+            ("ef*x", "'x' is no weight"),
+            ("ef@0p", "'0p' is no limit"),
+            ("ef@100", "'100' is no limit"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+}

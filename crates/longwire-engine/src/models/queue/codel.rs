@@ -1,0 +1,327 @@
+//! CoDel: controlled delay.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::fifo::FrameLine;
+use super::{Discipline, Queue, QueueContext, QueueLimit, QueuedFrame, Reads, parameters};
+use crate::models::Entry;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{Bytes, Nanos};
+use crate::verdict::DropReason;
+
+/// The registry line.
+pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "codel",
+    summary: "controlled delay (RFC 8289): once every frame has waited longer than the target for \
+              an interval, the head is dropped, again after interval / sqrt(drops)",
+    params: &[
+        parameters::limit("1000p"),
+        parameters::LIMIT_BYTES,
+        TARGET,
+        INTERVAL,
+        MTU,
+        parameters::ecn("false"),
+    ],
+};
+
+/// The standing delay that is tolerated.
+pub(super) const TARGET: Param = Param {
+    name: "target",
+    unit: Unit::Time,
+    default: Some("5ms"),
+    help: "the standing delay that is tolerated, 5 to 10 % of the interval (RFC 8289, section 4.3)",
+};
+
+/// How long a delay must stand.
+pub(super) const INTERVAL: Param = Param {
+    name: "interval",
+    unit: Unit::Time,
+    default: Some("100ms"),
+    help: "how long the delay must stand above the target: about the longest round trip (RFC \
+           8289, section 4.2)",
+};
+
+/// With no more than one such frame left, nothing is dropped.
+pub(super) const MTU: Param = Param {
+    name: "mtu",
+    unit: Unit::Size,
+    default: Some("1514b"),
+    help: "with no more bytes waiting than this, nothing is dropped: the longest frame",
+};
+
+fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
+    let limit = parameters::read_limit(arguments)?;
+    let law = CodelLaw::read(arguments)?;
+    Ok(Queue::Managed(Box::new(Codel::new(limit, law))))
+}
+
+/// The parameters of CoDel's control law.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodelLaw {
+    /// The standing delay that is tolerated.
+    pub target: Nanos,
+    /// How long a delay must stand; not zero.
+    pub interval: Nanos,
+    /// With no more bytes than this left behind it, no frame is dropped.
+    pub mtu: Bytes,
+    /// Whether frames that take marks are marked rather than dropped.
+    pub ecn: bool,
+}
+
+impl CodelLaw {
+    pub(super) fn read(arguments: &Arguments) -> Result<CodelLaw, SpecError> {
+        Ok(CodelLaw {
+            target: arguments.required("target")?,
+            interval: parameters::read_time(arguments, "interval", Nanos::from_nanos(1))?,
+            mtu: arguments.required("mtu")?,
+            ecn: parameters::read_bool(arguments, "ecn")?,
+        })
+    }
+
+    /// When the next drop is due: `t + interval / sqrt(count)`, rounded down
+    /// to whole nanoseconds.
+    fn next_drop(&self, t: Nanos, count: u32) -> Nanos {
+        let step = self.interval.as_nanos() as f64 / libm::sqrt(f64::from(count));
+        t.saturating_add(Nanos::from_nanos(step as u64))
+    }
+}
+
+impl fmt::Display for CodelLaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CodelLaw {
+            target,
+            interval,
+            mtu,
+            ecn,
+        } = self;
+        write!(f, "target={target},interval={interval},mtu={mtu},ecn={ecn}")
+    }
+}
+
+/// A line of frames that CoDel takes from.
+pub(super) trait CodelLine {
+    /// Takes the frame at the head.
+    fn pop(&mut self) -> Option<QueuedFrame>;
+
+    /// The bytes that are left.
+    fn bytes(&self) -> u64;
+}
+
+impl CodelLine for FrameLine {
+    #[inline]
+    fn pop(&mut self) -> Option<QueuedFrame> {
+        FrameLine::pop(self)
+    }
+
+    #[inline]
+    fn bytes(&self) -> u64 {
+        self.occupancy().1.0
+    }
+}
+
+/// The state of CoDel's control law for one line (RFC 8289, section 5.2).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CodelState {
+    /// When the delay will have stood above the target for an interval;
+    /// never, while it is not above it.
+    above_until: Nanos,
+    /// When the next drop is due, while dropping.
+    drop_next: Nanos,
+    /// Drops since dropping began.
+    count: u32,
+    /// What `count` began with.
+    count_before: u32,
+    dropping: bool,
+}
+
+/// A frame from the head, and whether its delay has stood for too long.
+struct Taken {
+    frame: QueuedFrame,
+    may_drop: bool,
+}
+
+impl CodelState {
+    pub const NEW: CodelState = CodelState {
+        above_until: Nanos::MAX,
+        drop_next: Nanos::ZERO,
+        count: 0,
+        count_before: 0,
+        dropping: false,
+    };
+
+    /// The next frame to be sent at `now`, after those that are dropped
+    /// (section 5.5).
+    #[inline]
+    pub fn dequeue(
+        &mut self,
+        law: &CodelLaw,
+        now: Nanos,
+        line: &mut impl CodelLine,
+        context: &mut QueueContext,
+    ) -> Option<QueuedFrame> {
+        let Some(taken) = self.take(law, now, line) else {
+            self.found_empty();
+            return None;
+        };
+        if !taken.may_drop {
+            self.dropping = false;
+            return Some(taken.frame);
+        }
+        if self.dropping {
+            self.go_on_dropping(law, now, taken, line, context)
+        } else {
+            self.begin_dropping(law, now, taken.frame, line, context)
+        }
+    }
+
+    /// A frame was asked for, and there was none.
+    pub fn found_empty(&mut self) {
+        self.above_until = Nanos::MAX;
+        self.dropping = false;
+    }
+
+    /// Takes a frame and looks whether the delay stands (section 5.6).
+    #[inline]
+    fn take(&mut self, law: &CodelLaw, now: Nanos, line: &mut impl CodelLine) -> Option<Taken> {
+        let Some(frame) = line.pop() else {
+            self.above_until = Nanos::MAX;
+            return None;
+        };
+        let mut may_drop = false;
+        if frame.sojourn(now) < law.target || line.bytes() <= law.mtu.0 {
+            self.above_until = Nanos::MAX;
+        } else if self.above_until == Nanos::MAX {
+            self.above_until = now.saturating_add(law.interval);
+        } else {
+            may_drop = now >= self.above_until;
+        }
+        Some(Taken { frame, may_drop })
+    }
+
+    fn go_on_dropping(
+        &mut self,
+        law: &CodelLaw,
+        now: Nanos,
+        mut taken: Taken,
+        line: &mut impl CodelLine,
+        context: &mut QueueContext,
+    ) -> Option<QueuedFrame> {
+        while now >= self.drop_next && self.dropping {
+            self.count = self.count.saturating_add(1);
+            if law.ecn && taken.frame.try_mark() {
+                self.drop_next = law.next_drop(self.drop_next, self.count);
+                break;
+            }
+            context.dropped(&taken.frame, DropReason::Aqm);
+            let Some(next) = self.take(law, now, line) else {
+                self.dropping = false;
+                return None;
+            };
+            taken = next;
+            if taken.may_drop {
+                self.drop_next = law.next_drop(self.drop_next, self.count);
+            } else {
+                self.dropping = false;
+            }
+        }
+        Some(taken.frame)
+    }
+
+    fn begin_dropping(
+        &mut self,
+        law: &CodelLaw,
+        now: Nanos,
+        mut frame: QueuedFrame,
+        line: &mut impl CodelLine,
+        context: &mut QueueContext,
+    ) -> Option<QueuedFrame> {
+        let sent = if law.ecn && frame.try_mark() {
+            Some(frame)
+        } else {
+            context.dropped(&frame, DropReason::Aqm);
+            self.take(law, now, line).map(|taken| taken.frame)
+        };
+        self.dropping = true;
+        // Soon after the last time, the rate of drops that controlled the
+        // queue then is a good one to begin with.
+        let recent = law.interval.saturating_mul(16);
+        let delta = self.count.wrapping_sub(self.count_before);
+        self.count = match delta > 1 && now < self.drop_next.saturating_add(recent) {
+            true => delta,
+            false => 1,
+        };
+        self.drop_next = law.next_drop(now, self.count);
+        self.count_before = self.count;
+        sent
+    }
+}
+
+/// CoDel over one line (RFC 8289, section 5).
+///
+/// A frame's sojourn is the time from its arrival to the moment at which the
+/// link takes it out; what is left behind it counts as the backlog. Drops by
+/// the control law are [`DropReason::Aqm`], those at the limit
+/// [`DropReason::QueueFull`]; the law does not count the latter.
+///
+/// Where it departs from the RFC's pseudocode:
+/// * `maxpacket` is the parameter `mtu`, 1514 bytes by default, as section
+///   5.3 asks for the interface's, and not 512.
+/// * With `ecn`, a frame that takes marks is marked in place of being dropped
+///   (section 1 allows it; there is no code for it), and sent: one frame is
+///   marked at a dequeue, and the next mark or drop is scheduled as if it had
+///   been dropped.
+/// * The difference of `now` and `drop_next` is a signed one: a `drop_next`
+///   that lies ahead is a recent one.
+#[derive(Debug)]
+pub struct Codel {
+    limit: QueueLimit,
+    law: CodelLaw,
+    line: FrameLine,
+    state: CodelState,
+}
+
+impl Codel {
+    /// An empty queue.
+    pub fn new(limit: QueueLimit, law: CodelLaw) -> Codel {
+        Codel {
+            limit,
+            law,
+            line: FrameLine::default(),
+            state: CodelState::NEW,
+        }
+    }
+}
+
+impl Discipline for Codel {
+    fn reads(&self) -> Reads {
+        match self.law.ecn {
+            true => Reads::Class,
+            false => Reads::Nothing,
+        }
+    }
+
+    fn enqueue(&mut self, _now: Nanos, frame: QueuedFrame, context: &mut QueueContext) {
+        if self.line.fits(&self.limit, frame.len) {
+            self.line.push(frame);
+        } else {
+            context.dropped(&frame, DropReason::QueueFull);
+        }
+    }
+
+    fn dequeue(&mut self, now: Nanos, context: &mut QueueContext) -> Option<QueuedFrame> {
+        self.state.dequeue(&self.law, now, &mut self.line, context)
+    }
+
+    fn limit(&self) -> QueueLimit {
+        self.limit
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(INFO.name)?;
+        parameters::write_limit(f, &self.limit)?;
+        write!(f, ",{}", self.law)
+    }
+}

@@ -1,0 +1,177 @@
+//! Deficit round robin between classes of traffic.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::fifo::FrameLine;
+use super::{Classes, Discipline, Queue, QueueContext, QueueLimit, QueuedFrame, Reads, parameters};
+use crate::models::Entry;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{Bytes, Nanos};
+use crate::verdict::DropReason;
+
+/// The registry line.
+pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "drr",
+    summary: "deficit round robin (Shreedhar and Varghese 1996): classes of code points (DSCP) \
+              share the link by weight; each is first in, first out with tail drop",
+    params: &[
+        Param {
+            name: "classes",
+            unit: Unit::Text("ef+va*4@100p/rest*8/le"),
+            default: Some("cs6+cs7+ef+va*4/rest*8/le"),
+            help: "code points of each class, between slashes: numbers, ranges 32-39, names, or \
+                   rest; * and a weight, @ and a limit of its own may follow",
+        },
+        parameters::limit("1000p"),
+        parameters::LIMIT_BYTES,
+        Param {
+            name: "quantum",
+            unit: Unit::Size,
+            default: Some("1514b"),
+            help: "the bytes that a class of weight 1 may send in its turn",
+        },
+    ],
+};
+
+fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
+    let limit = parameters::read_limit(arguments)?;
+    let classes = Classes::read(arguments)?;
+    let quantum = parameters::read_size(arguments, "quantum")?;
+    let queue = DeficitRoundRobin::new(classes, quantum, limit);
+    Ok(Queue::Managed(Box::new(queue)))
+}
+
+/// Deficit round robin (Shreedhar and Varghese, IEEE/ACM Transactions on
+/// Networking, June 1996).
+///
+/// Classes with frames take turns. A turn adds the class's quantum times its
+/// weight to its deficit; frames are sent while the deficit covers them, and
+/// what is left is kept for the next turn, unless the class is empty. A
+/// quantum smaller than a frame only takes more turns. A frame's class is
+/// that of its code point; frames without IP count as code point 0. Drops are
+/// [`DropReason::QueueFull`].
+#[derive(Debug)]
+pub struct DeficitRoundRobin {
+    classes: Classes,
+    quantum: Bytes,
+    /// Of a class without a limit of its own; for the description.
+    limit: QueueLimit,
+    lines: Vec<ClassLine>,
+    /// The classes with frames, in turn.
+    active: VecDeque<usize>,
+    /// Whether the first of them has got its quantum for this turn.
+    in_turn: bool,
+}
+
+#[derive(Debug)]
+struct ClassLine {
+    frames: FrameLine,
+    quantum: u64,
+    deficit: u64,
+}
+
+impl ClassLine {
+    /// So many bytes must be added to the deficit until the head can be sent.
+    #[inline]
+    fn lacks(&self) -> u64 {
+        let len = self.frames.head().map_or(0, |head| u64::from(head.len));
+        len.saturating_sub(self.deficit)
+    }
+
+    fn turns_needed(&self) -> u64 {
+        self.lacks().div_ceil(self.quantum)
+    }
+}
+
+impl DeficitRoundRobin {
+    /// An empty queue. `quantum` must not be zero; `limit` is what was given
+    /// for classes without one.
+    pub fn new(classes: Classes, quantum: Bytes, limit: QueueLimit) -> DeficitRoundRobin {
+        let lines = classes.list().iter().map(|class| ClassLine {
+            frames: FrameLine::default(),
+            quantum: quantum.0.saturating_mul(u64::from(class.weight)),
+            deficit: 0,
+        });
+        DeficitRoundRobin {
+            lines: lines.collect(),
+            active: VecDeque::with_capacity(classes.list().len()),
+            classes,
+            quantum,
+            limit,
+            in_turn: false,
+        }
+    }
+
+    /// Nobody could send in a whole round: gives everyone all the rounds that
+    /// it takes, but the last.
+    #[cold]
+    fn pass_rounds(&mut self) {
+        let needed = self.active.iter().map(|class| &self.lines[*class]);
+        let needed = needed.map(ClassLine::turns_needed).min().unwrap_or(0);
+        for class in &self.active {
+            let line = &mut self.lines[*class];
+            line.deficit += line.quantum.saturating_mul(needed.saturating_sub(1));
+        }
+    }
+}
+
+impl Discipline for DeficitRoundRobin {
+    fn reads(&self) -> Reads {
+        Reads::Class
+    }
+
+    fn enqueue(&mut self, _now: Nanos, frame: QueuedFrame, context: &mut QueueContext) {
+        let class = self.classes.of(frame.dscp);
+        let (line, limit) = (&mut self.lines[class], &self.classes.list()[class].limit);
+        if !line.frames.fits(limit, frame.len) {
+            return context.dropped(&frame, DropReason::QueueFull);
+        }
+        if line.frames.is_empty() {
+            self.active.push_back(class);
+        }
+        line.frames.push(frame);
+    }
+
+    fn dequeue(&mut self, _now: Nanos, _context: &mut QueueContext) -> Option<QueuedFrame> {
+        let mut turns = 0;
+        loop {
+            let class = *self.active.front()?;
+            let line = &mut self.lines[class];
+            if !self.in_turn {
+                line.deficit = line.deficit.saturating_add(line.quantum);
+                self.in_turn = true;
+            }
+            if line.lacks() == 0 {
+                let frame = line.frames.pop()?;
+                line.deficit -= u64::from(frame.len);
+                if line.frames.is_empty() {
+                    line.deficit = 0;
+                    self.active.pop_front();
+                    self.in_turn = false;
+                }
+                return Some(frame);
+            }
+            self.active.rotate_left(1);
+            self.in_turn = false;
+            turns += 1;
+            if turns == self.active.len() {
+                self.pass_rounds();
+            }
+        }
+    }
+
+    fn limit(&self) -> QueueLimit {
+        self.classes.limit()
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(INFO.name)?;
+        parameters::write_limit(f, &self.limit)?;
+        write!(f, ",classes={},quantum={}", self.classes, self.quantum)
+    }
+}

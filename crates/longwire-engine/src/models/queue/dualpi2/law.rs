@@ -1,0 +1,218 @@
+//! DualPI2's parameters.
+
+use alloc::format;
+use core::fmt;
+
+use super::super::difference;
+use super::super::parameters;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{Bytes, Nanos, Packets, parse_count, parse_real};
+
+pub(super) static INFO: ModelInfo = ModelInfo {
+    name: "dualpi2",
+    summary: "two queues with coupled control (RFC 9332): L4S traffic, ECT(1) and CE, has a \
+              shallow queue of its own beside a classic one under PI2",
+    params: &[
+        parameters::limit("10000p"),
+        Param {
+            help: "the most bytes held, of which one mtu is kept free; left out, there is no \
+                   such limit",
+            ..parameters::LIMIT_BYTES
+        },
+        Param {
+            name: "target",
+            unit: Unit::Time,
+            default: Some("15ms"),
+            help: "the delay to hold in the classic queue",
+        },
+        Param {
+            name: "rtt-max",
+            unit: Unit::Time,
+            default: Some("100ms"),
+            help: "the longest round trip expected: decides the gains",
+        },
+        TUPDATE,
+        COUPLING,
+        Param {
+            name: "l4s-min",
+            unit: Unit::Time,
+            default: Some("800us"),
+            help: "L4S frames that waited longer may be marked",
+        },
+        Param {
+            name: "l4s-range",
+            unit: Unit::Time,
+            default: Some("400us"),
+            help: "the probability rises to 1 over this delay; 0 is a step",
+        },
+        Param {
+            name: "l4s-packets",
+            unit: Unit::Packets,
+            default: Some("1p"),
+            help: "with no more L4S frames than this, delay alone marks none",
+        },
+        Param {
+            name: "scheduler",
+            unit: Unit::Choice(&["wrr", "ts-fifo"]),
+            default: Some("wrr"),
+            help: "weighted round robin, or a time-shifted FIFO",
+        },
+        Param {
+            name: "weight",
+            unit: Unit::Count,
+            default: Some("15"),
+            help: "wrr: bytes of L4S for one byte of classic traffic while both wait, 1 to 1000",
+        },
+        TSHIFT,
+        Param {
+            name: "mtu",
+            unit: Unit::Size,
+            default: Some("1514b"),
+            help: "the longest frame, for limit-bytes",
+        },
+    ],
+};
+
+const TUPDATE: Param = Param {
+    name: "tupdate",
+    unit: Unit::Time,
+    default: None,
+    help: "how often the probabilities are computed anew, at least 10us; left out, the lesser of \
+           target and a third of rtt-max",
+};
+
+const COUPLING: Param = Param {
+    name: "coupling",
+    unit: Unit::Real,
+    default: Some("2"),
+    help: "coupling factor k between the two queues, 0.1 to 100",
+};
+
+const TSHIFT: Param = Param {
+    name: "tshift",
+    unit: Unit::Time,
+    default: Some("50ms"),
+    help: "ts-fifo: L4S frames count as having waited this much longer",
+};
+
+/// How the two queues share the link (RFC 9332, section 4.2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DualScheduler {
+    /// Weighted round robin: so many bytes of L4S for one of classic traffic
+    /// while both wait; not zero.
+    WeightedRoundRobin(u32),
+    /// The head that has waited longest goes first, after the L4S head's
+    /// waiting time has been lengthened by this.
+    TimeShiftedFifo(Nanos),
+}
+
+/// The parameters of DualPI2 (RFC 9332, figure 2).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DualPi2Law {
+    /// The delay to hold in the classic queue.
+    pub target: Nanos,
+    /// The longest round trip expected (`RTT_max`); not zero.
+    pub rtt_max: Nanos,
+    /// How often the probabilities are computed anew; not zero.
+    pub tupdate: Nanos,
+    /// Coupling factor `k`.
+    pub coupling: f64,
+    /// From this delay on L4S frames may be marked (`minTh`).
+    pub l4s_min: Nanos,
+    /// Over this delay the probability rises to 1 (`range`).
+    pub l4s_range: Nanos,
+    /// With no more L4S frames, their delay marks none (`Th_len`).
+    pub l4s_packets: Packets,
+    /// How the two queues share the link.
+    pub scheduler: DualScheduler,
+    /// The longest frame, for a limit in bytes.
+    pub mtu: Bytes,
+}
+
+/// A probability of 1 must have gone after so many ticks of an idle link:
+/// tens of milliseconds of computing after the longest pause.
+const DRAIN_TICKS_MAX: f64 = 1e7;
+
+impl DualPi2Law {
+    pub(super) fn read(arguments: &Arguments) -> Result<DualPi2Law, SpecError> {
+        let least = Nanos::from_micros(10);
+        let target = parameters::read_time(arguments, "target", Nanos::from_nanos(1))?;
+        let rtt_max = parameters::read_time(arguments, "rtt-max", least)?;
+        let tupdate = match arguments.word("tupdate") {
+            Some(_) => parameters::read_time(arguments, "tupdate", least)?,
+            None => target
+                .min(Nanos::from_nanos(rtt_max.as_nanos() / 3))
+                .max(least),
+        };
+        let weight = arguments.read("weight", parse_count)?;
+        let law = DualPi2Law {
+            target,
+            rtt_max,
+            tupdate,
+            coupling: arguments.read("coupling", parse_real)?,
+            l4s_min: arguments.required("l4s-min")?,
+            l4s_range: arguments.required("l4s-range")?,
+            l4s_packets: arguments.required("l4s-packets")?,
+            scheduler: match arguments.choice("scheduler")? {
+                0 => DualScheduler::WeightedRoundRobin(weight.min(1_000) as u32),
+                _ => DualScheduler::TimeShiftedFifo(arguments.required("tshift")?),
+            },
+            mtu: arguments.required("mtu")?,
+        };
+        if !(1..=1_000).contains(&weight) {
+            return Err(arguments.unfit(format!("weight={weight} is outside 1 to 1000")));
+        }
+        if !(0.1..=100.0).contains(&law.coupling) {
+            let message = format!("coupling={} is outside 0.1 to 100", law.coupling);
+            return Err(arguments.unfit(message));
+        }
+        if law.alpha() * difference(target, Nanos::ZERO) * DRAIN_TICKS_MAX < 1.0 {
+            return Err(arguments.unfit(format!(
+                "target={target} and tupdate={tupdate} are too short beside rtt-max={rtt_max}: \
+                 the control would take more than ten million updates to calm down"
+            )));
+        }
+        Ok(law)
+    }
+
+    /// Integral gain, in Hz: `0.1 tupdate / rtt_max^2`.
+    pub fn alpha(&self) -> f64 {
+        let (tupdate, rtt_max) = self.seconds();
+        0.1 * tupdate / (rtt_max * rtt_max)
+    }
+
+    /// Proportional gain, in Hz: `0.3 / rtt_max`.
+    pub fn beta(&self) -> f64 {
+        0.3 / self.seconds().1
+    }
+
+    /// From this probability on, classic frames that take marks are dropped
+    /// too (`p_Cmax`): `min(1 / k^2, 1)`.
+    pub fn classic_max(&self) -> f64 {
+        f64::min(1.0 / (self.coupling * self.coupling), 1.0)
+    }
+
+    fn seconds(&self) -> (f64, f64) {
+        let seconds = |time| difference(time, Nanos::ZERO);
+        (seconds(self.tupdate), seconds(self.rtt_max))
+    }
+}
+
+impl fmt::Display for DualPi2Law {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (target, rtt_max, tupdate) = (self.target, self.rtt_max, self.tupdate);
+        write!(f, "target={target},rtt-max={rtt_max},tupdate={tupdate}")?;
+        let (min, range, packets) = (self.l4s_min, self.l4s_range, self.l4s_packets);
+        write!(f, ",coupling={}", self.coupling)?;
+        write!(f, ",l4s-min={min},l4s-range={range},l4s-packets={packets}")?;
+        match self.scheduler {
+            DualScheduler::WeightedRoundRobin(weight) => {
+                write!(f, ",scheduler=wrr,weight={weight}")?;
+            }
+            DualScheduler::TimeShiftedFifo(tshift) => {
+                write!(f, ",scheduler=ts-fifo,tshift={tshift}")?;
+            }
+        }
+        write!(f, ",mtu={}", self.mtu)
+    }
+}

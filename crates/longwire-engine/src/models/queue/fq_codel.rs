@@ -1,0 +1,360 @@
+//! FQ-CoDel: flows take turns, and each has a CoDel of its own.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::codel::{self, CodelLaw, CodelLine, CodelState};
+use super::pool::{Pool, PoolLine};
+use super::{Discipline, Queue, QueueContext, QueueLimit, QueuedFrame, Reads, parameters};
+use crate::models::Entry;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{Bytes, Nanos, parse_count};
+use crate::verdict::DropReason;
+
+/// The registry line.
+pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "fq-codel",
+    summary: "flow queues with CoDel (RFC 8290): flows that build no queue go first, the others \
+              share by deficit round robin, each with a CoDel of its own",
+    params: &[
+        parameters::limit("10240p"),
+        Param {
+            default: Some("32mb"),
+            help: "the most bytes held",
+            ..parameters::LIMIT_BYTES
+        },
+        codel::TARGET,
+        codel::INTERVAL,
+        codel::MTU,
+        Param {
+            name: "flows",
+            unit: Unit::Count,
+            default: Some("1024"),
+            help: "how many queues flows are hashed into, 1 to 65536",
+        },
+        Param {
+            name: "quantum",
+            unit: Unit::Size,
+            default: Some("1514b"),
+            help: "the bytes a queue may send in its turn; at least 64b",
+        },
+        Param {
+            name: "ce-threshold",
+            unit: Unit::Time,
+            default: None,
+            help: "frames that take marks and have waited longer are marked (RFC 8290, section \
+                   5.2.7); left out, none is",
+        },
+        parameters::ecn("true"),
+    ],
+};
+
+/// The most queues: 6 MiB of them.
+const FLOWS_MAX: u64 = 65_536;
+
+/// A smaller quantum would only take more turns.
+const QUANTUM_MIN: Bytes = Bytes(64);
+
+fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
+    let flows = arguments.read("flows", parse_count)?;
+    if !(1..=FLOWS_MAX).contains(&flows) {
+        let message = format!("flows={flows} is outside 1 to {FLOWS_MAX}");
+        return Err(arguments.unfit(message));
+    }
+    let quantum: Bytes = arguments.required("quantum")?;
+    if quantum < QUANTUM_MIN {
+        let message = format!("quantum={quantum} is too small; the least is {QUANTUM_MIN}");
+        return Err(arguments.unfit(message));
+    }
+    let law = FqCodelLaw {
+        codel: CodelLaw::read(arguments)?,
+        flows: flows as u32,
+        quantum,
+        ce_threshold: arguments.optional("ce-threshold")?,
+    };
+    let limit = parameters::read_limit(arguments)?;
+    Ok(Queue::Managed(Box::new(FqCodel::new(limit, law))))
+}
+
+/// The parameters of FQ-CoDel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FqCodelLaw {
+    /// Each queue's CoDel.
+    pub codel: CodelLaw,
+    /// How many queues there are, 1 to 65536.
+    pub flows: u32,
+    /// The bytes a queue may send in its turn; not zero.
+    pub quantum: Bytes,
+    /// Frames that take marks and have waited longer than this are marked.
+    pub ce_threshold: Option<Nanos>,
+}
+
+/// At most so many frames are dropped at once when a limit is exceeded (RFC
+/// 8290, section 4.1).
+const BATCH: u32 = 64;
+
+/// No queue.
+const NONE: u32 = u32::MAX;
+
+/// FQ-CoDel (RFC 8290, section 4).
+///
+/// A frame's queue is its flow's hash modulo the number of queues. The hash
+/// covers addresses, protocol and ports, and is stirred with the first number
+/// of the discipline's stream; nothing else is drawn. Memory is about 90
+/// bytes a queue and 40 a frame, kept at the most that was ever needed.
+///
+/// Drops by CoDel are [`DropReason::Aqm`], those at the limits
+/// [`DropReason::QueueFull`]. CoDel is [`super::codel::Codel`]'s, with what
+/// is said there; a queue's backlog is its own.
+///
+/// How the RFC is read where it leaves room:
+/// * A queue's turn ends when its credits are zero or less (section 3);
+///   section 4.2 says negative.
+/// * Over a limit, half of the frames of the queue with the most bytes are
+///   dropped, rounded down, but at least one and at most 64 (section 4.1); of
+///   queues with as many bytes, those of the first. The limit in bytes, which
+///   the RFC does not have, works the same, if need be several times.
+/// * A link that falls idle has asked every active queue in vain, so that
+///   none is active at the next arrival (section 4.2).
+#[derive(Debug)]
+pub struct FqCodel {
+    limit: QueueLimit,
+    law: FqCodelLaw,
+    pool: Pool,
+    flows: Vec<Flow>,
+    /// The bytes of each queue, in one place: the largest is looked for.
+    backlogs: Vec<u64>,
+    new: List,
+    old: List,
+    /// Frames and bytes held.
+    held: (u64, u64),
+}
+
+/// One queue.
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    line: PoolLine,
+    codel: CodelState,
+    credits: i64,
+    /// The queue behind it in its list.
+    next: u32,
+    active: bool,
+}
+
+/// Queues in turn.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    head: u32,
+    tail: u32,
+}
+
+impl List {
+    const EMPTY: List = List {
+        head: NONE,
+        tail: NONE,
+    };
+
+    fn push(&mut self, flows: &mut [Flow], index: u32) {
+        flows[index as usize].next = NONE;
+        match self.head {
+            NONE => self.head = index,
+            _ => flows[self.tail as usize].next = index,
+        }
+        self.tail = index;
+    }
+
+    fn pop(&mut self, flows: &[Flow]) -> Option<u32> {
+        let index = self.head;
+        self.head = flows.get(index as usize)?.next;
+        Some(index)
+    }
+}
+
+/// What CoDel takes one queue's frames from.
+struct FlowLine<'a> {
+    pool: &'a mut Pool,
+    line: &'a mut PoolLine,
+    backlog: &'a mut u64,
+    held: &'a mut (u64, u64),
+}
+
+impl CodelLine for FlowLine<'_> {
+    #[inline]
+    fn pop(&mut self) -> Option<QueuedFrame> {
+        let frame = self.pool.pop(self.line)?;
+        let len = u64::from(frame.len);
+        *self.backlog -= len;
+        *self.held = (self.held.0 - 1, self.held.1 - len);
+        Some(frame)
+    }
+
+    #[inline]
+    fn bytes(&self) -> u64 {
+        *self.backlog
+    }
+}
+
+impl FqCodel {
+    /// An empty queue.
+    pub fn new(limit: QueueLimit, law: FqCodelLaw) -> FqCodel {
+        let flow = Flow {
+            line: PoolLine::EMPTY,
+            codel: CodelState::NEW,
+            credits: 0,
+            next: NONE,
+            active: false,
+        };
+        FqCodel {
+            limit,
+            law,
+            pool: Pool::new(),
+            flows: vec![flow; law.flows as usize],
+            backlogs: vec![0; law.flows as usize],
+            new: List::EMPTY,
+            old: List::EMPTY,
+            held: (0, 0),
+        }
+    }
+
+    fn exceeds_limit(&self) -> bool {
+        let (packets, bytes) = self.held;
+        self.limit.packets.is_some_and(|most| packets > most.0)
+            || self.limit.bytes.is_some_and(|most| bytes > most.0)
+    }
+
+    #[cold]
+    fn drop_from_largest(&mut self, context: &mut QueueContext) {
+        let mut largest = 0;
+        for (index, bytes) in self.backlogs.iter().enumerate() {
+            if *bytes > self.backlogs[largest] {
+                largest = index;
+            }
+        }
+        let batch = (self.flows[largest].line.len() / 2).clamp(1, BATCH);
+        for _ in 0..batch {
+            if let Some(frame) = self.line(largest).pop() {
+                context.dropped(&frame, DropReason::QueueFull);
+            }
+        }
+    }
+
+    fn line(&mut self, index: usize) -> FlowLine<'_> {
+        FlowLine {
+            pool: &mut self.pool,
+            line: &mut self.flows[index].line,
+            backlog: &mut self.backlogs[index],
+            held: &mut self.held,
+        }
+    }
+
+    /// Lets CoDel take a frame from one queue.
+    #[inline]
+    fn take(&mut self, index: u32, now: Nanos, context: &mut QueueContext) -> Option<QueuedFrame> {
+        let flow = &mut self.flows[index as usize];
+        let mut line = FlowLine {
+            pool: &mut self.pool,
+            line: &mut flow.line,
+            backlog: &mut self.backlogs[index as usize],
+            held: &mut self.held,
+        };
+        let law = &self.law.codel;
+        let mut frame = flow.codel.dequeue(law, now, &mut line, context)?;
+        if let Some(threshold) = self.law.ce_threshold
+            && frame.sojourn(now) > threshold
+        {
+            frame.try_mark();
+        }
+        flow.credits -= i64::from(frame.len);
+        Some(frame)
+    }
+}
+
+impl Discipline for FqCodel {
+    fn reads(&self) -> Reads {
+        Reads::Flow
+    }
+
+    fn enqueue(&mut self, _now: Nanos, frame: QueuedFrame, context: &mut QueueContext) {
+        let index = (frame.flow % u64::from(self.law.flows)) as u32;
+        let len = u64::from(frame.len);
+        let flow = &mut self.flows[index as usize];
+        self.pool.push(&mut flow.line, frame);
+        self.backlogs[index as usize] += len;
+        self.held = (self.held.0 + 1, self.held.1 + len);
+        if !flow.active {
+            flow.active = true;
+            flow.credits = self.law.quantum.0 as i64;
+            self.new.push(&mut self.flows, index);
+        }
+        while self.exceeds_limit() {
+            self.drop_from_largest(context);
+        }
+    }
+
+    fn dequeue(&mut self, now: Nanos, context: &mut QueueContext) -> Option<QueuedFrame> {
+        loop {
+            let is_new = self.new.head != NONE;
+            let index = match is_new {
+                true => self.new.head,
+                false if self.old.head != NONE => self.old.head,
+                false => return None,
+            };
+            let exhausted = self.flows[index as usize].credits <= 0;
+            if !exhausted && let Some(frame) = self.take(index, now, context) {
+                return Some(frame);
+            }
+            match is_new {
+                true => self.new.pop(&self.flows),
+                false => self.old.pop(&self.flows),
+            };
+            if exhausted {
+                self.flows[index as usize].credits += self.law.quantum.0 as i64;
+                self.old.push(&mut self.flows, index);
+            } else if is_new {
+                // Empty; but first every old queue has its turn, lest it
+                // come back at once as a new one (RFC 8290, section 4.2).
+                self.old.push(&mut self.flows, index);
+            } else {
+                self.flows[index as usize].active = false;
+            }
+        }
+    }
+
+    fn idle(&mut self) {
+        loop {
+            let (new, old) = (&mut self.new, &mut self.old);
+            let flows = &self.flows;
+            let Some(index) = new.pop(flows).or_else(|| old.pop(flows)) else {
+                return;
+            };
+            let flow = &mut self.flows[index as usize];
+            flow.codel.found_empty();
+            flow.active = false;
+        }
+    }
+
+    fn limit(&self) -> QueueLimit {
+        self.limit
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(INFO.name)?;
+        parameters::write_limit(f, &self.limit)?;
+        let FqCodelLaw {
+            codel,
+            flows,
+            quantum,
+            ce_threshold,
+        } = &self.law;
+        write!(f, ",{codel},flows={flows},quantum={quantum}")?;
+        match ce_threshold {
+            Some(threshold) => write!(f, ",ce-threshold={threshold}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What several disciplines take, read and written in one way.
+
+use alloc::format;
+use core::fmt;
+
+use super::QueueLimit;
+use crate::spec::{Arguments, Param, SpecError, Unit};
+use crate::units::{Bytes, Nanos, Packets, parse_real};
+
+/// A word for yes or no; the first one is yes.
+pub(super) const BOOLEAN: Unit = Unit::Choice(&["true", "false"]);
+
+/// The most frames held.
+pub(super) const fn limit(default: &'static str) -> Param {
+    Param {
+        name: "limit",
+        unit: Unit::Packets,
+        default: Some(default),
+        help: "the most frames held; the frame being sent does not count",
+    }
+}
+
+/// The most bytes held, beside the limit in frames.
+pub(super) const LIMIT_BYTES: Param = Param {
+    name: "limit-bytes",
+    unit: Unit::Size,
+    default: None,
+    help: "the most bytes held, beside the limit in frames; left out, there is no such limit",
+};
+
+/// Whether frames are marked.
+pub(super) const fn ecn(default: &'static str) -> Param {
+    Param {
+        name: "ecn",
+        unit: BOOLEAN,
+        default: Some(default),
+        help: "frames whose sender takes congestion marks are marked where others are dropped",
+    }
+}
+
+/// Reads `limit` and `limit-bytes`.
+pub(super) fn read_limit(arguments: &Arguments) -> Result<QueueLimit, SpecError> {
+    let limit = QueueLimit {
+        packets: Some(arguments.required::<Packets>("limit")?),
+        bytes: arguments.optional::<Bytes>("limit-bytes")?,
+    };
+    if limit.packets == Some(Packets(0)) || limit.bytes == Some(Bytes(0)) {
+        return Err(arguments.unfit("a queue of 0 passes nothing; the least is limit=1p"));
+    }
+    Ok(limit)
+}
+
+/// Writes `limit` and `limit-bytes`, as the first parameters behind a name.
+pub(super) fn write_limit(f: &mut fmt::Formatter<'_>, limit: &QueueLimit) -> fmt::Result {
+    if let Some(packets) = limit.packets {
+        write!(f, ":limit={packets}")?;
+    }
+    if let Some(bytes) = limit.bytes {
+        write!(f, ",limit-bytes={bytes}")?;
+    }
+    Ok(())
+}
+
+/// Reads yes or no.
+pub(super) fn read_bool(arguments: &Arguments, key: &'static str) -> Result<bool, SpecError> {
+    Ok(arguments.choice(key)? == 0)
+}
+
+/// Reads a time of at least `least`.
+pub(super) fn read_time(
+    arguments: &Arguments,
+    key: &'static str,
+    least: Nanos,
+) -> Result<Nanos, SpecError> {
+    let time: Nanos = arguments.required(key)?;
+    if time < least {
+        let message = format!("{key}={time} is too short; the least is {least}");
+        return Err(arguments.unfit(message));
+    }
+    Ok(time)
+}
+
+/// The largest gain: far above any use, and products with it stay finite.
+const GAIN_MAX: f64 = 1e6;
+
+/// Reads a gain, from 0 to 10^6 Hz.
+pub(super) fn read_gain(arguments: &Arguments, key: &'static str) -> Result<f64, SpecError> {
+    let gain = arguments.read(key, parse_real)?;
+    if !(0.0..=GAIN_MAX).contains(&gain) {
+        let message = format!("{key}={gain} is outside 0 to {GAIN_MAX}");
+        return Err(arguments.unfit(message));
+    }
+    Ok(gain)
+}
+
+/// Reads a size of at least one byte.
+pub(super) fn read_size(arguments: &Arguments, key: &'static str) -> Result<Bytes, SpecError> {
+    let size: Bytes = arguments.required(key)?;
+    if size == Bytes(0) {
+        return Err(arguments.unfit(format!("{key} is 0; the least is {key}=1b")));
+    }
+    Ok(size)
+}

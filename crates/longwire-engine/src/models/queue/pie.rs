@@ -1,0 +1,329 @@
+//! PIE: proportional integral controller enhanced.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::fifo::FrameLine;
+use super::ticks::Ticks;
+use super::{Discipline, LinkFacts, Queue, QueueContext, QueueLimit, QueuedFrame, Reads};
+use super::{difference, parameters};
+use crate::models::Entry;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{Bytes, Nanos, Probability};
+use crate::verdict::DropReason;
+
+/// The registry line.
+pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "pie",
+    summary: "proportional integral controller enhanced (RFC 8033): drops arrivals with a \
+              probability that follows the queue's delay",
+    params: &[
+        parameters::limit("1000p"),
+        parameters::LIMIT_BYTES,
+        Param {
+            name: "target",
+            unit: Unit::Time,
+            default: Some("15ms"),
+            help: "the delay to hold",
+        },
+        Param {
+            name: "tupdate",
+            unit: Unit::Time,
+            default: Some("15ms"),
+            help: "how often the probability is computed anew; at least 10us",
+        },
+        Param {
+            name: "alpha",
+            unit: Unit::Real,
+            default: Some("0.125"),
+            help: "change of the probability a second of delay off the target, in Hz",
+        },
+        Param {
+            name: "beta",
+            unit: Unit::Real,
+            default: Some("1.25"),
+            help: "change of the probability a second of change in delay, in Hz",
+        },
+        MAX_BURST,
+        MEAN_PACKET,
+        parameters::ecn("false"),
+        Param {
+            name: "ecn-threshold",
+            unit: Unit::Probability,
+            default: Some("10%"),
+            help: "from this probability on, frames that take marks are dropped too (RFC 8033, \
+                   section 5.1)",
+        },
+    ],
+};
+
+const MAX_BURST: Param = Param {
+    name: "max-burst",
+    unit: Unit::Time,
+    default: Some("150ms"),
+    help: "so long a burst passes without drops when there was no congestion",
+};
+
+const MEAN_PACKET: Param = Param {
+    name: "mean-packet",
+    unit: Unit::Size,
+    default: Some("1000b"),
+    help: "with no more than two such packets waiting, nothing is dropped",
+};
+
+fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
+    let law = PieLaw {
+        target: arguments.required("target")?,
+        tupdate: parameters::read_time(arguments, "tupdate", Nanos::from_micros(10))?,
+        alpha: parameters::read_gain(arguments, "alpha")?,
+        beta: parameters::read_gain(arguments, "beta")?,
+        max_burst: arguments.required("max-burst")?,
+        mean_packet: arguments.required("mean-packet")?,
+        ecn: parameters::read_bool(arguments, "ecn")?,
+        ecn_threshold: arguments.required("ecn-threshold")?,
+    };
+    let limit = parameters::read_limit(arguments)?;
+    Ok(Queue::Managed(Box::new(Pie::new(limit, law))))
+}
+
+/// The parameters of PIE's control law.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PieLaw {
+    /// The delay to hold (`QDELAY_REF`).
+    pub target: Nanos,
+    /// How often the probability is computed anew (`T_UPDATE`); not zero.
+    pub tupdate: Nanos,
+    /// Integral gain in Hz; not negative.
+    pub alpha: f64,
+    /// Proportional gain in Hz; not negative.
+    pub beta: f64,
+    /// So long a burst passes (`MAX_BURST`).
+    pub max_burst: Nanos,
+    /// With no more than two such packets waiting nothing is dropped
+    /// (`MEAN_PKTSIZE`).
+    pub mean_packet: Bytes,
+    /// Whether frames that take marks are marked rather than dropped.
+    pub ecn: bool,
+    /// From this probability on they are dropped too (`mark_ecnth`).
+    pub ecn_threshold: Probability,
+}
+
+/// Below this sum of probabilities since the last drop nothing is dropped,
+/// and from the other on everything (RFC 8033, section 5.4).
+const SPREAD: (f64, f64) = (0.85, 8.5);
+
+/// PIE over one line (RFC 8033, appendix A, with the ECN, derandomization and
+/// capped adjustment of sections 5.1, 5.4 and 5.5).
+///
+/// Delay is measured by timestamps: the sojourn of the frame taken out last.
+/// Every `tupdate`, counted from the link's epoch, with delays in seconds:
+///
+/// ```text
+/// p := alpha (delay - target) + beta (delay - delay before)
+/// p := p / 2048, 512, 128, 32, 8, 2    while the probability is below
+///          1e-6, 1e-5, 1e-4, 0.001, 0.01, 0.1
+/// p := min(p, 0.02)                    if the probability is at least 0.1
+/// probability := probability + p, times 0.98 if both delays are 0, within 0..=1
+/// ```
+///
+/// One number is drawn for each frame whose sum of probabilities lies between
+/// the two bounds of section 5.4. Drops are [`DropReason::Aqm`], at the limit
+/// [`DropReason::QueueFull`].
+///
+/// Where it departs from the RFC's pseudocode:
+/// * A departure that leaves the queue empty is a delay of 0: with timestamps
+///   alone, the last sample would stand for as long as the link idles.
+/// * Section 5.3 (switching PIE on and off by the queue's length) is left
+///   out: PIE is always on.
+/// * Bursts are let through before the sums of section 5.4 are touched, in
+///   appendix A's order; in appendix B's, a burst adds to them.
+/// * `MEAN_PKTSIZE`, which the RFC leaves open, is a parameter.
+#[derive(Debug)]
+pub struct Pie {
+    limit: QueueLimit,
+    law: PieLaw,
+    ecn_threshold: f64,
+    line: FrameLine,
+    ticks: Ticks,
+    /// The sample of the last departure.
+    delay: Nanos,
+    state: State,
+    /// The sum of probabilities since the last drop.
+    accumulated: f64,
+}
+
+/// What a tick goes by and changes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct State {
+    probability: f64,
+    delay_before: Nanos,
+    /// So much of a burst still passes.
+    burst: Nanos,
+}
+
+impl Pie {
+    /// An empty queue.
+    pub fn new(limit: QueueLimit, law: PieLaw) -> Pie {
+        Pie {
+            limit,
+            law,
+            ecn_threshold: law.ecn_threshold.as_f64(),
+            line: FrameLine::default(),
+            ticks: Ticks::new(law.tupdate),
+            delay: Nanos::ZERO,
+            state: State {
+                probability: 0.0,
+                delay_before: Nanos::ZERO,
+                burst: law.max_burst,
+            },
+            accumulated: 0.0,
+        }
+    }
+
+    /// Works off the ticks due at `now`.
+    #[inline]
+    fn update(&mut self, now: Nanos) {
+        if self.ticks.due(now) {
+            self.update_late(now);
+        }
+    }
+
+    #[inline(never)]
+    fn update_late(&mut self, now: Nanos) {
+        while self.ticks.take(now).is_some() {
+            let after = self.after_tick();
+            if after == self.state {
+                // The delay is the same until the next departure, so all
+                // other ticks change nothing either: an idle link costs no
+                // more than the ticks until the probability is 0.
+                self.ticks.skip(now);
+            }
+            self.state = after;
+        }
+    }
+
+    /// `calculate_drop_prob()` of appendix A.
+    fn after_tick(&self) -> State {
+        let State {
+            mut probability,
+            delay_before,
+            burst,
+        } = self.state;
+        let mut p = self.law.alpha * difference(self.delay, self.law.target)
+            + self.law.beta * difference(self.delay, delay_before);
+        p /= match probability {
+            low if low < 0.000001 => 2048.0,
+            low if low < 0.00001 => 512.0,
+            low if low < 0.0001 => 128.0,
+            low if low < 0.001 => 32.0,
+            low if low < 0.01 => 8.0,
+            low if low < 0.1 => 2.0,
+            _ => 1.0,
+        };
+        if probability >= 0.1 && p > 0.02 {
+            p = 0.02;
+        }
+        probability += p;
+        if self.delay == Nanos::ZERO && delay_before == Nanos::ZERO {
+            probability *= 0.98;
+        }
+        State {
+            probability: probability.clamp(0.0, 1.0),
+            delay_before: self.delay,
+            burst: burst.saturating_sub(self.law.tupdate),
+        }
+    }
+
+    /// Whether a delay is less than half of the target.
+    fn is_short(&self, delay: Nanos) -> bool {
+        delay.saturating_mul(2) < self.law.target
+    }
+
+    /// Whether the arrival is to be dropped or marked (`drop_early()`).
+    fn drops_early(&mut self, context: &mut QueueContext) -> bool {
+        let probability = self.state.probability;
+        let few = self.line.occupancy().1.0 <= 2 * self.law.mean_packet.0;
+        if self.is_short(self.state.delay_before) && probability < 0.2 || few {
+            return false;
+        }
+        if probability == 0.0 {
+            self.accumulated = 0.0;
+        }
+        self.accumulated += probability;
+        if self.accumulated < SPREAD.0 {
+            return false;
+        }
+        self.accumulated >= SPREAD.1 || context.happens(probability)
+    }
+}
+
+impl Discipline for Pie {
+    fn start(&mut self, facts: &LinkFacts) {
+        self.ticks.start(facts.epoch);
+    }
+
+    fn reads(&self) -> Reads {
+        match self.law.ecn {
+            true => Reads::Class,
+            false => Reads::Nothing,
+        }
+    }
+
+    fn enqueue(&mut self, now: Nanos, mut frame: QueuedFrame, context: &mut QueueContext) {
+        self.update(now);
+        if !self.line.fits(&self.limit, frame.len) {
+            self.accumulated = 0.0;
+            return context.dropped(&frame, DropReason::QueueFull);
+        }
+        let State {
+            probability,
+            delay_before,
+            ..
+        } = self.state;
+        if probability == 0.0 && self.is_short(self.delay) && self.is_short(delay_before) {
+            self.state.burst = self.law.max_burst;
+        }
+        if self.state.burst == Nanos::ZERO && self.drops_early(context) {
+            self.accumulated = 0.0;
+            let marks = self.law.ecn && probability < self.ecn_threshold;
+            if !(marks && frame.try_mark()) {
+                return context.dropped(&frame, DropReason::Aqm);
+            }
+        }
+        self.line.push(frame);
+    }
+
+    fn dequeue(&mut self, now: Nanos, _context: &mut QueueContext) -> Option<QueuedFrame> {
+        self.update(now);
+        let frame = self.line.pop()?;
+        self.delay = match self.line.is_empty() {
+            true => Nanos::ZERO,
+            false => frame.sojourn(now),
+        };
+        Some(frame)
+    }
+
+    fn limit(&self) -> QueueLimit {
+        self.limit
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(INFO.name)?;
+        parameters::write_limit(f, &self.limit)?;
+        write!(f, ",{}", self.law)
+    }
+}
+
+impl fmt::Display for PieLaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (target, tupdate) = (self.target, self.tupdate);
+        write!(f, "target={target},tupdate={tupdate}")?;
+        write!(f, ",alpha={},beta={}", self.alpha, self.beta)?;
+        let (max_burst, mean_packet) = (self.max_burst, self.mean_packet);
+        write!(f, ",max-burst={max_burst},mean-packet={mean_packet}")?;
+        let (ecn, threshold) = (self.ecn, self.ecn_threshold);
+        write!(f, ",ecn={ecn},ecn-threshold={threshold}")
+    }
+}

@@ -1,0 +1,159 @@
+//! RED's parameters.
+
+use core::fmt;
+
+use super::super::parameters::{self, BOOLEAN};
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{BitRate, Bytes, Packets, Probability, parse_ratio};
+
+pub(super) static INFO: ModelInfo = ModelInfo {
+    name: "red",
+    summary: "random early detection (Floyd and Jacobson 1993), gentle (Floyd 2000) and adaptive \
+              (Floyd, Gummadi and Shenker 2001): drops at random as the average queue grows",
+    params: &[
+        parameters::limit("1000p"),
+        parameters::LIMIT_BYTES,
+        MIN,
+        MAX,
+        MAXP,
+        Param {
+            name: "weight",
+            unit: Unit::Ratio,
+            default: None,
+            help: "weight of an arrival in the average queue; left out, 0.002, and with \
+                   adaptive=true 1 - exp(-1 / packets a second)",
+        },
+        Param {
+            name: "gentle",
+            unit: BOOLEAN,
+            default: Some("true"),
+            help: "between max and twice max the probability rises from maxp to 1",
+        },
+        Param {
+            name: "adaptive",
+            unit: BOOLEAN,
+            default: Some("false"),
+            help: "maxp is adapted every 500ms, so that the average stays half way from min to max",
+        },
+        Param {
+            name: "unit",
+            unit: Unit::Choice(&["packets", "bytes"]),
+            default: Some("packets"),
+            help: "what the queue is counted in; in bytes, min and max are so many mean packets, \
+                   and long frames are likelier dropped",
+        },
+        PACKET,
+        Param {
+            name: "bandwidth",
+            unit: Unit::Rate,
+            default: None,
+            help: "the rate at which an idle queue would have served packets; left out, the \
+                   link's, and 10mbit where that is not known",
+        },
+        parameters::ecn("false"),
+    ],
+};
+
+const MIN: Param = Param {
+    name: "min",
+    unit: Unit::Packets,
+    default: Some("5p"),
+    help: "below this average queue nothing is dropped",
+};
+
+const MAX: Param = Param {
+    name: "max",
+    unit: Unit::Packets,
+    default: Some("15p"),
+    help: "the average queue at which the probability is maxp",
+};
+
+const MAXP: Param = Param {
+    name: "maxp",
+    unit: Unit::Probability,
+    default: Some("10%"),
+    help: "the probability at max; with adaptive=true, the first one",
+};
+
+const PACKET: Param = Param {
+    name: "packet",
+    unit: Unit::Size,
+    default: Some("1000b"),
+    help: "the mean packet, for idle times, weights and unit=bytes",
+};
+
+/// The parameters of RED's control law.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RedLaw {
+    /// Below this average nothing is dropped.
+    pub min: Packets,
+    /// The average at which the probability is `maxp`; at least `min`, and
+    /// not zero.
+    pub max: Packets,
+    /// The probability at `max`; with `adaptive`, the first one.
+    pub maxp: Probability,
+    /// The weight of an arrival in the average, 0 to 1.
+    pub weight: Option<f64>,
+    /// Whether the probability rises on above `max`.
+    pub gentle: bool,
+    /// Whether `maxp` adapts.
+    pub adaptive: bool,
+    /// Whether the queue is counted in bytes.
+    pub in_bytes: bool,
+    /// The mean packet; not zero.
+    pub packet: Bytes,
+    /// The rate that idle times are counted at.
+    pub bandwidth: Option<BitRate>,
+    /// Whether frames that take marks are marked rather than dropped.
+    pub ecn: bool,
+}
+
+impl RedLaw {
+    pub(super) fn read(arguments: &Arguments) -> Result<RedLaw, SpecError> {
+        let weight = match arguments.word("weight") {
+            Some(_) => Some(arguments.read("weight", parse_ratio)?),
+            None => None,
+        };
+        let law = RedLaw {
+            min: arguments.required::<Packets>("min")?,
+            max: arguments.required::<Packets>("max")?,
+            maxp: arguments.required::<Probability>("maxp")?,
+            weight,
+            gentle: parameters::read_bool(arguments, "gentle")?,
+            adaptive: parameters::read_bool(arguments, "adaptive")?,
+            in_bytes: arguments.choice("unit")? == 1,
+            packet: parameters::read_size(arguments, "packet")?,
+            bandwidth: arguments.optional("bandwidth")?,
+            ecn: parameters::read_bool(arguments, "ecn")?,
+        };
+        if law.max < law.min {
+            return Err(arguments.unfit("max is below min; three times min is usual"));
+        }
+        if law.max == Packets(0) {
+            return Err(arguments.unfit("max=0p would drop everything; the least is max=1p"));
+        }
+        if law.weight == Some(0.0) {
+            return Err(arguments.unfit("with weight=0 the average never moves; 0.002 is usual"));
+        }
+        Ok(law)
+    }
+}
+
+impl fmt::Display for RedLaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "min={},max={},maxp={}", self.min, self.max, self.maxp)?;
+        if let Some(weight) = self.weight {
+            write!(f, ",weight={weight}")?;
+        }
+        let unit = if self.in_bytes { "bytes" } else { "packets" };
+        let (gentle, adaptive, packet) = (self.gentle, self.adaptive, self.packet);
+        write!(
+            f,
+            ",gentle={gentle},adaptive={adaptive},unit={unit},packet={packet}"
+        )?;
+        if let Some(bandwidth) = self.bandwidth {
+            write!(f, ",bandwidth={bandwidth}")?;
+        }
+        write!(f, ",ecn={}", self.ecn)
+    }
+}

@@ -1,0 +1,292 @@
+//! Random early detection, with its gentle and adaptive forms.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+mod law;
+
+pub use law::RedLaw;
+
+use super::fifo::FrameLine;
+use super::parameters;
+use super::ticks::Ticks;
+use super::{Discipline, LinkFacts, Queue, QueueContext, QueueLimit, QueuedFrame, Reads};
+use crate::models::Entry;
+use crate::units::{BitRate, Nanos};
+use crate::verdict::DropReason;
+
+/// The registry line.
+pub const ENTRY: Entry<Queue> = Entry {
+    info: &law::INFO,
+    build: |arguments| {
+        let limit = parameters::read_limit(arguments)?;
+        let law = RedLaw::read(arguments)?;
+        Ok(Queue::Managed(Box::new(Red::new(limit, law))))
+    },
+};
+
+/// The weight that the paper of 1993 recommends (section 6).
+const WEIGHT: f64 = 0.002;
+
+/// Where neither the parameter nor the link's rate is known: 10 Mbit/s.
+const BANDWIDTH: u64 = 10_000_000;
+
+/// How often `maxp` adapts (Floyd, Gummadi and Shenker 2001, section 4).
+const INTERVAL: Nanos = Nanos::from_millis(500);
+
+/// RED over one line.
+///
+/// At each arrival, with `q` frames (or bytes) waiting and `m` the number of
+/// mean packets that could have been sent since the queue ran empty (Floyd
+/// and Jacobson 1993, figure 2):
+///
+/// ```text
+/// average := average + weight (q - average)             if frames wait
+/// average := average exp(m ln(1 - weight))              if none does
+/// min <= average < max:      pb := maxp (average - min) / (max - min)
+/// max <= average < 2 max:    pb := maxp + (1 - maxp) (average - max) / max     (gentle)
+/// pb := pb len / packet                                                        (in bytes)
+/// pa := pb / (1 - count pb)
+/// ```
+///
+/// `count` counts the arrivals since the last drop while the average is at `min`
+/// or above. The frame is dropped with probability `pa`, and always above
+/// `max`, or `2 max` if gentle. With `ecn`, frames that take marks are marked
+/// where others are dropped at random; above that they are dropped too (RFC
+/// 3168, section 7). A frame that does not fit is dropped whatever RED says,
+/// and counts as a drop.
+///
+/// Adaptive (Floyd, Gummadi and Shenker 2001, section 4): every 500 ms from
+/// the link's epoch on, an average above `min + 0.6 (max - min)` raises a
+/// `maxp` of at most 0.5 by the lesser of 0.01 and a quarter of it; one below
+/// `min + 0.4 (max - min)` takes a `maxp` of at least 0.01 times 0.9. While
+/// the queue is empty, the average is taken as it would be at an arrival
+/// then. The paper's automatic thresholds are left to the user; its automatic
+/// weight, `1 - exp(-1 / C)` for `C` mean packets a second, is the default.
+///
+/// One number is drawn for each frame that may be dropped at random. Drops
+/// are [`DropReason::Aqm`], at the limit [`DropReason::QueueFull`].
+#[derive(Debug)]
+pub struct Red {
+    limit: QueueLimit,
+    law: RedLaw,
+    line: FrameLine,
+    min: f64,
+    max: f64,
+    weight: f64,
+    /// ln(1 - weight) for each nanosecond that the queue is empty.
+    decay: f64,
+    maxp: f64,
+    /// As of the last arrival.
+    average: f64,
+    /// Arrivals since the last drop, or -1.
+    count: i64,
+    /// Since when the queue is empty, as far as the average does not show it.
+    idle_since: Nanos,
+    ticks: Ticks,
+}
+
+/// What RED says of an arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Decision {
+    Pass,
+    /// Drop, or mark.
+    Signal,
+    Drop,
+}
+
+impl Red {
+    /// An empty queue.
+    pub fn new(limit: QueueLimit, law: RedLaw) -> Red {
+        let unit = match law.in_bytes {
+            true => law.packet.0 as f64,
+            false => 1.0,
+        };
+        Red {
+            limit,
+            law,
+            line: FrameLine::default(),
+            min: law.min.0 as f64 * unit,
+            max: law.max.0 as f64 * unit,
+            weight: WEIGHT,
+            decay: 0.0,
+            maxp: law.maxp.as_f64(),
+            average: 0.0,
+            count: -1,
+            idle_since: Nanos::ZERO,
+            ticks: Ticks::new(INTERVAL),
+        }
+    }
+
+    /// The average as it is for an arrival at `now`, before it is counted.
+    fn average_at(&self, now: Nanos) -> f64 {
+        if !self.line.is_empty() || self.average == 0.0 {
+            return self.average;
+        }
+        let idle = now.saturating_sub(self.idle_since);
+        if idle == Nanos::ZERO {
+            // Also with a weight of 1, whose decay is infinite.
+            return self.average;
+        }
+        self.average * libm::exp(idle.as_nanos() as f64 * self.decay)
+    }
+
+    fn update_average(&mut self, now: Nanos) {
+        if self.line.is_empty() {
+            self.average = self.average_at(now);
+            self.idle_since = now;
+        } else {
+            let (packets, bytes) = self.line.occupancy();
+            let waiting = match self.law.in_bytes {
+                true => bytes.0 as f64,
+                false => packets.0 as f64,
+            };
+            self.average += self.weight * (waiting - self.average);
+        }
+    }
+
+    /// The probability before it is spread, if the frame may be dropped at
+    /// random.
+    fn base_probability(&self, len: u32) -> Option<f64> {
+        let base = if self.average < self.max {
+            self.maxp * (self.average - self.min) / (self.max - self.min)
+        } else if self.law.gentle && self.average < 2.0 * self.max {
+            self.maxp + (1.0 - self.maxp) * (self.average - self.max) / self.max
+        } else {
+            return None;
+        };
+        Some(match self.law.in_bytes {
+            true => base * f64::from(len) / self.law.packet.0 as f64,
+            false => base,
+        })
+    }
+
+    fn decide(&mut self, len: u32, context: &mut QueueContext) -> Decision {
+        if self.average < self.min {
+            self.count = -1;
+            return Decision::Pass;
+        }
+        let Some(base) = self.base_probability(len) else {
+            self.count = 0;
+            return Decision::Drop;
+        };
+        self.count += 1;
+        let left = 1.0 - self.count as f64 * base;
+        let spread = match left > 0.0 {
+            true => base / left,
+            false => 1.0,
+        };
+        if !context.happens(spread) {
+            return Decision::Pass;
+        }
+        self.count = 0;
+        Decision::Signal
+    }
+
+    /// Works off the ticks due at `now`.
+    #[inline]
+    fn adapt(&mut self, now: Nanos) {
+        if self.law.adaptive && self.ticks.due(now) {
+            self.adapt_late(now);
+        }
+    }
+
+    #[inline(never)]
+    fn adapt_late(&mut self, now: Nanos) {
+        let span = self.max - self.min;
+        let (low, high) = (self.min + 0.4 * span, self.min + 0.6 * span);
+        while let Some(tick) = self.ticks.take(now) {
+            let average = self.average_at(tick);
+            let before = self.maxp;
+            if average > high && self.maxp <= 0.5 {
+                self.maxp += f64::min(0.01, self.maxp / 4.0);
+            } else if average < low && self.maxp >= 0.01 {
+                self.maxp *= 0.9;
+            }
+            if self.maxp != before {
+                continue;
+            }
+            let due = self.ticks.count_due(now);
+            self.ticks.skip_some(match average < low {
+                true => due,
+                // Nothing changes until the average has fallen below.
+                false => self.ticks_until_below(low, due),
+            });
+        }
+    }
+
+    /// How many of the next `due` ticks find an average of at least `low`.
+    /// It can only fall while nothing arrives.
+    fn ticks_until_below(&self, low: f64, due: u64) -> u64 {
+        let (mut found, mut end) = (0, due);
+        while found < end {
+            let middle = found + (end - found) / 2;
+            match self.average_at(self.ticks.nth(middle)) >= low {
+                true => found = middle + 1,
+                false => end = middle,
+            }
+        }
+        found
+    }
+}
+
+impl Discipline for Red {
+    fn start(&mut self, facts: &LinkFacts) {
+        let rate = self.law.bandwidth.or(facts.rate);
+        let rate = rate.map_or(BANDWIDTH, BitRate::bits_per_sec) as f64;
+        let packets_per_sec = rate / (self.law.packet.0 as f64 * 8.0);
+        self.weight = match self.law.weight {
+            Some(weight) => weight,
+            None if self.law.adaptive => -libm::expm1(-1.0 / packets_per_sec),
+            None => WEIGHT,
+        };
+        self.decay = libm::log1p(-self.weight) * packets_per_sec / 1e9;
+        self.idle_since = facts.epoch;
+        self.ticks.start(facts.epoch);
+    }
+
+    fn reads(&self) -> Reads {
+        match self.law.ecn {
+            true => Reads::Class,
+            false => Reads::Nothing,
+        }
+    }
+
+    fn enqueue(&mut self, now: Nanos, mut frame: QueuedFrame, context: &mut QueueContext) {
+        self.adapt(now);
+        self.update_average(now);
+        let decision = self.decide(frame.len, context);
+        let passes = match decision {
+            Decision::Pass => true,
+            Decision::Signal => self.law.ecn && frame.try_mark(),
+            Decision::Drop => false,
+        };
+        if !passes {
+            context.dropped(&frame, DropReason::Aqm);
+        } else if self.line.fits(&self.limit, frame.len) {
+            self.line.push(frame);
+        } else {
+            self.count = 0;
+            context.dropped(&frame, DropReason::QueueFull);
+        }
+    }
+
+    fn dequeue(&mut self, now: Nanos, _context: &mut QueueContext) -> Option<QueuedFrame> {
+        self.adapt(now);
+        let frame = self.line.pop();
+        if self.line.is_empty() {
+            self.idle_since = now;
+        }
+        frame
+    }
+
+    fn limit(&self) -> QueueLimit {
+        self.limit
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(law::INFO.name)?;
+        parameters::write_limit(f, &self.limit)?;
+        write!(f, ",{}", self.law)
+    }
+}

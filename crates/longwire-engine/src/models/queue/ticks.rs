@@ -1,0 +1,118 @@
+//! A control law's timer, without a timer: its ticks are worked off when the
+//! queue is next looked at.
+
+use crate::units::Nanos;
+
+/// Instants a period apart: the first lies a period after the link's epoch.
+///
+/// A tick belongs before the arrivals and departures of its own instant. It
+/// sees the queue as the last event before it left it, so working it off late
+/// changes nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ticks {
+    next: Nanos,
+    period: Nanos,
+}
+
+impl Ticks {
+    /// Ticks with this period, which must not be zero, from the clock's start.
+    pub fn new(period: Nanos) -> Ticks {
+        let mut ticks = Ticks {
+            next: Nanos::ZERO,
+            period,
+        };
+        ticks.start(Nanos::ZERO);
+        ticks
+    }
+
+    /// Counts from `epoch`.
+    pub fn start(&mut self, epoch: Nanos) {
+        self.next = epoch.saturating_add(self.period);
+    }
+
+    /// Whether a tick is due at `now`.
+    #[inline]
+    pub fn due(&self, now: Nanos) -> bool {
+        self.next <= now
+    }
+
+    /// The time of the next tick due at `now`, which is worked off with this
+    /// call.
+    #[inline]
+    pub fn take(&mut self, now: Nanos) -> Option<Nanos> {
+        // The clock's end is never: ticks there would not end.
+        let tick = Some(self.next).filter(|tick| *tick <= now && *tick < Nanos::MAX);
+        if tick.is_some() {
+            self.next = self.next.saturating_add(self.period);
+        }
+        tick
+    }
+
+    /// Leaves out every tick due at `now`, of which nothing would come: the
+    /// time of the last of them.
+    pub fn skip(&mut self, now: Nanos) -> Option<Nanos> {
+        let behind = now.as_nanos().checked_sub(self.next.as_nanos())?;
+        self.skip_some(behind / self.period.as_nanos() + 1)
+    }
+
+    /// Leaves out so many ticks: the time of the last of them.
+    pub fn skip_some(&mut self, count: u64) -> Option<Nanos> {
+        let last = self.nth(count.checked_sub(1)?);
+        self.next = last.saturating_add(self.period);
+        Some(last)
+    }
+
+    /// The time of the `nth` tick from now on, from 0.
+    pub fn nth(&self, nth: u64) -> Nanos {
+        self.next.saturating_add(self.period.saturating_mul(nth))
+    }
+
+    /// How many ticks are due at `now`.
+    pub fn count_due(&self, now: Nanos) -> u64 {
+        let behind = now.as_nanos().checked_sub(self.next.as_nanos());
+        behind.map_or(0, |behind| behind / self.period.as_nanos() + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(nanos: u64) -> Nanos {
+        Nanos::from_nanos(nanos)
+    }
+
+    #[test]
+    fn ticks_are_a_period_apart() {
+        let mut ticks = Ticks::new(at(10));
+        ticks.start(at(3));
+        assert_eq!((ticks.take(at(12)), ticks.due(at(12))), (None, false));
+        assert_eq!(ticks.count_due(at(33)), 3);
+        assert_eq!(ticks.take(at(33)), Some(at(13)));
+        assert_eq!(ticks.take(at(33)), Some(at(23)));
+        assert_eq!(ticks.take(at(33)), Some(at(33)));
+        assert_eq!(ticks.take(at(33)), None);
+    }
+
+    #[test]
+    fn skipping_is_taking_all() {
+        for now in 0..100 {
+            let mut taken = Ticks::new(at(7));
+            let mut skipped = taken;
+            let mut last = None;
+            while let Some(tick) = taken.take(at(now)) {
+                last = Some(tick);
+            }
+            assert_eq!(skipped.skip(at(now)), last, "{now}");
+            assert_eq!(skipped.next, taken.next, "{now}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_the_clock_is_no_tick() {
+        let mut ticks = Ticks::new(at(10));
+        ticks.start(at(u64::MAX - 15));
+        assert_eq!(ticks.take(Nanos::MAX), Some(at(u64::MAX - 5)));
+        assert_eq!(ticks.take(Nanos::MAX), None);
+    }
+}
