@@ -16,6 +16,7 @@ pub mod log;
 pub mod plot;
 pub mod probe;
 mod progress;
+pub mod recorder;
 pub mod report;
 pub mod signals;
 pub mod simulate;

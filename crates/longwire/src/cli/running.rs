@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use longwire_engine::{Bytes, Nanos};
-use longwire_runtime::{Placement, RunConfig, WaitMode};
+use longwire_runtime::{Placement, Recorder, RunConfig, WaitMode};
 
+use crate::Error;
+use crate::recorder::RunRecorder;
 use crate::report::Requirement;
 
 /// How a live link runs.
@@ -50,6 +52,32 @@ impl RunningArgs {
             tolerance: self.tolerance,
             realtime: !self.no_realtime,
         }
+    }
+}
+
+/// What a live run writes down as it goes.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Recording")]
+pub struct RecordArgs {
+    /// Capture both ends of every link, with nanoseconds: PREFIX.up.in.pcapng
+    /// is what entered, PREFIX.up.out.pcapng what left
+    #[arg(long, value_name = "PREFIX")]
+    pub capture: Option<String>,
+
+    /// Write a row for each verdict about a frame: FILE ends in .csv or
+    /// .parquet; `longwire plot` draws it
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+}
+
+impl RecordArgs {
+    /// What records links of these names, if anything is to be recorded.
+    ///
+    /// # Errors
+    /// If a file cannot be created.
+    pub fn recorder(&self, names: &[&str]) -> Result<Option<Box<dyn Recorder>>, Error> {
+        let recorder = RunRecorder::create(self.capture.as_deref(), self.log.as_ref(), names)?;
+        Ok(recorder.map(|recorder| Box::new(recorder) as Box<dyn Recorder>))
     }
 }
 

@@ -12,7 +12,9 @@ use longwire_runtime::{RunReport, Running};
 use serde::Serialize;
 
 use super::run::setup;
-use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP, ReportArgs, RunningArgs, SeedArgs};
+use crate::cli::{
+    DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
+};
 use crate::error::EXIT_FAILED;
 use crate::exec::{
     self, Device, Environment, EnvironmentConfig, Event, PEER_WAIT, Side, exit_code_of,
@@ -85,6 +87,10 @@ pub struct ExecArgs {
     #[command(flatten)]
     pub running: RunningArgs,
 
+    /// What it records.
+    #[command(flatten)]
+    pub record: RecordArgs,
+
     /// The report.
     #[command(flatten)]
     pub report: ReportArgs,
@@ -104,7 +110,8 @@ pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let warnings = start::announce(&links, globals)?;
     let [up, down] = links;
     let config = args.running.config(args.seed.seed);
-    let running = longwire_runtime::start(near, far, up, Some(down), config)?;
+    let recorder = args.record.recorder(&["up", "down"])?;
+    let running = longwire_runtime::start_recorded(near, far, up, Some(down), config, recorder)?;
     let remarks: Vec<String> = environment.notes().map(str::to_owned).collect();
     start::notes(running.notes().iter().chain(&remarks), globals)?;
 

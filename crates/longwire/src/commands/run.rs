@@ -10,7 +10,9 @@ use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
 use longwire_runtime::{LinkSetup, Running};
 
-use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP, ReportArgs, RunningArgs, SeedArgs};
+use crate::cli::{
+    DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
+};
 use crate::report::finish::{Place, finish};
 use crate::report::{Live, start};
 use crate::signals::stop_flag;
@@ -63,6 +65,10 @@ pub struct RunArgs {
     #[command(flatten)]
     pub running: RunningArgs,
 
+    /// What it records.
+    #[command(flatten)]
+    pub record: RecordArgs,
+
     /// The report.
     #[command(flatten)]
     pub report: ReportArgs,
@@ -103,7 +109,10 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (ab, ba) = (links.next(), links.next());
     let ab = ab.unwrap_or_else(|| unreachable!("there is always a direction from A to B"));
     let config = args.running.config(args.seed.seed);
-    let running = longwire_runtime::start(a, b, ab, ba, config)?;
+    let recorder = args
+        .record
+        .recorder(&["ab", "ba"][..1 + usize::from(ba.is_some())])?;
+    let running = longwire_runtime::start_recorded(a, b, ab, ba, config, recorder)?;
     start::notes(running.notes(), globals)?;
     watch(&running, &stop, args.time, globals);
     let mut report = running.stop();

@@ -14,7 +14,7 @@ pub struct ArtifactKind {
 pub const TIME_WENT_BACK: &str = "time_went_back";
 
 /// Every kind that a report may hold.
-pub static ARTIFACTS: [ArtifactKind; 8] = [
+pub static ARTIFACTS: [ArtifactKind; 9] = [
     ArtifactKind {
         name: "late",
         hint: "frames were handed over later than --tolerance allows; `longwire doctor` says what \
@@ -45,6 +45,11 @@ pub static ARTIFACTS: [ArtifactKind; 8] = [
         name: "unusable",
         hint: "frames came with offload notes that contradict them; switch offloads off at their \
                sender",
+    },
+    ArtifactKind {
+        name: "unrecorded",
+        hint: "events came faster than --capture and --log could be written; a faster disk, or \
+               --log alone, would help. The link itself was not disturbed",
     },
     ArtifactKind {
         name: TIME_WENT_BACK,
