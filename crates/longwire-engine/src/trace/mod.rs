@@ -78,7 +78,25 @@ pub fn read_table(
     unit: &'static str,
 ) -> Result<Series, SpecError> {
     let mapping = mapping(arguments, quantity, column, unit)?;
-    let mut reader = TableReader::new(mapping);
+    read_rows(arguments, TableReader::new(mapping))
+}
+
+/// Like [`read_table`], for a series whose values are joined by straight
+/// lines.
+///
+/// # Errors
+/// As those of [`read_table`].
+pub fn read_ramps(
+    arguments: &Arguments<'_>,
+    quantity: Quantity,
+    column: &'static str,
+    unit: &'static str,
+) -> Result<Series, SpecError> {
+    let mapping = mapping(arguments, quantity, column, unit)?;
+    read_rows(arguments, TableReader::for_ramps(mapping))
+}
+
+fn read_rows(arguments: &Arguments<'_>, mut reader: TableReader) -> Result<Series, SpecError> {
     arguments.lines(FILE.name, &mut |_, line| reader.line(line))?;
     let series = reader.finish();
     let series = series.map_err(|message| arguments.file_error(FILE.name, message))?;

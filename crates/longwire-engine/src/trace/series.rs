@@ -140,6 +140,13 @@ impl Series {
         self.seek(cursor, since, end)
     }
 
+    /// The value that follows the one in force where the cursor is, of a
+    /// series with this end; `None` behind the last one.
+    pub fn next_value(&self, cursor: &Cursor, end: End) -> Option<u64> {
+        let next = self.values.get(cursor.index + 1).copied();
+        next.or_else(|| (end == End::Loop).then(|| self.values[0]))
+    }
+
     fn seek(&self, cursor: &mut Cursor, since: u64, end: End) -> Stretch {
         if end != End::Loop && since >= self.length {
             return Stretch {
@@ -188,9 +195,20 @@ pub struct SeriesBuilder {
     /// The time of the last row, and how long the one before held.
     last: u64,
     gap: u64,
+    /// The last of equal rows is kept beside the first.
+    for_ramps: bool,
 }
 
 impl SeriesBuilder {
+    /// For a series whose values are joined by straight lines, which must
+    /// know where the last of equal rows is.
+    pub fn for_ramps() -> SeriesBuilder {
+        SeriesBuilder {
+            for_ramps: true,
+            ..SeriesBuilder::default()
+        }
+    }
+
     /// A row: from `time` on, on any clock, the quantity is `value`. Of rows
     /// of one time the last counts.
     ///
@@ -207,9 +225,15 @@ impl SeriesBuilder {
             self.gap = start - self.last;
             self.last = start;
         }
-        match (self.starts.last(), self.values.last_mut()) {
+        let repeats = match self.values.as_slice() {
+            [.., before, last] if self.for_ramps => *before == value && *last == value,
+            [.., last] => !self.for_ramps && *last == value,
+            [] => false,
+        };
+        match (self.starts.last_mut(), self.values.last_mut()) {
             (Some(same), Some(last)) if *same == start => *last = value,
-            (_, Some(last)) if *last == value => {}
+            (Some(last), _) if repeats && self.for_ramps => *last = start,
+            _ if repeats => {}
             _ => {
                 self.starts.push(start);
                 self.values.push(value);

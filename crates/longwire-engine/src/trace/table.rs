@@ -93,6 +93,15 @@ impl TableReader {
         }
     }
 
+    /// A reader of what `mapping` says, for a series whose values are joined
+    /// by straight lines.
+    pub fn for_ramps(mapping: Mapping) -> TableReader {
+        TableReader {
+            rows: SeriesBuilder::for_ramps(),
+            ..TableReader::new(mapping)
+        }
+    }
+
     /// Takes the next line.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ static INFO: ModelInfo = ModelInfo {
     params: &[
         Param {
             name: "file",
-            unit: Unit::File("# ms, probability of no more\n10 0\n20 0.5\n80ms 100%\n"),
+            unit: Unit::File("# ms, probability of no more\n10 0\n20 0.5\n80 100%\n"),
             default: None,
             help: "the file: a line a point, the delay and the probability of no more than that \
                    (0.5 or 50%); neither may decrease, the last probability is 1",

@@ -16,10 +16,15 @@ pub mod lognormal;
 pub mod normal;
 pub mod pareto;
 pub mod pareto_normal;
+pub mod per_packet;
 pub mod plugin;
 mod sampled;
 pub mod samples;
+mod schedule;
+pub mod sinusoid;
+pub mod steps;
 pub mod table;
+pub mod trace;
 pub mod uniform;
 pub mod weibull;
 
@@ -79,6 +84,10 @@ pub static KIND: Kind<Box<dyn DelayModel>> = Kind {
         table::ENTRY,
         samples::ENTRY,
         cdf::ENTRY,
+        per_packet::ENTRY,
+        trace::ENTRY,
+        steps::ENTRY,
+        sinusoid::ENTRY,
         plugin::ENTRY,
     ],
 };

@@ -1,0 +1,174 @@
+//! A list of delays, one for each frame.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::DelayModel;
+use super::sampled::UNIT;
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::trace::{END, End, Quantity};
+use crate::units::Nanos;
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "per-packet",
+    summary: "the delays in a file one after the other, each for one frame that reaches the \
+              medium (as Link'Em's delay lists)",
+    params: &[
+        Param {
+            name: "file",
+            unit: Unit::File("20.1 20.4\n19.9ms\n22\n"),
+            default: None,
+            help: "the file: delays between blanks, commas or ends of lines, # begins a remark",
+        },
+        UNIT,
+        Param {
+            help: "what follows the end: loop, the beginning; hold, the last delay; stop, no \
+                   delay",
+            ..END
+        },
+    ],
+};
+
+/// The most delays that are read: 256 MiB of them, twice that where one is
+/// above 4.29 s.
+const DELAYS_MAX: usize = 1 << 26;
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
+    let unit = arguments.word(UNIT.name).unwrap_or_default().to_string();
+    let scale = Quantity::Delay.scale(&unit);
+    arguments.choice(UNIT.name)?;
+    let mut delays = Delays::Narrow(Vec::new());
+    arguments.lines("file", &mut |_, line| read_line(line, scale, &mut delays))?;
+    if delays.len() == 0 {
+        return Err(arguments.file_error("file", "it holds no delays"));
+    }
+    Ok(Box::new(PerPacket {
+        file: arguments.word("file").unwrap_or_default().to_string(),
+        unit,
+        end: End::read(arguments)?,
+        next: 0,
+        last: Nanos::ZERO,
+        delays,
+    }))
+}
+
+fn read_line(line: &str, scale: Option<u64>, delays: &mut Delays) -> Result<(), String> {
+    let text = line.split('#').next().unwrap_or_default();
+    let words = text.split(|c: char| c.is_whitespace() || c == ',' || c == ';');
+    for word in words.filter(|word| !word.is_empty()) {
+        if delays.len() == DELAYS_MAX {
+            return Err(format!("more than {DELAYS_MAX} delays"));
+        }
+        delays.push(Quantity::Delay.read(word, scale)?);
+    }
+    Ok(())
+}
+
+/// Delays in nanoseconds. Most lists need but half the room.
+#[derive(Debug)]
+enum Delays {
+    Narrow(Vec<u32>),
+    Wide(Vec<u64>),
+}
+
+impl Delays {
+    fn push(&mut self, delay: u64) {
+        match self {
+            Delays::Narrow(delays) => match u32::try_from(delay) {
+                Ok(delay) => delays.push(delay),
+                Err(_) => {
+                    let wide = delays.iter().map(|delay| u64::from(*delay));
+                    *self = Delays::Wide(wide.chain([delay]).collect());
+                }
+            },
+            Delays::Wide(delays) => delays.push(delay),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Delays::Narrow(delays) => delays.len(),
+            Delays::Wide(delays) => delays.len(),
+        }
+    }
+
+    #[inline]
+    fn at(&self, index: usize) -> u64 {
+        match self {
+            Delays::Narrow(delays) => u64::from(delays[index]),
+            Delays::Wide(delays) => delays[index],
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u64> {
+        (0..self.len()).map(|index| self.at(index))
+    }
+}
+
+/// Delays one after the other.
+#[derive(Debug)]
+struct PerPacket {
+    file: String,
+    unit: String,
+    end: End,
+    delays: Delays,
+    next: usize,
+    /// The delay of the last frame.
+    last: Nanos,
+}
+
+impl DelayModel for PerPacket {
+    fn draw(&mut self, _frame: &Passing<'_>, _stream: &mut Stream) -> Nanos {
+        if self.next == self.delays.len() {
+            match self.end {
+                End::Loop => self.next = 0,
+                End::Hold => return self.last,
+                End::Stop => {
+                    self.last = Nanos::ZERO;
+                    return self.last;
+                }
+            }
+        }
+        self.last = Nanos::from_nanos(self.delays.at(self.next));
+        self.next += 1;
+        self.last
+    }
+
+    /// That of the frame itself: the list has one for each frame.
+    fn draw_copy(&mut self, _frame: &Passing<'_>, _stream: &mut Stream) -> Nanos {
+        self.last
+    }
+
+    fn least(&self) -> Nanos {
+        match self.end {
+            End::Stop => Nanos::ZERO,
+            _ => Nanos::from_nanos(self.delays.iter().min().unwrap_or(0)),
+        }
+    }
+
+    /// The mean of the list, or its last delay if that holds for ever.
+    fn mean(&self) -> Nanos {
+        let count = self.delays.len();
+        if self.end == End::Hold {
+            return Nanos::from_nanos(self.delays.at(count - 1));
+        }
+        let sum: u128 = self.delays.iter().map(u128::from).sum();
+        Nanos::from_nanos(((sum + count as u128 / 2) / count as u128) as u64)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PerPacket {
+            file, unit, end, ..
+        } = self;
+        write!(f, "per-packet:file={file},unit={unit},end={end}")
+    }
+}

@@ -1,0 +1,128 @@
+//! Delays over time: what steps and traces share.
+
+use crate::spec::{Arguments, Param, SpecError, Unit};
+use crate::trace::{Cursor, End, Series};
+use crate::units::Nanos;
+
+/// The parameter that says how one delay becomes the next.
+pub(super) const CHANGE: Param = Param {
+    name: "change",
+    unit: Unit::Choice(&["step", "linear"]),
+    default: Some("step"),
+    help: "step: each delay holds until the next one's time; linear: it changes to the next one \
+           evenly",
+};
+
+/// How one delay becomes the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// At once.
+    Step,
+    /// Evenly over the time between them. The last one changes to the first
+    /// of the next lap, or stays.
+    Linear,
+}
+
+impl Change {
+    /// Reads the parameter [`CHANGE`].
+    pub fn read(arguments: &Arguments<'_>) -> Result<Change, SpecError> {
+        Ok(match arguments.choice(CHANGE.name)? {
+            0 => Change::Step,
+            _ => Change::Linear,
+        })
+    }
+
+    /// As its user writes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Change::Step => "step",
+            Change::Linear => "linear",
+        }
+    }
+}
+
+/// Delays over time, from an epoch on.
+#[derive(Debug)]
+pub(super) struct Schedule {
+    pub series: Series,
+    pub change: Change,
+    pub end: End,
+    pub epoch: Nanos,
+    cursor: Cursor,
+}
+
+impl Schedule {
+    pub fn new(series: Series, change: Change, end: End) -> Schedule {
+        Schedule {
+            series,
+            change,
+            end,
+            epoch: Nanos::ZERO,
+            cursor: Cursor::default(),
+        }
+    }
+
+    /// The delay of what enters the medium then. Before the epoch it is the
+    /// first one, after the end of a schedule that stops there is none.
+    #[inline]
+    pub fn at(&mut self, at: Nanos) -> Nanos {
+        let since = at.saturating_sub(self.epoch);
+        let stretch = self.series.at(&mut self.cursor, since, self.end);
+        let Some(delay) = stretch.value else {
+            return Nanos::ZERO;
+        };
+        if self.change == Change::Step || stretch.end == Nanos::MAX {
+            return Nanos::from_nanos(delay);
+        }
+        let next = self.series.next_value(&self.cursor, self.end);
+        let gone = since.saturating_sub(stretch.start).as_nanos();
+        let whole = stretch.end.saturating_sub(stretch.start).as_nanos();
+        Nanos::from_nanos(between(delay, next.unwrap_or(delay), gone, whole))
+    }
+
+    /// None is shorter.
+    pub fn least(&self) -> Nanos {
+        let least = self.series.values().iter().min();
+        match (self.end, least) {
+            (End::Stop, _) | (_, None) => Nanos::ZERO,
+            (_, Some(least)) => Nanos::from_nanos(*least),
+        }
+    }
+
+    /// The mean over time, in the long run; of a schedule that stops, until
+    /// then.
+    pub fn mean(&self) -> Nanos {
+        if self.change == Change::Step || self.end == End::Hold {
+            return Nanos::from_nanos(self.series.mean(self.end));
+        }
+        if self.series.length() == Nanos::MAX {
+            return Nanos::from_nanos(self.series.mean(End::Hold));
+        }
+        let values = self.series.values();
+        let last = match self.end {
+            End::Loop => values[0],
+            _ => values[values.len() - 1],
+        };
+        let next = values[1..].iter().chain([&last]);
+        // Twice each stretch's area.
+        let areas = self
+            .series
+            .stretches()
+            .zip(next)
+            .map(|((value, time), next)| {
+                (u128::from(value) + u128::from(*next)) * u128::from(time)
+            });
+        let length = u128::from(self.series.length().as_nanos());
+        Nanos::from_nanos(((areas.sum::<u128>() + length) / (2 * length)) as u64)
+    }
+}
+
+/// The value so much of the way from one to another, to the nearest.
+fn between(from: u64, to: u64, gone: u64, whole: u64) -> u64 {
+    let way = u128::from(from.abs_diff(to)) * u128::from(gone);
+    let way = (way + u128::from(whole / 2)) / u128::from(whole);
+    match from < to {
+        true => from + way as u64,
+        false => from - way as u64,
+    }
+}

@@ -1,0 +1,129 @@
+//! Delays that go up and down evenly, as those to a satellite on its orbit.
+
+use alloc::boxed::Box;
+use alloc::format;
+use core::f64::consts::PI;
+use core::fmt;
+
+use super::DelayModel;
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{Nanos, UnitError, parse_real};
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "sinusoid",
+    summary: "mean + amplitude·sin(2π t/period + phase), t the time since the link has come to \
+              be: the delay over a satellite whose distance comes and goes",
+    params: &[
+        Param {
+            name: "mean",
+            unit: Unit::Time,
+            default: None,
+            help: "the delay half way between the least and the greatest",
+        },
+        Param {
+            name: "amplitude",
+            unit: Unit::Time,
+            default: None,
+            help: "how far the delay goes from the mean, at most as far as the mean",
+        },
+        Param {
+            name: "period",
+            unit: Unit::Time,
+            default: None,
+            help: "the time from one greatest delay to the next",
+        },
+        Param {
+            name: "phase",
+            unit: Unit::Real,
+            default: Some("0"),
+            help: "where it begins, in degrees from -360 to 360: 90 is at the greatest delay",
+        },
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
+    let sinusoid = Sinusoid {
+        mean: arguments.required("mean")?,
+        amplitude: arguments.required("amplitude")?,
+        period: arguments.required("period")?,
+        phase: arguments.read("phase", |text| match parse_real(text)? {
+            phase if (-360.0..=360.0).contains(&phase) => Ok(phase),
+            _ => Err(UnitError::OutOfRange {
+                text: text.into(),
+                range: "-360 to 360 degrees",
+            }),
+        })?,
+        epoch: Nanos::ZERO,
+    };
+    let Sinusoid {
+        mean,
+        amplitude,
+        period,
+        ..
+    } = sinusoid;
+    if amplitude > mean {
+        let message = format!("amplitude={amplitude} is above mean={mean}: no delay is negative");
+        return Err(arguments.unfit(message));
+    }
+    if period == Nanos::ZERO {
+        return Err(arguments.unfit("period=0 is no period; the least is 1ns"));
+    }
+    Ok(Box::new(sinusoid))
+}
+
+/// A sinusoid over time.
+#[derive(Clone, Copy, Debug)]
+struct Sinusoid {
+    mean: Nanos,
+    amplitude: Nanos,
+    period: Nanos,
+    /// In degrees.
+    phase: f64,
+    epoch: Nanos,
+}
+
+impl DelayModel for Sinusoid {
+    fn start(&mut self, epoch: Nanos) {
+        self.epoch = epoch;
+    }
+
+    fn draw(&mut self, frame: &Passing<'_>, _stream: &mut Stream) -> Nanos {
+        // Whole periods are taken off as integers: no error grows with time.
+        let since = frame.at.saturating_sub(self.epoch).as_nanos();
+        let part = (since % self.period.as_nanos()) as f64 / self.period.as_nanos() as f64;
+        let angle = 2.0 * PI * (part + self.phase / 360.0);
+        let delay =
+            self.mean.as_nanos() as f64 + self.amplitude.as_nanos() as f64 * libm::sin(angle);
+        // The conversion rounds down, and takes what rounding has left below
+        // zero to zero.
+        Nanos::from_nanos((delay + 0.5) as u64)
+    }
+
+    fn least(&self) -> Nanos {
+        self.mean.saturating_sub(self.amplitude)
+    }
+
+    fn mean(&self) -> Nanos {
+        self.mean
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Sinusoid {
+            mean,
+            amplitude,
+            period,
+            phase,
+            ..
+        } = self;
+        write!(
+            f,
+            "sinusoid:mean={mean},amplitude={amplitude},period={period},phase={phase}"
+        )
+    }
+}

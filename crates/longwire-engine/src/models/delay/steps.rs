@@ -1,0 +1,110 @@
+//! Delays that change at given times.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::fmt;
+
+use super::DelayModel;
+use super::schedule::{CHANGE, Change, Schedule};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::trace::series::SeriesBuilder;
+use crate::trace::{END, End};
+use crate::units::Nanos;
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "steps",
+    summary: "delays that change at given times after the link has come to be; a frame's is \
+              that of the moment at which it enters the medium",
+    params: &[
+        Param {
+            name: "at",
+            unit: Unit::Text("0s/20ms;10s/50ms;15s/20ms"),
+            default: None,
+            help: "TIME/DELAY;TIME/DELAY…: from each time on, the first of which is 0s, frames \
+                   have that delay; the last one counts as long as the one before",
+        },
+        CHANGE,
+        Param {
+            default: Some("hold"),
+            help: "what follows the end: loop, the beginning; hold, the last delay; stop, no \
+                   delay",
+            ..END
+        },
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
+    let text = arguments.read("at", |text| Ok(text.to_string()))?;
+    let refuse = |step: &str, message: &str| arguments.unfit(format!("at: '{step}': {message}"));
+    let mut builder = SeriesBuilder::for_ramps();
+    for step in text.split(';').map(str::trim) {
+        let Some((time, delay)) = step.split_once('/') else {
+            return Err(refuse(step, "write TIME/DELAY, for example 10s/50ms"));
+        };
+        let read = |text: &str| {
+            let time = text.trim().parse::<Nanos>();
+            time.map_err(|error| refuse(step, &error.to_string()))
+        };
+        let (time, delay) = (read(time)?, read(delay)?);
+        if builder.is_empty() && time != Nanos::ZERO {
+            return Err(refuse(step, "the first time is 0s, where the link begins"));
+        }
+        builder
+            .push(time.as_nanos(), delay.as_nanos())
+            .map_err(|_| refuse(step, "its time is before that of the step before"))?;
+    }
+    let end = End::read(arguments)?;
+    let series = builder.finish();
+    let series = series.map_err(|message| arguments.unfit(format!("at: {message}")))?;
+    if series.length() == Nanos::MAX && end == End::Stop {
+        let message = "end=stop needs two steps: one alone does not say when it ends";
+        return Err(arguments.unfit(message));
+    }
+    Ok(Box::new(Steps {
+        text,
+        schedule: Schedule::new(series, Change::read(arguments)?, end),
+    }))
+}
+
+/// Delays that change at given times.
+#[derive(Debug)]
+struct Steps {
+    text: String,
+    schedule: Schedule,
+}
+
+impl DelayModel for Steps {
+    fn start(&mut self, epoch: Nanos) {
+        self.schedule.epoch = epoch;
+    }
+
+    fn draw(&mut self, frame: &Passing<'_>, _stream: &mut Stream) -> Nanos {
+        self.schedule.at(frame.at)
+    }
+
+    fn least(&self) -> Nanos {
+        self.schedule.least()
+    }
+
+    /// The mean over time, in the long run.
+    fn mean(&self) -> Nanos {
+        self.schedule.mean()
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Schedule { change, end, .. } = &self.schedule;
+        write!(
+            f,
+            "steps:at={},change={},end={end}",
+            self.text,
+            change.word()
+        )
+    }
+}
