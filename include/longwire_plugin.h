@@ -169,7 +169,8 @@ struct longwire_plugin {
     const char *name;
 
     /* Makes a state. Longwire also calls this only to see whether the
-     * parameters are good, and destroys the state at once. */
+     * parameters are good, and destroys the state at once. When it fails,
+     * destroy is not called. */
     int (*create)(const struct longwire_host *host,
                   const struct longwire_parameters *parameters,
                   struct longwire_hints *hints, void **state);

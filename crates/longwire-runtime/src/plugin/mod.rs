@@ -7,6 +7,8 @@
 //! again.
 
 mod abi;
+#[cfg(test)]
+mod abi_tests;
 mod host;
 mod instance;
 mod library;
@@ -144,6 +146,7 @@ impl CPlugin {
                 let refuse = |why: String| about("delay", &packets[index], &why);
                 drawn[index] = time(delay).map_err(refuse)?;
                 if drawn[index] < least {
+                    let least = least.as_nanos();
                     let why = format!("{delay} ns is below its delay_least_ns, {least}");
                     return Err(refuse(why));
                 }
