@@ -13,6 +13,7 @@
 
 extern crate alloc;
 
+mod coin;
 mod edit;
 pub mod emulator;
 mod fifo;

@@ -166,6 +166,27 @@ impl Probability {
         }
     }
 
+    /// The probability of one of two events that exclude each other; `None`
+    /// above one.
+    pub fn checked_add(self, other: Probability) -> Option<Probability> {
+        if self.certain || other.certain {
+            let (certain, rest) = if self.certain {
+                (self, other)
+            } else {
+                (other, self)
+            };
+            return (rest == Probability::ZERO).then_some(certain);
+        }
+        match self.threshold.overflowing_add(other.threshold) {
+            (threshold, false) => Some(Probability {
+                threshold,
+                certain: false,
+            }),
+            (0, true) => Some(Probability::ONE),
+            _ => None,
+        }
+    }
+
     /// As a float, to its 53 bits.
     pub fn as_f64(self) -> f64 {
         if self.certain {

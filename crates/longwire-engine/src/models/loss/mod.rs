@@ -11,8 +11,20 @@ use crate::units::{Nanos, Probability};
 use crate::verdict::DropReason;
 
 pub mod bit_error;
+pub mod burst;
+pub mod content;
+pub mod correlated;
+pub mod gilbert;
+pub mod gilbert_elliott;
+pub mod list;
+pub mod nth;
+pub mod outage;
+pub mod outages;
 pub mod packet;
+pub mod per_packet;
 pub mod plugin;
+pub mod state;
+pub mod trace;
 
 /// What a loss model says of one frame.
 pub type Lost = Option<DropReason>;
@@ -98,5 +110,21 @@ fn placed(arguments: &Arguments, model: impl LossModel + 'static) -> Result<Plac
 pub static KIND: Kind<PlacedLoss> = Kind {
     name: "loss",
     example: "1%",
-    entries: &[packet::ENTRY, bit_error::ENTRY, plugin::ENTRY],
+    entries: &[
+        packet::ENTRY,
+        bit_error::ENTRY,
+        nth::ENTRY,
+        list::ENTRY,
+        per_packet::ENTRY,
+        burst::ENTRY,
+        gilbert::ENTRY,
+        gilbert_elliott::ENTRY,
+        state::ENTRY,
+        correlated::ENTRY,
+        outage::ENTRY,
+        outages::ENTRY,
+        content::ENTRY,
+        trace::ENTRY,
+        plugin::ENTRY,
+    ],
 };

@@ -1,0 +1,123 @@
+//! Frames are lost in bursts.
+
+use core::fmt;
+
+use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{Probability, parse_count};
+use crate::verdict::DropReason;
+
+/// The registry line.
+pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "burst",
+    summary: "at each frame outside a burst one begins with the same probability, and as many \
+              frames as it is long are lost; of all frames that is length/(length + 1/start - 1)",
+    params: &[
+        Param {
+            name: "start",
+            unit: Unit::Probability,
+            default: None,
+            help: "the probability that a burst begins with a frame",
+        },
+        Param {
+            name: "length",
+            unit: Unit::Count,
+            default: None,
+            help: "the frames in a burst, 1 to 1000000; unless distribution=fixed, their mean",
+        },
+        Param {
+            name: "distribution",
+            unit: Unit::Choice(&["fixed", "geometric", "uniform"]),
+            default: Some("fixed"),
+            help: "how lengths are distributed: all the same; geometrically, from 1; evenly from \
+                   1 to 2·length - 1",
+        },
+        PLACE,
+    ],
+};
+
+const LENGTH_MAX: u64 = 1_000_000;
+
+/// How burst lengths are distributed, in the order of the parameter's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Distribution {
+    Fixed,
+    Geometric,
+    Uniform,
+}
+
+const DISTRIBUTIONS: [(Distribution, &str); 3] = [
+    (Distribution::Fixed, "fixed"),
+    (Distribution::Geometric, "geometric"),
+    (Distribution::Uniform, "uniform"),
+];
+
+fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
+    let length = arguments.read("length", parse_count)?;
+    if length == 0 || length > LENGTH_MAX {
+        return Err(arguments.unfit("length is 1 to 1000000 frames"));
+    }
+    let burst = BurstLoss {
+        start: arguments.required("start")?,
+        length,
+        distribution: DISTRIBUTIONS[arguments.choice("distribution")?],
+        left: 0,
+    };
+    placed(arguments, burst)
+}
+
+/// Loss in bursts.
+#[derive(Clone, Copy, Debug)]
+struct BurstLoss {
+    start: Probability,
+    length: u64,
+    distribution: (Distribution, &'static str),
+    /// Frames of the burst that are yet to come.
+    left: u64,
+}
+
+impl BurstLoss {
+    fn draw_length(&self, stream: &mut Stream) -> u64 {
+        match self.distribution.0 {
+            Distribution::Fixed => self.length,
+            Distribution::Uniform => 1 + stream.up_to(2 * self.length - 2),
+            Distribution::Geometric => {
+                // By inversion; a mean of 1 divides by minus infinity.
+                let log_goes_on = libm::log1p(-1.0 / self.length as f64);
+                1 + (libm::log(stream.unit()) / log_goes_on) as u64
+            }
+        }
+    }
+}
+
+impl LossModel for BurstLoss {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    fn judge(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Lost {
+        if self.left == 0 {
+            if !stream.chance(self.start) {
+                return None;
+            }
+            self.left = self.draw_length(stream);
+        }
+        self.left -= 1;
+        Some(DropReason::Loss)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BurstLoss {
+            start,
+            length,
+            distribution: (_, word),
+            ..
+        } = self;
+        write!(f, "burst:start={start},length={length},distribution={word}")
+    }
+}

@@ -1,0 +1,87 @@
+//! Frames are lost for what they hold.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::fmt;
+
+mod filter;
+mod parser;
+mod tokens;
+
+use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::Probability;
+use crate::verdict::DropReason;
+use filter::{Facts, Filter};
+
+/// The registry line.
+pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "content",
+    summary: "frames that a filter matches are lost; filters are written like those of tcpdump: \
+              ip, ip6, arp, icmp, icmp6, tcp, udp, sctp, proto N, ether proto N, vlan [N], [src|dst] \
+              host|net|port|portrange, ether [src|dst] host, len, ttl, dscp, ecn with = != < <= > >=, \
+              flag syn (or fin, rst, psh, ack, urg, ece, cwr), fragment, bytes OFFSET HEX, with \
+              and, or, not and parentheses",
+    params: &[
+        Param {
+            name: "match",
+            unit: Unit::Text("udp port 53 and not (src net 10.0.0.0/8 or len > 100)"),
+            default: None,
+            help: "the filter; it sees the bytes of a frame that the port hands over, and a test \
+                   of a byte that is not there fails",
+        },
+        Param {
+            name: "probability",
+            unit: Unit::Probability,
+            default: Some("100%"),
+            help: "the probability that a matching frame is lost",
+        },
+        PLACE,
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
+    let text = arguments.read("match", |text| Ok(text.to_string()))?;
+    let filter = parser::parse(&text);
+    let filter = filter.map_err(|error| arguments.unfit(format!("match: {error}")))?;
+    let content = ContentLoss {
+        text,
+        filter: Box::new(filter),
+        probability: arguments.required("probability")?,
+    };
+    placed(arguments, content)
+}
+
+/// Loss by content.
+#[derive(Clone, Debug)]
+struct ContentLoss {
+    text: String,
+    filter: Box<Filter>,
+    probability: Probability,
+}
+
+impl LossModel for ContentLoss {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    /// Draws for frames that match only: which they are is no chance.
+    fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Lost {
+        let facts = Facts::of(frame.bytes, frame.frame.len);
+        let lost = self.filter.matches(&facts) && stream.chance(self.probability);
+        lost.then_some(DropReason::Content)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ContentLoss {
+            text, probability, ..
+        } = self;
+        write!(f, "content:match={text},probability={probability}")
+    }
+}

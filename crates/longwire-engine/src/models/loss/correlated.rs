@@ -1,0 +1,78 @@
+//! Losses that depend on the one before.
+
+use alloc::format;
+use core::fmt;
+
+use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use crate::coin::CorrelatedCoin;
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{Correlation, Probability};
+use crate::verdict::DropReason;
+
+/// The registry line.
+pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "correlated",
+    summary: "a two-state Markov chain loses this part of all frames, with this correlation of \
+              each with the one before, both exactly: a frame after a lost one is lost with \
+              rate + correlation·(1 - rate)",
+    params: &[
+        Param {
+            name: "rate",
+            unit: Unit::Probability,
+            default: None,
+            help: "the part of all frames that is lost",
+        },
+        Param {
+            name: "correlation",
+            unit: Unit::Correlation,
+            default: None,
+            help: "of whether a frame is lost with whether the one before was",
+        },
+        PLACE,
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
+    let rate = arguments.required("rate")?;
+    let correlation = arguments.required("correlation")?;
+    let coin = CorrelatedCoin::new(rate, correlation).map_err(|least| {
+        let percent = least * 100.0;
+        arguments.unfit(format!(
+            "correlation={correlation} cannot be had at rate={rate}: the least is {percent:.4}%"
+        ))
+    })?;
+    let model = CorrelatedLoss {
+        rate,
+        correlation,
+        coin,
+    };
+    placed(arguments, model)
+}
+
+/// Correlated loss.
+#[derive(Clone, Copy, Debug)]
+struct CorrelatedLoss {
+    rate: Probability,
+    correlation: Correlation,
+    coin: CorrelatedCoin,
+}
+
+impl LossModel for CorrelatedLoss {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    fn judge(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Lost {
+        self.coin.toss(stream).then_some(DropReason::Loss)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (rate, correlation) = (self.rate, self.correlation);
+        write!(f, "correlated:rate={rate},correlation={correlation}")
+    }
+}

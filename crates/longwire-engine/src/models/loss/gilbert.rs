@@ -1,0 +1,69 @@
+//! Two states: in one every frame passes, in the other none.
+
+use core::fmt;
+
+use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::Probability;
+use crate::verdict::DropReason;
+
+/// The registry line.
+pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "gilbert",
+    summary: "the simple Gilbert model (Gilbert 1960, with all frames lost in the bad state): \
+              p/(p + r) of all frames are lost, in runs of 1/r in the mean",
+    params: &[
+        Param {
+            name: "p",
+            unit: Unit::Probability,
+            default: None,
+            help: "the probability, at each frame, of going from the good state to the bad one",
+        },
+        Param {
+            name: "r",
+            unit: Unit::Probability,
+            default: None,
+            help: "the probability, at each frame, of going from the bad state to the good one",
+        },
+        PLACE,
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
+    let gilbert = GilbertLoss {
+        p: arguments.required("p")?,
+        r: arguments.required("r")?,
+        bad: false,
+    };
+    placed(arguments, gilbert)
+}
+
+/// Loss of two states. Begins in the good one; each frame first moves the
+/// state, and then meets it.
+#[derive(Clone, Copy, Debug)]
+struct GilbertLoss {
+    p: Probability,
+    r: Probability,
+    bad: bool,
+}
+
+impl LossModel for GilbertLoss {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    fn judge(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Lost {
+        let leaves = if self.bad { self.r } else { self.p };
+        self.bad ^= stream.chance(leaves);
+        self.bad.then_some(DropReason::Loss)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "gilbert:p={},r={}", self.p, self.r)
+    }
+}

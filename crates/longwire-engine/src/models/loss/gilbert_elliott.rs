@@ -1,0 +1,96 @@
+//! Two states, each with a loss of its own.
+
+use core::fmt;
+
+use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::Probability;
+use crate::verdict::DropReason;
+
+/// The registry line.
+pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "gilbert-elliott",
+    summary: "two states with independent losses in each (Elliott 1963; netem's gemodel, whose \
+              1-h is loss-bad and whose 1-k is loss-good): a link is in the bad state for \
+              p/(p + r) of its frames",
+    params: &[
+        Param {
+            name: "p",
+            unit: Unit::Probability,
+            default: None,
+            help: "the probability, at each frame, of going from the good state to the bad one",
+        },
+        Param {
+            name: "r",
+            unit: Unit::Probability,
+            default: None,
+            help: "the probability, at each frame, of going from the bad state to the good one",
+        },
+        Param {
+            name: "loss-good",
+            unit: Unit::Probability,
+            default: Some("0%"),
+            help: "the probability that a frame is lost in the good state",
+        },
+        Param {
+            name: "loss-bad",
+            unit: Unit::Probability,
+            default: Some("100%"),
+            help: "the probability that a frame is lost in the bad state",
+        },
+        PLACE,
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
+    let loss = GilbertElliottLoss {
+        p: arguments.required("p")?,
+        r: arguments.required("r")?,
+        loss_good: arguments.required("loss-good")?,
+        loss_bad: arguments.required("loss-bad")?,
+        bad: false,
+    };
+    placed(arguments, loss)
+}
+
+/// Loss of two states. Begins in the good one; each frame first moves the
+/// state, and then meets it.
+#[derive(Clone, Copy, Debug)]
+struct GilbertElliottLoss {
+    p: Probability,
+    r: Probability,
+    loss_good: Probability,
+    loss_bad: Probability,
+    bad: bool,
+}
+
+impl LossModel for GilbertElliottLoss {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    fn judge(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Lost {
+        let leaves = if self.bad { self.r } else { self.p };
+        self.bad ^= stream.chance(leaves);
+        let loss = if self.bad {
+            self.loss_bad
+        } else {
+            self.loss_good
+        };
+        stream.chance(loss).then_some(DropReason::Loss)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let GilbertElliottLoss { p, r, .. } = self;
+        let (good, bad) = (self.loss_good, self.loss_bad);
+        write!(
+            f,
+            "gilbert-elliott:p={p},r={r},loss-good={good},loss-bad={bad}"
+        )
+    }
+}

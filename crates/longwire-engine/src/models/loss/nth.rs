@@ -1,0 +1,76 @@
+//! Every n-th frame is lost.
+
+use core::fmt;
+
+use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::parse_count;
+use crate::verdict::DropReason;
+
+/// The registry line.
+pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "nth",
+    summary: "every n-th frame that reaches the model is lost, and no other",
+    params: &[
+        Param {
+            name: "every",
+            unit: Unit::Count,
+            default: None,
+            help: "the distance from one lost frame to the next: 1 loses all",
+        },
+        Param {
+            name: "offset",
+            unit: Unit::Count,
+            default: Some("0"),
+            help: "so many frames pass before counting begins",
+        },
+        PLACE,
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
+    let every = arguments.read("every", parse_count)?;
+    let offset: u64 = arguments.read("offset", parse_count)?;
+    if every == 0 {
+        return Err(arguments.unfit("every=0 would lose none; the least is 1"));
+    }
+    let nth = NthLoss {
+        every,
+        offset,
+        left: offset.saturating_add(every),
+    };
+    placed(arguments, nth)
+}
+
+/// Loss by counting.
+#[derive(Clone, Copy, Debug)]
+struct NthLoss {
+    every: u64,
+    offset: u64,
+    /// Frames up to the next lost one, itself included.
+    left: u64,
+}
+
+impl LossModel for NthLoss {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    fn judge(&mut self, _frame: &Passing<'_>, _stream: &mut Stream) -> Lost {
+        self.left -= 1;
+        if self.left > 0 {
+            return None;
+        }
+        self.left = self.every;
+        Some(DropReason::Loss)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "nth:every={},offset={}", self.every, self.offset)
+    }
+}

@@ -1,0 +1,101 @@
+//! The medium is down for some time of each period.
+
+use alloc::format;
+use core::fmt;
+
+use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::Nanos;
+use crate::verdict::DropReason;
+
+/// The registry line.
+pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "outage",
+    summary: "all frames are lost for the same time of every period; what counts is the moment \
+              at which the last bit of a frame enters the medium, or with at=entry its arrival",
+    params: &[
+        Param {
+            name: "period",
+            unit: Unit::Time,
+            default: None,
+            help: "the time from the beginning of one outage to that of the next",
+        },
+        Param {
+            name: "duration",
+            unit: Unit::Time,
+            default: None,
+            help: "how long each outage is",
+        },
+        Param {
+            name: "offset",
+            unit: Unit::Time,
+            default: Some("0ns"),
+            help: "when the first outage begins, after the link has come to be",
+        },
+        PLACE,
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
+    let outage = OutageLoss {
+        period: arguments.required("period")?,
+        duration: arguments.required("duration")?,
+        offset: arguments.required("offset")?,
+        first: Nanos::ZERO,
+    };
+    let OutageLoss {
+        period, duration, ..
+    } = outage;
+    if period == Nanos::ZERO {
+        return Err(arguments.unfit("period=0 is no period; the least is 1ns"));
+    }
+    if duration > period {
+        let message = format!("duration={duration} is above period={period}");
+        return Err(arguments.unfit(message));
+    }
+    placed(arguments, outage)
+}
+
+/// Loss in periodic outages.
+#[derive(Clone, Copy, Debug)]
+struct OutageLoss {
+    period: Nanos,
+    duration: Nanos,
+    offset: Nanos,
+    /// When the first outage begins.
+    first: Nanos,
+}
+
+impl LossModel for OutageLoss {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    fn start(&mut self, epoch: Nanos) {
+        self.first = epoch.saturating_add(self.offset);
+    }
+
+    fn judge(&mut self, frame: &Passing<'_>, _stream: &mut Stream) -> Lost {
+        let since = frame.at.as_nanos().checked_sub(self.first.as_nanos())?;
+        let down = since % self.period.as_nanos() < self.duration.as_nanos();
+        down.then_some(DropReason::Outage)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let OutageLoss {
+            period,
+            duration,
+            offset,
+            ..
+        } = self;
+        write!(
+            f,
+            "outage:period={period},duration={duration},offset={offset}"
+        )
+    }
+}

@@ -1,0 +1,131 @@
+//! The medium is down at given times.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::Nanos;
+use crate::verdict::DropReason;
+
+/// The registry line.
+pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "outages",
+    summary: "all frames are lost at given times after the link has come to be; what counts is \
+              the moment at which the last bit of a frame enters the medium, or with at=entry \
+              its arrival",
+    params: &[
+        Param {
+            name: "schedule",
+            unit: Unit::Text("2ms/1ms;10ms/5ms"),
+            default: None,
+            help: "START/DURATION;START/DURATION…",
+        },
+        Param {
+            name: "repeat",
+            unit: Unit::Time,
+            default: Some("0ns"),
+            help: "after this time the schedule begins again; 0 for never",
+        },
+        PLACE,
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
+    let text = arguments.read("schedule", |text| Ok(text.to_string()))?;
+    let outages = read_outages(&text);
+    let outages = outages.map_err(|message| arguments.unfit(format!("schedule: {message}")))?;
+    let repeat: Nanos = arguments.required("repeat")?;
+    let end = outages.last().map_or(0, |(_, end)| *end);
+    if repeat != Nanos::ZERO && repeat.as_nanos() < end {
+        let end = Nanos::from_nanos(end);
+        let message = format!("repeat={repeat} is before the last outage ends, at {end}");
+        return Err(arguments.unfit(message));
+    }
+    let model = OutagesLoss {
+        text,
+        outages,
+        repeat,
+        epoch: Nanos::ZERO,
+        last: 0,
+    };
+    placed(arguments, model)
+}
+
+/// Start and end of each outage, in their order.
+fn read_outages(text: &str) -> Result<Vec<(u64, u64)>, String> {
+    let mut outages: Vec<(u64, u64)> = Vec::new();
+    for item in text.split(';').map(str::trim) {
+        let Some((start, duration)) = item.split_once('/') else {
+            return Err(format!(
+                "'{item}': write START/DURATION, for example 10s/500ms"
+            ));
+        };
+        let time = |text: &str| {
+            let time = text.trim().parse::<Nanos>();
+            time.map_err(|error| format!("'{item}': {error}"))
+        };
+        let start = time(start)?;
+        let end = start.saturating_add(time(duration)?);
+        if outages
+            .last()
+            .is_some_and(|(_, before)| start.as_nanos() < *before)
+        {
+            return Err(format!(
+                "'{item}' begins before the outage before it has ended"
+            ));
+        }
+        outages.push((start.as_nanos(), end.as_nanos()));
+    }
+    Ok(outages)
+}
+
+/// Loss in outages at given times.
+#[derive(Clone, Debug)]
+struct OutagesLoss {
+    text: String,
+    outages: Vec<(u64, u64)>,
+    repeat: Nanos,
+    epoch: Nanos,
+    /// Where the last frame was found: the next is mostly there too.
+    last: usize,
+}
+
+impl LossModel for OutagesLoss {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    fn start(&mut self, epoch: Nanos) {
+        self.epoch = epoch;
+    }
+
+    fn judge(&mut self, frame: &Passing<'_>, _stream: &mut Stream) -> Lost {
+        let mut since = frame.at.as_nanos().checked_sub(self.epoch.as_nanos())?;
+        if self.repeat != Nanos::ZERO {
+            since %= self.repeat.as_nanos();
+        }
+        // The first outage that has not ended.
+        let ended = |index: usize| {
+            self.outages
+                .get(index)
+                .is_some_and(|(_, end)| *end <= since)
+        };
+        if ended(self.last) || self.last > 0 && !ended(self.last - 1) {
+            self.last = self.outages.partition_point(|(_, end)| *end <= since);
+        }
+        let (start, _) = self.outages.get(self.last)?;
+        (*start <= since).then_some(DropReason::Outage)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "outages:schedule={},repeat={}", self.text, self.repeat)
+    }
+}

@@ -1,0 +1,121 @@
+//! A list that says of each frame whether it is lost.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::list::{END, end_word};
+use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::verdict::DropReason;
+
+/// The registry line.
+pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "per-packet",
+    summary: "a file says of each frame that reaches the model whether it is lost, 0, or kept, 1 \
+              (as Link'Em's loss lists)",
+    params: &[
+        Param {
+            name: "file",
+            unit: Unit::File("1110111\n1 1 0 1\n"),
+            default: None,
+            help: "the file: a 0 or a 1 for each frame, with or without blanks and ends of lines \
+                   between them; # begins a remark",
+        },
+        Param {
+            default: Some("loop"),
+            ..END
+        },
+        PLACE,
+    ],
+};
+
+/// The most frames that are read: 128 MiB of them.
+const FRAMES_MAX: u64 = 1 << 30;
+
+fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
+    let mut list = PerPacketLoss {
+        file: arguments.word("file").unwrap_or_default().to_string(),
+        loops: arguments.choice(END.name)? == 1,
+        lost: Vec::new(),
+        frames: 0,
+        next: 0,
+    };
+    arguments.lines("file", &mut |_, line| list.read_line(line))?;
+    if list.frames == 0 {
+        return Err(arguments.file_error("file", "it says nothing of any frame"));
+    }
+    placed(arguments, list)
+}
+
+/// Loss as a list says.
+#[derive(Clone, Debug)]
+struct PerPacketLoss {
+    file: String,
+    loops: bool,
+    /// A bit for each frame.
+    lost: Vec<u64>,
+    frames: u64,
+    next: u64,
+}
+
+impl PerPacketLoss {
+    fn read_line(&mut self, line: &str) -> Result<(), String> {
+        let text = line.split('#').next().unwrap_or_default();
+        for (place, mark) in text.chars().enumerate() {
+            match mark {
+                '0' | '1' => self.push(mark == '0')?,
+                mark if mark.is_whitespace() => {}
+                mark => {
+                    let column = place + 1;
+                    return Err(format!("column {column}: '{mark}' is neither 0 nor 1"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, lost: bool) -> Result<(), String> {
+        if self.frames == FRAMES_MAX {
+            return Err(format!("more than {FRAMES_MAX} frames"));
+        }
+        if self.frames.is_multiple_of(64) {
+            self.lost.push(0);
+        }
+        if let Some(word) = self.lost.last_mut() {
+            *word |= u64::from(lost) << (self.frames % 64);
+        }
+        self.frames += 1;
+        Ok(())
+    }
+}
+
+impl LossModel for PerPacketLoss {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    fn judge(&mut self, _frame: &Passing<'_>, _stream: &mut Stream) -> Lost {
+        if self.next == self.frames {
+            if !self.loops {
+                return None;
+            }
+            self.next = 0;
+        }
+        let word = self.lost[(self.next / 64) as usize];
+        let lost = word >> (self.next % 64) & 1 == 1;
+        self.next += 1;
+        lost.then_some(DropReason::Loss)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = end_word(self.loops);
+        write!(f, "per-packet:file={},end={end}", self.file)
+    }
+}

@@ -1,0 +1,150 @@
+//! Four states: gaps with single losses, and bursts with pauses.
+
+use alloc::format;
+use core::fmt;
+
+use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::Probability;
+use crate::verdict::DropReason;
+
+/// The registry line.
+pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "state",
+    summary: "the four-state Markov model of netem's loss state (Salsano, Ludovici, Ordine, \
+              Giannuzzi 2012): 1 received in a gap, 2 received in a burst, 3 lost in a burst, 4 \
+              lost in a gap",
+    params: &[
+        transition("p13", None, "from a gap to a burst"),
+        transition(
+            "p31",
+            None,
+            "from a burst's loss to a gap; 1 - p13 makes losses independent",
+        ),
+        transition(
+            "p32",
+            Some("0%"),
+            "from a burst's loss to a frame received in it",
+        ),
+        transition(
+            "p23",
+            Some("100%"),
+            "from a frame received in a burst to its next loss",
+        ),
+        transition(
+            "p14",
+            Some("0%"),
+            "from a gap to a single loss, which the gap always follows",
+        ),
+        PLACE,
+    ],
+};
+
+const fn transition(
+    name: &'static str,
+    default: Option<&'static str>,
+    help: &'static str,
+) -> Param {
+    Param {
+        name,
+        unit: Unit::Probability,
+        default,
+        help,
+    }
+}
+
+fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
+    let probability = |name| arguments.required::<Probability>(name);
+    let [p13, p31, p32, p23, p14] = [
+        probability("p13")?,
+        probability("p31")?,
+        probability("p32")?,
+        probability("p23")?,
+        probability("p14")?,
+    ];
+    let sum = |names: [&str; 2], p: Probability, q: Probability| {
+        p.checked_add(q).ok_or_else(|| {
+            let [one, other] = names;
+            let message = format!("{one}={p} and {other}={q} are together above 100%");
+            arguments.unfit(message)
+        })
+    };
+    let model = StateLoss {
+        leaves_gap: sum(["p13", "p14"], p13, p14)?,
+        leaves_loss: sum(["p31", "p32"], p31, p32)?,
+        p13,
+        p31,
+        p32,
+        p23,
+        p14,
+        state: State::ReceivedInGap,
+    };
+    placed(arguments, model)
+}
+
+/// The paper's states 1 to 4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    ReceivedInGap,
+    ReceivedInBurst,
+    LostInBurst,
+    LostInGap,
+}
+
+/// Loss of four states. Begins in a gap; each frame first moves the state,
+/// and then meets it.
+#[derive(Clone, Copy, Debug)]
+struct StateLoss {
+    p13: Probability,
+    p31: Probability,
+    p32: Probability,
+    p23: Probability,
+    p14: Probability,
+    leaves_gap: Probability,
+    leaves_loss: Probability,
+    state: State,
+}
+
+impl StateLoss {
+    /// One draw decides between all ways out of a state.
+    fn next(&self, draw: u64) -> State {
+        match self.state {
+            State::ReceivedInGap if self.p14.accepts(draw) => State::LostInGap,
+            State::ReceivedInGap if self.leaves_gap.accepts(draw) => State::LostInBurst,
+            State::ReceivedInGap | State::LostInGap => State::ReceivedInGap,
+            State::ReceivedInBurst if self.p23.accepts(draw) => State::LostInBurst,
+            State::ReceivedInBurst => State::ReceivedInBurst,
+            State::LostInBurst if self.p32.accepts(draw) => State::ReceivedInBurst,
+            State::LostInBurst if self.leaves_loss.accepts(draw) => State::ReceivedInGap,
+            State::LostInBurst => State::LostInBurst,
+        }
+    }
+}
+
+impl LossModel for StateLoss {
+    fn name(&self) -> &'static str {
+        INFO.name
+    }
+
+    fn judge(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Lost {
+        self.state = self.next(stream.next_u64());
+        matches!(self.state, State::LostInBurst | State::LostInGap).then_some(DropReason::Loss)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let StateLoss {
+            p13,
+            p31,
+            p32,
+            p23,
+            p14,
+            ..
+        } = self;
+        write!(f, "state:p13={p13},p31={p31},p32={p32},p23={p23},p14={p14}")
+    }
+}
