@@ -9,6 +9,8 @@ use crate::random::Stream;
 use crate::units::Nanos;
 use crate::verdict::Corruption;
 
+pub mod bit_error;
+pub mod offset;
 pub mod random;
 
 /// A process that spoils bits of frames and delivers them.
@@ -34,5 +36,5 @@ impl fmt::Display for dyn CorruptionModel {
 pub static KIND: Kind<Box<dyn CorruptionModel>> = Kind {
     name: "corrupt",
     example: "1%",
-    entries: &[random::ENTRY],
+    entries: &[random::ENTRY, bit_error::ENTRY, offset::ENTRY],
 };

@@ -55,7 +55,7 @@ pub(super) fn checksum_word(repair: bool) -> &'static str {
 }
 
 /// No frame has more bits than this.
-const BITS_MAX: u64 = 8 * 65_535;
+pub(super) const BITS_MAX: u64 = 8 * 65_535;
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecError> {
     let bits = arguments.read("bits", parse_count)?;

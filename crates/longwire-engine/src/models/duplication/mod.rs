@@ -8,6 +8,7 @@ use crate::passing::Passing;
 use crate::random::Stream;
 use crate::units::Nanos;
 
+pub mod nth;
 pub mod random;
 
 /// Copies of one frame.
@@ -43,5 +44,5 @@ impl fmt::Display for dyn DuplicationModel {
 pub static KIND: Kind<Box<dyn DuplicationModel>> = Kind {
     name: "duplicate",
     example: "1%",
-    entries: &[random::ENTRY],
+    entries: &[random::ENTRY, nth::ENTRY],
 };

@@ -24,35 +24,51 @@ static INFO: ModelInfo = ModelInfo {
             default: None,
             help: "the probability that a frame is duplicated",
         },
-        Param {
-            name: "copies",
-            unit: Unit::Count,
-            default: Some("1"),
-            help: "how many copies there are beside the frame itself, 1 to 100",
-        },
-        Param {
-            name: "delay",
-            unit: Unit::Choice(&["same", "own"]),
-            default: Some("same"),
-            help: "same: the copies arrive with the frame; own: each has a delay of its own",
-        },
+        COPIES,
+        DELAY,
     ],
+};
+
+/// The parameter of how many copies there are.
+pub(super) const COPIES: Param = Param {
+    name: "copies",
+    unit: Unit::Count,
+    default: Some("1"),
+    help: "how many copies there are beside the frame itself, 1 to 100",
+};
+
+/// The parameter of when copies arrive.
+pub(super) const DELAY: Param = Param {
+    name: "delay",
+    unit: Unit::Choice(&["same", "own"]),
+    default: Some("same"),
+    help: "same: the copies arrive with the frame; own: each has a delay of its own",
 };
 
 /// More is a slip of the pen.
 const COPIES_MAX: u64 = 100;
 
-fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecError> {
-    let count = arguments.read("copies", parse_count)?;
+/// Reads [`COPIES`] and [`DELAY`].
+pub(super) fn copies(arguments: &Arguments<'_>) -> Result<Copies, SpecError> {
+    let count = arguments.read(COPIES.name, parse_count)?;
     if count == 0 || count > COPIES_MAX {
         return Err(arguments.unfit("copies is 1 to 100"));
     }
+    Ok(Copies {
+        count: count as u32,
+        own_delay: arguments.choice(DELAY.name)? == 1,
+    })
+}
+
+/// What [`DELAY`] was, as its user would write it.
+pub(super) fn delay_word(own_delay: bool) -> &'static str {
+    if own_delay { "own" } else { "same" }
+}
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecError> {
     Ok(Box::new(RandomDuplication {
         rate: arguments.required("rate")?,
-        copies: Copies {
-            count: count as u32,
-            own_delay: arguments.choice("delay")? == 1,
-        },
+        copies: copies(arguments)?,
     }))
 }
 
@@ -72,7 +88,7 @@ impl DuplicationModel for RandomDuplication {
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Copies { count, own_delay } = self.copies;
-        let delay = if own_delay { "own" } else { "same" };
+        let delay = delay_word(own_delay);
         write!(f, "random:rate={},copies={count},delay={delay}", self.rate)
     }
 }

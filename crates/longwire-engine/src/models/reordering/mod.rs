@@ -9,6 +9,7 @@ use crate::passing::Passing;
 use crate::random::Stream;
 use crate::units::Nanos;
 
+pub mod gap;
 pub mod hold;
 
 /// What happens to one frame's place.
@@ -44,5 +45,5 @@ impl fmt::Display for dyn ReorderingModel {
 pub static KIND: Kind<Box<dyn ReorderingModel>> = Kind {
     name: "reorder",
     example: "hold:1%,5ms",
-    entries: &[hold::ENTRY],
+    entries: &[hold::ENTRY, gap::ENTRY],
 };

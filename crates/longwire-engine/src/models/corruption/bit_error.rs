@@ -1,0 +1,140 @@
+//! Bits are spoilt independently; frames arrive with them.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::CorruptionModel;
+use super::random::{CHECKSUM, checksum_word, repair};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{UnitError, parse_ratio};
+use crate::verdict::Corruption;
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn CorruptionModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "ber",
+    summary: "every bit is turned over with the same probability, independently, so that their \
+              number in a frame is binomial; loss ber loses such frames instead",
+    params: &[
+        Param {
+            name: "rate",
+            unit: Unit::Ratio,
+            default: None,
+            help: "the bit error rate, a bare ratio from 0 to 0.5, such as 1e-6",
+        },
+        CHECKSUM,
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecError> {
+    let rate = arguments.read("rate", |text| match parse_ratio(text)? {
+        rate if rate <= 0.5 => Ok(rate),
+        _ => Err(UnitError::OutOfRange {
+            text: text.into(),
+            range: "0 to 0.5, where nothing of a frame is left",
+        }),
+    })?;
+    Ok(Box::new(BitErrorCorruption {
+        rate,
+        repair: repair(arguments)?,
+        last: Binomial::new(0, rate),
+    }))
+}
+
+/// Corruption by bit errors.
+#[derive(Clone, Copy, Debug)]
+struct BitErrorCorruption {
+    rate: f64,
+    repair: bool,
+    /// For the last frame length seen: traffic repeats its lengths, and the
+    /// exponential is dear.
+    last: Binomial,
+}
+
+impl CorruptionModel for BitErrorCorruption {
+    fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Option<Corruption> {
+        let trials = frame.frame.len.saturating_mul(8);
+        if trials != self.last.trials {
+            self.last = Binomial::new(trials, self.rate);
+        }
+        let bits = self.last.draw(stream);
+        (bits > 0).then(|| Corruption {
+            bits,
+            offset: None,
+            seed: stream.next_u64(),
+            repair: self.repair,
+        })
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let checksum = checksum_word(self.repair);
+        write!(f, "ber:rate={:e},checksum={checksum}", self.rate)
+    }
+}
+
+/// The number of successes in independent trials.
+///
+/// Drawn by going through the distribution from zero successes on
+/// (Kachitvichyanukul and Schmeiser 1988, algorithm BINV), which takes as
+/// many steps as there are successes. Trials are taken in parts of so many
+/// expected successes that none succeeds with a probability that a float can
+/// tell.
+#[derive(Clone, Copy, Debug)]
+struct Binomial {
+    trials: u32,
+    probability: f64,
+    /// Trials in a part, and in the last one.
+    part: (u32, f64),
+    last: (u32, f64),
+}
+
+/// e^-200 is well above the least float.
+const EXPECTED_MAX: f64 = 200.0;
+
+impl Binomial {
+    fn new(trials: u32, probability: f64) -> Binomial {
+        let most = (EXPECTED_MAX / probability).max(1.0);
+        // The conversion saturates.
+        let part = (most as u32).min(trials).max(1);
+        let none = |trials: u32| libm::exp(f64::from(trials) * libm::log1p(-probability));
+        let last = trials % part;
+        Binomial {
+            trials,
+            probability,
+            part: (part, none(part)),
+            last: (last, none(last)),
+        }
+    }
+
+    #[inline]
+    fn draw(&self, stream: &mut Stream) -> u32 {
+        let mut successes = 0;
+        for _ in 0..self.trials / self.part.0 {
+            successes += self.draw_part(self.part, stream);
+        }
+        if self.last.0 > 0 {
+            successes += self.draw_part(self.last, stream);
+        }
+        successes
+    }
+
+    #[inline]
+    fn draw_part(&self, (trials, none): (u32, f64), stream: &mut Stream) -> u32 {
+        let mut left = stream.unit();
+        if left <= none {
+            return 0;
+        }
+        let odds = self.probability / (1.0 - self.probability);
+        let (mut successes, mut probability) = (0, none);
+        while left > probability && successes < trials {
+            left -= probability;
+            probability *= f64::from(trials - successes) / f64::from(successes + 1) * odds;
+            successes += 1;
+        }
+        successes
+    }
+}

@@ -1,0 +1,97 @@
+//! The bits at one place of a frame are spoilt.
+
+use alloc::boxed::Box;
+use alloc::format;
+use core::fmt;
+
+use super::CorruptionModel;
+use super::random::{BITS_MAX, CHECKSUM, checksum_word, repair};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{Probability, parse_count};
+use crate::verdict::Corruption;
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn CorruptionModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "offset",
+    summary: "the bits at one place are turned over, of all frames or of some; frames that end \
+              before it stay as they are",
+    params: &[
+        Param {
+            name: "offset",
+            unit: Unit::Count,
+            default: None,
+            help: "the place, in bytes from the frame's beginning, 0 to 65534",
+        },
+        Param {
+            name: "bits",
+            unit: Unit::Count,
+            default: Some("1"),
+            help: "how many bits are turned over, from the highest of that byte on",
+        },
+        Param {
+            name: "rate",
+            unit: Unit::Probability,
+            default: Some("100%"),
+            help: "the probability that a frame is spoilt",
+        },
+        CHECKSUM,
+    ],
+};
+
+/// Where the last byte of the longest frame is.
+const OFFSET_MAX: u64 = 65_534;
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecError> {
+    let offset = arguments.read("offset", parse_count)?;
+    if offset > OFFSET_MAX {
+        let message = format!("offset={offset} is behind every frame; the most is {OFFSET_MAX}");
+        return Err(arguments.unfit(message));
+    }
+    let bits = arguments.read("bits", parse_count)?;
+    if bits == 0 || bits > BITS_MAX {
+        return Err(arguments.unfit("bits is 1 to 524280, the bits of the longest frame"));
+    }
+    Ok(Box::new(OffsetCorruption {
+        offset: offset as u32,
+        bits: bits as u32,
+        rate: arguments.required("rate")?,
+        repair: repair(arguments)?,
+    }))
+}
+
+/// Corruption at one place.
+#[derive(Clone, Copy, Debug)]
+struct OffsetCorruption {
+    offset: u32,
+    bits: u32,
+    rate: Probability,
+    repair: bool,
+}
+
+impl CorruptionModel for OffsetCorruption {
+    fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Option<Corruption> {
+        let spoilt = stream.chance(self.rate) && self.offset < frame.frame.len;
+        spoilt.then_some(Corruption {
+            bits: self.bits,
+            offset: Some(self.offset),
+            seed: 0,
+            repair: self.repair,
+        })
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let OffsetCorruption {
+            offset, bits, rate, ..
+        } = self;
+        let checksum = checksum_word(self.repair);
+        write!(
+            f,
+            "offset:offset={offset},bits={bits},rate={rate},checksum={checksum}"
+        )
+    }
+}

@@ -1,0 +1,86 @@
+//! Every n-th frame is duplicated.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::random::{COPIES, DELAY, copies, delay_word};
+use super::{Copies, DuplicationModel};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::parse_count;
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn DuplicationModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "nth",
+    summary: "every n-th frame that reaches the medium is duplicated, and no other; one that is \
+              lost there has no copies",
+    params: &[
+        Param {
+            name: "every",
+            unit: Unit::Count,
+            default: None,
+            help: "the distance from one duplicated frame to the next: 1 duplicates all",
+        },
+        Param {
+            name: "offset",
+            unit: Unit::Count,
+            default: Some("0"),
+            help: "so many frames pass before counting begins",
+        },
+        COPIES,
+        DELAY,
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecError> {
+    let every = arguments.read("every", parse_count)?;
+    let offset: u64 = arguments.read("offset", parse_count)?;
+    if every == 0 {
+        return Err(arguments.unfit("every=0 would duplicate none; the least is 1"));
+    }
+    Ok(Box::new(NthDuplication {
+        every,
+        offset,
+        copies: copies(arguments)?,
+        left: offset.saturating_add(every),
+    }))
+}
+
+/// Duplication by counting.
+#[derive(Clone, Copy, Debug)]
+struct NthDuplication {
+    every: u64,
+    offset: u64,
+    copies: Copies,
+    /// Frames up to the next duplicated one, itself included.
+    left: u64,
+}
+
+impl DuplicationModel for NthDuplication {
+    fn judge(&mut self, _frame: &Passing<'_>, _stream: &mut Stream) -> Option<Copies> {
+        self.left -= 1;
+        if self.left > 0 {
+            return None;
+        }
+        self.left = self.every;
+        Some(self.copies)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NthDuplication {
+            every,
+            offset,
+            copies: Copies { count, own_delay },
+            ..
+        } = self;
+        let delay = delay_word(*own_delay);
+        write!(
+            f,
+            "nth:every={every},offset={offset},copies={count},delay={delay}"
+        )
+    }
+}

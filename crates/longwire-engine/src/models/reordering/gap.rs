@@ -1,0 +1,97 @@
+//! Every so many frames one is sent ahead.
+
+use alloc::boxed::Box;
+use alloc::format;
+use core::fmt;
+
+use super::{Displacement, ReorderingModel};
+use crate::coin::CorrelatedCoin;
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{Correlation, Probability, parse_count};
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn ReorderingModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "gap",
+    summary: "after each frame that was sent ahead, gap - 1 frames are delayed as usual; from \
+              then on each is sent ahead, without any delay, with some probability, until one is \
+              (netem's reorder with gap)",
+    params: &[
+        Param {
+            name: "gap",
+            unit: Unit::Count,
+            default: Some("1"),
+            help: "the least distance from one frame sent ahead to the next, from 1",
+        },
+        Param {
+            name: "rate",
+            unit: Unit::Probability,
+            default: Some("100%"),
+            help: "the probability that a frame whose turn it is is sent ahead",
+        },
+        Param {
+            name: "correlation",
+            unit: Unit::Correlation,
+            default: Some("0%"),
+            help: "of each of these decisions with the one before; their rate stays as it is",
+        },
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn ReorderingModel>, SpecError> {
+    let gap = arguments.read("gap", parse_count)?;
+    if gap == 0 {
+        return Err(arguments.unfit("gap=0 is no distance; the least is 1"));
+    }
+    let rate = arguments.required("rate")?;
+    let correlation = arguments.required("correlation")?;
+    let coin = CorrelatedCoin::new(rate, correlation).map_err(|least| {
+        let percent = least * 100.0;
+        arguments.unfit(format!(
+            "correlation={correlation} cannot be had at rate={rate}: the least is {percent:.4}%"
+        ))
+    })?;
+    Ok(Box::new(Gap {
+        gap,
+        rate,
+        correlation,
+        coin,
+        delayed: 0,
+    }))
+}
+
+/// Frames sent ahead.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    gap: u64,
+    rate: Probability,
+    correlation: Correlation,
+    coin: CorrelatedCoin,
+    /// Frames delayed since the last one that was sent ahead.
+    delayed: u64,
+}
+
+impl ReorderingModel for Gap {
+    fn judge(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Option<Displacement> {
+        if self.delayed + 1 < self.gap || !self.coin.toss(stream) {
+            self.delayed = self.delayed.saturating_add(1);
+            return None;
+        }
+        self.delayed = 0;
+        Some(Displacement::Hurry)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Gap {
+            gap,
+            rate,
+            correlation,
+            ..
+        } = self;
+        write!(f, "gap:gap={gap},rate={rate},correlation={correlation}")
+    }
+}
