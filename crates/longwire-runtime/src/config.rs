@@ -2,6 +2,8 @@
 
 use longwire_engine::{Bytes, LinkConfig, Nanos};
 
+use crate::faults::Faults;
+
 /// One direction of a run.
 #[derive(Debug)]
 pub struct LinkSetup {
@@ -53,6 +55,8 @@ pub struct RunConfig {
     pub tolerance: Nanos,
     /// Ask for a real-time scheduling class and locked memory.
     pub realtime: bool,
+    /// Where the links' plugins say that they failed, which ends the run.
+    pub faults: Faults,
 }
 
 impl Default for RunConfig {
@@ -64,6 +68,7 @@ impl Default for RunConfig {
             memory: None,
             tolerance: Nanos::from_millis(1),
             realtime: true,
+            faults: Faults::new(),
         }
     }
 }

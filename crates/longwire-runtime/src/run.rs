@@ -112,7 +112,10 @@ pub fn start_recorded(
         .unzip();
     let layout = Layout::choose(config.placement, config.wait, host::cores());
     notes.push(layout.describe());
-    let control = Arc::new(Control::default());
+    let control = Arc::new(Control {
+        faults: config.faults.clone(),
+        ..Control::default()
+    });
     let workers = placement::workers(stages, layout, config.wait, &control)?;
     let mut running = Running {
         config,
@@ -237,11 +240,12 @@ impl Running {
         &self.notes
     }
 
-    /// Whether the run has ended by itself: every input at its end, or a
-    /// port lost.
+    /// Whether the run has ended by itself: every input at its end, a port
+    /// lost, or a plugin failed.
     pub fn ended(&self) -> bool {
         let mut threads = self.threads.iter();
         self.control.failed.load(Ordering::SeqCst)
+            || self.control.faults.any()
             || threads.all(|(_, thread)| thread.is_finished())
     }
 
@@ -277,6 +281,7 @@ impl Running {
         // Its last batches count too.
         let recorded = self.recorder.take().map(JoinHandle::join);
         let mut report = self.snapshot();
+        report.error = self.config.faults.first();
         if let Some(Ok(Err(error))) = recorded {
             report.error.get_or_insert(format!("recording: {error}"));
         }

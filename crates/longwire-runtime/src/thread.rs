@@ -10,6 +10,7 @@ use longwire_io::{PortError, RxPort};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::config::WaitMode;
+use crate::faults::Faults;
 use crate::stage::{Egress, Ingress};
 use crate::waiting::{PauseLog, Waiter};
 
@@ -59,6 +60,8 @@ pub(crate) struct Control {
     pub failed: AtomicBool,
     /// How many threads have seen the end of all their inputs.
     pub inputs_ended: AtomicU64,
+    /// What a plugin reports ends the run.
+    pub faults: Faults,
 }
 
 /// How a thread ended.
@@ -99,7 +102,7 @@ pub(crate) struct Worker {
 
 impl Worker {
     /// Runs the stages until stopped, until every input has ended and been
-    /// sent, or until a port fails.
+    /// sent, or until a port or a plugin fails.
     pub fn run(mut self) -> ThreadEnd {
         let mut waiter = Waiter::new(self.wait);
         let error = self.turns(&mut waiter).err();
@@ -122,7 +125,7 @@ impl Worker {
 
     fn turns(&mut self, waiter: &mut Waiter) -> Result<(), PortError> {
         let mut counted_end = false;
-        while !self.control.stop.load(Ordering::Relaxed) {
+        while !self.control.stop.load(Ordering::Relaxed) && !self.control.faults.any() {
             let turn = self.turn()?;
             if turn.input_ended && !counted_end {
                 counted_end = true;

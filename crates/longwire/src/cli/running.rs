@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use longwire_engine::{Bytes, Nanos};
-use longwire_runtime::{Placement, Recorder, RunConfig, WaitMode};
+use longwire_runtime::{Faults, Placement, Recorder, RunConfig, WaitMode};
 
 use crate::Error;
 use crate::recorder::RunRecorder;
@@ -42,8 +42,8 @@ pub struct RunningArgs {
 }
 
 impl RunningArgs {
-    /// The runtime's configuration.
-    pub fn config(&self, seed: u64) -> RunConfig {
+    /// The runtime's configuration; the links' plugins report to `faults`.
+    pub fn config(&self, seed: u64, faults: &Faults) -> RunConfig {
         RunConfig {
             seed,
             wait: self.wait.into(),
@@ -51,6 +51,7 @@ impl RunningArgs {
             memory: self.memory,
             tolerance: self.tolerance,
             realtime: !self.no_realtime,
+            faults: faults.clone(),
         }
     }
 }

@@ -109,7 +109,7 @@ pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let links = [setup("up", up), setup("down", down)];
     let warnings = start::announce(&links, globals)?;
     let [up, down] = links;
-    let config = args.running.config(args.seed.seed);
+    let config = args.running.config(args.seed.seed, &args.link.faults);
     let recorder = args.record.recorder(&["up", "down"])?;
     let running = longwire_runtime::start_recorded(near, far, up, Some(down), config, recorder)?;
     let remarks: Vec<String> = environment.notes().map(str::to_owned).collect();

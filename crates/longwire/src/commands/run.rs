@@ -108,7 +108,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let mut links = links.into_iter();
     let (ab, ba) = (links.next(), links.next());
     let ab = ab.unwrap_or_else(|| unreachable!("there is always a direction from A to B"));
-    let config = args.running.config(args.seed.seed);
+    let config = args.running.config(args.seed.seed, &args.link.faults);
     let recorder = args
         .record
         .recorder(&["ab", "ba"][..1 + usize::from(ba.is_some())])?;
