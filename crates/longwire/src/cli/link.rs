@@ -11,7 +11,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use longwire_engine::models;
 use longwire_engine::options::LinkOptions;
 use longwire_engine::{Hook, LinkConfig, Loader, Plugin};
-use longwire_runtime::FileLoader;
+use longwire_runtime::{Faults, FileLoader};
 
 use crate::Error;
 use crate::commands::models::synopsis;
@@ -144,6 +144,8 @@ Every link option sets both directions; with --up- or --down- in front, as in
 pub struct SimplexArgs {
     /// As they were written.
     pub options: LinkOptions,
+    /// Where its plugins say that they failed.
+    pub faults: Faults,
 }
 
 /// The options of a duplex link.
@@ -153,6 +155,8 @@ pub struct DuplexArgs {
     pub up: LinkOptions,
     /// Of the direction down, with what both share.
     pub down: LinkOptions,
+    /// Where the plugins of both say that they failed.
+    pub faults: Faults,
 }
 
 impl SimplexArgs {
@@ -161,7 +165,7 @@ impl SimplexArgs {
     /// # Errors
     /// If they do not fit together.
     pub fn link(&self) -> Result<LinkConfig, Error> {
-        parse(&self.options)
+        parse(&self.options, &self.faults)
     }
 }
 
@@ -171,13 +175,17 @@ impl DuplexArgs {
     /// # Errors
     /// If they do not fit together.
     pub fn links(&self) -> Result<(LinkConfig, LinkConfig), Error> {
-        Ok((parse(&self.up)?, parse(&self.down)?))
+        Ok((
+            parse(&self.up, &self.faults)?,
+            parse(&self.down, &self.faults)?,
+        ))
     }
 }
 
-fn parse(options: &LinkOptions) -> Result<LinkConfig, Error> {
+/// Each direction has a loader of its own, and so its own states of plugins.
+fn parse(options: &LinkOptions, faults: &Faults) -> Result<LinkConfig, Error> {
     options
-        .parse_with(&FileLoader::new())
+        .parse_with(&FileLoader::reporting_to(faults))
         .map_err(|error| Error::Usage(error.to_string()))
 }
 
@@ -207,6 +215,7 @@ impl FromArgMatches for SimplexArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<SimplexArgs, clap::Error> {
         Ok(SimplexArgs {
             options: read(matches, None),
+            faults: Faults::new(),
         })
     }
 
@@ -221,6 +230,7 @@ impl FromArgMatches for DuplexArgs {
         let both = read(matches, None);
         Ok(DuplexArgs {
             up: both.overlay(&read(matches, Some(&UP))),
+            faults: Faults::new(),
             down: both.overlay(&read(matches, Some(&DOWN))),
         })
     }
