@@ -4,8 +4,11 @@
 
 mod batches;
 mod bursty;
+#[path = "../common/mod.rs"]
+mod common;
 mod examples;
 mod faults;
 mod hooks;
+mod live;
 mod loading;
 mod tools;
