@@ -1,7 +1,7 @@
 //! Changing frames' bytes: congestion marks, rewritten headers, spoilt bits,
 //! and checksums that fit again.
 
-use crate::header::{Ecn, IpHeader, IpVersion};
+use crate::header::{Ecn, IpHeader, IpVersion, Transport};
 use crate::random::Stream;
 use crate::verdict::Corruption;
 
@@ -125,8 +125,9 @@ fn choose(stream: &mut Stream, there: u64, wanted: u64, mut take: impl FnMut(u64
 }
 
 /// Makes the IPv4 header's checksum and that of TCP, UDP, ICMP or ICMPv6 fit
-/// the bytes. Fragments and packets cut short keep their transport checksum,
-/// which covers bytes that are not here.
+/// the bytes, also behind IPv6's extension headers. Fragments, packets cut
+/// short and packets with further hops in a routing header keep their
+/// transport checksum, which covers bytes that are not here.
 pub fn repair_checksums(bytes: &mut [u8]) {
     let Some(ip) = IpHeader::parse(bytes) else {
         return;
@@ -138,7 +139,7 @@ pub fn repair_checksums(bytes: &mut [u8]) {
     if ip.version == IpVersion::V4 {
         repair_ipv4_header(bytes, ip.at);
     }
-    repair_transport(bytes, &ip, end);
+    repair_transport(bytes, &ip);
 }
 
 /// Makes the checksum of the IPv4 header at `at` fit. The header must be
@@ -150,16 +151,23 @@ pub(crate) fn repair_ipv4_header(bytes: &mut [u8], at: usize) {
     bytes[at + 10..at + 12].copy_from_slice(&sum.to_be_bytes());
 }
 
-fn repair_transport(bytes: &mut [u8], ip: &IpHeader, start: usize) {
-    let field = |at: usize| usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
-    let (packet_end, fragment) = match ip.version {
-        IpVersion::V4 => (ip.at + field(ip.at + 2), field(ip.at + 6) & 0x3fff != 0),
-        IpVersion::V6 => (start + field(ip.at + 4), false),
+fn repair_transport(bytes: &mut [u8], ip: &IpHeader) {
+    // Where a routing header names further hops, the checksum is for another
+    // destination than the address says.
+    let whole = |transport: &Transport| transport.whole && !transport.routed;
+    let Some(transport) = ip.transport(bytes).filter(whole) else {
+        return;
     };
-    if fragment || packet_end > bytes.len() || packet_end < start {
+    let field = |at: usize| usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
+    let packet_end = match ip.version {
+        IpVersion::V4 => ip.at + field(ip.at + 2),
+        IpVersion::V6 => ip.end(bytes) + field(ip.at + 4),
+    };
+    let (start, protocol) = (transport.at, transport.protocol);
+    if packet_end > bytes.len() || packet_end < start {
         return;
     }
-    let (checksum_at, pseudo_header) = match ip.protocol {
+    let (checksum_at, pseudo_header) = match protocol {
         6 => (16, true),
         17 => (6, true),
         1 => (2, false),
@@ -171,7 +179,7 @@ fn repair_transport(bytes: &mut [u8], ip: &IpHeader, start: usize) {
         return;
     }
     let stored = u16::from_be_bytes([bytes[checksum_at], bytes[checksum_at + 1]]);
-    if ip.protocol == 17 && stored == 0 && ip.version == IpVersion::V4 {
+    if protocol == 17 && stored == 0 && ip.version == IpVersion::V4 {
         // A UDP sender over IPv4 may do without.
         return;
     }
@@ -184,10 +192,10 @@ fn repair_transport(bytes: &mut [u8], ip: &IpHeader, start: usize) {
         };
         let len = (packet_end - start) as u32;
         sum = u32::from(fold(sum)) + u32::from(fold(sum_words(&bytes[addresses])));
-        sum += u32::from(ip.protocol) + (len >> 16) + (len & 0xffff);
+        sum += u32::from(protocol) + (len >> 16) + (len & 0xffff);
     }
     let sum = match !fold(sum) {
-        0 if ip.protocol == 17 => 0xffff,
+        0 if protocol == 17 => 0xffff,
         sum => sum,
     };
     bytes[checksum_at..checksum_at + 2].copy_from_slice(&sum.to_be_bytes());

@@ -10,6 +10,9 @@ const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
 const OFFSET: u16 = 0x1fff;
 
+/// No packet put together has more bytes of payload.
+const PACKET_MAX: usize = 65_535;
+
 /// Cuts a frame's IPv4 packet into frames whose payload behind the MAC header
 /// has at most `mtu` bytes (68 or more), each given to `take`. `None` when it
 /// may not be cut: it holds no whole IPv4 packet, or says not to.
@@ -26,6 +29,10 @@ pub fn fragment(
     let (start, end) = (ip.end(frame), ip.at + usize::from(word(2)));
     let flags = word(6);
     if flags & DONT_FRAGMENT != 0 || end > frame.len() || start > end {
+        return None;
+    }
+    // A fragment that would end behind the longest packet is none.
+    if usize::from(flags & OFFSET) * 8 + (end - start) > PACKET_MAX {
         return None;
     }
     let header_len = start - ip.at;

@@ -1,6 +1,9 @@
 //! What several tests need: links from text, and exact statistical bounds.
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod files;
+pub mod special;
+
 use longwire_engine::{FrameMeta, Link, LinkConfig, LinkId, LinkOptions, Nanos, Verdict};
 
 /// The configuration that these options describe: `[("rate", "10mbit"), …]`.

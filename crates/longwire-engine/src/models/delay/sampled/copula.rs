@@ -66,17 +66,17 @@ const STEP: f64 = PLACE_MAX / STEPS as f64;
 /// The normal law's tail, with straight lines between knots: off by less than
 /// 10^-6, and by less than 2·10^-4 of itself.
 #[derive(Debug)]
-struct Ranks(Box<[f64]>);
+pub(super) struct Ranks(Box<[f64]>);
 
 impl Ranks {
-    fn new() -> Ranks {
+    pub fn new() -> Ranks {
         // One knot more than steps, and one that spares a look at the end.
         let tail = |knot| normal_above(knot as f64 * STEP);
         Ranks((0..STEPS + 2).map(tail).collect())
     }
 
     #[inline]
-    fn tail(&self, place: f64) -> f64 {
+    pub fn tail(&self, place: f64) -> f64 {
         let place = place.min(PLACE_MAX) * (1.0 / STEP);
         let knot = (place as usize).min(STEPS);
         let (here, next) = (self.0[knot], self.0[knot + 1]);
@@ -88,7 +88,7 @@ impl Ranks {
 /// ranks have: a power series whose coefficients are the squares of the
 /// values' expansion in Hermite polynomials (Nataf's transformation, 1962, by
 /// Mehler's formula; Liu and Der Kiureghian 1986).
-struct Transfer {
+pub(super) struct Transfer {
     /// Of the first power, the second, …; their sum is at most 1.
     squares: Vec<f64>,
     /// What is left of 1: the powers above.
@@ -102,7 +102,7 @@ const POWERS_MAX: usize = 400;
 const REST_ENOUGH: f64 = 1e-9;
 
 impl Transfer {
-    fn of(inverse: &Inverse) -> Transfer {
+    pub fn of(inverse: &Inverse) -> Transfer {
         let Moments { mean, .. } = inverse.moments();
         let knots = -(STEPS as i32)..=STEPS as i32;
         let values: Vec<(f64, f64)> = knots
@@ -143,14 +143,14 @@ impl Transfer {
 
     /// The values' autocorrelation for the normal variables' `r`. It grows
     /// with `r`, for values grow with ranks.
-    fn at(&self, r: f64) -> f64 {
+    pub fn at(&self, r: f64) -> f64 {
         let higher = |sum: f64, square: &f64| (sum + square) * r;
         self.squares.iter().rev().fold(self.rest * r, higher)
     }
 
     /// The normal variables' autocorrelation that gives this one, or the
     /// least that can be had.
-    fn invert(&self, wanted: f64) -> Result<f64, f64> {
+    pub fn invert(&self, wanted: f64) -> Result<f64, f64> {
         let (mut low, mut high) = (-1.0, 1.0);
         if wanted < self.at(low) {
             return Err(self.at(low));

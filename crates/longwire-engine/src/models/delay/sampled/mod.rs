@@ -7,6 +7,8 @@ use core::fmt;
 
 mod copula;
 mod inverse;
+#[cfg(test)]
+mod tests;
 
 use super::DelayModel;
 use crate::passing::Passing;

@@ -1,0 +1,54 @@
+//! Files that are not there: a loader with contents in memory.
+
+use longwire_engine::random::Stream;
+use longwire_engine::{Hook, Loader, Passing, Plugin};
+
+/// The same contents whatever file is asked for, in pieces of this many
+/// bytes.
+pub struct Contents<'a> {
+    pub text: &'a [u8],
+    pub piece: usize,
+}
+
+/// A loader of these contents.
+pub fn file(text: &str) -> Contents<'_> {
+    Contents {
+        text: text.as_bytes(),
+        piece: 7,
+    }
+}
+
+impl Loader for Contents<'_> {
+    fn read(
+        &self,
+        _path: &str,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        self.text.chunks(self.piece).try_for_each(take)
+    }
+
+    fn plugin(
+        &self,
+        path: &str,
+        _hook: Hook,
+        _parameters: &[(String, String)],
+    ) -> Result<Box<dyn Plugin>, String> {
+        Err(format!("{path} is no plugin"))
+    }
+}
+
+/// A frame on its way, of which no bytes are known.
+pub fn passing(at: u64, len: u32) -> Passing<'static> {
+    use longwire_engine::{Bytes, Nanos, Packets};
+    Passing {
+        frame: super::frame(at, len),
+        at: Nanos::from_nanos(at),
+        bytes: &[],
+        waiting: (Packets(0), Bytes(0)),
+    }
+}
+
+/// A stream for models that draw nothing.
+pub fn stream() -> Stream {
+    Stream::of_seed(1)
+}
