@@ -10,7 +10,8 @@ pub struct RunReport {
     /// The seed of every random stream.
     pub seed: u64,
     /// When the links came to be, in nanoseconds since the Unix epoch:
-    /// schedules and traces count from then. 0 in virtual time.
+    /// schedules and traces count from then. In virtual time, on the scale of
+    /// the capture's stamps; 0 if no frame came.
     pub epoch_ns: u64,
     /// How long the run took, in seconds.
     pub duration_s: f64,

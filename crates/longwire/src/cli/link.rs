@@ -139,15 +139,6 @@ pub const DUPLEX_HELP: &str = "\
 Every link option sets both directions; with --up- or --down- in front, as in
 --up-rate, it sets one. `--help` lists them.";
 
-/// The options of one link, for a command of one direction.
-#[derive(Clone, Debug, Default)]
-pub struct SimplexArgs {
-    /// As they were written.
-    pub options: LinkOptions,
-    /// Where its plugins say that they failed.
-    pub faults: Faults,
-}
-
 /// The options of a duplex link.
 #[derive(Clone, Debug, Default)]
 pub struct DuplexArgs {
@@ -157,16 +148,8 @@ pub struct DuplexArgs {
     pub down: LinkOptions,
     /// Where the plugins of both say that they failed.
     pub faults: Faults,
-}
-
-impl SimplexArgs {
-    /// The link they describe.
-    ///
-    /// # Errors
-    /// If they do not fit together.
-    pub fn link(&self) -> Result<LinkConfig, Error> {
-        parse(&self.options, &self.faults)
-    }
+    /// The options that were given to one direction only, as in `--up-rate`.
+    pub prefixed: Vec<String>,
 }
 
 impl DuplexArgs {
@@ -175,10 +158,23 @@ impl DuplexArgs {
     /// # Errors
     /// If they do not fit together.
     pub fn links(&self) -> Result<(LinkConfig, LinkConfig), Error> {
-        Ok((
-            parse(&self.up, &self.faults)?,
-            parse(&self.down, &self.faults)?,
-        ))
+        Ok((self.link_up()?, self.link_down()?))
+    }
+
+    /// The link up.
+    ///
+    /// # Errors
+    /// If its options do not fit together.
+    pub fn link_up(&self) -> Result<LinkConfig, Error> {
+        parse(&self.up, &self.faults)
+    }
+
+    /// The link down.
+    ///
+    /// # Errors
+    /// If its options do not fit together.
+    pub fn link_down(&self) -> Result<LinkConfig, Error> {
+        parse(&self.down, &self.faults)
     }
 }
 
@@ -187,16 +183,6 @@ fn parse(options: &LinkOptions, faults: &Faults) -> Result<LinkConfig, Error> {
     options
         .parse_with(&FileLoader::reporting_to(faults))
         .map_err(|error| Error::Usage(error.to_string()))
-}
-
-impl Args for SimplexArgs {
-    fn augment_args(command: Command) -> Command {
-        augment(command, None)
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
 }
 
 impl Args for DuplexArgs {
@@ -211,27 +197,15 @@ impl Args for DuplexArgs {
     }
 }
 
-impl FromArgMatches for SimplexArgs {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<SimplexArgs, clap::Error> {
-        Ok(SimplexArgs {
-            options: read(matches, None),
-            faults: Faults::new(),
-        })
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = SimplexArgs::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
 impl FromArgMatches for DuplexArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<DuplexArgs, clap::Error> {
         let both = read(matches, None);
+        let (up, down) = (read(matches, Some(&UP)), read(matches, Some(&DOWN)));
         Ok(DuplexArgs {
-            up: both.overlay(&read(matches, Some(&UP))),
+            up: both.overlay(&up),
             faults: Faults::new(),
-            down: both.overlay(&read(matches, Some(&DOWN))),
+            down: both.overlay(&down),
+            prefixed: prefixed(matches),
         })
     }
 
@@ -346,6 +320,14 @@ impl Loader for Later {
     ) -> Result<Box<dyn Plugin>, String> {
         self.refuse()
     }
+}
+
+/// The options of one direction that were given.
+fn prefixed(matches: &ArgMatches) -> Vec<String> {
+    let of = |prefix| OPTIONS.iter().map(move |option| id(option, Some(prefix)));
+    let ids = of(&UP).chain(of(&DOWN));
+    let given = ids.filter(|id| matches.contains_id(id));
+    given.map(|id| format!("--{id}")).collect()
 }
 
 fn set(options: &mut LinkOptions, option: &LinkOption, text: String) {

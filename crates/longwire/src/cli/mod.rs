@@ -19,8 +19,8 @@ use crate::commands::plot::PlotArgs;
 use crate::commands::run::RunArgs;
 use crate::commands::simulate::SimulateArgs;
 
-pub use link::{DUPLEX_HELP, DuplexArgs, LINK_HELP, SimplexArgs};
-pub use running::{ReportArgs, RunningArgs, SeedArgs, Wait};
+pub use link::{DUPLEX_HELP, DuplexArgs, LINK_HELP};
+pub use running::{RecordArgs, ReportArgs, RunningArgs, SeedArgs, Wait};
 pub use style::Paint;
 
 const LONG_ABOUT: &str = "\

@@ -3,29 +3,40 @@
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use clap::Args;
-use longwire_io::PortError;
+use longwire_engine::{LinkConfig, Nanos};
 use longwire_io::port::pcap::{CaptureFormat, CaptureReader, CaptureWriter};
 use longwire_runtime::{LinkSetup, RunReport};
+use serde::Serialize;
 
-use crate::cli::{LINK_HELP, ReportArgs, SeedArgs, SimplexArgs};
+use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP, ReportArgs, SeedArgs};
+use crate::log::{LogError, LogFormat, LogWriter};
 use crate::progress::Progress;
-use crate::report::finish::{Place, finish};
+use crate::report::finish::{Place, finish_as};
 use crate::report::start;
 use crate::signals::stop_flag;
-use crate::simulate::{Direction, Simulation};
+use crate::simulate::{Direction, End, Near, Replay, Sides, Simulation, Unassigned, Ways};
 use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
-One direction of a link: each frame leaves with the stamp that it came with
-plus the time that the emulated link takes, to the nanosecond. Frames are
-taken by the length they had on the wire; frames without a whole Ethernet
-header too. Frames stamped before the one in front of them count as
-simultaneous with it, and are counted.
+Each frame leaves with the stamp that it came with plus the time that the
+emulated link takes, to the nanosecond. Frames are taken by the length they had
+on the wire; frames without a whole Ethernet header too. Frames stamped before
+the one in front of them count as simultaneous with it, and are counted.
+Schedules and traces of a link begin with the first frame, or when --epoch says.
+
+Without --near, all frames go one way, through the link that --link names. With
+--near, those from the addresses or stations it names go up and the others
+down, each way through its own link; OUT has both, in the order of release. A
+frame without an address that tells goes by its MAC address, once that station
+was seen to send from a side; what nothing tells is left out, and counted.
+
+--log writes a row for each verdict about a frame, with arrival, departure,
+release, reason and queue length; `longwire plot` draws it.
 
 OUT ends in .pcap (nanoseconds) or .pcapng; `-` is stdin or stdout. Ctrl-C
 ends the simulation: what was written until then is kept.
@@ -33,11 +44,14 @@ ends the simulation: what was written until then is kept.
 Examples:
   longwire simulate in.pcap out.pcap --rate 10mbit --delay 20ms
   longwire simulate in.pcap out.pcapng --loss 1% --seed 7 --json
+  longwire simulate in.pcap out.pcap --rate 10mbit --queue 60p --log run.parquet
+  longwire simulate both.pcap out.pcap --near 10.0.0.0/24 --near fd00::/64 \\
+      --delay 20ms --up-rate 2mbit --down-rate 20mbit
   zcat in.pcap.gz | longwire simulate - out.pcap --delay uniform:min=5ms,max=9ms";
 
 /// What `simulate` takes.
 #[derive(Debug, Args)]
-#[command(after_help = format!("{LINK_HELP}\n\n{EXAMPLES}"))]
+#[command(after_help = format!("{LINK_HELP}\n\n{DUPLEX_HELP}\n\n{EXAMPLES}"))]
 pub struct SimulateArgs {
     /// The capture to read: pcap or pcapng; - is stdin
     #[arg(value_name = "IN")]
@@ -49,7 +63,7 @@ pub struct SimulateArgs {
 
     /// The link.
     #[command(flatten)]
-    pub link: SimplexArgs,
+    pub link: DuplexArgs,
 
     /// The seed.
     #[command(flatten)]
@@ -58,12 +72,37 @@ pub struct SimulateArgs {
     /// Which direction of a live run to repeat: up and down have random
     /// streams of their own
     #[arg(long = "link", value_name = "DIRECTION", value_enum, default_value_t)]
-    #[arg(help_heading = "Link")]
+    #[arg(help_heading = "Link", conflicts_with = "near")]
     pub direction: Direction,
+
+    /// IN has both directions, and this is on the near side: an address, a
+    /// prefix as 10.0.0.0/24, or a MAC address; may be given several times
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    #[arg(help_heading = "Link")]
+    pub near: Vec<Near>,
+
+    /// When schedules and traces began, in nanoseconds since 1970, as a run's
+    /// report has it in epoch_ns; without it, with the first frame
+    #[arg(long, value_name = "NS", help_heading = "Link")]
+    pub epoch: Option<u64>,
+
+    /// Write every verdict to this file: .csv or .parquet
+    #[arg(long, value_name = "FILE", help_heading = "Report")]
+    pub log: Option<PathBuf>,
 
     /// The report.
     #[command(flatten)]
     pub report: ReportArgs,
+}
+
+/// The report of a simulation, as JSON.
+#[derive(Serialize)]
+struct SimulateJson<'a> {
+    /// Of a capture of both directions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unassigned: Option<Unassigned>,
+    #[serde(flatten)]
+    report: &'a RunReport,
 }
 
 /// Simulates a capture.
@@ -72,36 +111,41 @@ pub struct SimulateArgs {
 /// If a file cannot be opened, read or written; a capture that breaks off in
 /// the middle is simulated up to there first.
 pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    let config = args.link.link()?;
+    let (ways, links) = ways(args)?;
     check_output(args, globals)?;
     let stop = stop_flag()?;
     let mut reader = CaptureReader::open(&args.input)?;
     let mut writer = CaptureWriter::create(&args.output)?;
-    let link = [LinkSetup {
-        name: args.direction.name().to_owned(),
-        config,
-    }];
-    let warnings = start::announce(&link, globals)?;
-    let [LinkSetup { config, .. }] = link;
+    let log = args.log.as_ref().map(LogWriter::create).transpose()?;
+    let mut notes = start::announce(&links, globals)?;
     let started = Instant::now();
-    let mut simulation = Simulation::new(config, args.seed.seed, args.direction);
+    let links = links.into_iter().map(|link| link.config);
+    let links = ways.directions().into_iter().zip(links).collect();
+    let mut simulation = Simulation::new(links, args.seed.seed, args.epoch.map(Nanos::from_nanos));
+    log.into_iter().for_each(|log| simulation.write_log(log));
+    let mut replay = Replay::new(simulation, ways, &args.link.faults);
     let mut progress = Progress::new(Progress::BYTES, globals);
-    let ended = replay(
-        &mut simulation,
+    let ended = replay.run(
         &mut reader,
         &mut writer,
-        &mut progress,
+        |done, all| progress.at(done, all),
         &stop,
     );
     progress.clear();
-    let written = writer.finish();
+    // Of several things that went wrong, the first is told.
+    let written = writer.finish().map_err(Error::from);
+    let written = replay.simulation().finish_log().and(written);
     let ended = ended.and_then(|end| written.map(|()| end));
 
+    let remarks = replay.remarks(ended.as_ref().ok().copied());
+    start::warn(&remarks, globals)?;
+    notes.extend(remarks);
     let report = RunReport {
         seed: args.seed.seed,
+        epoch_ns: replay.simulation().epoch().map_or(0, Nanos::as_nanos),
         duration_s: started.elapsed().as_secs_f64(),
-        links: vec![simulation.report()],
-        notes: warnings,
+        links: replay.simulation().reports(),
+        notes,
         error: match ended {
             Ok(End::Whole) => None,
             Ok(End::Interrupted) => Some(format!(
@@ -112,51 +156,42 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         },
         ..RunReport::default()
     };
+    let json = SimulateJson {
+        unassigned: replay.unassigned(),
+        report: &report,
+    };
     let place = match args.output.as_str() {
         "-" => Place::Stderr,
         _ => Place::Stdout,
     };
-    finish(&report, &args.report, globals, place)
+    finish_as(&json, &report, &args.report, globals, place)
 }
 
-/// How a replay ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Whole,
-    Interrupted,
-}
-
-/// Between two looks at the signals and the clock so many frames pass.
-const FRAMES_A_LOOK: u32 = 4096;
-
-/// Reads to the end, whatever that is, and releases all that was read before
-/// it.
-fn replay(
-    simulation: &mut Simulation,
-    reader: &mut CaptureReader,
-    writer: &mut CaptureWriter,
-    progress: &mut Progress,
-    stop: &AtomicBool,
-) -> Result<End, PortError> {
-    loop {
-        for _ in 0..FRAMES_A_LOOK {
-            match reader.next() {
-                Ok(Some(record)) => simulation.frame(record, writer)?,
-                Ok(None) => {
-                    simulation.finish(writer)?;
-                    return Ok(End::Whole);
-                }
-                Err(error) => {
-                    simulation.finish(writer)?;
-                    return Err(error);
-                }
-            }
-        }
-        if stop.load(Ordering::Relaxed) {
-            return Ok(End::Interrupted);
-        }
-        progress.at(reader.offset(), reader.size());
+/// Which way frames go, and the links on those ways.
+fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<LinkSetup>), Error> {
+    let setup = |direction: Direction, config: LinkConfig| LinkSetup {
+        name: direction.name().to_owned(),
+        config,
+    };
+    if !args.near.is_empty() {
+        let (up, down) = args.link.links()?;
+        let links = vec![setup(Direction::Up, up), setup(Direction::Down, down)];
+        return Ok((Ways::Two(Sides::new(&args.near)), links));
     }
+    if let Some(option) = args.link.prefixed.first() {
+        return Err(Error::Usage(format!(
+            "{option} is for captures of both directions, which --near tells apart; of one \
+             direction, give its options without prefix"
+        )));
+    }
+    let config = match args.direction {
+        Direction::Up => args.link.link_up()?,
+        Direction::Down => args.link.link_down()?,
+    };
+    Ok((
+        Ways::One(args.direction),
+        vec![setup(args.direction, config)],
+    ))
 }
 
 /// Refuses an output that would destroy the input or a terminal's screen.
@@ -175,6 +210,18 @@ fn check_output(args: &SimulateArgs, globals: &Globals) -> Result<(), Error> {
         if io::stdout().is_terminal() {
             return usage("OUT is a terminal; name a file, or pipe stdout".to_owned());
         }
+    }
+    if let Some(path) = args.log.clone()
+        && LogFormat::of(&path).is_none()
+    {
+        return Err(LogError::Extension { path }.into());
+    }
+    if let Some(log) = args.log.as_ref().and_then(|path| path.to_str())
+        && (same_file(&args.input, log) || same_file(log, &args.output))
+    {
+        return usage(format!(
+            "--log {log} is the same file as IN or OUT; choose another name for it"
+        ));
     }
     if same_file(&args.input, &args.output) {
         return usage(format!(

@@ -36,6 +36,19 @@ pub fn announce(links: &[LinkSetup], globals: &Globals) -> io::Result<Vec<String
     Ok(said)
 }
 
+/// Warns of what came out to be otherwise than the user may think.
+///
+/// # Errors
+/// If stderr cannot be written.
+pub fn warn(warnings: &[String], globals: &Globals) -> io::Result<()> {
+    let mut out = io::stderr();
+    let paint = Paint::new(globals, &out);
+    for warning in warnings.iter().filter(|_| globals.talks()) {
+        writeln!(out, "{} {warning}", paint.warn("warning:"))?;
+    }
+    Ok(())
+}
+
 /// Says what was decided and found at start, if the user wants to know.
 ///
 /// # Errors

@@ -1,10 +1,13 @@
-//! A link in virtual time: captured frames in, the same frames out with the
-//! stamps that the emulated link gives them.
+//! Links in virtual time: captured frames in, the same frames out with the
+//! stamps that the emulated links give them.
 //!
 //! Nothing here waits or reads a clock: a capture's own stamps are the time,
-//! so the same capture, link and seed give the same output to the byte.
+//! so the same capture, links and seed give the same output to the byte.
 
+mod replay;
+mod sides;
 mod store;
+mod verdicts;
 
 use std::collections::BTreeMap;
 
@@ -12,12 +15,17 @@ use longwire_engine::emulator::ItemBytes;
 use longwire_engine::{
     Delivery, DropReason, Emulator, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict,
 };
-use longwire_io::PortError;
 use longwire_io::port::pcap::{CaptureWriter, Record};
 use longwire_runtime::LinkReport;
 
+pub use replay::{End, Replay, Unassigned, Ways};
+pub use sides::{Mac, Near, Sides};
+
+use crate::Error;
+use crate::log::{LogError, LogWriter};
 use crate::report::artifacts::{ARTIFACTS, TIME_WENT_BACK};
 use store::{FrameStore, Place};
+use verdicts::{Number, VerdictLog};
 
 /// A link's two directions differ in their random streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -50,24 +58,49 @@ impl Direction {
 /// A frame that waits for its release.
 #[derive(Clone, Copy, Debug)]
 struct Held {
+    link: LinkId,
+    number: Number,
     place: Place,
     wire_len: u32,
 }
 
-/// One link in virtual time.
+/// One link or two in virtual time.
 #[derive(Debug)]
 pub struct Simulation {
-    name: &'static str,
-    config: Vec<(&'static str, String)>,
+    seed: u64,
+    /// When the links' schedules begin: with the first frame, if not given.
+    epoch: Option<Nanos>,
+    /// The links until the first frame comes.
+    configs: Vec<(LinkId, LinkConfig)>,
+    links: Vec<Simulated>,
+    /// Its links have the numbers of [`Simulation::links`].
     emulator: Emulator<Held>,
-    store: FrameStore,
+    stores: Stores,
     now: Nanos,
+    log: Option<VerdictLog>,
+}
+
+/// What is known of a link beside its state.
+#[derive(Debug)]
+struct Simulated {
+    direction: Direction,
+    config: Vec<(&'static str, String)>,
     counts: Counts,
 }
 
-impl ItemBytes<Held> for FrameStore {
+/// The bytes of each link's frames.
+#[derive(Debug)]
+struct Stores(Vec<FrameStore>);
+
+impl Stores {
+    fn of(&mut self, held: &Held) -> &mut FrameStore {
+        &mut self.0[held.link.0 as usize]
+    }
+}
+
+impl ItemBytes<Held> for Stores {
     fn bytes<'a>(&'a self, held: &'a Held) -> &'a [u8] {
-        self.get(held.place)
+        self.0[held.link.0 as usize].get(held.place)
     }
 }
 
@@ -95,142 +128,229 @@ impl Counts {
             self.corrupted += u64::from(delivery.edits.corruption.is_some());
         }
     }
+
+    /// Frames and copies of them that were neither dropped nor released.
+    fn in_flight(&self) -> u64 {
+        let gone = self.packets_out + self.drops.iter().sum::<u64>();
+        (self.packets_in + self.duplicated).saturating_sub(gone)
+    }
 }
 
-/// The emulator has this one link.
-const ONLY: LinkId = LinkId(0);
-
 impl Simulation {
-    /// A fresh link.
-    pub fn new(config: LinkConfig, seed: u64, direction: Direction) -> Simulation {
-        let described = config.describe();
-        let link = Link::new(config, seed, direction.link_id());
-        Simulation {
-            name: direction.name(),
-            config: described,
-            emulator: Emulator::new(vec![link]),
-            store: FrameStore::new(),
-            now: Nanos::ZERO,
+    /// Fresh links, each of its own direction.
+    /// Schedules and traces count from `epoch`, or from the first frame.
+    pub fn new(links: Vec<(Direction, LinkConfig)>, seed: u64, epoch: Option<Nanos>) -> Simulation {
+        let simulated = links.iter().map(|(direction, config)| Simulated {
+            direction: *direction,
+            config: config.describe(),
             counts: Counts::default(),
+        });
+        let stores = links.iter().map(|_| FrameStore::new());
+        Simulation {
+            seed,
+            epoch,
+            links: simulated.collect(),
+            emulator: Emulator::new(Vec::new()),
+            stores: Stores(stores.collect()),
+            now: Nanos::ZERO,
+            log: None,
+            configs: links
+                .into_iter()
+                .map(|(direction, config)| (direction.link_id(), config))
+                .collect(),
         }
     }
 
+    /// Writes every verdict into a log.
+    pub fn write_log(&mut self, writer: LogWriter) {
+        let names = self.links.iter().map(|link| link.direction.name());
+        self.log = Some(VerdictLog::new(writer, names));
+    }
+
     /// One captured frame: releases what is due before it, then offers it to
-    /// the link with the length that it had on the wire, also if that is 0.
+    /// the link of its direction with the length that it had on the wire,
+    /// also if that is 0.
     ///
     /// A frame stamped before the one in front of it counts as simultaneous
     /// with that.
     ///
     /// # Errors
-    /// If the output cannot be written.
-    pub fn frame(&mut self, record: Record<'_>, out: &mut CaptureWriter) -> Result<(), PortError> {
+    /// If the output or the log cannot be written.
+    ///
+    /// # Panics
+    /// If there is no link of that direction.
+    pub fn frame(
+        &mut self,
+        direction: Direction,
+        record: Record<'_>,
+        out: &mut CaptureWriter,
+    ) -> Result<(), Error> {
+        if !self.configs.is_empty() {
+            self.begin(record.stamp);
+        }
+        let position = self.links.iter().position(|l| l.direction == direction);
+        let link = position.unwrap_or_else(|| panic!("no link {}", direction.name()));
         if record.stamp < self.now {
-            self.counts.time_went_back += 1;
+            self.links[link].counts.time_went_back += 1;
         }
         self.now = self.now.max(record.stamp);
         self.release(self.now, out)?;
-        if !self.in_fragments(&record) {
-            self.offer(record.bytes, record.wire_len);
+        let link = LinkId(link as u32);
+        if !self.in_fragments(link, &record)? {
+            self.offer(link, record.bytes, record.wire_len)?;
         }
         Ok(())
     }
 
+    fn begin(&mut self, first: Nanos) {
+        let epoch = *self.epoch.get_or_insert(first);
+        let links = self.configs.drain(..).map(|(id, config)| {
+            let config = LinkConfig { epoch, ..config };
+            Link::new(config, self.seed, id)
+        });
+        self.emulator = Emulator::new(links.collect());
+    }
+
     /// Whether the link cuts the frame into fragments, which then have been
     /// offered one by one.
-    fn in_fragments(&mut self, record: &Record<'_>) -> bool {
-        let Some(link) = self.emulator.link(ONLY).filter(|link| link.fragments()) else {
-            return false;
+    fn in_fragments(&mut self, id: LinkId, record: &Record<'_>) -> Result<bool, LogError> {
+        let Some(link) = self.emulator.link(id).filter(|link| link.fragments()) else {
+            return Ok(false);
         };
         let mut pieces: Vec<Vec<u8>> = Vec::new();
         let cut = link.fragment(record.bytes, &mut Vec::new(), |piece| {
             pieces.push(piece.to_vec());
         });
         for piece in &pieces {
-            self.offer(piece, piece.len() as u32);
+            self.offer(id, piece, piece.len() as u32)?;
         }
-        cut
+        Ok(cut)
     }
 
-    fn offer(&mut self, bytes: &[u8], wire_len: u32) {
-        self.counts.packets_in += 1;
-        self.counts.bytes_in += u64::from(wire_len);
+    fn offer(&mut self, id: LinkId, bytes: &[u8], wire_len: u32) -> Result<(), LogError> {
+        let index = id.0 as usize;
+        let counts = &mut self.links[index].counts;
+        let number = counts.packets_in;
+        counts.packets_in += 1;
+        counts.bytes_in += u64::from(wire_len);
         let frame = FrameMeta {
             arrival: self.now,
             len: wire_len,
         };
-        let place = self.store.insert(bytes);
-        let held = Held { place, wire_len };
-        let verdict = self.emulator.offer(ONLY, frame, bytes, held);
-        if verdict != Verdict::Queued {
-            self.decided(held, verdict, false);
-            self.take_decisions();
+        let held = Held {
+            link: id,
+            number,
+            place: self.stores.0[index].insert(bytes),
+            wire_len,
+        };
+        let verdict = self.emulator.offer(id, frame, bytes, held);
+        if let Some(log) = &mut self.log {
+            let queue = self.emulator.link(id).map(Link::occupancy);
+            log.offered(index, frame, queue.unwrap_or_default());
         }
+        if verdict != Verdict::Queued {
+            self.decided(held, verdict, false)?;
+            self.take_decisions()?;
+        }
+        Ok(())
     }
 
     /// Accounts for a verdict, and gives the frame's bytes the form in which
     /// it is delivered.
-    fn decided(&mut self, held: Held, verdict: Verdict, copy: bool) {
+    fn decided(&mut self, held: Held, verdict: Verdict, copy: bool) -> Result<(), LogError> {
+        let index = held.link.0 as usize;
+        if let Some(log) = &mut self.log {
+            log.decided(index, held.number, &verdict)?;
+        }
+        let counts = &mut self.links[index].counts;
         match verdict {
             Verdict::Deliver(delivery) => {
-                self.counts.delivered(&delivery, copy);
+                counts.delivered(&delivery, copy);
                 if copy {
-                    self.store.share(held.place);
+                    self.stores.of(&held).share(held.place);
                 } else if delivery.edits.any()
-                    && let Some(link) = self.emulator.link_mut(ONLY)
+                    && let Some(link) = self.emulator.link_mut(held.link)
                 {
-                    link.edit(&delivery, self.store.get_mut(held.place));
+                    link.edit(&delivery, self.stores.of(&held).get_mut(held.place));
                 }
             }
             Verdict::Drop(reason) => {
-                self.counts.drops[reason.index()] += 1;
-                self.store.remove(held.place);
+                counts.drops[reason.index()] += 1;
+                self.stores.of(&held).remove(held.place);
             }
             Verdict::Queued => {}
         }
+        Ok(())
     }
 
-    fn take_decisions(&mut self) {
+    fn take_decisions(&mut self) -> Result<(), LogError> {
         while let Some(decided) = self.emulator.next_decided() {
-            self.decided(decided.item, decided.verdict, decided.copy);
+            self.decided(decided.item, decided.verdict, decided.copy)?;
         }
+        Ok(())
     }
 
     /// Releases all that waits: the input has ended. What never departs, for
     /// its link stands still, stays.
     ///
     /// # Errors
-    /// If the output cannot be written.
-    pub fn finish(&mut self, out: &mut CaptureWriter) -> Result<(), PortError> {
+    /// If the output or the log cannot be written.
+    pub fn finish(&mut self, out: &mut CaptureWriter) -> Result<(), Error> {
         self.release(Nanos::MAX, out)
     }
 
-    fn release(&mut self, now: Nanos, out: &mut CaptureWriter) -> Result<(), PortError> {
-        self.emulator.advance(now, &self.store);
-        self.take_decisions();
+    /// Finishes the log, if there is one: with the frames that are held.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn finish_log(&mut self) -> Result<(), Error> {
+        match self.log.take() {
+            Some(log) => Ok(log.finish()?),
+            None => Ok(()),
+        }
+    }
+
+    fn release(&mut self, now: Nanos, out: &mut CaptureWriter) -> Result<(), Error> {
+        self.emulator.advance(now, &self.stores);
+        self.take_decisions()?;
         // A frame that never departs is never released either.
         let now = now.min(Nanos::from_nanos(u64::MAX - 1));
         while let Some((_, held, Delivery { release, .. })) = self.emulator.poll(now) {
-            out.write(release, self.store.get(held.place), held.wire_len)?;
-            self.store.remove(held.place);
-            self.counts.packets_out += 1;
-            self.counts.bytes_out += u64::from(held.wire_len);
+            let store = self.stores.of(&held);
+            out.write(release, store.get(held.place), held.wire_len)?;
+            store.remove(held.place);
+            let counts = &mut self.links[held.link.0 as usize].counts;
+            counts.packets_out += 1;
+            counts.bytes_out += u64::from(held.wire_len);
         }
         Ok(())
     }
 
-    /// What became of the frames so far.
-    pub fn report(&self) -> LinkReport {
-        let counts = &self.counts;
-        let occupancy = self.emulator.link(ONLY).map(Link::occupancy_max);
-        let (packets, bytes) = occupancy.unwrap_or_default();
+    /// When the links' schedules began, once a frame has come.
+    pub fn epoch(&self) -> Option<Nanos> {
+        self.epoch
+    }
+
+    /// What became of the frames so far, link by link.
+    pub fn reports(&self) -> Vec<LinkReport> {
+        (0..self.links.len())
+            .map(|index| self.report(index))
+            .collect()
+    }
+
+    fn report(&self, index: usize) -> LinkReport {
+        let link = &self.links[index];
+        let counts = &link.counts;
+        let occupancy = self.emulator.link(LinkId(index as u32));
+        let (packets, bytes) = occupancy.map(Link::occupancy_max).unwrap_or_default();
         let drops = DropReason::ALL.map(|reason| (reason.name(), counts.drops[reason.index()]));
         let artifacts = ARTIFACTS.map(|kind| match kind.name {
             TIME_WENT_BACK => (TIME_WENT_BACK, counts.time_went_back),
             other => (other, 0),
         });
         LinkReport {
-            name: self.name.to_owned(),
-            config: by_name(&self.config),
+            name: link.direction.name().to_owned(),
+            config: by_name(&link.config),
             packets_in: counts.packets_in,
             packets_out: counts.packets_out,
             bytes_in: counts.bytes_in,
@@ -241,10 +361,10 @@ impl Simulation {
             ecn_marked: counts.ecn_marked,
             corrupted: counts.corrupted,
             duplicated: counts.duplicated,
-            in_flight: (self.emulator.waiting() + self.emulator.queued()) as u64,
+            in_flight: counts.in_flight(),
             queue_packets_max: packets.0,
             queue_bytes_max: bytes.0,
-            memory_max: self.store.memory_max(),
+            memory_max: self.stores.0[index].memory_max(),
             ..LinkReport::default()
         }
     }

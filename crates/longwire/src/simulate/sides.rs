@@ -1,0 +1,240 @@
+//! Which way a frame of a two-way capture goes: up, from the near side, or
+//! down, to it.
+//!
+//! Addresses decide where they can. What has none of a side (a broadcast
+//! before an address is known, ARP of others, protocols without IP) goes by
+//! its MAC address: a side's stations are learned from their other frames.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+use longwire_engine::frame::mac_header_len;
+
+use super::Direction;
+
+/// A part of the near side: an address, a prefix of addresses, or a station.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Near {
+    /// Addresses that begin with these bits.
+    Prefix(IpAddr, u8),
+    /// A station by its MAC address.
+    Mac(Mac),
+}
+
+/// A MAC address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mac(pub [u8; 6]);
+
+impl FromStr for Near {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Near, String> {
+        if let Some(mac) = Mac::parse(text) {
+            return Ok(Near::Mac(mac));
+        }
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits)),
+            None => (text, None),
+        };
+        let parsed = address.parse::<IpAddr>();
+        let address = parsed.map_err(|_| {
+            format!(
+                "'{text}' is neither an IP address as 10.0.0.1 or 2001:db8::1, nor a prefix as \
+                 10.0.0.0/24, nor a MAC address as 02:00:00:00:00:01"
+            )
+        })?;
+        let all = if address.is_ipv4() { 32 } else { 128 };
+        let bits = match bits {
+            None => all,
+            Some(text) => match text.parse() {
+                Ok(bits) if bits <= all => bits,
+                _ => return Err(format!("prefix length '{text}' is not from 0 to {all}")),
+            },
+        };
+        Ok(Near::Prefix(address, bits))
+    }
+}
+
+impl fmt::Display for Near {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Near::Prefix(address, bits) => write!(f, "{address}/{bits}"),
+            Near::Mac(Mac([a, b, c, d, e, g])) => {
+                write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+            }
+        }
+    }
+}
+
+impl Mac {
+    fn parse(text: &str) -> Option<Mac> {
+        let mut mac = [0; 6];
+        let mut parts = text.split([':', '-']);
+        for byte in &mut mac {
+            let part = parts.next().filter(|part| part.len() == 2)?;
+            *byte = u8::from_str_radix(part, 16).ok()?;
+        }
+        parts.next().is_none().then_some(Mac(mac))
+    }
+
+    /// Whether it is one station's: not a group's, and not left empty.
+    fn is_station(self) -> bool {
+        self.0[0] & 1 == 0 && self.0 != [0; 6]
+    }
+}
+
+/// Where a station was seen to send from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Near,
+    Far,
+    /// On both, so that it decides nothing: the capture shows frames of more
+    /// than one wire.
+    Both,
+}
+
+/// More stations than these are not learned: a capture of one link has few.
+const STATIONS_MAX: usize = 1 << 16;
+
+/// Tells directions apart.
+#[derive(Debug)]
+pub struct Sides {
+    near: Vec<Near>,
+    stations: BTreeMap<Mac, Side>,
+}
+
+impl Sides {
+    /// The near side is where these are.
+    pub fn new(near: &[Near]) -> Sides {
+        Sides {
+            near: near.to_vec(),
+            stations: BTreeMap::new(),
+        }
+    }
+
+    /// Which way a frame goes, of which at least the first bytes are given;
+    /// `None` if nothing tells.
+    pub fn direction(&mut self, frame: &[u8]) -> Option<Direction> {
+        let (to, from) = (mac_at(frame, 0)?, mac_at(frame, 6)?);
+        let ends = Ends::of(frame);
+        let near_by_mac = |mac: Mac| self.near.contains(&Near::Mac(mac));
+        let near_by_address = |address: Option<IpAddr>| {
+            address.is_some_and(|address| self.near.iter().any(|near| near.holds(address)))
+        };
+        let known = if near_by_mac(from) || near_by_address(ends.source) {
+            Some(Direction::Up)
+        } else if near_by_mac(to) || near_by_address(ends.destination) {
+            Some(Direction::Down)
+        } else {
+            None
+        };
+        if let Some(direction) = known {
+            self.learn(from, direction);
+            return known;
+        }
+        match (self.side(from), self.side(to)) {
+            (Some(Side::Near), _) => Some(Direction::Up),
+            (Some(Side::Far), _) => Some(Direction::Down),
+            (_, Some(Side::Near)) => Some(Direction::Down),
+            (_, Some(Side::Far)) => Some(Direction::Up),
+            // Nothing of it is near: whoever sent it, it came from afar.
+            _ if ends.is_foreign() => Some(Direction::Down),
+            _ => None,
+        }
+    }
+
+    fn side(&self, mac: Mac) -> Option<Side> {
+        self.stations.get(&mac).copied()
+    }
+
+    /// The station sends from the side that this direction begins at.
+    fn learn(&mut self, station: Mac, direction: Direction) {
+        if !station.is_station() {
+            return;
+        }
+        let side = match direction {
+            Direction::Up => Side::Near,
+            Direction::Down => Side::Far,
+        };
+        if let Some(known) = self.stations.get_mut(&station) {
+            if *known != side {
+                *known = Side::Both;
+            }
+        } else if self.stations.len() < STATIONS_MAX {
+            self.stations.insert(station, side);
+        }
+    }
+}
+
+impl Near {
+    fn holds(&self, address: IpAddr) -> bool {
+        match (*self, address) {
+            (Near::Prefix(IpAddr::V4(prefix), bits), IpAddr::V4(address)) => {
+                let differ = u32::from(prefix) ^ u32::from(address);
+                differ.checked_shr(32 - u32::from(bits)).unwrap_or(0) == 0
+            }
+            (Near::Prefix(IpAddr::V6(prefix), bits), IpAddr::V6(address)) => {
+                let differ = u128::from(prefix) ^ u128::from(address);
+                differ.checked_shr(128 - u32::from(bits)).unwrap_or(0) == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The network addresses of a frame, as far as it has any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Ends {
+    source: Option<IpAddr>,
+    destination: Option<IpAddr>,
+}
+
+impl Ends {
+    fn of(frame: &[u8]) -> Ends {
+        let at = mac_header_len(frame) as usize;
+        let v4 = |offset: usize| {
+            let bytes: [u8; 4] = frame.get(at + offset..at + offset + 4)?.try_into().ok()?;
+            Some(IpAddr::V4(Ipv4Addr::from(bytes)))
+        };
+        let v6 = |offset: usize| {
+            let bytes: [u8; 16] = frame.get(at + offset..at + offset + 16)?.try_into().ok()?;
+            Some(IpAddr::V6(Ipv6Addr::from(bytes)))
+        };
+        let (source, destination) = match frame.get(at - 2..at) {
+            Some([0x08, 0x00]) => (v4(12), v4(16)),
+            Some([0x86, 0xdd]) => (v6(8), v6(24)),
+            // Of ARP for IPv4 over Ethernet (RFC 826): who asks or answers,
+            // and who is asked for or answered.
+            Some([0x08, 0x06]) if frame.get(at..at + 6) == Some(&[0, 1, 8, 0, 6, 4]) => {
+                (v4(14), v4(24))
+            }
+            _ => (None, None),
+        };
+        // Who does not know its address yet says 0.0.0.0 or ::.
+        Ends {
+            source: source.filter(|address| !address.is_unspecified()),
+            destination,
+        }
+    }
+
+    /// Whether it was sent by an address that could be routed to: one of the
+    /// link alone may be of either side.
+    fn is_foreign(&self) -> bool {
+        match self.source {
+            Some(IpAddr::V4(source)) => !source.is_link_local(),
+            Some(IpAddr::V6(source)) => !source.is_unicast_link_local(),
+            None => false,
+        }
+    }
+}
+
+fn mac_at(frame: &[u8], at: usize) -> Option<Mac> {
+    let bytes = frame.get(at..at + 6)?;
+    bytes.try_into().ok().map(Mac)
+}
+
+#[cfg(test)]
+#[path = "sides_tests.rs"]
+mod tests;

@@ -1,0 +1,166 @@
+//! Which way frames go, by hand.
+
+use super::*;
+
+const NEAR: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const FAR: [u8; 6] = [2, 0, 0, 0, 0, 2];
+const ALL: [u8; 6] = [0xff; 6];
+
+fn sides(near: &[&str]) -> Sides {
+    let near: Result<Vec<Near>, String> = near.iter().map(|text| text.parse()).collect();
+    Sides::new(&near.unwrap_or_else(|error| panic!("{error}")))
+}
+
+fn frame(from: [u8; 6], to: [u8; 6], rest: &[u8]) -> Vec<u8> {
+    [&to[..], &from, rest].concat()
+}
+
+fn ipv4(source: [u8; 4], destination: [u8; 4]) -> Vec<u8> {
+    [&[0x08, 0x00, 0x45][..], &[0; 11], &source, &destination].concat()
+}
+
+fn ipv6(source: &str, destination: &str) -> Vec<u8> {
+    let octets = |text: &str| text.parse().map_or([0; 16], |ip: Ipv6Addr| ip.octets());
+    let (source, destination) = (octets(source), octets(destination));
+    [&[0x86, 0xdd, 0x60][..], &[0; 7], &source, &destination].concat()
+}
+
+fn arp(sender: [u8; 4], target: [u8; 4]) -> Vec<u8> {
+    let fixed = [0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1];
+    [&fixed[..], &[0; 6], &sender, &[0; 6], &target].concat()
+}
+
+use Direction::{Down, Up};
+
+#[test]
+fn addresses_tell_the_direction() {
+    let mut sides = sides(&["10.0.0.0/24", "2001:db8:1::/48"]);
+    let (near, far) = ([10, 0, 0, 7], [192, 0, 2, 1]);
+    for (rest, direction) in [
+        (ipv4(near, far), Some(Up)),
+        (ipv4(far, near), Some(Down)),
+        // Behind a VLAN tag.
+        ([&[0x81, 0, 0, 5][..], &ipv4(near, far)].concat(), Some(Up)),
+        (ipv6("2001:db8:1::5", "2001:db8:2::5"), Some(Up)),
+        (ipv6("2001:db8:2::5", "2001:db8:1::5"), Some(Down)),
+        (arp(near, [10, 0, 0, 1]), Some(Up)),
+        (arp(far, near), Some(Down)),
+        // Neither end is near, but the sender is somebody: from afar.
+        (ipv4(far, [224, 0, 0, 1]), Some(Down)),
+    ] {
+        // Without MAC addresses to go by.
+        let frame = frame([0; 6], [0; 6], &rest);
+        assert_eq!(sides.direction(&frame), direction, "{rest:?}");
+    }
+}
+
+#[test]
+fn who_has_no_address_goes_by_the_station_that_was_learned() {
+    let mut sides = sides(&["10.0.0.0/24"]);
+    let discover = ipv4([0; 4], [255; 4]);
+    let solicit = ipv6("fe80::1", "ff02::1");
+    let lldp = [0x88, 0xcc, 2, 7];
+    let all = |sides: &mut Sides, from| {
+        [&discover[..], &solicit, &lldp].map(|rest| sides.direction(&frame(from, ALL, rest)))
+    };
+    assert_eq!(all(&mut sides, NEAR), [None; 3]);
+    let known = frame(NEAR, ALL, &arp([10, 0, 0, 7], [10, 0, 0, 1]));
+    assert_eq!(sides.direction(&known), Some(Up));
+    assert_eq!(all(&mut sides, NEAR), [Some(Up); 3]);
+    assert_eq!(all(&mut sides, FAR), [None; 3]);
+    // To a station of a side, and not from it: from the other.
+    let to_near = frame(FAR, NEAR, &lldp);
+    assert_eq!(sides.direction(&to_near), Some(Down));
+    let reply = frame(FAR, NEAR, &ipv4([192, 0, 2, 1], [10, 0, 0, 7]));
+    assert_eq!(sides.direction(&reply), Some(Down));
+    assert_eq!(all(&mut sides, FAR), [Some(Down); 3]);
+    // An address that nobody named, of a station that is known.
+    let other = frame(NEAR, FAR, &ipv6("2001:db8:9::1", "2001:db8:8::1"));
+    assert_eq!(sides.direction(&other), Some(Up));
+}
+
+#[test]
+fn a_station_seen_on_both_sides_tells_nothing() {
+    let mut sides = sides(&["10.0.0.7"]);
+    let lldp = frame(NEAR, ALL, &[0x88, 0xcc, 2, 7]);
+    let up = frame(NEAR, FAR, &ipv4([10, 0, 0, 7], [192, 0, 2, 1]));
+    let down = frame(NEAR, FAR, &ipv4([192, 0, 2, 1], [10, 0, 0, 7]));
+    assert_eq!(sides.direction(&up), Some(Up));
+    assert_eq!(sides.direction(&lldp), Some(Up));
+    assert_eq!(sides.direction(&down), Some(Down));
+    assert_eq!(sides.direction(&lldp), None);
+    assert_eq!(sides.direction(&up), Some(Up), "addresses still do");
+}
+
+#[test]
+fn stations_can_be_named_too() {
+    let mut sides = sides(&["02-00-00-00-00-01"]);
+    let rest = ipv4([1, 2, 3, 4], [5, 6, 7, 8]);
+    assert_eq!(sides.direction(&frame(NEAR, FAR, &rest)), Some(Up));
+    assert_eq!(sides.direction(&frame(FAR, NEAR, &rest)), Some(Down));
+    assert_eq!(sides.direction(&frame(FAR, ALL, &[0x88, 0xcc])), Some(Down));
+}
+
+#[test]
+fn frames_cut_short_are_no_panic() {
+    let whole = frame(NEAR, FAR, &ipv6("2001:db8::1", "2001:db8::2"));
+    for len in 0..whole.len() {
+        let mut sides = sides(&["2001:db8::1"]);
+        let direction = sides.direction(&whole[..len]);
+        assert_eq!(direction.is_some(), len >= 38, "{len}");
+    }
+    let mut sides = sides(&["10.0.0.1"]);
+    let whole = frame(NEAR, FAR, &arp([10, 0, 0, 1], [10, 0, 0, 2]));
+    for len in 0..whole.len() {
+        let _ = sides.direction(&whole[..len]);
+    }
+}
+
+#[test]
+fn what_is_near_is_read_and_written() {
+    for (text, written) in [
+        ("10.0.0.1", "10.0.0.1/32"),
+        ("10.1.2.3/8", "10.1.2.3/8"),
+        ("0.0.0.0/0", "0.0.0.0/0"),
+        ("::/0", "::/0"),
+        ("fe80::1", "fe80::1/128"),
+        ("02:00:00:00:AB:01", "02:00:00:00:ab:01"),
+    ] {
+        let near: Result<Near, String> = text.parse();
+        assert_eq!(near.map(|near| near.to_string()), Ok(written.to_owned()));
+    }
+    for (text, complaint) in [
+        ("", "neither an IP address"),
+        ("host", "neither an IP address"),
+        ("10.0.0", "neither an IP address"),
+        ("02:00:00:00:00", "neither an IP address"),
+        ("2:0:0:0:0:1", "neither an IP address"),
+        ("10.0.0.0/33", "not from 0 to 32"),
+        ("::/129", "not from 0 to 128"),
+        ("10.0.0.0/", "not from 0 to 32"),
+    ] {
+        let said = text.parse::<Near>().err().unwrap_or_default();
+        assert!(said.contains(complaint), "{text}: {said}");
+    }
+}
+
+#[test]
+fn prefixes_hold_what_begins_as_they_do() {
+    for (near, address, holds) in [
+        ("10.1.2.3/8", "10.255.0.1", true),
+        ("10.1.2.3/8", "11.1.2.3", false),
+        ("10.1.2.3", "10.1.2.3", true),
+        ("10.1.2.3", "10.1.2.2", false),
+        ("0.0.0.0/0", "203.0.113.9", true),
+        ("0.0.0.0/0", "::1", false),
+        ("2001:db8::/32", "2001:db8:ffff::1", true),
+        ("2001:db8::/32", "2001:db9::1", false),
+        ("::/0", "2001:db9::1", true),
+        ("::/0", "10.0.0.1", false),
+    ] {
+        let (Ok(near), Ok(address)) = (near.parse::<Near>(), address.parse()) else {
+            panic!("{near} {address}");
+        };
+        assert_eq!(near.holds(address), holds, "{near} {address}");
+    }
+}
