@@ -103,6 +103,9 @@ impl LinkConfig {
 #[derive(Debug)]
 pub struct Link {
     mtu: Mtu,
+    /// It has only a rate, a queue that is not managed, loss on the medium and
+    /// delay.
+    plain: bool,
     rewrite: Vec<(Box<dyn RewriteModel>, Stream)>,
     entry: Losses,
     /// Of a link whose queue is not managed.
@@ -153,19 +156,25 @@ impl Link {
             order: config.order,
             rewrite: !rewrite.is_empty(),
         };
+        let entry = Losses::take(&mut loss, LossPlace::Entry, place);
+        let rate_stream = stream(Purpose::Rate);
+        let transmitter = Transmitter::new(config.rate, config.framing, epoch, rate_stream);
+        let medium = Medium::new(parts, seed, id, epoch);
+        let plain = config.mtu == Mtu::None
+            && rewrite.is_empty()
+            && entry.is_empty()
+            && server.is_none()
+            && !transmitter.is_modelled()
+            && medium.is_plain();
         Link {
+            plain,
             mtu: config.mtu,
             rewrite,
-            entry: Losses::take(&mut loss, LossPlace::Entry, place),
+            entry,
             queue: TailDrop::new(limit),
             server,
-            transmitter: Transmitter::new(
-                config.rate,
-                config.framing,
-                epoch,
-                stream(Purpose::Rate),
-            ),
-            medium: Medium::new(parts, seed, id, epoch),
+            transmitter,
+            medium,
             last_arrival: Nanos::ZERO,
         }
     }
@@ -191,35 +200,68 @@ impl Link {
         let arrival = frame.arrival.max(self.last_arrival);
         let frame = FrameMeta { arrival, ..frame };
         self.last_arrival = arrival;
-        if self.exceeds_mtu(frame.len, bytes) {
+        if self.plain {
+            self.decide::<true>(frame, bytes)
+        } else {
+            self.decide_with_all(frame, bytes)
+        }
+    }
+
+    // Cold for the sake of the plain link, which then runs straight on.
+    #[cold]
+    #[inline(never)]
+    fn decide_with_all(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
+        self.decide::<false>(frame, bytes)
+    }
+
+    /// The order of impairments. It is compiled twice: a plain link, which has
+    /// nothing that `PLAIN` leaves out, does not even look for it.
+    #[inline(always)]
+    fn decide<const PLAIN: bool>(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
+        let FrameMeta { arrival, len } = frame;
+        if !PLAIN && self.exceeds_mtu(len, bytes) {
             return Verdict::Drop(DropReason::Mtu);
         }
-        if !self.rewrite.is_empty() && !self.may_go_on(bytes) {
+        if !PLAIN && !self.rewrite.iter().all(|(model, _)| model.passes(bytes)) {
             return Verdict::Drop(DropReason::Ttl);
         }
-        let admitted = self.queue.admits(arrival, frame.len);
-        let mut passing = Passing {
+        let admitted = self.queue.admits(arrival, len);
+        let (queue, server) = (&self.queue, &mut self.server);
+        let passing = |at| Passing {
             frame,
-            at: arrival,
+            at,
             bytes,
-            waiting: self.queue.occupancy(),
+            waiting: match &server {
+                Some(server) => server.occupancy(),
+                None => queue.occupancy(),
+            },
         };
-        if let Some(server) = &mut self.server {
-            return enter(server, &mut self.entry, passing);
-        }
-        if self.entry.judge(&passing).is_some() {
+        if !PLAIN && self.entry.judge(|| passing(arrival)).is_some() {
             return Verdict::Drop(DropReason::EntryLoss);
+        }
+        if !PLAIN && let Some(server) = server {
+            server.enqueue(frame, bytes);
+            return Verdict::Queued;
         }
         if !admitted {
             return Verdict::Drop(DropReason::QueueFull);
         }
-        let departure = self.transmitter.depart(&passing);
+        let departure = match PLAIN {
+            true => self.transmitter.depart_exactly(arrival, len),
+            false => self.transmitter.depart(&passing(arrival)),
+        };
         // A frame that departs as it arrives never waits.
         if departure > arrival {
-            self.queue.hold(departure, frame.len);
+            self.queue.hold(departure, len);
         }
-        passing.at = departure;
-        self.medium.pass(&passing, false)
+        let queue = &self.queue;
+        let passing = || Passing {
+            frame,
+            at: departure,
+            bytes,
+            waiting: queue.occupancy(),
+        };
+        self.medium.pass::<PLAIN>(departure, false, passing)
     }
 
     /// Of a managed queue: what became of the next frame about which is
@@ -258,19 +300,19 @@ impl Link {
     pub fn edit(&mut self, delivery: &Delivery, bytes: &mut [u8]) {
         let Edits {
             mark,
-            corruption,
+            corrupt,
             rewrite,
-        } = &delivery.edits;
-        if *mark {
+        } = delivery.edits;
+        if mark {
             edit::mark(bytes);
         }
-        if *rewrite {
+        if rewrite {
             for (model, stream) in &mut self.rewrite {
                 model.rewrite(delivery.departure, bytes, stream);
             }
         }
-        if let Some(corruption) = corruption {
-            edit::corrupt(bytes, corruption);
+        if corrupt && let Some(corruption) = self.medium.next_corruption() {
+            edit::corrupt(bytes, &corruption);
         }
     }
 
@@ -343,20 +385,4 @@ impl Link {
                 && len > mtu.saturating_add(mac_header_len(header))
         })
     }
-
-    #[inline(never)]
-    fn may_go_on(&self, bytes: &[u8]) -> bool {
-        self.rewrite.iter().all(|(model, _)| model.passes(bytes))
-    }
-}
-
-/// A frame comes to a managed queue.
-#[inline(never)]
-fn enter(server: &mut Server, entry: &mut Losses, mut passing: Passing<'_>) -> Verdict {
-    passing.waiting = server.occupancy();
-    if entry.judge(&passing).is_some() {
-        return Verdict::Drop(DropReason::EntryLoss);
-    }
-    server.enqueue(passing.frame, passing.bytes);
-    Verdict::Queued
 }

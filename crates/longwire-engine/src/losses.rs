@@ -48,13 +48,21 @@ impl Losses {
         Losses(taken)
     }
 
+    /// Whether nothing is lost here.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// `frame` is asked for only when a model must look at it: making it
+    /// costs a nanosecond.
+    ///
     /// The first model that loses the frame decides the reason; the others
     /// still draw, so that one model's outcome never moves another's.
     #[inline]
-    pub fn judge(&mut self, frame: &Passing<'_>) -> Option<DropReason> {
+    pub fn judge<'a>(&mut self, frame: impl Fn() -> Passing<'a>) -> Option<DropReason> {
         let mut lost = None;
         for loss in &mut self.0 {
-            if let Some(reason) = loss.judge(frame) {
+            if let Some(reason) = loss.judge(&frame) {
                 lost = first_reason(lost, reason);
             }
         }
@@ -64,10 +72,10 @@ impl Losses {
 
 impl Loss {
     #[inline]
-    fn judge(&mut self, frame: &Passing<'_>) -> Option<DropReason> {
+    fn judge<'a>(&mut self, frame: impl Fn() -> Passing<'a>) -> Option<DropReason> {
         match self.fixed {
             Some((probability, reason)) => self.stream.chance(probability).then_some(reason),
-            None => self.model.judge(frame, &mut self.stream),
+            None => self.model.judge(&frame(), &mut self.stream),
         }
     }
 }

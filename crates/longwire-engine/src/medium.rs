@@ -2,6 +2,7 @@
 //! corruption and duplication, then delay, reordering and the order policy.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::link::LinkId;
@@ -14,7 +15,7 @@ use crate::models::reordering::{Displacement, ReorderingModel};
 use crate::passing::Passing;
 use crate::random::{Purpose, Stream};
 use crate::units::Nanos;
-use crate::verdict::{Delivery, DropReason, Edits, Verdict};
+use crate::verdict::{Corruption, Delivery, DropReason, Edits, Verdict};
 
 /// A link's medium and its state.
 #[derive(Debug)]
@@ -33,6 +34,9 @@ pub(crate) struct Medium {
     last_release: Nanos,
     /// Deliveries of the last frame that have not been taken, last first.
     copies: Vec<Delivery>,
+    /// How frames are spoilt that were not edited yet, in the order of their
+    /// deliveries.
+    spoilt: VecDeque<Corruption>,
 }
 
 /// Corruption, duplication and reordering on purpose.
@@ -89,6 +93,7 @@ impl Medium {
             rewrite: parts.rewrite,
             last_release: Nanos::ZERO,
             copies: Vec::new(),
+            spoilt: VecDeque::new(),
         }
     }
 
@@ -103,6 +108,11 @@ impl Medium {
             return Nanos::ZERO;
         }
         self.delay.least()
+    }
+
+    /// Whether it only loses and delays frames.
+    pub fn is_plain(&self) -> bool {
+        self.extras.is_none() && !self.rewrite
     }
 
     /// Whether bytes may be spoilt, or frames duplicated.
@@ -122,31 +132,44 @@ impl Medium {
         self.copies.pop()
     }
 
-    /// A frame that departs at `frame.at` crosses the medium. `mark`: a queue
-    /// has marked it.
+    /// How the next frame to be edited that says so is spoilt.
+    pub fn next_corruption(&mut self) -> Option<Corruption> {
+        self.spoilt.pop_front()
+    }
+
+    /// A frame that departs now crosses the medium. `mark`: a queue has marked
+    /// it. `frame` is asked for only when a model must look at it. `PLAIN`: it is
+    /// known that [`Medium::is_plain`].
     ///
     /// Every model draws once for each frame: delay is drawn for frames lost
     /// here too, so that the survivors' delays are the same with loss as
     /// without.
     #[inline(always)]
-    pub fn pass(&mut self, frame: &Passing<'_>, mark: bool) -> Verdict {
-        let lost = self.losses.judge(frame);
-        if self.extras.is_some() {
-            return self.pass_with_extras(frame, mark, lost);
+    pub fn pass<'a, const PLAIN: bool>(
+        &mut self,
+        departure: Nanos,
+        mark: bool,
+        frame: impl Fn() -> Passing<'a>,
+    ) -> Verdict {
+        let lost = self.losses.judge(&frame);
+        if !PLAIN && self.extras.is_some() {
+            return self.pass_with_extras(&frame(), mark, lost);
         }
-        let delay = self.draw_delay(frame);
+        let delay = match self.delay_fixed {
+            Some(delay) => delay,
+            None => self.delay.draw(&frame(), &mut self.delay_stream),
+        };
         if let Some(reason) = lost {
             return Verdict::Drop(reason);
         }
         let edits = Edits {
             mark,
-            corruption: None,
-            rewrite: self.rewrite,
+            corrupt: false,
+            rewrite: !PLAIN && self.rewrite,
         };
-        Verdict::Deliver(self.in_turn(frame.at, frame.at.saturating_add(delay), edits))
+        Verdict::Deliver(self.in_turn(departure, departure.saturating_add(delay), edits))
     }
 
-    #[inline]
     fn draw_delay(&mut self, frame: &Passing<'_>) -> Nanos {
         match self.delay_fixed {
             Some(delay) => delay,
@@ -195,12 +218,13 @@ impl Medium {
         };
         let edits = Edits {
             mark,
-            corruption,
+            corrupt: corruption.is_some(),
             rewrite: self.rewrite,
         };
         let verdict = match lost {
             Some(reason) => Verdict::Drop(reason),
             None => {
+                self.spoilt.extend(corruption);
                 let first = self.displace(frame.at, delay, displaced, edits);
                 let copies = copies.filter(|copies| copies.count > 0);
                 Verdict::Deliver(match copies {

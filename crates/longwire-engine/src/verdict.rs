@@ -15,7 +15,8 @@ pub enum Verdict {
     Queued,
 }
 
-/// The times of a delivered frame, and what happens to its bytes.
+/// The times of a delivered frame, and what happens to its bytes. Small: it is
+/// returned for every frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// When its last bit left the emulated queue.
@@ -35,8 +36,8 @@ pub struct Delivery {
 pub struct Edits {
     /// A queue marks the frame: congestion experienced.
     pub mark: bool,
-    /// The medium spoils some of its bits.
-    pub corruption: Option<Corruption>,
+    /// The medium spoils some of its bits; the link knows which.
+    pub corrupt: bool,
     /// The link rewrites headers of every frame.
     pub rewrite: bool,
 }
@@ -45,14 +46,14 @@ impl Edits {
     /// Nothing changes.
     pub const NONE: Edits = Edits {
         mark: false,
-        corruption: None,
+        corrupt: false,
         rewrite: false,
     };
 
     /// Whether anything changes.
     #[inline]
     pub fn any(&self) -> bool {
-        self.mark || self.rewrite || self.corruption.is_some()
+        self.mark || self.rewrite || self.corrupt
     }
 }
 

@@ -165,7 +165,7 @@ impl LinkCounts {
             self.duplicated += 1;
         } else if delivery.edits.any() {
             self.marked += u64::from(delivery.edits.mark);
-            self.corrupted += u64::from(delivery.edits.corruption.is_some());
+            self.corrupted += u64::from(delivery.edits.corrupt);
         }
     }
 

@@ -167,7 +167,7 @@ impl LinkRecorder {
                 row.departure_ns = Some(signed(epoch.wall_time(delivery.departure)));
                 row.release_ns = Some(signed(epoch.wall_time(delivery.release)));
                 row.ecn_marked = delivery.edits.mark;
-                row.corrupted = delivery.edits.corruption.is_some();
+                row.corrupted = delivery.edits.corrupt;
                 more = delivery.more;
             }
             Verdict::Drop(reason) => {

@@ -10,8 +10,19 @@ use crate::random::Stream;
 use crate::spec::{ModelInfo, Param, Unit};
 use crate::units::{BitRate, Nanos};
 
+mod chain;
+pub mod mahimahi;
+pub mod markov;
 pub mod plugin;
+mod ramp;
 mod serializer;
+pub mod steps;
+pub mod tdm;
+pub mod token_bucket;
+pub mod trace;
+pub mod two_state;
+mod varying;
+pub mod wifi;
 
 pub use serializer::Serializer;
 
@@ -122,16 +133,16 @@ impl fmt::Display for Rate {
 
 /// A link's rate and its state.
 #[derive(Debug)]
-pub(crate) enum Transmitter {
+pub(crate) struct Transmitter {
     /// Infinitely fast, or at one rate.
-    Exact(Serializer),
-    /// By a model.
-    Modelled(Modelled),
+    exact: Serializer,
+    /// By a model, which then stands in for the serializer.
+    modelled: Option<Modelled>,
 }
 
 /// A rate model that serves a link.
 #[derive(Debug)]
-pub(crate) struct Modelled {
+struct Modelled {
     model: Box<dyn RateModel>,
     framing: Framing,
     stream: Stream,
@@ -140,27 +151,36 @@ pub(crate) struct Modelled {
 
 impl Transmitter {
     pub(crate) fn new(rate: Rate, framing: Framing, epoch: Nanos, stream: Stream) -> Transmitter {
-        match rate {
-            Rate::Unlimited => Transmitter::Exact(Serializer::new(None, framing)),
-            Rate::Fixed(rate) => Transmitter::Exact(Serializer::new(Some(rate), framing)),
-            Rate::Model(mut model) => {
+        let (fixed, model) = match rate {
+            Rate::Unlimited => (None, None),
+            Rate::Fixed(rate) => (Some(rate), None),
+            Rate::Model(model) => (None, Some(model)),
+        };
+        Transmitter {
+            exact: Serializer::new(fixed, framing),
+            modelled: model.map(|mut model| {
                 model.start(epoch);
-                Transmitter::Modelled(Modelled {
+                Modelled {
                     model,
                     framing,
                     stream,
                     free_at: epoch,
-                })
-            }
+                }
+            }),
         }
+    }
+
+    /// Whether a model decides.
+    pub(crate) fn is_modelled(&self) -> bool {
+        self.modelled.is_some()
     }
 
     /// When the next frame can be taken out of a queue that has held one
     /// since `waiting_since`.
     pub(crate) fn ready(&mut self, waiting_since: Nanos) -> Nanos {
-        match self {
-            Transmitter::Exact(serializer) => serializer.free_at().max(waiting_since),
-            Transmitter::Modelled(modelled) => {
+        match &mut self.modelled {
+            None => self.exact.free_at().max(waiting_since),
+            Some(modelled) => {
                 let from = modelled.free_at.max(waiting_since);
                 modelled.model.ready(from, &mut modelled.stream)
             }
@@ -169,9 +189,9 @@ impl Transmitter {
 
     /// Serves a frame taken out at `frame.at`: when its last bit has left.
     pub(crate) fn serve(&mut self, frame: &Passing<'_>, len: u32) -> Nanos {
-        match self {
-            Transmitter::Exact(serializer) => serializer.depart(frame.at, len),
-            Transmitter::Modelled(modelled) => {
+        match &mut self.modelled {
+            None => self.exact.depart(frame.at, len),
+            Some(modelled) => {
                 let wire_bits = modelled.framing.wire_bits(len);
                 modelled.serve(frame, wire_bits)
             }
@@ -180,27 +200,33 @@ impl Transmitter {
 
     /// Serves several frames as one.
     pub(crate) fn serve_bits(&mut self, first: &Passing<'_>, wire_bits: u64) -> Nanos {
-        match self {
-            Transmitter::Exact(serializer) => serializer.free_at().max(first.at),
-            Transmitter::Modelled(modelled) => modelled.serve(first, wire_bits),
+        match &mut self.modelled {
+            None => self.exact.free_at().max(first.at),
+            Some(modelled) => modelled.serve(first, wire_bits),
         }
     }
 
     /// What a frame takes on the wire.
     pub(crate) fn wire_bits(&self, len: u32) -> u64 {
-        match self {
-            Transmitter::Exact(_) => u64::from(len) * 8,
-            Transmitter::Modelled(modelled) => modelled.framing.wire_bits(len),
+        match &self.modelled {
+            None => u64::from(len) * 8,
+            Some(modelled) => modelled.framing.wire_bits(len),
         }
     }
 
-    /// Serves a frame of a line that is first in, first out: when its last
-    /// bit has left.
+    /// Serves a frame of a line that is first in, first out, without a model:
+    /// when its last bit has left.
     #[inline(always)]
+    pub(crate) fn depart_exactly(&mut self, arrival: Nanos, len: u32) -> Nanos {
+        self.exact.depart(arrival, len)
+    }
+
+    /// The same, with a model if there is one.
+    #[inline]
     pub(crate) fn depart(&mut self, frame: &Passing<'_>) -> Nanos {
-        match self {
-            Transmitter::Exact(serializer) => serializer.depart(frame.at, frame.frame.len),
-            Transmitter::Modelled(modelled) => modelled.depart(frame),
+        match &mut self.modelled {
+            None => self.exact.depart(frame.at, frame.frame.len),
+            Some(modelled) => modelled.depart(frame),
         }
     }
 }
@@ -255,5 +281,17 @@ pub const UNLIMITED_ENTRY: Entry<Rate> = Entry {
 pub static KIND: Kind<Rate> = Kind {
     name: "rate",
     example: "10mbit",
-    entries: &[FIXED_ENTRY, UNLIMITED_ENTRY, plugin::ENTRY],
+    entries: &[
+        FIXED_ENTRY,
+        UNLIMITED_ENTRY,
+        steps::ENTRY,
+        trace::ENTRY,
+        mahimahi::ENTRY,
+        tdm::ENTRY,
+        token_bucket::ENTRY,
+        two_state::ENTRY,
+        markov::ENTRY,
+        wifi::ENTRY,
+        plugin::ENTRY,
+    ],
 };
