@@ -32,8 +32,9 @@ pub(crate) struct Server {
     waiting_since: Nanos,
     /// When the head is taken out, once that is known.
     ready: Option<Nanos>,
-    /// When the last frame taken out departs.
-    busy_until: Nanos,
+    /// When the link, free, asks for a frame; once it has asked in vain, it
+    /// does so again when one arrives.
+    asks_at: Option<Nanos>,
     occupancy_max: (Packets, Bytes),
 }
 
@@ -56,7 +57,7 @@ impl Server {
             next_number: 0,
             waiting_since: facts.epoch,
             ready: None,
-            busy_until: facts.epoch,
+            asks_at: None,
             occupancy_max: (Packets(0), Bytes(0)),
         }
     }
@@ -68,15 +69,7 @@ impl Server {
             self.ready.is_none_or(|at| at >= frame.arrival),
             "a frame was offered before the link was polled up to its arrival"
         );
-        let mut queued = QueuedFrame {
-            number: self.next_number,
-            arrival: frame.arrival,
-            len: frame.len,
-            dscp: 0,
-            ecn: Default::default(),
-            flow: 0,
-            mark: false,
-        };
+        let mut queued = QueuedFrame::new(self.next_number, frame);
         if self.reads != Reads::Nothing {
             self.read_header(&mut queued, bytes);
         }
@@ -84,13 +77,19 @@ impl Server {
         if self.context.occupancy().0.0 == 0 {
             self.waiting_since = frame.arrival;
             self.ready = None;
-            if self.busy_until < frame.arrival {
+            if self.asks_at.is_some_and(|at| at < frame.arrival) {
                 self.queue.idle();
+                self.asks_at = None;
             }
+            self.asks_at = self.asks_at.or(Some(frame.arrival));
         }
         self.context.entered(&queued);
         self.queue.enqueue(frame.arrival, queued, &mut self.context);
         let (packets, bytes) = self.context.occupancy();
+        if packets.0 == 0 {
+            // What was to be taken out may just have been dropped.
+            self.ready = None;
+        }
         self.occupancy_max.0 = self.occupancy_max.0.max(packets);
         self.occupancy_max.1 = self.occupancy_max.1.max(bytes);
     }
@@ -99,7 +98,7 @@ impl Server {
     fn read_header(&self, queued: &mut QueuedFrame, bytes: &[u8]) {
         let ip = IpHeader::parse(bytes);
         if let Some(ip) = &ip {
-            (queued.dscp, queued.ecn) = (ip.dscp, ip.ecn);
+            queued.set_class(ip.dscp, ip.ecn);
         }
         if self.reads == Reads::Flow {
             queued.flow = flow_hash(bytes, ip.as_ref(), self.perturbation);
@@ -170,6 +169,7 @@ impl Server {
                 debug_assert!(false, "{:?} holds frames and gives none", self.queue);
                 self.ready = Some(Nanos::MAX);
             }
+            self.asks_at = None;
             return None;
         };
         self.context.left(&first);
@@ -187,12 +187,12 @@ impl Server {
             return None;
         }
         let departure = transmitter.serve(&passing, first.len);
-        self.busy_until = departure;
+        self.asks_at = Some(departure);
         let passing = Passing {
             at: departure,
             ..passing
         };
-        let verdict = medium.pass(&passing, first.mark);
+        let verdict = medium.pass::<false>(departure, first.is_marked(), || passing);
         if self.context.decided.is_empty() && !has_copies(&verdict) {
             return Some((first.number, verdict));
         }
@@ -223,7 +223,7 @@ impl Server {
             taken.push(next);
         }
         let departure = transmitter.serve_bits(passing, wire_bits);
-        self.busy_until = departure;
+        self.asks_at = Some(departure);
         for frame in &taken {
             let passing = Passing {
                 frame: FrameMeta {
@@ -234,7 +234,7 @@ impl Server {
                 bytes: frames.bytes(frame.number),
                 waiting: self.context.occupancy(),
             };
-            let verdict = medium.pass(&passing, frame.mark);
+            let verdict = medium.pass::<false>(departure, frame.is_marked(), || passing);
             self.decide(frame.number, verdict, medium);
         }
         taken.clear();

@@ -126,7 +126,7 @@ impl Discipline for DeficitRoundRobin {
     }
 
     fn enqueue(&mut self, _now: Nanos, frame: QueuedFrame, context: &mut QueueContext) {
-        let class = self.classes.of(frame.dscp);
+        let class = self.classes.of(frame.dscp());
         let (line, limit) = (&mut self.lines[class], &self.classes.list()[class].limit);
         if !line.frames.fits(limit, frame.len) {
             return context.dropped(&frame, DropReason::QueueFull);

@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::fmt;
 
+use crate::frame::FrameMeta;
 use crate::header::Ecn;
 use crate::models::Kind;
 use crate::random::Stream;
@@ -62,31 +63,70 @@ impl fmt::Display for Queue {
 }
 
 /// A frame in a managed queue: all that a discipline may go by.
+//
+// 32 bytes, copied at every step. Without fields that leave bit patterns
+// unused, `Option` keeps its tag outside, and copies are of whole words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuedFrame {
     /// Its number on its link.
     pub number: u64,
     /// When it came.
     pub arrival: Nanos,
+    /// A hash of its flow's addresses, protocol and ports; 0 if the
+    /// discipline does not read it.
+    pub flow: u64,
     /// Its length, without framing.
     pub len: u32,
-    /// Its differentiated services code point; 0 without IP.
-    pub dscp: u8,
-    /// What it says of congestion; not capable without IP.
-    pub ecn: Ecn,
-    /// A hash of its flow's addresses, protocol and ports.
-    pub flow: u64,
-    /// Set by the discipline: the frame is to carry a congestion mark.
-    pub mark: bool,
+    /// Code point and congestion notification, as in the IP header.
+    traffic_class: u8,
+    /// 1 if the frame is to carry a congestion mark.
+    mark: u8,
 }
 
 impl QueuedFrame {
+    /// A frame as it comes.
+    #[inline]
+    pub fn new(number: u64, frame: FrameMeta) -> QueuedFrame {
+        QueuedFrame {
+            number,
+            arrival: frame.arrival,
+            flow: 0,
+            len: frame.len,
+            traffic_class: 0,
+            mark: 0,
+        }
+    }
+
+    /// Notes what its IP header says.
+    #[inline]
+    pub fn set_class(&mut self, dscp: u8, ecn: Ecn) {
+        self.traffic_class = dscp << 2 | ecn as u8;
+    }
+
+    /// Its differentiated services code point; 0 without IP.
+    #[inline]
+    pub fn dscp(&self) -> u8 {
+        self.traffic_class >> 2
+    }
+
+    /// What it says of congestion; not capable without IP.
+    #[inline]
+    pub fn ecn(&self) -> Ecn {
+        Ecn::of_bits(self.traffic_class)
+    }
+
     /// Marks the frame if its sender takes marks, and says whether it did.
     /// A frame that another queue has marked before counts as marked.
     #[inline]
     pub fn try_mark(&mut self) -> bool {
-        self.mark |= self.ecn.capable();
-        self.mark
+        self.mark |= u8::from(self.ecn().capable());
+        self.is_marked()
+    }
+
+    /// Whether it is to carry a congestion mark.
+    #[inline]
+    pub fn is_marked(&self) -> bool {
+        self.mark != 0
     }
 
     /// How long it has waited.
@@ -113,7 +153,7 @@ pub enum Reads {
     Nothing,
     /// [`QueuedFrame::dscp`] and [`QueuedFrame::ecn`].
     Class,
-    /// [`QueuedFrame::flow`] too.
+    /// The flow too: [`QueuedFrame::flow`].
     Flow,
 }
 
@@ -140,7 +180,9 @@ pub trait Discipline: fmt::Debug + Send {
     fn dequeue(&mut self, now: Nanos, context: &mut QueueContext) -> Option<QueuedFrame>;
 
     /// Called before an arrival if the link had become free before it with
-    /// nothing waiting. A real link would then have asked for a frame in vain.
+    /// nothing waiting: it would then have asked for a frame in vain, which
+    /// [`Discipline::dequeue`] is not called for. At most once before it is
+    /// given a frame again.
     fn idle(&mut self) {}
 
     /// The most it holds; for reports and memory.

@@ -118,19 +118,15 @@ mod tests {
     use alloc::collections::VecDeque;
 
     use super::*;
-    use crate::header::Ecn;
+    use crate::frame::FrameMeta;
     use crate::units::Nanos;
 
     fn frame(number: u64) -> QueuedFrame {
-        QueuedFrame {
-            number,
+        let meta = FrameMeta {
             arrival: Nanos::ZERO,
             len: 64,
-            dscp: 0,
-            ecn: Ecn::NotCapable,
-            flow: 0,
-            mark: false,
-        }
+        };
+        QueuedFrame::new(number, meta)
     }
 
     /// Ten lines that grow and shrink, against standard deques.

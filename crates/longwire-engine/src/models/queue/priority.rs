@@ -71,7 +71,7 @@ impl Discipline for Priority {
     }
 
     fn enqueue(&mut self, _now: Nanos, frame: QueuedFrame, context: &mut QueueContext) {
-        let class = self.classes.of(frame.dscp);
+        let class = self.classes.of(frame.dscp());
         let (line, limit) = (&mut self.lines[class], &self.classes.list()[class].limit);
         if line.fits(limit, frame.len) {
             line.push(frame);

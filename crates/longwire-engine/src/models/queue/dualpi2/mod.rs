@@ -204,14 +204,18 @@ impl DualPi2 {
                 false => 0.0,
             };
             let likelihood = f64::max(native, self.p_coupled);
-            frame.mark |= self.low_latency.happens(likelihood);
+            if self.low_latency.happens(likelihood) {
+                frame.try_mark();
+            }
             return Some(frame);
         }
         if self.low_latency.happens(self.p_classic) {
             context.dropped(&frame, DropReason::Aqm);
             return None;
         }
-        frame.mark |= self.low_latency.happens(self.p_coupled);
+        if self.low_latency.happens(self.p_coupled) {
+            frame.try_mark();
+        }
         Some(frame)
     }
 
@@ -257,7 +261,7 @@ impl Discipline for DualPi2 {
         if !self.fits(frame.len) {
             return context.dropped(&frame, DropReason::QueueFull);
         }
-        match frame.ecn {
+        match frame.ecn() {
             Ecn::Capable1 | Ecn::Marked => self.low_latency.line.push(frame),
             Ecn::NotCapable | Ecn::Capable0 => self.classic.line.push(frame),
         }
@@ -283,6 +287,7 @@ impl Discipline for DualPi2 {
             }
             return Some(frame);
         }
+        self.idle();
         None
     }
 

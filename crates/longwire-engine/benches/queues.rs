@@ -1,0 +1,135 @@
+//! What a frame of 64 bytes costs in each registered queue, offered and
+//! polled: the table of SPECIFICATION.md. The times shown are those of one
+//! frame.
+#![allow(missing_docs, reason = "criterion's macros make undocumented items")]
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use longwire_engine::spec::ModelInfo;
+use longwire_engine::{BitRate, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict, models};
+
+/// 10 Gbit/s.
+const RATE: u64 = 10_000_000_000;
+
+/// The shortest frame of an Ethernet, without FCS: 64 bytes on the wire.
+const LEN: u64 = 64;
+
+/// Frames that arrive with one stamp, as ports deliver them.
+const BURST: u64 = 32;
+
+/// Flows that send in turn.
+const FLOWS: u8 = 16;
+
+/// How much of the rate is offered.
+const LOADS: [(&str, f64); 2] = [("full load", 1.0), ("twice the rate", 2.0)];
+
+/// The queue as it is by default; what must be given is its unit's example.
+fn text(info: &ModelInfo) -> String {
+    let required = info.params.iter().filter(|param| param.default.is_none());
+    let arguments: Vec<String> = match info.name {
+        // All others have defaults for what they need.
+        "tail-drop" => required
+            .map(|param| format!("{}={}", param.name, param.unit.example()))
+            .collect(),
+        _ => Vec::new(),
+    };
+    format!("{}:{}", info.name, arguments.join(","))
+}
+
+fn link(queue: &str) -> Link {
+    let config = LinkConfig {
+        rate: BitRate::from_bits_per_sec(RATE).into(),
+        queue: Some(models::QUEUE.parse(queue).unwrap()),
+        ..LinkConfig::default()
+    };
+    Link::new(config, 1, LinkId(0))
+}
+
+/// A UDP datagram over IPv4 of one flow, ECT(0) or not capable in turn.
+fn frame(flow: u8) -> [u8; LEN as usize] {
+    let mut bytes = [0; LEN as usize];
+    bytes[12..14].copy_from_slice(&[0x08, 0x00]);
+    bytes[14] = 0x45;
+    bytes[15] = if flow.is_multiple_of(2) { 2 } else { 0 };
+    bytes[23] = 17;
+    bytes[26..34].copy_from_slice(&[10, 0, 0, flow, 10, 0, 1, 1]);
+    bytes
+}
+
+/// Offers bursts for ever.
+struct Traffic {
+    link: Link,
+    frames: Vec<[u8; LEN as usize]>,
+    burst_nanos: f64,
+    bursts: u64,
+}
+
+impl Traffic {
+    fn new(queue: &str, load: f64) -> Traffic {
+        let bits = (BURST * LEN * 8) as f64;
+        Traffic {
+            link: link(queue),
+            frames: (0..FLOWS).map(frame).collect(),
+            burst_nanos: bits * 1e9 / RATE as f64 / load,
+            bursts: 0,
+        }
+    }
+
+    /// Offers one burst and takes what was decided before: the releases, so
+    /// that nothing is left out.
+    fn burst(&mut self) -> u64 {
+        self.bursts += 1;
+        let now = Nanos::from_nanos((self.bursts as f64 * self.burst_nanos) as u64);
+        let mut sum = 0u64;
+        let mut note = |verdict: Verdict| {
+            if let Verdict::Deliver(delivery) = verdict {
+                sum = sum.wrapping_add(delivery.release.as_nanos());
+            }
+        };
+        while let Some((_, verdict)) = self.link.poll(now, &()) {
+            note(verdict);
+        }
+        for index in 0..BURST {
+            let meta = FrameMeta {
+                arrival: now,
+                len: LEN as u32,
+            };
+            let bytes = &self.frames[index as usize % self.frames.len()];
+            note(self.link.offer(black_box(meta), bytes));
+        }
+        sum
+    }
+
+    /// What so many frames take.
+    fn time(&mut self, frames: u64) -> Duration {
+        let bursts = frames.div_ceil(BURST);
+        let start = Instant::now();
+        for _ in 0..bursts {
+            black_box(self.burst());
+        }
+        let per_frame = start.elapsed().as_secs_f64() / (bursts * BURST) as f64;
+        Duration::from_secs_f64(per_frame * frames as f64)
+    }
+}
+
+fn bench_queues(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("queues");
+    for entry in models::QUEUE.entries {
+        for (name, load) in LOADS {
+            if entry.info.name == "unlimited" && load > 1.0 {
+                // It would only grow.
+                continue;
+            }
+            let mut traffic = Traffic::new(&text(entry.info), load);
+            group.bench_function(format!("{}, {name}", entry.info.name), |bencher| {
+                bencher.iter_custom(|frames| traffic.time(frames));
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, bench_queues);
+criterion_main!(benches);

@@ -1,0 +1,194 @@
+//! Random arrivals.
+
+use longwire_engine::random::Stream;
+use longwire_engine::{FrameMeta, Nanos};
+
+/// A frame that arrives, as the tests see it.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    /// Its place among all of them.
+    pub number: usize,
+    /// In nanoseconds.
+    pub arrival: u64,
+    pub len: u32,
+    pub dscp: u8,
+    /// The two bits of RFC 3168.
+    pub ecn: u8,
+    pub flow: u8,
+    pub kind: Kind,
+}
+
+/// What a frame holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Ipv4,
+    Ipv6,
+    /// No IP.
+    Other,
+}
+
+impl Packet {
+    pub fn meta(&self) -> FrameMeta {
+        FrameMeta {
+            arrival: Nanos::from_nanos(self.arrival),
+            len: self.len,
+        }
+    }
+
+    /// The frame's first bytes: a UDP datagram whose addresses and ports tell
+    /// the flow.
+    pub fn bytes(&self) -> Vec<u8> {
+        let class = self.dscp << 2 | self.ecn;
+        let mut bytes = vec![2, 0, 0, 0, 0, self.flow, 2, 0, 0, 0, 1, 1];
+        match self.kind {
+            Kind::Ipv4 => {
+                bytes.extend([0x08, 0x00, 0x45, class, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0]);
+                bytes.extend([10, 0, 0, self.flow, 10, 0, 1, 1]);
+            }
+            Kind::Ipv6 => {
+                bytes.extend([0x86, 0xdd, 0x60 | class >> 4, class << 4, 0, 0, 0, 26, 17, 64]);
+                bytes.extend([0xfd; 15]);
+                bytes.push(self.flow);
+                bytes.extend([0xfd; 16]);
+            }
+            Kind::Other => bytes.extend([0x08, 0x06]),
+        }
+        bytes.extend([0x10, self.flow, 0x20, 0x01, 0, 26, 0, 0]);
+        bytes.resize(bytes.len().max(64), 0);
+        bytes
+    }
+
+    /// What the engine reads: nothing of what holds no IP.
+    pub fn class(&self) -> (u8, u8) {
+        match self.kind {
+            Kind::Other => (0, 0),
+            Kind::Ipv4 | Kind::Ipv6 => (self.dscp, self.ecn),
+        }
+    }
+}
+
+/// Seeded draws for tests, apart from what they test.
+pub struct Draws(Stream);
+
+impl Draws {
+    pub fn new(seed: u64) -> Draws {
+        Draws(Stream::of_seed(seed))
+    }
+
+    /// In `least..=most`, each as likely.
+    pub fn between(&mut self, least: u64, most: u64) -> u64 {
+        least + self.0.up_to(most - least)
+    }
+
+    /// In `least..=most`, every order of magnitude as likely.
+    pub fn scale(&mut self, least: u64, most: u64) -> u64 {
+        let (low, high) = ((least as f64).ln(), (most as f64).ln());
+        let drawn = (low + (high - low) * self.0.unit()).exp() as u64;
+        drawn.clamp(least, most)
+    }
+
+    pub fn real(&mut self, least: f64, most: f64) -> f64 {
+        least + (most - least) * self.0.unit()
+    }
+
+    /// True once in `n` times.
+    pub fn once_in(&mut self, n: u64) -> bool {
+        self.0.up_to(n - 1) == 0
+    }
+
+    pub fn choose<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.0.up_to(of.len() as u64 - 1) as usize]
+    }
+}
+
+/// A link's rate and what arrives at it.
+#[derive(Debug)]
+pub struct Pattern {
+    pub rate: u64,
+    pub packets: Vec<Packet>,
+}
+
+impl Pattern {
+    /// What 1000 bytes take on the link, in nanoseconds: the measure of all
+    /// times in a pattern.
+    pub fn unit(&self) -> u64 {
+        unit(self.rate)
+    }
+}
+
+fn unit(rate: u64) -> u64 {
+    (8_000_000_000_000 / rate).max(1)
+}
+
+/// A pattern with phases of different load, bursts and pauses. All times are
+/// in proportion to what a frame takes.
+pub fn pattern(draws: &mut Draws, frames: usize) -> Pattern {
+    let rate = draws.scale(100_000, 20_000_000_000);
+    let unit = unit(rate);
+    let mut packets: Vec<Packet> = Vec::with_capacity(frames);
+    let mut now = draws.between(0, 3 * unit);
+    while packets.len() < frames {
+        let phase = Phase::draw(draws);
+        let count = draws.scale(1, frames as u64);
+        for _ in 0..count {
+            if packets.len() == frames {
+                break;
+            }
+            now += phase.gap(draws, unit);
+            packets.push(phase.packet(draws, packets.len(), now));
+        }
+        if draws.once_in(3) {
+            now += draws.scale(unit, unit.saturating_mul(3_000));
+        }
+    }
+    Pattern { rate, packets }
+}
+
+/// What does not change for some time.
+struct Phase {
+    load: f64,
+    len: (u32, u32),
+    burst: u64,
+    flows: u8,
+    ecn: &'static [u8],
+    kinds: &'static [Kind],
+}
+
+impl Phase {
+    fn draw(draws: &mut Draws) -> Phase {
+        Phase {
+            load: draws.choose(&[0.2, 0.9, 1.0, 1.1, 1.5, 3.0]),
+            len: draws.choose(&[(1_000, 1_000), (64, 64), (60, 1_514), (1_514, 1_514), (1, 9_000)]),
+            burst: draws.choose(&[1, 1, 4, 40]),
+            flows: draws.choose(&[1, 2, 5, 40]),
+            ecn: draws.choose(&[&[0][..], &[2], &[1], &[3], &[0, 1, 2, 3]]),
+            kinds: draws.choose(&[&[Kind::Ipv4][..], &[Kind::Ipv4, Kind::Ipv6, Kind::Other]]),
+        }
+    }
+
+    fn gap(&self, draws: &mut Draws, unit: u64) -> u64 {
+        if !draws.once_in(self.burst) {
+            return 0;
+        }
+        let frame = f64::from(self.len.0 + self.len.1) / 2_000.0;
+        let mean = unit as f64 * frame * self.burst as f64 / self.load;
+        match draws.once_in(4) {
+            // Exactly in step with the link: ties of all kinds.
+            true => mean as u64,
+            false => draws.real(0.0, 2.0 * mean) as u64,
+        }
+    }
+
+    fn packet(&self, draws: &mut Draws, number: usize, arrival: u64) -> Packet {
+        let (least, most) = self.len;
+        Packet {
+            number,
+            arrival,
+            len: draws.between(u64::from(least), u64::from(most)) as u32,
+            dscp: draws.choose(&[0, 0, 1, 8, 34, 46, 48, 63]),
+            ecn: draws.choose(self.ecn),
+            flow: draws.between(0, u64::from(self.flows) - 1) as u8,
+            kind: draws.choose(self.kinds),
+        }
+    }
+}
