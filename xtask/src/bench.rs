@@ -1,12 +1,12 @@
 //! Every bench once, as small as it gets: no figures, only that it runs.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::runner::{Outcome, Runner, cargo, limited, locked, root, run, run_all, target_dir};
 
-/// What `longwire bench` measures.
+/// What `longwire bench` measures without being given anything.
 const KINDS: [&str; 6] = ["throughput", "accuracy", "rate", "loss", "idle", "live"];
 
 /// The benches of the parts, then those of the whole.
@@ -32,8 +32,25 @@ pub fn run_tiny(runner: &mut Runner) {
             command.args(["bench", kind, "--quick"]);
             command
         };
-        run_all(std::iter::once(build).chain(KINDS.map(bench)))
+        let (compile, library) = example_plugin();
+        let mut plugin = bench("plugin");
+        plugin.arg(&library).args(["bytes=11", "p=10%"]);
+        let commands = [build, compile, plugin];
+        run_all(commands.into_iter().chain(KINDS.map(bench)))
     });
+}
+
+/// How an example of a plugin is compiled, and to where.
+fn example_plugin() -> (Command, PathBuf) {
+    let library = target_dir().join("data_loss.so");
+    let mut compile = Command::new("cc");
+    compile
+        .args(["-std=c99", "-O2", "-shared", "-fPIC", "-I"])
+        .arg(root().join("include"))
+        .arg("-o")
+        .arg(&library)
+        .arg(root().join("examples/plugins/data_loss.c"));
+    (compile, library)
 }
 
 /// The names of all benches, `crates/*/benches/NAME.rs`.

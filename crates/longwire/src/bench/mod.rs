@@ -6,6 +6,7 @@ mod idle;
 mod live;
 mod loss;
 mod memcpy;
+mod plugin;
 mod rate;
 mod testbed;
 mod throughput;
@@ -53,6 +54,8 @@ pub enum Bench {
     Rate(RateArgs),
     /// Loss against its binomial bound
     Loss(LossArgs),
+    /// What the hooks of a plugin in C cost a packet
+    Plugin(PluginArgs),
     /// What an idle link costs
     Idle(TimeArgs),
     /// Real programs through a live link: throughput, loss, round trips
@@ -147,6 +150,20 @@ pub struct LossArgs {
     pub packets: u64,
 }
 
+/// What `bench plugin` takes.
+#[derive(Clone, Debug, Args)]
+pub struct PluginArgs {
+    /// The plugin, a shared library
+    #[arg(value_name = "FILE")]
+    pub file: String,
+    /// Its parameters
+    #[arg(value_name = "KEY=VALUE")]
+    pub parameters: Vec<String>,
+    /// How long each figure is measured
+    #[arg(long, value_name = "TIME", default_value = "300ms")]
+    pub time: Nanos,
+}
+
 /// What a bench takes that only needs to know how long.
 #[derive(Debug, Args)]
 pub struct TimeArgs {
@@ -187,6 +204,10 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
             show(globals, loss::measure(&own, kind)?, |rows| {
                 loss::print(rows)
             })
+        }
+        Bench::Plugin(own) => {
+            let rows = plugin::measure(own, args.quick)?;
+            show(globals, rows, |rows| plugin::print(rows))
         }
         Bench::Idle(own) => show(
             globals,

@@ -1,0 +1,221 @@
+//! `bench plugin`: what a plugin's hooks cost a packet, called with arrays of
+//! several lengths, and in a link.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use longwire_engine::random::{Purpose, Stream};
+use longwire_engine::{
+    Bytes, FrameMeta, Hook, Link, LinkConfig, LinkId, LinkOptions, Nanos, Packets, Passing, Verdict,
+};
+use longwire_runtime::plugin::PluginError;
+use longwire_runtime::{CPlugin, Faults, FileLoader};
+use serde::Serialize;
+
+use super::PluginArgs;
+use crate::Error;
+use crate::table;
+
+/// The length of frames, in bytes.
+const LEN: usize = 64;
+
+/// Frames are so far apart: a packet in 64 bytes at 100 Mbit/s.
+const GAP: u64 = 5_120;
+
+/// Frames between two looks at the clock.
+const ROUND: usize = 4_096;
+
+/// One hook.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    hook: &'static str,
+    /// Nanoseconds a packet, in arrays of so many.
+    arrays_of_1: f64,
+    arrays_of_8: f64,
+    arrays_of_64: f64,
+    /// Nanoseconds a packet that the hook adds to a link.
+    in_a_link: f64,
+}
+
+/// The hooks, with the options that name them.
+const HOOKS: [(Hook, &str); 4] = [
+    (Hook::Loss, "loss"),
+    (Hook::Delay, "delay"),
+    (Hook::Rate, "rate"),
+    (Hook::Rewrite, "rewrite"),
+];
+
+pub(super) fn measure(args: &PluginArgs, quick: bool) -> Result<Vec<Row>, Error> {
+    let bench = Bench {
+        args,
+        pairs: pairs(&args.parameters)?,
+        faults: Faults::new(),
+        time: match quick {
+            true => Duration::from_millis(5),
+            false => Duration::from_nanos(args.time.as_nanos()),
+        },
+    };
+    let mut rows = Vec::new();
+    for (hook, option) in HOOKS {
+        match CPlugin::load(&args.file, hook, &bench.pairs, &bench.faults) {
+            Ok(_) => rows.push(bench.row(hook, option)?),
+            Err(PluginError::NoHook { .. }) => {}
+            Err(error) => return Err(Error::Usage(format!("{}: {error}", args.file))),
+        }
+    }
+    match bench.faults.first() {
+        Some(message) => Err(Error::Failed(message)),
+        None => Ok(rows),
+    }
+}
+
+/// `key=value`, each by itself or several joined by commas.
+fn pairs(parameters: &[String]) -> Result<Vec<(String, String)>, Error> {
+    let items = parameters.iter().flat_map(|items| items.split(','));
+    let pair = |item: &str| match item.split_once('=') {
+        Some((key, value)) => Ok((key.to_owned(), value.to_owned())),
+        None => Err(Error::Usage(format!(
+            "'{item}' is no parameter; write KEY=VALUE"
+        ))),
+    };
+    items.map(pair).collect()
+}
+
+struct Bench<'a> {
+    args: &'a PluginArgs,
+    pairs: Vec<(String, String)>,
+    faults: Faults,
+    time: Duration,
+}
+
+impl Bench<'_> {
+    fn row(&self, hook: Hook, option: &'static str) -> Result<Row, Error> {
+        Ok(Row {
+            hook: option,
+            arrays_of_1: self.alone::<1>(hook)?,
+            arrays_of_8: self.alone::<8>(hook)?,
+            arrays_of_64: self.alone::<64>(hook)?,
+            in_a_link: self.link(Some(option))? - self.link(None)?,
+        })
+    }
+
+    /// Nanoseconds a packet, called with arrays of `N`.
+    fn alone<const N: usize>(&self, hook: Hook) -> Result<f64, Error> {
+        let loaded = CPlugin::load(&self.args.file, hook, &self.pairs, &self.faults);
+        let mut plugin = loaded.map_err(|error| Error::Failed(error.to_string()))?;
+        let mut stream = Stream::new(1, 0, Purpose::MediumLoss);
+        let mut bytes = vec![[0x5a; LEN]; N];
+        let mut now = 0;
+        let mut free = Nanos::ZERO;
+        Ok(self.timed(|| {
+            for _ in 0..ROUND / N {
+                let at: [u64; N] = std::array::from_fn(|index| now + index as u64 * GAP);
+                now += N as u64 * GAP;
+                if hook == Hook::Rewrite {
+                    let frames: Vec<&mut [u8]> =
+                        bytes.iter_mut().map(<[u8; LEN]>::as_mut_slice).collect();
+                    let Ok(frames) = <[&mut [u8]; N]>::try_from(frames) else {
+                        unreachable!("there are as many frames as times");
+                    };
+                    plugin.rewrite_batch(at.map(Nanos::from_nanos), frames, &mut stream);
+                    continue;
+                }
+                let mut frames = at.map(|at| passing(at, &bytes[0]));
+                match hook {
+                    Hook::Loss => drop(black_box(plugin.lose_batch(&frames, &mut stream))),
+                    Hook::Delay => drop(black_box(plugin.delay_batch(&frames, &mut stream))),
+                    Hook::Rate | Hook::Rewrite => {
+                        frames[0].at = frames[0].at.max(free);
+                        let bits = [LEN as u64 * 8; N];
+                        let left = plugin.depart_batch(&frames, bits, &mut stream);
+                        free = left[N - 1];
+                    }
+                }
+            }
+        }))
+    }
+
+    /// Nanoseconds a packet of a link with one option, or without.
+    fn link(&self, option: Option<&str>) -> Result<f64, Error> {
+        let mut link = Link::new(self.config(option)?, 1, LinkId(0));
+        let mut bytes = [0x5a; LEN];
+        let mut now = 0;
+        Ok(self.timed(|| {
+            for _ in 0..ROUND {
+                now += GAP;
+                let frame = FrameMeta {
+                    arrival: Nanos::from_nanos(now),
+                    len: LEN as u32,
+                };
+                if let Verdict::Deliver(delivery) = link.offer(black_box(frame), &bytes)
+                    && delivery.edits.any()
+                {
+                    link.edit(&delivery, &mut bytes);
+                }
+            }
+        }))
+    }
+
+    fn config(&self, option: Option<&str>) -> Result<LinkConfig, Error> {
+        let mut options = LinkOptions {
+            // What a plugin as the rate would have to wait for is its own.
+            queue: Some("unlimited".to_owned()),
+            ..LinkOptions::default()
+        };
+        if let Some(option) = option {
+            let own = self.pairs.iter();
+            let own: String = own.map(|(key, value)| format!(",{key}={value}")).collect();
+            options.set(option, format!("plugin:file={}{own}", self.args.file));
+        }
+        let loader = FileLoader::reporting_to(&self.faults);
+        options
+            .parse_with(&loader)
+            .map_err(|error| Error::Usage(error.to_string()))
+    }
+
+    /// Nanoseconds a packet of a round: the median of several measurements.
+    fn timed(&self, mut round: impl FnMut()) -> f64 {
+        const MEASUREMENTS: u32 = 5;
+        round();
+        let measure = |_| {
+            let (start, mut rounds) = (Instant::now(), 0u64);
+            while start.elapsed() < self.time / MEASUREMENTS {
+                round();
+                rounds += 1;
+            }
+            start.elapsed().as_nanos() as f64 / (rounds.max(1) * ROUND as u64) as f64
+        };
+        let mut times: Vec<f64> = (0..MEASUREMENTS).map(measure).collect();
+        times.sort_by(f64::total_cmp);
+        times[MEASUREMENTS as usize / 2]
+    }
+}
+
+fn passing(at: u64, bytes: &[u8]) -> Passing<'_> {
+    Passing {
+        frame: FrameMeta {
+            arrival: Nanos::from_nanos(at),
+            len: bytes.len() as u32,
+        },
+        at: Nanos::from_nanos(at),
+        bytes,
+        waiting: (Packets(0), Bytes(0)),
+    }
+}
+
+pub(super) fn print(rows: &[Row]) {
+    println!("What the hooks of a plugin cost, in ns a packet of {LEN} bytes.");
+    let heads = ["hook", "arrays of 1", "of 8", "of 64", "added to a link"];
+    let mut table = table::Table::new(&heads);
+    for row in rows {
+        let ns = |value: f64| format!("{value:.1}");
+        table.row(vec![
+            row.hook.to_owned(),
+            ns(row.arrays_of_1),
+            ns(row.arrays_of_8),
+            ns(row.arrays_of_64),
+            ns(row.in_a_link),
+        ]);
+    }
+    table.print();
+}
