@@ -125,7 +125,7 @@ impl Counts {
             self.duplicated += 1;
         } else {
             self.ecn_marked += u64::from(delivery.edits.mark);
-            self.corrupted += u64::from(delivery.edits.corruption.is_some());
+            self.corrupted += u64::from(delivery.edits.corrupt);
         }
     }
 

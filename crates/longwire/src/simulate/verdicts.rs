@@ -89,7 +89,7 @@ impl VerdictLog {
                 more = delivery.more;
                 if open.copies == 0 {
                     open.ecn_marked = delivery.edits.mark;
-                    open.corrupted = delivery.edits.corruption.is_some();
+                    open.corrupted = delivery.edits.corrupt;
                 }
                 (Some(delivery), None)
             }

@@ -10,6 +10,7 @@ use crate::plot::scene::{Colour, Scene};
 /// The height that a panel's bars need.
 pub(super) fn height(panel: Panel, data: &Data) -> f64 {
     let (rows, series) = match panel {
+        Panel::Lateness if least_lateness(data).is_none() => (1, 1),
         Panel::Lateness => (LATENESS.len(), data.reports.len()),
         Panel::Counts => (COUNTS.len(), data.reports.len()),
         _ => (reasons(data).len(), data.reports.len() + data.logs.len()),
@@ -134,11 +135,6 @@ pub(super) fn draw_lateness(scene: &mut Scene, frame: &Frame, data: &Data) {
         }
     });
     let rows: Vec<Row> = rows.collect();
-    let values = rows
-        .iter()
-        .flat_map(|row| &row.bars)
-        .map(|(value, _)| *value);
-    let least = values.filter(|value| *value > 0.0).fold(f64::MAX, f64::min);
     let captions = Captions {
         heading: "Lateness",
         lift: 0.0,
@@ -146,7 +142,7 @@ pub(super) fn draw_lateness(scene: &mut Scene, frame: &Frame, data: &Data) {
         x: "Lateness (logarithmic)".to_owned(),
         y: String::new(),
     };
-    if least == f64::MAX {
+    let Some(least) = least_lateness(data) else {
         frame.edges(scene);
         frame.captions(scene, &captions);
         frame.nothing(
@@ -154,10 +150,17 @@ pub(super) fn draw_lateness(scene: &mut Scene, frame: &Frame, data: &Data) {
             "never late: every frame was handed over at its release",
         );
         return;
-    }
+    };
     // A bar begins a decade below the least value, so that it is seen.
     let low = 10f64.powf(least.log10().floor() - 1.0);
     let x = Axis::logarithmic(low, most(&rows) * 2.0, TIME);
     horizontal(scene, frame, &x, &rows, &colours(data, false));
     frame.captions(scene, &captions);
+}
+
+/// The least lateness above 0, in nanoseconds.
+fn least_lateness(data: &Data) -> Option<f64> {
+    let links = data.reports.iter().map(|link| &link.data.lateness_us);
+    let measured = links.flat_map(|late| LATENESS.iter().map(|(_, of)| of(late) * 1e3));
+    measured.filter(|late| *late > 0.0).reduce(f64::min)
 }
