@@ -301,7 +301,7 @@ impl<'a> Arguments<'a> {
     /// [`Arguments::lines`].
     pub fn file(&self, key: &'static str) -> Result<Vec<u8>, SpecError> {
         let mut contents = Vec::new();
-        self.read_file(key, &mut |piece| {
+        self.pieces(key, &mut |piece| {
             contents.extend_from_slice(piece);
             Ok(())
         })?;
@@ -318,7 +318,7 @@ impl<'a> Arguments<'a> {
         take: &mut dyn FnMut(u64, &str) -> Result<(), String>,
     ) -> Result<(), SpecError> {
         let mut splitter = LineSplitter::default();
-        self.read_file(key, &mut |piece| splitter.feed(piece, take))?;
+        self.pieces(key, &mut |piece| splitter.feed(piece, take))?;
         splitter
             .finish(take)
             .map_err(|message| self.file_error(key, message))
@@ -341,7 +341,8 @@ impl<'a> Arguments<'a> {
         loaded.map_err(|message| self.file_error(key, message))
     }
 
-    fn read_file(
+    /// Reads the file that `key` names in pieces of any size.
+    pub fn pieces(
         &self,
         key: &'static str,
         take: &mut dyn FnMut(&[u8]) -> Result<(), String>,

@@ -7,20 +7,30 @@
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use crate::spec::{Arguments, Param, SpecError, Unit};
 use crate::units::Nanos;
 
 mod fields;
+pub mod format;
+mod human;
 pub mod moment;
+pub mod netem_trace;
 pub mod number;
+pub mod pensieve;
 pub mod quantity;
+pub mod schedule;
 pub mod series;
 pub mod table;
+pub mod trains;
+mod written;
 
+pub use format::{Contents, Format, TraceReader};
 pub use quantity::Quantity;
 pub use series::{Cursor, END, End, Series, SeriesBuilder, Stretch};
 pub use table::{Mapping, TableReader, Times};
+pub use written::Written;
 
 /// The parameter that names a trace's file. The example has the columns that
 /// the examples of [`TIME_COLUMN`] and [`WHERE`] name, and one for each
@@ -63,10 +73,41 @@ pub const WHERE: Param = Param {
     help: "COLUMN/VALUE: only rows of a table with that value in that column count",
 };
 
-/// Reads the times and one quantity of a table, as the parameters of a
-/// model say: [`FILE`], [`END`], [`TIME_COLUMN`], [`TIME_UNIT`], [`WHERE`],
-/// and the two of the quantity's own, `delay-column` and `delay-unit` or
-/// whatever its name is, which are passed as `column` and `unit`.
+/// The parameter that says which format a trace is in.
+pub const FORMAT: Param = Param {
+    name: "format",
+    unit: Unit::Text("auto"),
+    default: Some("auto"),
+    help: "table, mahimahi, pensieve, cellreplay or netem-trace; auto looks at the first line",
+};
+
+/// What a trace of rates may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recording {
+    /// Rates over time.
+    Series(Series),
+    /// Packet delivery opportunities.
+    Schedule(schedule::Schedule),
+}
+
+/// Reads a trace of rates, as the parameters of its model say: those of this
+/// module, `rate-column` and `rate-unit`.
+///
+/// # Errors
+/// What cannot be read, with its line; and an [`End`] that the trace does not
+/// have.
+pub fn read_rates(arguments: &Arguments<'_>) -> Result<Recording, SpecError> {
+    match read(arguments, Quantity::Rate, "rate-column", "rate-unit")? {
+        Contents::Series(series, _) => Ok(Recording::Series(series)),
+        Contents::Schedule(schedule) => Ok(Recording::Schedule(schedule)),
+        Contents::Trains(_) => Err(arguments.file_error(FILE.name, "it holds no rates")),
+    }
+}
+
+/// Reads one quantity over time, as the parameters of its model say: those of
+/// this module, as many of them as the model has, and the two of the
+/// quantity's own, `delay-column` and `delay-unit` or whatever its name is,
+/// which are passed as `column` and `unit`.
 ///
 /// # Errors
 /// What cannot be read, with its line; and an [`End`] that the trace does not
@@ -77,12 +118,16 @@ pub fn read_table(
     column: &'static str,
     unit: &'static str,
 ) -> Result<Series, SpecError> {
-    let mapping = mapping(arguments, quantity, column, unit)?;
-    read_rows(arguments, TableReader::new(mapping))
+    let series = match read(arguments, quantity, column, unit)? {
+        Contents::Series(series, _) => Ok(series),
+        Contents::Trains(trains) => trains.base_delays(),
+        Contents::Schedule(_) => Err("it holds opportunities, not values over time".to_owned()),
+    };
+    series.map_err(|message| arguments.file_error(FILE.name, message))
 }
 
 /// Like [`read_table`], for a series whose values are joined by straight
-/// lines.
+/// lines, which only tables hold.
 ///
 /// # Errors
 /// As those of [`read_table`].
@@ -92,16 +137,43 @@ pub fn read_ramps(
     column: &'static str,
     unit: &'static str,
 ) -> Result<Series, SpecError> {
-    let mapping = mapping(arguments, quantity, column, unit)?;
-    read_rows(arguments, TableReader::for_ramps(mapping))
-}
-
-fn read_rows(arguments: &Arguments<'_>, mut reader: TableReader) -> Result<Series, SpecError> {
+    let mut reader = TableReader::for_ramps(mapping(arguments, quantity, column, unit)?);
     arguments.lines(FILE.name, &mut |_, line| reader.line(line))?;
     let series = reader.finish();
     let series = series.map_err(|message| arguments.file_error(FILE.name, message))?;
-    check_end(arguments, &series)?;
+    check_end(arguments, &series, false)?;
     Ok(series)
+}
+
+fn read(
+    arguments: &Arguments<'_>,
+    quantity: Quantity,
+    column: &'static str,
+    unit: &'static str,
+) -> Result<Contents, SpecError> {
+    let mapping = mapping(arguments, quantity, column, unit)?;
+    let mut reader = TraceReader::new(format(arguments)?, mapping);
+    arguments.pieces(FILE.name, &mut |piece| reader.feed(piece))?;
+    let contents = reader.finish();
+    let contents = contents.map_err(|message| arguments.file_error(FILE.name, message))?;
+    if let Contents::Series(series, repeats) = &contents {
+        check_end(arguments, series, *repeats)?;
+    }
+    Ok(contents)
+}
+
+/// The format asked for; `None` to look at the file.
+fn format(arguments: &Arguments<'_>) -> Result<Option<Format>, SpecError> {
+    let word = arguments.word(FORMAT.name).unwrap_or("auto");
+    if word == "auto" {
+        return Ok(None);
+    }
+    let found = Format::ALL.iter().find(|(name, _)| *name == word);
+    found.map(|(_, format)| Some(*format)).ok_or_else(|| {
+        let names: Vec<&str> = Format::ALL.iter().map(|(name, _)| *name).collect();
+        let known = names.join(", ");
+        arguments.unfit(format!("format: '{word}' is none of auto, {known}"))
+    })
 }
 
 /// What the parameters say of a table.
@@ -136,11 +208,15 @@ fn mapping(
     })
 }
 
-/// Refuses to stop at the end of a series that has none.
-fn check_end(arguments: &Arguments<'_>, series: &Series) -> Result<(), SpecError> {
-    if series.is_constant() && End::read(arguments)? == End::Stop {
-        let message = "it has one row, which does not say when it ends: end=stop needs two";
-        return Err(arguments.file_error(FILE.name, message));
-    }
-    Ok(())
+/// Refuses an end that the series does not have.
+fn check_end(arguments: &Arguments<'_>, series: &Series, repeats: bool) -> Result<(), SpecError> {
+    let end = End::read(arguments)?;
+    let message = match end {
+        End::Stop if series.is_constant() => {
+            "it has one row, which does not say when it ends: end=stop needs two"
+        }
+        End::Stop | End::Hold if repeats => "it repeats for ever, so nothing follows: end=loop",
+        _ => return Ok(()),
+    };
+    Err(arguments.file_error(FILE.name, message))
 }

@@ -1,0 +1,216 @@
+//! A continuous-time Markov chain of rates.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::varying::{RateSource, RateStretch};
+use crate::random::Stream;
+use crate::units::Nanos;
+
+/// A state of the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    /// Bits a second; 0 stands still.
+    pub rate: u64,
+    /// How long it is held in the mean.
+    pub time: Nanos,
+}
+
+/// After so many states without a frame, the chain has long forgotten where
+/// it was: it goes on from a state drawn by the shares of time instead of
+/// through all those in between.
+const FORGOTTEN: u32 = 65_536;
+
+/// The chain in time. It begins in a state drawn by the shares of time, and
+/// exponential times have no memory, so it is the same at every time. What
+/// it does depends on the seed, not on the traffic, but for what
+/// [`FORGOTTEN`] skips.
+#[derive(Debug)]
+pub struct Chain {
+    states: Vec<State>,
+    /// Where each state leads.
+    next: Vec<Choice>,
+    /// Each state by its share of time.
+    share: Choice,
+    shares: Vec<f64>,
+    current: usize,
+    /// When the current state ends, in nanoseconds since the epoch; before
+    /// the first call, 0.
+    until: u64,
+    begun: bool,
+}
+
+/// One of several things, by weight.
+#[derive(Debug)]
+struct Choice {
+    /// The weights added up, in 2^64ths.
+    sums: Vec<u64>,
+    /// The last one that has a weight.
+    last: usize,
+    /// The only one that has, if so: it needs no draw.
+    only: bool,
+}
+
+impl Choice {
+    fn new(weights: &[f64]) -> Choice {
+        let total: f64 = weights.iter().sum();
+        let mut sum = 0.0;
+        let sums = weights.iter().map(|weight| {
+            sum += weight;
+            // The conversion saturates.
+            (sum / total * 18_446_744_073_709_551_616.0) as u64
+        });
+        Choice {
+            sums: sums.collect(),
+            last: weights
+                .iter()
+                .rposition(|weight| *weight > 0.0)
+                .unwrap_or(0),
+            only: weights.iter().filter(|weight| **weight > 0.0).count() == 1,
+        }
+    }
+
+    fn draw(&self, stream: &mut Stream) -> usize {
+        if self.only {
+            return self.last;
+        }
+        let draw = stream.next_u64();
+        self.sums.partition_point(|sum| *sum <= draw).min(self.last)
+    }
+}
+
+impl Chain {
+    /// A chain that goes from state `i` to state `j` with the weight
+    /// `weights[i][j]`.
+    ///
+    /// # Errors
+    /// If a state leads nowhere, or not to every other one in the end.
+    pub fn new(states: Vec<State>, weights: Vec<Vec<f64>>) -> Result<Chain, String> {
+        for (index, row) in weights.iter().enumerate() {
+            let others = row.iter().enumerate().filter(|(to, _)| *to != index);
+            if !others.clone().any(|(_, weight)| *weight > 0.0) {
+                return Err(format!(
+                    "state {} leads to no other: give it a weight",
+                    index + 1
+                ));
+            }
+        }
+        if let Some((from, to)) = unreachable(&weights) {
+            return Err(format!(
+                "state {} is never reached from state {}: every state must be reached from every \
+                 other in the end",
+                to + 1,
+                from + 1
+            ));
+        }
+        let visits = stationary(&weights);
+        let time = |(visits, state): (&f64, &State)| visits * state.time.as_nanos() as f64;
+        let times: Vec<f64> = visits.iter().zip(&states).map(time).collect();
+        let total: f64 = times.iter().sum();
+        Ok(Chain {
+            next: weights.iter().map(|row| Choice::new(row)).collect(),
+            share: Choice::new(&times),
+            shares: times.iter().map(|time| time / total).collect(),
+            states,
+            current: 0,
+            until: 0,
+            begun: false,
+        })
+    }
+
+    /// The rate in the mean over time, rounded to the nearest bit/s.
+    pub fn mean(&self) -> u64 {
+        let rates = self.shares.iter().zip(&self.states);
+        let mean: f64 = rates.map(|(share, state)| share * state.rate as f64).sum();
+        (mean + 0.5) as u64
+    }
+
+    /// Goes on at `since` from a state drawn by its share of time.
+    fn begin(&mut self, since: u64, stream: &mut Stream) {
+        self.current = self.share.draw(stream);
+        self.hold(since, stream);
+    }
+
+    fn hold(&mut self, since: u64, stream: &mut Stream) {
+        let time = stream.exponential(self.states[self.current].time);
+        self.until = since.saturating_add(time.as_nanos());
+    }
+}
+
+impl RateSource for Chain {
+    fn stretch(&mut self, since: u64, stream: &mut Stream) -> RateStretch {
+        if !self.begun {
+            self.begun = true;
+            self.begin(0, stream);
+        }
+        let mut passed = 0;
+        while self.until <= since && since < u64::MAX {
+            passed += 1;
+            if passed > FORGOTTEN {
+                self.begin(since, stream);
+                continue;
+            }
+            self.current = self.next[self.current].draw(stream);
+            self.hold(self.until, stream);
+        }
+        RateStretch {
+            end: self.until,
+            rate: self.states[self.current].rate,
+        }
+    }
+}
+
+/// Two states of which the second is never reached from the first.
+fn unreachable(weights: &[Vec<f64>]) -> Option<(usize, usize)> {
+    (0..weights.len()).find_map(|from| {
+        let mut reached = vec![false; weights.len()];
+        let mut open = vec![from];
+        reached[from] = true;
+        while let Some(state) = open.pop() {
+            for (to, weight) in weights[state].iter().enumerate() {
+                if *weight > 0.0 && !reached[to] {
+                    reached[to] = true;
+                    open.push(to);
+                }
+            }
+        }
+        let missed = reached.iter().position(|reached| !reached)?;
+        Some((from, missed))
+    })
+}
+
+/// How often each state is entered, up to a factor: by the elimination of
+/// Grassmann, Taksar and Heyman (1985), which subtracts nothing and so loses
+/// no digits.
+fn stationary(weights: &[Vec<f64>]) -> Vec<f64> {
+    let mut matrix: Vec<Vec<f64>> = weights
+        .iter()
+        .map(|row| {
+            let total: f64 = row.iter().sum();
+            row.iter().map(|weight| weight / total).collect()
+        })
+        .collect();
+    for last in (1..matrix.len()).rev() {
+        let leaving: f64 = matrix[last][..last].iter().sum();
+        let row: Vec<f64> = matrix[last][..last].to_vec();
+        for earlier in matrix[..last].iter_mut() {
+            earlier[last] /= leaving;
+            let into = earlier[last];
+            for (weight, onward) in earlier.iter_mut().zip(&row) {
+                *weight += into * onward;
+            }
+        }
+    }
+    let mut visits = vec![1.0];
+    for state in 1..matrix.len() {
+        let entered = visits
+            .iter()
+            .zip(&matrix)
+            .map(|(visits, row)| visits * row[state]);
+        let entered: f64 = entered.sum();
+        visits.push(entered);
+    }
+    visits
+}

@@ -1,0 +1,231 @@
+//! A rate that goes at random from state to state.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt::{self, Display};
+
+use super::chain::{Chain, State};
+use super::steps::{RateOrZero, rate_or_zero};
+use super::varying::Varying;
+use super::{Rate, RateModel};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{BitRate, Nanos, parse_real};
+
+/// The registry line.
+pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "markov",
+    summary: "a rate for each state of a continuous-time Markov chain, held for exponential times \
+              and left as a matrix of weights says",
+    params: &[
+        Param {
+            name: "rates",
+            unit: Unit::Text("10mbit;5mbit;0"),
+            default: None,
+            help: "of the states, RATE;RATE;…; 0 stands still",
+        },
+        Param {
+            name: "times",
+            unit: Unit::Text("5s;2s;100ms"),
+            default: None,
+            help: "how long the states are held in the mean, TIME;TIME;…; 1us at least",
+        },
+        Param {
+            name: "matrix",
+            unit: Unit::Text("0/9/1;5/0/5;1/1/0"),
+            default: None,
+            help: "a row for each state with the weight of each next one, W/W;W/W; without it, \
+                   every other state is as likely",
+        },
+    ],
+};
+
+/// The most states.
+const STATES_MAX: usize = 64;
+
+/// The shortest mean time in a state: shorter ones are better taken as their
+/// mean rate, and cost a draw each.
+pub(super) const TIME_MIN: Nanos = Nanos::from_micros(1);
+
+fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
+    let text = |key| arguments.read(key, |text| Ok(text.to_string()));
+    let unfit = |message: String| arguments.unfit(message);
+    let rates = list(&text("rates")?, "rates", |item| {
+        rate_or_zero(item).map_err(|error| error.to_string())
+    });
+    let rates = rates.map_err(unfit)?;
+    let times = list(&text("times")?, "times", |item| {
+        item.parse::<Nanos>().map_err(|error| error.to_string())
+    });
+    let times = times.map_err(unfit)?;
+    if rates.len() != times.len() || !(2..=STATES_MAX).contains(&rates.len()) {
+        return Err(unfit(format!(
+            "{} rates and {} times; give as many of both, from 2 to {STATES_MAX}",
+            rates.len(),
+            times.len()
+        )));
+    }
+    let matrix = arguments
+        .word("matrix")
+        .map(|text| matrix(text, rates.len()));
+    let matrix = matrix.transpose().map_err(unfit)?;
+    let states = rates.iter().zip(&times).map(|(rate, time)| State {
+        rate: *rate,
+        time: *time,
+    });
+    let states: Vec<State> = states.collect();
+    let written = Written {
+        rates,
+        times,
+        matrix: matrix.clone(),
+    };
+    let weights = matrix.unwrap_or_else(|| uniform(states.len()));
+    Ok(Rate::Model(Box::new(
+        Markov::new(states, weights, Box::new(written)).map_err(unfit)?,
+    )))
+}
+
+/// Reads `ITEM;ITEM;…`.
+fn list<T>(
+    text: &str,
+    key: &str,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    let items = text
+        .split(';')
+        .map(str::trim)
+        .filter(|item| !item.is_empty());
+    items
+        .map(|item| read(item).map_err(|message| format!("{key}: {message}")))
+        .collect()
+}
+
+fn matrix(text: &str, states: usize) -> Result<Vec<Vec<f64>>, String> {
+    let rows = list(text, "matrix", |row| {
+        let weights = row.split('/').map(str::trim).map(|item| {
+            let weight = parse_real(item).map_err(|error| error.to_string())?;
+            match weight >= 0.0 {
+                true => Ok(weight),
+                false => Err(format!("'{item}' is negative")),
+            }
+        });
+        weights.collect::<Result<Vec<f64>, String>>()
+    })?;
+    if rows.len() != states || rows.iter().any(|row| row.len() != states) {
+        return Err(format!(
+            "matrix: it must have {states} rows of {states} weights"
+        ));
+    }
+    Ok(rows)
+}
+
+/// Every other state is as likely.
+pub(super) fn uniform(states: usize) -> Vec<Vec<f64>> {
+    let mut rows = vec![vec![1.0; states]; states];
+    for (index, row) in rows.iter_mut().enumerate() {
+        row[index] = 0.0;
+    }
+    rows
+}
+
+/// What the user wrote.
+#[derive(Debug)]
+struct Written {
+    rates: Vec<u64>,
+    times: Vec<Nanos>,
+    matrix: Option<Vec<Vec<f64>>>,
+}
+
+impl Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rates = self.rates.iter().map(|rate| RateOrZero(*rate).to_string());
+        let times = self.times.iter().map(Nanos::to_string);
+        let join = |items: Vec<String>| items.join(";");
+        write!(
+            f,
+            "markov:rates={},times={}",
+            join(rates.collect()),
+            join(times.collect())
+        )?;
+        let Some(matrix) = &self.matrix else {
+            return Ok(());
+        };
+        let row = |row: &Vec<f64>| {
+            let weights: Vec<String> = row.iter().map(f64::to_string).collect();
+            weights.join("/")
+        };
+        write!(f, ",matrix={}", join(matrix.iter().map(row).collect()))
+    }
+}
+
+/// A rate that follows a chain.
+#[derive(Debug)]
+pub(super) struct Markov {
+    mean: Option<BitRate>,
+    line: Varying<Chain>,
+    written: Box<dyn Describe>,
+}
+
+/// How the model is written.
+pub(super) trait Describe: Display + fmt::Debug + Send {}
+
+impl<T: Display + fmt::Debug + Send> Describe for T {}
+
+impl Markov {
+    /// A chain over these states that is left by these weights.
+    ///
+    /// # Errors
+    /// If a state lasts too short, leads nowhere, or cannot be reached again;
+    /// or if every rate is 0.
+    pub fn new(
+        states: Vec<State>,
+        weights: Vec<Vec<f64>>,
+        written: Box<dyn Describe>,
+    ) -> Result<Markov, String> {
+        if let Some(state) = states.iter().find(|state| state.time < TIME_MIN) {
+            return Err(format!("a mean time of {} is below {TIME_MIN}", state.time));
+        }
+        let chain = Chain::new(states, weights)?;
+        let mean = chain.mean();
+        if mean == 0 {
+            return Err("every rate is 0: nothing would ever pass".to_string());
+        }
+        Ok(Markov {
+            mean: BitRate::from_bits_per_sec(mean),
+            line: Varying::new(chain),
+            written,
+        })
+    }
+}
+
+impl RateModel for Markov {
+    fn start(&mut self, epoch: Nanos) {
+        self.line.start(epoch);
+    }
+
+    #[inline]
+    fn ready(&mut self, from: Nanos, stream: &mut Stream) -> Nanos {
+        self.line.ready(from, stream)
+    }
+
+    #[inline]
+    fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
+        self.line.serve(frame.at, wire_bits, stream)
+    }
+
+    /// Each state's rate times the share of time spent in it, to 53 bits.
+    fn mean(&self) -> Option<BitRate> {
+        self.mean
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.written.fmt(f)
+    }
+}

@@ -1,0 +1,247 @@
+//! A rate that changes at given times, at once or in straight lines.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::ramp::{Ramps, Step};
+use super::varying::{RateSource, RateStretch, Varying};
+use super::{Rate, RateModel};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::trace::{Cursor, End, Series, SeriesBuilder};
+use crate::units::{BitRate, Nanos, UnitError};
+
+/// The registry line.
+pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "steps",
+    summary: "a rate that changes at given times since the link's beginning, at once or in \
+              straight lines",
+    params: &[
+        Param {
+            name: "at",
+            unit: Unit::Text("0s/10mbit;10ms/5mbit"),
+            default: None,
+            help: "times and rates, TIME/RATE;TIME/RATE; a rate of 0 stands still (mind the \
+                   shell: quote it)",
+        },
+        Param {
+            name: "change",
+            unit: Unit::Choice(&["stepwise", "linear"]),
+            default: Some("stepwise"),
+            help: "whether the rate jumps to the next one at its time, or goes there in a \
+                   straight line",
+        },
+        Param {
+            name: "period",
+            unit: Unit::Time,
+            default: None,
+            help: "after which it begins again; without it, the last rate stays",
+        },
+    ],
+};
+
+/// The most steps that are read: their text comes from a command line.
+const STEPS_MAX: usize = 100_000;
+
+/// Reads a rate, of which 0 is none at all.
+pub(super) fn rate_or_zero(text: &str) -> Result<u64, UnitError> {
+    match text.parse::<BitRate>() {
+        Ok(rate) => Ok(rate.bits_per_sec()),
+        Err(UnitError::ZeroRate { .. }) => Ok(0),
+        Err(_) if text == "0" => Ok(0),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes a rate, of which 0 is none at all.
+pub(super) struct RateOrZero(pub u64);
+
+impl fmt::Display for RateOrZero {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match BitRate::from_bits_per_sec(self.0) {
+            Some(rate) => rate.fmt(f),
+            None => f.write_str("0"),
+        }
+    }
+}
+
+fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
+    let text = arguments.read("at", |text| Ok(String::from(text)))?;
+    let unfit = |message: String| arguments.unfit(format!("at: {message}"));
+    let steps = read_steps(&text).map_err(unfit)?;
+    let period: Option<Nanos> = arguments.optional("period")?;
+    if let (Some(period), Some(last)) = (period, steps.last())
+        && period.as_nanos() <= last.time
+    {
+        let last = Nanos::from_nanos(last.time);
+        let message = format!("period={period} ends before the last step, at {last}, begins");
+        return Err(arguments.unfit(message));
+    }
+    if steps.iter().all(|step| step.rate == 0) {
+        return Err(arguments.unfit("every rate is 0: nothing would ever pass"));
+    }
+    let linear = arguments.choice("change")? == 1;
+    let line = match linear {
+        false => Line::Stepwise(stepwise(&steps, period).map_err(unfit)?),
+        true => Line::Linear(Ramps::new(&steps, period).map_err(unfit)?),
+    };
+    Ok(Rate::Model(Box::new(Steps {
+        steps,
+        period,
+        linear,
+        line,
+    })))
+}
+
+fn read_steps(text: &str) -> Result<Vec<Step>, String> {
+    let mut steps: Vec<Step> = Vec::new();
+    let items = text.split(';').map(str::trim);
+    for item in items.filter(|item| !item.is_empty()) {
+        let (time, rate) = item
+            .split_once('/')
+            .ok_or_else(|| format!("'{item}' is not TIME/RATE, such as 10s/5mbit"))?;
+        let time = time.trim().parse::<Nanos>();
+        let time = time.map_err(|error| format!("{error}"))?.as_nanos();
+        let rate = rate_or_zero(rate.trim()).map_err(|error| format!("{error}"))?;
+        match steps.last() {
+            None if time > 0 => return Err("the first step must be at 0s".into()),
+            Some(last) if time <= last.time => {
+                return Err(format!("'{item}' does not come after the step before it"));
+            }
+            _ if steps.len() == STEPS_MAX => {
+                return Err(format!(
+                    "more than {STEPS_MAX} steps; write them into a table and use \
+                                    the model trace"
+                ));
+            }
+            _ => steps.push(Step { time, rate }),
+        }
+    }
+    match steps.is_empty() {
+        true => Err("it holds no steps".into()),
+        false => Ok(steps),
+    }
+}
+
+fn stepwise(steps: &[Step], period: Option<Nanos>) -> Result<Varying<StepSource>, String> {
+    let mut rows = SeriesBuilder::default();
+    for step in steps {
+        rows.push(step.time, step.rate)?;
+    }
+    let series = rows.finish_at(period.map_or(u64::MAX, Nanos::as_nanos))?;
+    Ok(Varying::new(StepSource {
+        series,
+        cursor: Cursor::default(),
+    }))
+}
+
+#[derive(Debug)]
+struct StepSource {
+    series: Series,
+    cursor: Cursor,
+}
+
+impl RateSource for StepSource {
+    fn stretch(&mut self, since: u64, _stream: &mut Stream) -> RateStretch {
+        let since = Nanos::from_nanos(since);
+        // Without a period, the last step never ends.
+        let stretch = self.series.at(&mut self.cursor, since, End::Loop);
+        RateStretch {
+            end: stretch.end.as_nanos(),
+            rate: stretch.value.unwrap_or(0),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Steps {
+    steps: Vec<Step>,
+    period: Option<Nanos>,
+    linear: bool,
+    line: Line,
+}
+
+#[derive(Debug)]
+enum Line {
+    Stepwise(Varying<StepSource>),
+    Linear(Ramps),
+}
+
+impl RateModel for Steps {
+    fn start(&mut self, epoch: Nanos) {
+        match &mut self.line {
+            Line::Stepwise(line) => line.start(epoch),
+            Line::Linear(line) => line.start(epoch),
+        }
+    }
+
+    #[inline]
+    fn ready(&mut self, from: Nanos, stream: &mut Stream) -> Nanos {
+        match &mut self.line {
+            Line::Stepwise(line) => line.ready(from, stream),
+            Line::Linear(line) => line.ready(from),
+        }
+    }
+
+    #[inline]
+    fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
+        match &mut self.line {
+            Line::Stepwise(line) => line.serve(frame.at, wire_bits, stream),
+            Line::Linear(line) => line.serve(frame.at, wire_bits),
+        }
+    }
+
+    /// Of one period, rounded to the nearest bit/s; without one the last
+    /// rate, or if that is 0 the mean up to it.
+    fn mean(&self) -> Option<BitRate> {
+        let last = self.steps[self.steps.len() - 1];
+        let end = match (self.period, last.rate) {
+            (Some(period), _) => period.as_nanos(),
+            (None, 0) => last.time,
+            (None, rate) => return BitRate::from_bits_per_sec(rate),
+        };
+        // Back to the first one.
+        let back = Step {
+            time: end,
+            ..self.steps[0]
+        };
+        let ends = self.steps[1..].iter().chain(core::iter::once(&back));
+        let terms = self.steps.iter().zip(ends).map(|(from, to)| {
+            let rates = match self.linear {
+                true => from.rate + to.rate,
+                false => 2 * from.rate,
+            };
+            u128::from(rates) * u128::from(to.time - from.time)
+        });
+        // Twice the bits, for a straight line's mean is half a sum.
+        let sum: u128 = terms.sum();
+        let mean = (sum + u128::from(end)) / (2 * u128::from(end));
+        BitRate::from_bits_per_sec(mean as u64)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("steps:at=")?;
+        for (index, step) in self.steps.iter().enumerate() {
+            let mark = if index == 0 { "" } else { ";" };
+            write!(
+                f,
+                "{mark}{}/{}",
+                Nanos::from_nanos(step.time),
+                RateOrZero(step.rate)
+            )?;
+        }
+        let change = if self.linear { "linear" } else { "stepwise" };
+        write!(f, ",change={change}")?;
+        match self.period {
+            Some(period) => write!(f, ",period={period}"),
+            None => Ok(()),
+        }
+    }
+}

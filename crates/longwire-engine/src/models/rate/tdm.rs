@@ -1,0 +1,239 @@
+//! Time-division multiplexing: the link sends in its slot of each period.
+
+use alloc::boxed::Box;
+use alloc::format;
+use core::fmt;
+
+use super::varying::NANOBITS;
+use super::{Rate, RateModel};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{BitRate, Nanos};
+
+/// The registry line.
+pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "tdm",
+    summary: "time-division multiplexing: a frame waits for the link's next slot, also on an idle \
+              link (as in Rizzo and Lettieri's TLEM, 2016)",
+    params: &[
+        Param {
+            name: "rate",
+            unit: Unit::Rate,
+            default: None,
+            help: "bits a second within the slot",
+        },
+        Param {
+            name: "period",
+            unit: Unit::Time,
+            default: None,
+            help: "from the beginning of one slot to that of the next",
+        },
+        Param {
+            name: "slot",
+            unit: Unit::Time,
+            default: None,
+            help: "how long a slot is",
+        },
+        Param {
+            name: "offset",
+            unit: Unit::Time,
+            default: Some("0"),
+            help: "when the first slot begins, counted from the link's beginning",
+        },
+        Param {
+            name: "guard",
+            // No time of its own fits every slot: an example must.
+            unit: Unit::Text("1ms"),
+            default: Some("0"),
+            help: "at the end of each slot, in which nothing may be sent",
+        },
+        Param {
+            name: "partial",
+            unit: Unit::Choice(&["fragment", "whole"]),
+            default: Some("fragment"),
+            help: "what does not fit the rest of a slot: begins there and goes on in the next, \
+                   or waits for the next; what no slot could hold is always sent in parts",
+        },
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
+    let time = |key| arguments.required::<Nanos>(key).map(Nanos::as_nanos);
+    let (period, slot, guard) = (time("period")?, time("slot")?, time("guard")?);
+    if period == 0 || slot > period {
+        let (slot, period) = (Nanos::from_nanos(slot), Nanos::from_nanos(period));
+        let message = format!("slot={slot} is longer than period={period}, or there is no period");
+        return Err(arguments.unfit(message));
+    }
+    if guard >= slot {
+        let (slot, guard) = (Nanos::from_nanos(slot), Nanos::from_nanos(guard));
+        let message = format!("guard={guard} leaves nothing of slot={slot}");
+        return Err(arguments.unfit(message));
+    }
+    Ok(Rate::Model(Box::new(Tdm {
+        rate: arguments.required("rate")?,
+        period,
+        slot,
+        guard,
+        offset: time("offset")?,
+        whole: arguments.choice("partial")? == 1,
+        epoch: 0,
+        begin: 0,
+        at: 0,
+        carry: 0,
+    })))
+}
+
+/// Exact: the true instant of the last departure is `at + carry / rate`.
+#[derive(Debug)]
+struct Tdm {
+    rate: BitRate,
+    period: u64,
+    slot: u64,
+    guard: u64,
+    offset: u64,
+    whole: bool,
+    /// When the first slot begins.
+    epoch: u64,
+    /// When the slot begins that `at` lies in or before; all times count from
+    /// the first slot on.
+    begin: u64,
+    at: u64,
+    carry: u64,
+}
+
+impl Tdm {
+    /// How long a slot can be sent in.
+    fn open(&self) -> u64 {
+        self.slot - self.guard
+    }
+
+    /// When the slot that begins at `begin` closes.
+    fn end(&self) -> u64 {
+        self.begin.saturating_add(self.open())
+    }
+
+    /// Goes to the earliest instant at `since` or after it that lies in a
+    /// slot.
+    #[inline]
+    fn seek(&mut self, since: u64) -> u64 {
+        let inside = since.wrapping_sub(self.begin);
+        if since >= self.begin && inside < self.open() {
+            return since;
+        }
+        if since >= self.begin {
+            let slots = match inside < self.period {
+                // No division for the slot that is next.
+                true => 0,
+                false => inside / self.period,
+            };
+            self.begin = self.begin.saturating_add(slots * self.period);
+            if since - self.begin >= self.open() {
+                self.begin = self.begin.saturating_add(self.period);
+            }
+        }
+        since.max(self.begin)
+    }
+
+    fn since(&self, at: Nanos) -> u64 {
+        at.as_nanos().saturating_sub(self.epoch)
+    }
+
+    fn instant(&self, since: u64) -> Nanos {
+        Nanos::from_nanos(self.epoch.saturating_add(since))
+    }
+
+    /// Sends what does not fit the rest of the slot; `work` is in billionths
+    /// of a bit.
+    #[cold]
+    fn cross(&mut self, work: u128) -> u64 {
+        let rate = u128::from(self.rate.bits_per_sec());
+        let slot = rate * u128::from(self.open());
+        let left = u128::from(self.end() - self.at) * rate - u128::from(self.carry);
+        if work <= left {
+            let total = work + u128::from(self.carry);
+            self.carry = (total % rate) as u64;
+            self.at += (total / rate) as u64;
+            return self.at;
+        }
+        // What must stay whole leaves the rest of this slot unused; anything
+        // else fills it, then whole slots, then part of the last.
+        let behind = match self.whole && work <= slot {
+            true => work,
+            false => work - left,
+        };
+        let slots = (behind - 1) / slot;
+        let rest = behind - slots * slot;
+        let later = (slots + 1).saturating_mul(u128::from(self.period));
+        let begin = u128::from(self.begin).saturating_add(later);
+        self.begin = u64::try_from(begin).unwrap_or(u64::MAX);
+        self.carry = (rest % rate) as u64;
+        self.at = self.begin.saturating_add((rest / rate) as u64);
+        self.at
+    }
+}
+
+impl RateModel for Tdm {
+    fn start(&mut self, epoch: Nanos) {
+        self.epoch = epoch.as_nanos().saturating_add(self.offset);
+    }
+
+    #[inline]
+    fn ready(&mut self, from: Nanos, _stream: &mut Stream) -> Nanos {
+        let since = self.since(from);
+        let ready = self.seek(since);
+        self.instant(ready).max(from)
+    }
+
+    #[inline]
+    fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, _stream: &mut Stream) -> Nanos {
+        let since = self.since(frame.at);
+        let from = self.seek(since);
+        if from == u64::MAX {
+            return Nanos::MAX;
+        }
+        // At the last departure itself, the carried remainder is still to be
+        // sent.
+        if from > self.at {
+            self.at = from;
+            self.carry = 0;
+        }
+        let rate = self.rate.bits_per_sec();
+        if let Some(work) = wire_bits.checked_mul(NANOBITS)
+            && let Some(total) = work.checked_add(self.carry)
+        {
+            let nanos = total / rate;
+            if nanos < self.end() - self.at {
+                self.at += nanos;
+                self.carry = total % rate;
+                return self.instant(self.at);
+            }
+        }
+        let departure = self.cross(u128::from(wire_bits) * u128::from(NANOBITS));
+        self.instant(departure)
+    }
+
+    fn mean(&self) -> Option<BitRate> {
+        let bits = u128::from(self.rate.bits_per_sec()) * u128::from(self.open());
+        let rounded = (bits + u128::from(self.period / 2)) / u128::from(self.period);
+        BitRate::from_bits_per_sec(rounded as u64)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = Nanos::from_nanos;
+        write!(
+            f,
+            "tdm:rate={},period={},slot={},offset={},guard={},partial={}",
+            self.rate,
+            time(self.period),
+            time(self.slot),
+            time(self.offset),
+            time(self.guard),
+            if self.whole { "whole" } else { "fragment" }
+        )
+    }
+}

@@ -1,0 +1,247 @@
+//! A token bucket: what was saved up while the link was idle leaves at once.
+
+use alloc::boxed::Box;
+use alloc::format;
+use core::fmt;
+
+use super::varying::NANOBITS;
+use super::{Rate, RateModel};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{BitRate, Bytes, Nanos};
+
+/// The registry line.
+pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "token-bucket",
+    summary: "a frame leaves when the bucket holds as many tokens as it has bytes (Turner 1986; \
+              with ticks as in DEMU, Puakalong et al.)",
+    params: &[
+        Param {
+            name: "rate",
+            unit: Unit::Rate,
+            default: None,
+            help: "at which tokens come",
+        },
+        Param {
+            name: "burst",
+            unit: Unit::Size,
+            default: None,
+            help: "the most tokens that the bucket holds, which it does in the beginning; what is \
+                   longer leaves when it is full, and owes the rest",
+        },
+        Param {
+            name: "peak",
+            unit: Unit::Rate,
+            default: None,
+            help: "the rate of the line behind the bucket; without it, infinite",
+        },
+        Param {
+            name: "tick",
+            unit: Unit::Time,
+            default: Some("0"),
+            help: "tokens come only so often, as with DEMU's 1us; 0 is all the time",
+        },
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
+    let rate: BitRate = arguments.required("rate")?;
+    let peak: Option<BitRate> = arguments.optional("peak")?;
+    let burst: Bytes = arguments.required("burst")?;
+    if let Some(peak) = peak.filter(|peak| *peak < rate) {
+        return Err(arguments.unfit(format!("peak={peak} is below rate={rate}")));
+    }
+    if burst.0 == 0 {
+        return Err(arguments.unfit("burst=0 would never let a frame pass; the least is 1b"));
+    }
+    let tick: Nanos = arguments.required("tick")?;
+    let bucket = TokenBucket {
+        tokens: Clock::new(rate),
+        line: peak.map(Clock::new),
+        burst,
+        full: Clock::new(rate).time(burst.0 * 8),
+        tick: tick.as_nanos(),
+        epoch: 0,
+        full_at: Instant::ZERO,
+        line_free: Instant::ZERO,
+    };
+    Ok(Rate::Model(Box::new(bucket)))
+}
+
+/// An instant or a time, exactly: `nanos + part / rate` of the clock that it
+/// belongs to, with `part < rate`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Instant {
+    nanos: u64,
+    part: u64,
+}
+
+impl Instant {
+    const ZERO: Instant = Instant { nanos: 0, part: 0 };
+
+    fn whole(nanos: u64) -> Instant {
+        Instant { nanos, part: 0 }
+    }
+
+    /// The first whole nanosecond that is not before it.
+    fn ceil(self) -> u64 {
+        self.nanos.saturating_add(u64::from(self.part > 0))
+    }
+}
+
+/// Counts time in nanoseconds and parts of a rate.
+#[derive(Debug)]
+struct Clock {
+    rate: BitRate,
+    /// The last length in bits and its time: traffic repeats its lengths.
+    last: (u64, Instant),
+}
+
+impl Clock {
+    fn new(rate: BitRate) -> Clock {
+        Clock {
+            rate,
+            last: (0, Instant::ZERO),
+        }
+    }
+
+    /// What `bits` take.
+    #[inline]
+    fn time(&mut self, bits: u64) -> Instant {
+        if bits != self.last.0 {
+            self.last = (bits, self.divide(bits));
+        }
+        self.last.1
+    }
+
+    fn divide(&self, bits: u64) -> Instant {
+        let rate = self.rate.bits_per_sec();
+        if let Some(work) = bits.checked_mul(NANOBITS) {
+            return Instant {
+                nanos: work / rate,
+                part: work % rate,
+            };
+        }
+        let work = u128::from(bits) * u128::from(NANOBITS);
+        Instant {
+            nanos: u64::try_from(work / u128::from(rate)).unwrap_or(u64::MAX),
+            part: (work % u128::from(rate)) as u64,
+        }
+    }
+
+    #[inline]
+    fn add(&self, instant: Instant, time: Instant) -> Instant {
+        let part = instant.part + time.part;
+        let carry = part >= self.rate.bits_per_sec();
+        let nanos = instant.nanos.saturating_add(time.nanos);
+        Instant {
+            nanos: nanos.saturating_add(u64::from(carry)),
+            part: part - if carry { self.rate.bits_per_sec() } else { 0 },
+        }
+    }
+
+    /// The difference, or zero.
+    #[inline]
+    fn subtract(&self, instant: Instant, time: Instant) -> Instant {
+        if instant <= time {
+            return Instant::ZERO;
+        }
+        let borrow = instant.part < time.part;
+        Instant {
+            nanos: instant.nanos - time.nanos - u64::from(borrow),
+            part: instant.part + if borrow { self.rate.bits_per_sec() } else { 0 } - time.part,
+        }
+    }
+}
+
+/// The bucket is known from the instant at which it would be full again if
+/// nothing more left (the generic cell rate algorithm, ITU-T I.371): exact,
+/// and without a timer.
+#[derive(Debug)]
+struct TokenBucket {
+    tokens: Clock,
+    /// The line behind it, if it is not infinitely fast.
+    line: Option<Clock>,
+    burst: Bytes,
+    /// What an empty bucket takes to be full.
+    full: Instant,
+    tick: u64,
+    epoch: u64,
+    full_at: Instant,
+    line_free: Instant,
+}
+
+impl TokenBucket {
+    /// The tick at `instant`, or the next.
+    fn tick_from(&self, instant: Instant) -> Instant {
+        match self.tick {
+            0 => instant,
+            tick => {
+                let ticks = instant.ceil().div_ceil(tick);
+                Instant::whole(ticks.saturating_mul(tick))
+            }
+        }
+    }
+
+    /// Takes a frame's tokens as soon as they are there: when that is.
+    #[inline]
+    fn take(&mut self, from: u64, bits: u64) -> Instant {
+        let time = self.tokens.time(bits);
+        // Full less what the frame leaves in the bucket.
+        let enough = self.tokens.add(self.full_at, time.min(self.full));
+        let enough = self.tokens.subtract(enough, self.full);
+        let start = self.tick_from(enough).max(Instant::whole(from));
+        // Since the last tick nothing has come.
+        let counted = match self.tick {
+            0 => start,
+            tick => Instant::whole(start.nanos - start.nanos % tick),
+        };
+        self.full_at = self.tokens.add(self.full_at.max(counted), time);
+        start
+    }
+}
+
+impl RateModel for TokenBucket {
+    fn start(&mut self, epoch: Nanos) {
+        self.epoch = epoch.as_nanos();
+    }
+
+    #[inline]
+    fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, _stream: &mut Stream) -> Nanos {
+        let from = frame.at.as_nanos().saturating_sub(self.epoch);
+        let start = self.take(from, wire_bits);
+        let departure = match &mut self.line {
+            None => start,
+            // Tokens are counted on another clock than the line: what had to
+            // wait for them begins at a whole nanosecond. Nothing adds up,
+            // since the tokens do not count from there.
+            Some(line) => {
+                let begin = self.line_free.max(Instant::whole(start.ceil()));
+                let time = line.time(wire_bits);
+                self.line_free = line.add(begin, time);
+                self.line_free
+            }
+        };
+        Nanos::from_nanos(self.epoch.saturating_add(departure.nanos))
+    }
+
+    fn mean(&self) -> Option<BitRate> {
+        Some(self.tokens.rate)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "token-bucket:rate={},burst={}",
+            self.tokens.rate, self.burst
+        )?;
+        if let Some(line) = &self.line {
+            write!(f, ",peak={}", line.rate)?;
+        }
+        write!(f, ",tick={}", Nanos::from_nanos(self.tick))
+    }
+}

@@ -1,0 +1,123 @@
+//! The rate as it was recorded.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::mahimahi::Opportunities;
+use super::varying::{RateSource, RateStretch, Varying};
+use super::{Rate, RateModel};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::trace::{self, Cursor, End, FORMAT, Recording, Series, Written};
+use crate::units::{BitRate, Nanos};
+
+/// The registry line.
+pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "trace",
+    summary: "the rate as a file recorded it: a table of times and rates, a mahimahi trace, and \
+              other formats (docs/traces.md)",
+    params: &[
+        trace::FILE,
+        trace::END,
+        FORMAT,
+        trace::TIME_COLUMN,
+        trace::TIME_UNIT,
+        Param {
+            name: "rate-column",
+            unit: Unit::Text("rate_mbps"),
+            default: None,
+            help: "a table's column of rates, by name or number",
+        },
+        Param {
+            name: "rate-unit",
+            unit: Unit::Choice(&["bit", "kbit", "mbit", "gbit", "byte", "kbyte", "mbyte"]),
+            default: None,
+            help: "the unit of rates, a second; without it, as the column's name or values say",
+        },
+        trace::WHERE,
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
+    let end = End::read(arguments)?;
+    let written = Written::of(arguments, &INFO);
+    match trace::read_rates(arguments)? {
+        Recording::Series(series) => {
+            let mean = series.mean(end);
+            if mean == 0 && end == End::Loop {
+                let message = "every rate in it is zero; nothing would ever pass";
+                return Err(arguments.file_error(trace::FILE.name, message));
+            }
+            Ok(Rate::Model(Box::new(TraceRate {
+                mean: BitRate::from_bits_per_sec(mean),
+                line: Varying::new(SeriesSource {
+                    series,
+                    cursor: Cursor::default(),
+                    end,
+                }),
+                written,
+            })))
+        }
+        Recording::Schedule(schedule) => {
+            if end == End::Hold {
+                let message = "a trace of opportunities has no last rate; write end=loop or stop";
+                return Err(arguments.unfit(message));
+            }
+            let opportunities = Opportunities::usual(schedule, end, written);
+            Ok(Rate::Model(Box::new(opportunities)))
+        }
+    }
+}
+
+/// A rate that follows a series.
+#[derive(Debug)]
+struct TraceRate {
+    line: Varying<SeriesSource>,
+    mean: Option<BitRate>,
+    written: Written,
+}
+
+#[derive(Debug)]
+struct SeriesSource {
+    series: Series,
+    cursor: Cursor,
+    end: End,
+}
+
+impl RateSource for SeriesSource {
+    fn stretch(&mut self, since: u64, _stream: &mut Stream) -> RateStretch {
+        let since = Nanos::from_nanos(since);
+        let stretch = self.series.at(&mut self.cursor, since, self.end);
+        RateStretch {
+            end: stretch.end.as_nanos(),
+            rate: stretch.value.unwrap_or(0),
+        }
+    }
+}
+
+impl RateModel for TraceRate {
+    fn start(&mut self, epoch: Nanos) {
+        self.line.start(epoch);
+    }
+
+    fn ready(&mut self, from: Nanos, stream: &mut Stream) -> Nanos {
+        self.line.ready(from, stream)
+    }
+
+    fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
+        self.line.serve(frame.at, wire_bits, stream)
+    }
+
+    /// Over the time of the trace, or what follows it for ever.
+    fn mean(&self) -> Option<BitRate> {
+        self.mean
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.written, f)
+    }
+}

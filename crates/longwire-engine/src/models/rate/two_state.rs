@@ -1,0 +1,82 @@
+//! A rate that is now good, now bad.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use core::fmt::{self, Display};
+
+use super::Rate;
+use super::chain::State;
+use super::markov::{Markov, uniform};
+use super::steps::{RateOrZero, rate_or_zero};
+use crate::models::Entry;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+
+/// The registry line.
+pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "two-state",
+    summary: "a good rate and a bad one in turns, each held for an exponential time; a bad one of \
+              0 makes an on-off link",
+    params: &[
+        Param {
+            name: "good",
+            unit: Unit::Rate,
+            default: None,
+            help: "the rate of the good state",
+        },
+        Param {
+            name: "bad",
+            unit: Unit::Rate,
+            default: None,
+            help: "the rate of the bad state; 0 stands still",
+        },
+        Param {
+            name: "good-time",
+            unit: Unit::Time,
+            default: None,
+            help: "how long the good state is held in the mean; 1us at least",
+        },
+        Param {
+            name: "bad-time",
+            unit: Unit::Time,
+            default: None,
+            help: "how long the bad state is held in the mean; 1us at least",
+        },
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
+    let state = |rate, time| {
+        Ok::<State, SpecError>(State {
+            rate: arguments.read(rate, rate_or_zero)?,
+            time: arguments.required(time)?,
+        })
+    };
+    let good = state("good", "good-time")?;
+    let bad = state("bad", "bad-time")?;
+    let written = Written { good, bad };
+    let model = Markov::new(vec![good, bad], uniform(2), Box::new(written));
+    Ok(Rate::Model(Box::new(
+        model.map_err(|message| arguments.unfit(message))?,
+    )))
+}
+
+#[derive(Debug)]
+struct Written {
+    good: State,
+    bad: State,
+}
+
+impl Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "two-state:good={},bad={},good-time={},bad-time={}",
+            RateOrZero(self.good.rate),
+            RateOrZero(self.bad.rate),
+            self.good.time,
+            self.bad.time
+        )
+    }
+}

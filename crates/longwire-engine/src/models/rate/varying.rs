@@ -1,0 +1,128 @@
+//! Serialisation at a rate that changes from one instant to the next,
+//! exactly.
+
+use core::fmt;
+
+use crate::random::Stream;
+use crate::units::Nanos;
+
+/// Billionths of a bit: what a rate of 1 bit/s sends in a nanosecond.
+pub(super) const NANOBITS: u64 = 1_000_000_000;
+
+/// A stretch of time in which the rate stays the same. Times are nanoseconds
+/// since the link's epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateStretch {
+    /// When it ends; `u64::MAX` is never.
+    pub end: u64,
+    /// Bits a second; 0 while the link stands still.
+    pub rate: u64,
+}
+
+/// Tells what the rate is, stretch by stretch.
+pub trait RateSource: fmt::Debug + Send {
+    /// The stretch that `since` nanoseconds after the epoch fall in. Times
+    /// never go back.
+    fn stretch(&mut self, since: u64, stream: &mut Stream) -> RateStretch;
+}
+
+/// A serialiser at the rate that a source tells.
+///
+/// Exact: bits are counted in billionths, of which a rate sends a whole
+/// number in every nanosecond. The true instant of the last departure is
+/// `at + carry / rate`; departures are that instant rounded down, and no
+/// rounding is ever carried on.
+#[derive(Debug)]
+pub struct Varying<S> {
+    source: S,
+    epoch: u64,
+    /// The stretch in which `at` lies.
+    stretch: RateStretch,
+    at: u64,
+    carry: u64,
+}
+
+impl<S: RateSource> Varying<S> {
+    /// A serialiser that has sent nothing.
+    pub fn new(source: S) -> Varying<S> {
+        Varying {
+            source,
+            epoch: 0,
+            stretch: RateStretch { end: 0, rate: 0 },
+            at: 0,
+            carry: 0,
+        }
+    }
+
+    /// The source counts its times from `epoch`.
+    pub fn start(&mut self, epoch: Nanos) {
+        self.epoch = epoch.as_nanos();
+    }
+
+    /// The earliest instant, at `from` or after it, at which the link does
+    /// not stand still.
+    #[inline]
+    pub fn ready(&mut self, from: Nanos, stream: &mut Stream) -> Nanos {
+        let mut since = from.as_nanos().saturating_sub(self.epoch);
+        while since >= self.stretch.end || self.stretch.rate == 0 {
+            if since < self.stretch.end {
+                since = self.stretch.end;
+            }
+            if since == u64::MAX {
+                return Nanos::MAX;
+            }
+            self.stretch = self.source.stretch(since, stream);
+        }
+        Nanos::from_nanos(self.epoch.saturating_add(since)).max(from)
+    }
+
+    /// When the last of `bits` has left that are served from `from` on.
+    #[inline]
+    pub fn serve(&mut self, from: Nanos, bits: u64, stream: &mut Stream) -> Nanos {
+        let from = from.as_nanos().saturating_sub(self.epoch);
+        // At the last departure itself, the carried remainder is still to be
+        // sent.
+        if from > self.at {
+            self.at = from;
+            self.carry = 0;
+        }
+        let left = self.stretch.end.saturating_sub(self.at);
+        if left > 0
+            && self.stretch.rate > 0
+            && let Some(work) = bits.checked_mul(NANOBITS)
+            && let Some(work) = work.checked_add(self.carry)
+        {
+            let nanos = work / self.stretch.rate;
+            if nanos < left {
+                self.at += nanos;
+                self.carry = work % self.stretch.rate;
+                return Nanos::from_nanos(self.epoch.saturating_add(self.at));
+            }
+        }
+        self.cross(bits, stream)
+    }
+
+    /// Serves bits that do not all fit into the stretch.
+    #[cold]
+    fn cross(&mut self, bits: u64, stream: &mut Stream) -> Nanos {
+        let mut work = u128::from(bits) * u128::from(NANOBITS) + u128::from(self.carry);
+        loop {
+            while self.stretch.end <= self.at {
+                if self.at == u64::MAX {
+                    return Nanos::MAX;
+                }
+                self.stretch = self.source.stretch(self.at, stream);
+            }
+            let rate = u128::from(self.stretch.rate);
+            let room = rate * u128::from(self.stretch.end - self.at);
+            if work <= room && rate > 0 {
+                self.at += (work / rate) as u64;
+                self.carry = (work % rate) as u64;
+                return Nanos::from_nanos(self.epoch.saturating_add(self.at));
+            }
+            work -= room;
+            self.at = self.stretch.end;
+            self.carry = 0;
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! A Wi-Fi station: waits for the medium, then sends what has gathered as
+//! one aggregate.
+
+use alloc::boxed::Box;
+use alloc::format;
+use core::fmt;
+
+use super::varying::NANOBITS;
+use super::{Aggregate, Rate, RateModel};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{BitRate, Bytes, Nanos, parse_count};
+
+/// The registry line.
+pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
+
+/// A parameter that is a time.
+const fn time(name: &'static str, default: &'static str, help: &'static str) -> Param {
+    Param {
+        name,
+        unit: Unit::Time,
+        default: Some(default),
+        help,
+    }
+}
+
+static INFO: ModelInfo = ModelInfo {
+    name: "wifi",
+    summary: "a Wi-Fi station of access category best effort: contends for the medium, then sends \
+              the frames that wait as one A-MPDU, which all arrive at its end (IEEE 802.11-2020, \
+              clauses 9.7 and 10.23.2)",
+    params: &[
+        Param {
+            name: "rate",
+            unit: Unit::Rate,
+            default: None,
+            help: "of the physical layer",
+        },
+        Param {
+            name: "frames",
+            unit: Unit::Count,
+            default: Some("64"),
+            help: "in an aggregate at the most: 64 with a basic block ack, 1 for no aggregation",
+        },
+        Param {
+            name: "bytes",
+            unit: Unit::Size,
+            default: Some("65535b"),
+            help: "in an aggregate at the most: 65535b in 802.11n, 1048575b in 802.11ac",
+        },
+        time(
+            "duration",
+            "5484us",
+            "of an aggregate's frames at the most: aPPDUMaxTime",
+        ),
+        time("preamble", "40us", "before each aggregate"),
+        time(
+            "ack",
+            "48us",
+            "after each aggregate: a short space of 16us and a block ack",
+        ),
+        time(
+            "aifs",
+            "43us",
+            "how long the medium must be idle before a backoff counts",
+        ),
+        time("slot", "9us", "of a backoff"),
+        Param {
+            name: "window",
+            unit: Unit::Count,
+            default: Some("15"),
+            help: "a backoff is 0 to so many slots, each as likely",
+        },
+        time(
+            "contention",
+            "0",
+            "mean of an exponential wait for other stations' turns",
+        ),
+    ],
+};
+
+/// The most frames of an aggregate (802.11be's block ack has 1024).
+const FRAMES_MAX: u64 = 1024;
+
+/// The largest contention window.
+const WINDOW_MAX: u64 = 32_767;
+
+fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
+    let count = |key: &'static str, least: u64, most: u64| {
+        let value = arguments.read(key, parse_count)?;
+        match (least..=most).contains(&value) {
+            true => Ok(value),
+            false => Err(arguments.unfit(format!("{key}={value} is outside {least}..{most}"))),
+        }
+    };
+    let time = |key| arguments.required::<Nanos>(key);
+    let rate: BitRate = arguments.required("rate")?;
+    let bytes: Bytes = arguments.required("bytes")?;
+    let duration = time("duration")?;
+    if bytes.0 == 0 || duration == Nanos::ZERO {
+        return Err(arguments.unfit("an aggregate of no bytes or no duration sends nothing"));
+    }
+    Ok(Rate::Model(Box::new(Wifi {
+        rate,
+        frames: count("frames", 1, FRAMES_MAX)? as u32,
+        bytes,
+        duration,
+        preamble: time("preamble")?,
+        ack: time("ack")?,
+        aifs: time("aifs")?,
+        slot: time("slot")?,
+        window: count("window", 0, WINDOW_MAX)?,
+        contention: time("contention")?,
+        epoch: 0,
+        end: 0,
+        carry: 0,
+        gap: 0,
+    })))
+}
+
+/// Exact: an aggregate ends at `end + carry / rate`, and the next one cannot
+/// begin before `gap` more.
+#[derive(Debug)]
+struct Wifi {
+    rate: BitRate,
+    frames: u32,
+    bytes: Bytes,
+    duration: Nanos,
+    preamble: Nanos,
+    ack: Nanos,
+    aifs: Nanos,
+    slot: Nanos,
+    window: u64,
+    contention: Nanos,
+    epoch: u64,
+    end: u64,
+    carry: u64,
+    /// Acknowledgement, inter-frame space, backoff and the turns of others,
+    /// all drawn when the aggregate before ended: a station counts its
+    /// backoff down whether or not it has frames (the post-backoff), so one
+    /// that has been idle for longer sends at once.
+    gap: u64,
+}
+
+impl Wifi {
+    /// The most bytes that go into an aggregate.
+    fn bytes_max(&self) -> u64 {
+        let bits = u128::from(self.rate.bits_per_sec()) * u128::from(self.duration.as_nanos());
+        let of_duration = u64::try_from(bits / u128::from(8 * NANOBITS)).unwrap_or(u64::MAX);
+        self.bytes.0.min(of_duration)
+    }
+
+    /// The earliest that the next aggregate may begin.
+    fn free(&self) -> u64 {
+        self.end.saturating_add(self.gap)
+    }
+
+    fn draw_gap(&mut self, stream: &mut Stream) {
+        let slots = match self.window {
+            0 => 0,
+            window => stream.up_to(window),
+        };
+        let mut gap = self.ack.saturating_add(self.aifs);
+        gap = gap.saturating_add(self.slot.saturating_mul(slots));
+        if self.contention > Nanos::ZERO {
+            gap = gap.saturating_add(stream.exponential(self.contention));
+        }
+        self.gap = gap.as_nanos();
+    }
+}
+
+impl RateModel for Wifi {
+    fn start(&mut self, epoch: Nanos) {
+        self.epoch = epoch.as_nanos();
+    }
+
+    #[inline]
+    fn ready(&mut self, from: Nanos, _stream: &mut Stream) -> Nanos {
+        from.max(Nanos::from_nanos(self.epoch.saturating_add(self.free())))
+    }
+
+    #[inline]
+    fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
+        let at = frame.at.as_nanos().saturating_sub(self.epoch);
+        let mut begin = self.free();
+        if at > begin {
+            begin = at;
+            self.carry = 0;
+        }
+        let rate = self.rate.bits_per_sec();
+        let work = wire_bits.checked_mul(NANOBITS);
+        let time = match work.and_then(|work| work.checked_add(self.carry)) {
+            Some(work) => {
+                self.carry = work % rate;
+                work / rate
+            }
+            None => {
+                let work = u128::from(wire_bits) * u128::from(NANOBITS) + u128::from(self.carry);
+                self.carry = (work % u128::from(rate)) as u64;
+                u64::try_from(work / u128::from(rate)).unwrap_or(u64::MAX)
+            }
+        };
+        let begun = begin.saturating_add(self.preamble.as_nanos());
+        self.end = begun.saturating_add(time);
+        self.draw_gap(stream);
+        Nanos::from_nanos(self.epoch.saturating_add(self.end))
+    }
+
+    fn aggregate(&self) -> Aggregate {
+        match self.frames {
+            1 => Aggregate::ONE,
+            frames => Aggregate {
+                frames,
+                bytes: self.bytes_max(),
+            },
+        }
+    }
+
+    /// Of a station that always has full aggregates of frames of 1514 bytes,
+    /// which lose nothing to framing.
+    fn mean(&self) -> Option<BitRate> {
+        const FRAME: u64 = 1514;
+        let frames = (self.bytes_max() / FRAME).clamp(1, u64::from(self.frames));
+        let bits = (frames * FRAME * 8) as f64;
+        let gap = self.ack.as_secs_f64() + self.aifs.as_secs_f64() + self.preamble.as_secs_f64();
+        let backoff = self.slot.as_secs_f64() * self.window as f64 / 2.0;
+        let waits = gap + backoff + self.contention.as_secs_f64();
+        let time = waits + bits / self.rate.bits_per_sec() as f64;
+        BitRate::from_bits_per_sec((bits / time) as u64)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "wifi:rate={},frames={},bytes={},duration={},preamble={},ack={},aifs={},slot={},\
+             window={},contention={}",
+            self.rate,
+            self.frames,
+            self.bytes,
+            self.duration,
+            self.preamble,
+            self.ack,
+            self.aifs,
+            self.slot,
+            self.window,
+            self.contention
+        )
+    }
+}

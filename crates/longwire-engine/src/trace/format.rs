@@ -1,0 +1,270 @@
+//! Which format a trace is in, and the reader that it gets.
+
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::netem_trace::{self, Syntax};
+use super::pensieve::PensieveReader;
+use super::quantity::Quantity;
+use super::schedule::{Schedule, ScheduleReader};
+use super::series::Series;
+use super::table::{Mapping, TableReader};
+use super::trains::{Trains, TrainsReader};
+use crate::lines::LineSplitter;
+
+/// A format of traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Comma-separated values and their kin: [`super::table`].
+    Table,
+    /// Packet delivery opportunities: [`super::schedule`].
+    Mahimahi,
+    /// Times and rates: [`super::pensieve`].
+    Pensieve,
+    /// Packet trains: [`super::trains`].
+    CellReplay,
+    /// A model in JSON or TOML: [`super::netem_trace`].
+    NetemTrace,
+}
+
+impl Format {
+    /// Every format and its name.
+    pub const ALL: [(&'static str, Format); 5] = [
+        ("table", Format::Table),
+        ("mahimahi", Format::Mahimahi),
+        ("pensieve", Format::Pensieve),
+        ("cellreplay", Format::CellReplay),
+        ("netem-trace", Format::NetemTrace),
+    ];
+
+    /// The name that users write.
+    pub fn name(self) -> &'static str {
+        let found = Format::ALL.iter().find(|(_, format)| *format == self);
+        found.map_or("", |(name, _)| name)
+    }
+
+    /// Guesses from the first line that says something.
+    fn of(line: &str) -> Format {
+        let is_number = |word: &str| {
+            word.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+                && word.parse::<f64>().is_ok()
+        };
+        let is_whole = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let begins_document = line.starts_with(['{', '[']);
+        if begins_document || (line.contains('=') && !line.contains(',')) {
+            return Format::NetemTrace;
+        }
+        match words.as_slice() {
+            [word] if is_whole(word) => Format::Mahimahi,
+            [time, rate] if is_number(time) && is_number(rate) => Format::Pensieve,
+            [_, _, _, ..] if words.iter().all(|word| is_whole(word)) => Format::CellReplay,
+            _ => Format::Table,
+        }
+    }
+}
+
+/// What a file holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Contents {
+    /// Values over time. The flag says that the trace itself begins again
+    /// for ever.
+    Series(Series, bool),
+    /// Packet delivery opportunities.
+    Schedule(Schedule),
+    /// Packet trains.
+    Trains(Trains),
+}
+
+/// The first line may be as long as any other.
+const HEAD_MAX: usize = 64 * 1024;
+
+/// The longest document: it has to be held whole to be read.
+const DOCUMENT_MAX: usize = 16 << 20;
+
+/// Reads a trace piece by piece, once it has seen which format it is in.
+#[derive(Debug)]
+pub struct TraceReader {
+    format: Option<Format>,
+    mapping: Mapping,
+    /// What came before the format was known.
+    head: Vec<u8>,
+    reader: Option<Reader>,
+}
+
+#[derive(Debug)]
+enum Reader {
+    Lines(Box<LineSplitter>, Lines),
+    Document(Vec<u8>),
+}
+
+#[derive(Debug)]
+enum Lines {
+    Table(Box<TableReader>),
+    Mahimahi(ScheduleReader),
+    Pensieve(PensieveReader),
+    CellReplay(TrainsReader),
+}
+
+impl Lines {
+    fn line(&mut self, text: &str) -> Result<(), String> {
+        match self {
+            Lines::Table(reader) => reader.line(text),
+            Lines::Mahimahi(reader) => reader.line(text),
+            Lines::Pensieve(reader) => reader.line(text),
+            Lines::CellReplay(reader) => reader.line(text),
+        }
+    }
+}
+
+impl TraceReader {
+    /// A reader of the quantity of `mapping`; without a format, the trace's
+    /// own first line says which it is.
+    pub fn new(format: Option<Format>, mapping: Mapping) -> TraceReader {
+        // Only a table has columns.
+        let is_table = mapping != Mapping::usual(mapping.quantity);
+        TraceReader {
+            format: format.or(is_table.then_some(Format::Table)),
+            mapping,
+            head: Vec::new(),
+            reader: None,
+        }
+    }
+
+    /// Takes the next piece.
+    ///
+    /// # Errors
+    /// What is wrong with it, with its line.
+    pub fn feed(&mut self, piece: &[u8]) -> Result<(), String> {
+        if let Some(reader) = &mut self.reader {
+            return take(reader, piece);
+        }
+        self.head.extend_from_slice(piece);
+        let known = self
+            .format
+            .or_else(|| first_line(&self.head).map(Format::of));
+        match known {
+            Some(format) => self.choose(format),
+            // A document may be one long line; nothing else may.
+            None if self.head.len() > HEAD_MAX => {
+                let is_document = self.head.trim_ascii_start().starts_with(b"{");
+                self.choose(if is_document {
+                    Format::NetemTrace
+                } else {
+                    Format::Table
+                })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What the whole trace holds.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn finish(mut self) -> Result<Contents, String> {
+        if self.reader.is_none() {
+            // A last line without an end.
+            self.head.push(b'\n');
+            let guess = || first_line(&self.head).map_or(Format::Table, Format::of);
+            let format = self.format.unwrap_or_else(guess);
+            self.choose(format)?;
+        }
+        match self.reader {
+            Some(Reader::Lines(mut splitter, mut lines)) => {
+                splitter.finish(&mut |_, text| lines.line(text))?;
+                match lines {
+                    Lines::Table(reader) => reader
+                        .finish()
+                        .map(|series| Contents::Series(series, false)),
+                    Lines::Mahimahi(reader) => reader.finish().map(Contents::Schedule),
+                    Lines::Pensieve(reader) => reader
+                        .finish()
+                        .map(|series| Contents::Series(series, false)),
+                    Lines::CellReplay(reader) => reader.finish().map(Contents::Trains),
+                }
+            }
+            Some(Reader::Document(bytes)) => {
+                let text = core::str::from_utf8(&bytes).map_err(|_| "it is not UTF-8 text")?;
+                let syntax = Syntax::of(text);
+                let model = netem_trace::read(text, syntax, self.mapping.quantity)?;
+                Ok(Contents::Series(model.series, model.repeats))
+            }
+            None => Err("it is empty".to_owned()),
+        }
+    }
+
+    /// Makes the reader of a format and gives it what has come.
+    fn choose(&mut self, format: Format) -> Result<(), String> {
+        check(format, &self.mapping)?;
+        let lines = |lines| Reader::Lines(Box::default(), lines);
+        let mut reader = match format {
+            Format::Table => lines(Lines::Table(Box::new(TableReader::new(
+                self.mapping.clone(),
+            )))),
+            Format::Mahimahi => lines(Lines::Mahimahi(ScheduleReader::default())),
+            Format::Pensieve => lines(Lines::Pensieve(PensieveReader::default())),
+            Format::CellReplay => lines(Lines::CellReplay(TrainsReader::default())),
+            Format::NetemTrace => Reader::Document(Vec::new()),
+        };
+        let head = core::mem::take(&mut self.head);
+        let taken = take(&mut reader, &head);
+        self.reader = Some(reader);
+        taken
+    }
+}
+
+/// Whether the format holds the quantity, and knows columns if some are
+/// asked for.
+fn check(format: Format, mapping: &Mapping) -> Result<(), String> {
+    let (name, quantity) = (format.name(), mapping.quantity);
+    let holds = match format {
+        Format::Table => true,
+        Format::Mahimahi | Format::Pensieve => quantity == Quantity::Rate,
+        Format::CellReplay => quantity == Quantity::Delay,
+        Format::NetemTrace => matches!(quantity, Quantity::Rate | Quantity::Delay),
+    };
+    if !holds {
+        let quantity = quantity.name();
+        return Err(match (format, quantity) {
+            (Format::CellReplay, "rate") => {
+                "packet trains are read by the rate model cellreplay".to_owned()
+            }
+            _ => format!("it is a {name} trace, which says nothing of {quantity}"),
+        });
+    }
+    if format != Format::Table && *mapping != Mapping::usual(quantity) {
+        return Err(format!(
+            "a {name} trace has no columns: leave out columns, units and where, or say format=table"
+        ));
+    }
+    Ok(())
+}
+
+fn take(reader: &mut Reader, piece: &[u8]) -> Result<(), String> {
+    match reader {
+        Reader::Lines(splitter, lines) => splitter.feed(piece, &mut |_, text| lines.line(text)),
+        Reader::Document(bytes) if bytes.len() + piece.len() > DOCUMENT_MAX => Err(format!(
+            "it is longer than {} MB; a long trace is better kept as a table",
+            DOCUMENT_MAX >> 20
+        )),
+        Reader::Document(bytes) => {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        }
+    }
+}
+
+/// The first whole line that is neither empty nor a remark.
+fn first_line(head: &[u8]) -> Option<&str> {
+    let end = head.iter().rposition(|byte| *byte == b'\n')?;
+    let mut lines = head[..end].split(|byte| *byte == b'\n');
+    lines.find_map(|line| {
+        let text = core::str::from_utf8(line).ok()?;
+        let text = text.trim_start_matches('\u{feff}').trim();
+        (!text.is_empty() && !text.starts_with('#')).then_some(text)
+    })
+}

@@ -1,0 +1,96 @@
+//! Quantities as netem-trace's documents hold them: texts such as `1Gbps
+//! 20Mbps` and `1s 500ms`, or objects of whole and part.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use serde_json::{Map, Value};
+
+use super::number::scaled;
+use super::quantity::Quantity;
+
+/// The field `key`, or what is usual.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn field(
+    fields: &Map<String, Value>,
+    key: &str,
+    quantity: Quantity,
+    usual: u64,
+) -> Result<u64, String> {
+    let Some(value) = fields.get(key) else {
+        return Ok(usual);
+    };
+    let read = match value {
+        Value::String(text) => sum(text, quantity),
+        Value::Object(parts) => match quantity {
+            Quantity::Rate => whole_and_part(parts, "gbps", "bps"),
+            _ => whole_and_part(parts, "secs", "nanos"),
+        },
+        _ => Err(format!("it is no text such as {}", example(quantity))),
+    };
+    read.map_err(|message| format!("{key}: {message}"))
+}
+
+/// A number in steps of `scale`.
+///
+/// # Errors
+/// If it is none, or negative, or too large.
+pub fn number(value: &Value, scale: u64) -> Result<u64, String> {
+    match value {
+        Value::Number(number) => scaled(&number.to_string(), scale),
+        other => Err(format!("'{other}' is not a number")),
+    }
+}
+
+fn example(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::Rate => "12Mbps",
+        _ => "1s 500ms",
+    }
+}
+
+/// `{"gbps": 0, "bps": 12000000}`: both in units of which the whole is a
+/// billion parts.
+fn whole_and_part(parts: &Map<String, Value>, whole: &str, part: &str) -> Result<u64, String> {
+    let read = |key: &str| match parts.get(key).and_then(Value::as_u64) {
+        Some(value) => Ok(value),
+        None => Err(format!("it has no whole number '{key}'")),
+    };
+    let value = read(whole)?.checked_mul(1_000_000_000);
+    let value = value.and_then(|value| value.checked_add(read(part).ok()?));
+    read(part)?;
+    value.ok_or_else(|| "it is too large".to_string())
+}
+
+/// The sum of numbers with units, with or without blanks between them.
+fn sum(text: &str, quantity: Quantity) -> Result<u64, String> {
+    let mut total = 0u64;
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let unit_at = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (number, after) = rest.split_at(unit_at.unwrap_or(rest.len()));
+        let after = after.trim_start();
+        let end = after.find(|c: char| c.is_ascii_digit() || c.is_whitespace());
+        let (unit, after) = after.split_at(end.unwrap_or(after.len()));
+        let scale = quantity.scale(unit).or(match (quantity, unit) {
+            (Quantity::Time | Quantity::Delay, "m") => Some(60_000_000_000),
+            _ => None,
+        });
+        let scale =
+            scale.ok_or_else(|| format!("'{text}' is not written like {}", example(quantity)))?;
+        let value = scaled(number, scale)?;
+        total = total
+            .checked_add(value)
+            .ok_or_else(|| format!("'{text}' is too large"))?;
+        rest = after.trim_start();
+    }
+    match text.trim().is_empty() {
+        true => Err(format!(
+            "it is empty; write for example {}",
+            example(quantity)
+        )),
+        false => Ok(total),
+    }
+}

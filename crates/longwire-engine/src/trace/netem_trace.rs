@@ -1,0 +1,322 @@
+//! Models of the crate netem-trace, which Rattan uses too: JSON or TOML in
+//! which an object's only key says which model it is, such as
+//! `{"StaticBwConfig": {"bw": "12Mbps", "duration": "1s"}}`.
+//!
+//! What a model leaves out is as it is there. Random ones are drawn once, from
+//! their own seed; the draws are not those of netem-trace, whose generator is
+//! another.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::f64::consts::PI;
+
+use serde_json::{Map, Value};
+
+use super::human;
+use super::quantity::Quantity;
+use super::series::{Series, SeriesBuilder};
+use crate::random::Stream;
+use crate::units::BitRate;
+
+/// What a document describes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// The values, once through.
+    pub series: Series,
+    /// Whether they begin again for ever.
+    pub repeats: bool,
+}
+
+/// How a document is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syntax {
+    /// JavaScript Object Notation, RFC 8259.
+    Json,
+    /// TOML 1.0.
+    Toml,
+}
+
+impl Syntax {
+    /// Objects begin with a brace in JSON, and never in TOML.
+    pub fn of(text: &str) -> Syntax {
+        match text
+            .trim_start_matches('\u{feff}')
+            .trim_start()
+            .starts_with('{')
+        {
+            true => Syntax::Json,
+            false => Syntax::Toml,
+        }
+    }
+}
+
+/// The most values that a model may come to.
+const ROWS_MAX: usize = 10_000_000;
+
+const MBIT: u64 = 1_000_000;
+const MILLI: u64 = 1_000_000;
+const SECOND: u64 = 1_000_000_000;
+
+/// The seed of random models that give none, as in netem-trace.
+const SEED: u64 = 42;
+
+/// Reads a model of rates or delays.
+///
+/// # Errors
+/// What is wrong with it, and where.
+pub fn read(text: &str, syntax: Syntax, quantity: Quantity) -> Result<Model, String> {
+    let text = text.trim_start_matches('\u{feff}');
+    let document: Value = match syntax {
+        Syntax::Json => serde_json::from_str(text).map_err(|error| error.to_string())?,
+        Syntax::Toml => toml::from_str(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            let lines = text.as_bytes()[..at.min(text.len())].iter();
+            let line = lines.filter(|byte| **byte == b'\n').count() + 1;
+            format!("line {line}: {}", error.message())
+        })?,
+    };
+    let mut rows = Rows {
+        quantity,
+        builder: SeriesBuilder::default(),
+        time: 0,
+        count: 0,
+    };
+    let repeats = rows.model(&document, true)?;
+    match rows.time {
+        0 => Err("it lasts no time".to_string()),
+        length => Ok(Model {
+            series: rows.builder.finish_at(length)?,
+            repeats,
+        }),
+    }
+}
+
+/// What has been told so far.
+struct Rows {
+    quantity: Quantity,
+    builder: SeriesBuilder,
+    time: u64,
+    count: usize,
+}
+
+impl Rows {
+    /// Adds all values of a model; whether it repeats them for ever.
+    fn model(&mut self, value: &Value, outermost: bool) -> Result<bool, String> {
+        let only = value.as_object().filter(|object| object.len() == 1);
+        let Some((name, inner)) = only.and_then(|object| object.iter().next()) else {
+            return Err("a model is written {\"NAME\": {…}} with one name".to_string());
+        };
+        let within = |message: String| format!("{name}: {message}");
+        if name == "TraceBwConfig" && self.quantity == Quantity::Rate {
+            return self.recorded(inner).map(|()| false).map_err(within);
+        }
+        let Some(fields) = inner.as_object() else {
+            return Err(within("it is no object".to_string()));
+        };
+        match (self.quantity, name.as_str()) {
+            (Quantity::Rate, "StaticBwConfig") => self.fixed(fields, "bw", 12 * MBIT),
+            (Quantity::Delay, "StaticDelayConfig") => self.fixed(fields, "delay", 10 * MILLI),
+            (Quantity::Rate, "NormalizedBwConfig") => self.normal(fields),
+            (Quantity::Rate, "SawtoothBwConfig") => self.sawtooth(fields),
+            (Quantity::Rate, "RepeatedBwPatternConfig")
+            | (Quantity::Delay, "RepeatedDelayPatternConfig") => {
+                return self.repeated(fields, outermost).map_err(within);
+            }
+            (quantity, _) => {
+                let quantity = quantity.name();
+                return Err(format!(
+                    "{name} is no model of a {quantity} that is known here"
+                ));
+            }
+        }
+        .map(|()| false)
+        .map_err(within)
+    }
+
+    fn push(&mut self, value: u64, duration: u64) -> Result<(), String> {
+        let most = match self.quantity {
+            Quantity::Rate => BitRate::MAX.bits_per_sec(),
+            _ => 24 * 3_600 * SECOND,
+        };
+        if value > most {
+            return Err(format!(
+                "a value of {value} is too large; the most is {most}"
+            ));
+        }
+        if duration == 0 {
+            return Ok(());
+        }
+        self.count += 1;
+        if self.count > ROWS_MAX {
+            return Err(format!("it comes to more than {ROWS_MAX} values"));
+        }
+        self.builder.push(self.time, value)?;
+        self.time = self.time.checked_add(duration).ok_or("it lasts too long")?;
+        Ok(())
+    }
+
+    fn fixed(&mut self, fields: &Map<String, Value>, key: &str, usual: u64) -> Result<(), String> {
+        known(fields, &[key, "duration"])?;
+        let value = human::field(fields, key, self.quantity, usual)?;
+        let duration = human::field(fields, "duration", Quantity::Time, SECOND)?;
+        self.push(value, duration)
+    }
+
+    /// Values of a normal distribution, each for a step, brought within
+    /// bounds.
+    fn normal(&mut self, fields: &Map<String, Value>) -> Result<(), String> {
+        let keys = [
+            "mean",
+            "std_dev",
+            "upper_bound",
+            "lower_bound",
+            "duration",
+            "step",
+            "seed",
+        ];
+        known(fields, &keys)?;
+        let rate = |key, usual| human::field(fields, key, Quantity::Rate, usual);
+        let (mean, deviation) = (rate("mean", 12 * MBIT)?, rate("std_dev", 0)?);
+        let bounds = (rate("lower_bound", 0)?, rate("upper_bound", u64::MAX)?);
+        let mut noise = Noise::new(fields, deviation)?;
+        self.steps(fields, |_| {
+            let value = (mean as f64 + noise.draw()) as u64;
+            value.max(bounds.0).min(bounds.1)
+        })
+    }
+
+    /// A line that rises and falls, with normal noise.
+    fn sawtooth(&mut self, fields: &Map<String, Value>) -> Result<(), String> {
+        known(
+            fields,
+            &[
+                "bottom",
+                "top",
+                "interval",
+                "duty_ratio",
+                "duration",
+                "step",
+                "seed",
+                "std_dev",
+                "upper_noise_bound",
+                "lower_noise_bound",
+            ],
+        )?;
+        let rate = |key, usual| human::field(fields, key, Quantity::Rate, usual);
+        let (bottom, top) = (rate("bottom", 0)?, rate("top", 12 * MBIT)?);
+        let interval = human::field(fields, "interval", Quantity::Time, SECOND)?;
+        let duty = fields.get("duty_ratio").map_or(Some(0.5), Value::as_f64);
+        let duty = duty.filter(|duty| (0.0..=1.0).contains(duty));
+        let duty = duty.ok_or("duty_ratio: it is no number from 0 to 1")?;
+        if bottom > top || interval == 0 {
+            return Err("bottom must not be above top, nor interval be zero".to_string());
+        }
+        let (least, most) = (
+            rate("lower_noise_bound", u64::MAX)?,
+            rate("upper_noise_bound", u64::MAX)?,
+        );
+        let mut noise = Noise::new(fields, rate("std_dev", 0)?)?;
+        let turn = interval as f64 * duty;
+        let rise = (top - bottom) as f64;
+        self.steps(fields, |time| {
+            let inside = (time % interval) as f64;
+            let base = match inside < turn {
+                true => bottom as f64 + rise * (inside / turn),
+                false => top as f64 - rise * ((inside - turn) / (interval as f64 - turn)),
+            };
+            (base + noise.draw().min(most as f64).max(-(least as f64))) as u64
+        })
+    }
+
+    /// A value at each step of the model's duration.
+    fn steps(
+        &mut self,
+        fields: &Map<String, Value>,
+        mut value: impl FnMut(u64) -> u64,
+    ) -> Result<(), String> {
+        let duration = human::field(fields, "duration", Quantity::Time, SECOND)?;
+        let step = human::field(fields, "step", Quantity::Time, MILLI)?;
+        if step == 0 {
+            return Err("step: it is zero".to_string());
+        }
+        let mut time = 0;
+        while time < duration {
+            self.push(value(time), step.min(duration - time))?;
+            time = time.saturating_add(step);
+        }
+        Ok(())
+    }
+
+    /// Models one after the other, so many times, or for ever.
+    fn repeated(&mut self, fields: &Map<String, Value>, outermost: bool) -> Result<bool, String> {
+        known(fields, &["pattern", "count"])?;
+        let pattern = fields.get("pattern").and_then(Value::as_array);
+        let pattern = pattern.ok_or("pattern: it is no list of models")?;
+        let count = fields.get("count").map_or(Some(0), Value::as_u64);
+        let count = count.ok_or("count: it is no whole number")?;
+        let for_ever = count == 0;
+        if for_ever && !outermost {
+            return Err("count: only the outermost pattern may repeat for ever (0)".to_string());
+        }
+        for _ in 0..count.max(1) {
+            let before = self.time;
+            for (index, model) in pattern.iter().enumerate() {
+                let within = |message| format!("pattern {}: {message}", index + 1);
+                self.model(model, false).map_err(within)?;
+            }
+            // What lasts no time is not told any better by repeating it.
+            if self.time == before {
+                break;
+            }
+        }
+        Ok(for_ever)
+    }
+
+    /// Rates in Mbit/s with the milliseconds that each of them lasts:
+    /// `[[25, [2, 4]], …]`.
+    fn recorded(&mut self, value: &Value) -> Result<(), String> {
+        let wrong = "it is no list of [milliseconds, [Mbit/s, …]]";
+        let rows = value.as_array().ok_or(wrong)?;
+        for row in rows {
+            let Some([duration, rates]) = row.as_array().map(|row| row.as_slice()) else {
+                return Err(wrong.to_string());
+            };
+            let duration = human::number(duration, MILLI)?;
+            for rate in rates.as_array().ok_or(wrong)? {
+                self.push(human::number(rate, MBIT)?, duration)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses keys that would do nothing.
+fn known(fields: &Map<String, Value>, keys: &[&str]) -> Result<(), String> {
+    let unknown = fields.keys().find(|key| !keys.contains(&key.as_str()));
+    match unknown {
+        Some(key) => Err(format!("unknown key '{key}'; known: {}", keys.join(", "))),
+        None => Ok(()),
+    }
+}
+
+/// Normal noise from a seed.
+struct Noise {
+    deviation: f64,
+    stream: Stream,
+}
+
+impl Noise {
+    fn new(fields: &Map<String, Value>, deviation: u64) -> Result<Noise, String> {
+        let seed = fields.get("seed").map_or(Some(SEED), Value::as_u64);
+        Ok(Noise {
+            deviation: deviation as f64,
+            stream: Stream::of_seed(seed.ok_or("seed: it is no whole number")?),
+        })
+    }
+
+    /// By the method of Box and Muller (1958).
+    fn draw(&mut self) -> f64 {
+        let radius = libm::sqrt(-2.0 * libm::log(self.stream.unit()));
+        self.deviation * radius * libm::cos(2.0 * PI * self.stream.unit())
+    }
+}

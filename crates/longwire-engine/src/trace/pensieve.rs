@@ -1,0 +1,61 @@
+//! Traces of Pensieve (Mao et al., SIGCOMM 2017): a time in seconds and a
+//! rate in Mbit/s a line.
+//!
+//! As in Pensieve's own simulator, a line's rate is that of the time up to
+//! it, from the line above; the first line only says when the trace begins.
+
+use alloc::string::{String, ToString};
+
+use super::quantity::Quantity;
+use super::series::{Series, SeriesBuilder};
+
+const NANOS_PER_SEC: u64 = 1_000_000_000;
+const BITS_PER_MBIT: u64 = 1_000_000;
+
+/// Reads such a trace line by line.
+#[derive(Debug, Default)]
+pub struct PensieveReader {
+    rows: SeriesBuilder,
+    /// The times of the first and the last line.
+    times: Option<(u64, u64)>,
+}
+
+impl PensieveReader {
+    /// Takes the next line.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn line(&mut self, text: &str) -> Result<(), String> {
+        let mut words = text.split_whitespace();
+        let (time, rate) = match (words.next(), words.next(), words.next()) {
+            (None, ..) => return Ok(()),
+            (Some(time), Some(rate), None) => (time, rate),
+            _ => return Err("it is not two numbers: seconds and Mbit/s".to_string()),
+        };
+        let time = Quantity::Time.read(time, Some(NANOS_PER_SEC))?;
+        let rate = Quantity::Rate.read(rate, Some(BITS_PER_MBIT))?;
+        let Some((first, last)) = self.times else {
+            self.times = Some((time, time));
+            return Ok(());
+        };
+        if time < last {
+            return Err("its time is before that of the line above".to_string());
+        }
+        if time > last {
+            self.rows.push(last, rate)?;
+        }
+        self.times = Some((first, time));
+        Ok(())
+    }
+
+    /// The series of all lines.
+    ///
+    /// # Errors
+    /// If there were fewer than two times.
+    pub fn finish(self) -> Result<Series, String> {
+        match self.times {
+            Some((first, last)) if last > first => self.rows.finish_at(last - first),
+            _ => Err("it needs two lines of different times".to_string()),
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Packet trains of CellReplay (Sentosa et al., NSDI 2025): a line holds a
+//! time, the base delay that a lone packet had then, and when the packets of
+//! a short burst came after its first one: `time_ms base_delay_ms pdo_ms …`.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::series::{Series, SeriesBuilder};
+use crate::units::Nanos;
+
+const NANOS_PER_MILLI: u64 = 1_000_000;
+
+/// The longest base delay: a day, as for every delay.
+const DELAY_MILLIS_MAX: u64 = 86_400_000;
+
+/// CellReplay asks for as many lines.
+const TRAINS_MIN: usize = 3;
+
+/// Recorded packet trains, in order of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trains {
+    trains: Vec<Train>,
+    /// The opportunities of all trains, in milliseconds after their first
+    /// packet.
+    opportunities: Vec<u32>,
+}
+
+/// One train, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Train {
+    /// When it was sent.
+    pub time: u32,
+    /// What its first packet took.
+    pub base_delay: u32,
+    /// Where its opportunities begin.
+    first: usize,
+}
+
+/// Reads trains line by line.
+#[derive(Debug, Default)]
+pub struct TrainsReader {
+    trains: Vec<Train>,
+    opportunities: Vec<u32>,
+}
+
+impl TrainsReader {
+    /// Takes the next line.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn line(&mut self, text: &str) -> Result<(), String> {
+        let mut numbers = text.split_whitespace().map(milliseconds);
+        let (Some(time), Some(base_delay)) = (numbers.next(), numbers.next()) else {
+            return Err("it is not time, base delay and opportunities in milliseconds".to_string());
+        };
+        let (time, base_delay) = (time?, base_delay?);
+        if self.trains.last().is_some_and(|last| time < last.time) {
+            return Err("its time is before that of the line above".to_string());
+        }
+        if u64::from(base_delay) > DELAY_MILLIS_MAX {
+            return Err(format!("a base delay of {base_delay} ms is above 24h"));
+        }
+        let first = self.opportunities.len();
+        for opportunity in numbers {
+            let opportunity = opportunity?;
+            let before = self.opportunities[first..].last();
+            if before.is_some_and(|before| opportunity < *before) {
+                return Err(format!(
+                    "its opportunity {opportunity} is before the one it follows"
+                ));
+            }
+            self.opportunities.push(opportunity);
+        }
+        if self.opportunities.len() == first {
+            return Err("it has no opportunity behind its base delay".to_string());
+        }
+        self.trains.push(Train {
+            time,
+            base_delay,
+            first,
+        });
+        Ok(())
+    }
+
+    /// All trains.
+    ///
+    /// # Errors
+    /// If there are fewer than three, or all are at one time.
+    pub fn finish(self) -> Result<Trains, String> {
+        if self.trains.len() < TRAINS_MIN {
+            return Err(format!("it needs {TRAINS_MIN} lines"));
+        }
+        let last = self.trains[self.trains.len() - 1].time;
+        if last == self.trains[0].time {
+            return Err("all its lines have one time".to_string());
+        }
+        Ok(Trains {
+            trains: self.trains,
+            opportunities: self.opportunities,
+        })
+    }
+}
+
+fn milliseconds(word: &str) -> Result<u32, String> {
+    let plain = word.bytes().all(|byte| byte.is_ascii_digit());
+    let number = word.parse::<u32>().ok().filter(|_| plain);
+    number.ok_or_else(|| {
+        let shown: String = word.chars().take(40).collect();
+        format!("'{shown}' is not a whole number of milliseconds below 2^32")
+    })
+}
+
+impl Trains {
+    /// The time of the last train, after which the first comes again.
+    pub fn length(&self) -> Nanos {
+        let last = self.trains[self.trains.len() - 1];
+        Nanos::from_nanos(u64::from(last.time) * NANOS_PER_MILLI)
+    }
+
+    /// The train with this number and the one after it, if there are both.
+    pub fn pair(&self, index: usize) -> Option<(Train, Train)> {
+        Some((*self.trains.get(index)?, *self.trains.get(index + 1)?))
+    }
+
+    /// The opportunities of a train, in milliseconds after its first packet;
+    /// never none.
+    pub fn opportunities(&self, index: usize) -> &[u32] {
+        let first = self.trains[index].first;
+        let end = self.trains.get(index + 1).map(|train| train.first);
+        &self.opportunities[first..end.unwrap_or(self.opportunities.len())]
+    }
+
+    /// The base delay at every millisecond: that of a straight line between
+    /// two trains, without its fraction, as CellReplay takes it.
+    ///
+    /// # Errors
+    /// None that [`TrainsReader`] lets through.
+    pub fn base_delays(&self) -> Result<Series, String> {
+        let mut rows = SeriesBuilder::default();
+        for pair in self.trains.windows(2) {
+            let (from, to) = (pair[0], pair[1]);
+            let mut milli = from.time;
+            while milli < to.time {
+                let delay = interpolated(from, to, milli);
+                rows.push(
+                    u64::from(milli) * NANOS_PER_MILLI,
+                    u64::from(delay) * NANOS_PER_MILLI,
+                )?;
+                milli = next_change(from, to, milli, delay);
+            }
+        }
+        let (first, last) = (self.trains[0].time, self.trains[self.trains.len() - 1].time);
+        rows.finish_at(u64::from(last - first) * NANOS_PER_MILLI)
+    }
+}
+
+/// The base delay at `milli`, between `from` and `to`.
+pub fn interpolated(from: Train, to: Train, milli: u32) -> u32 {
+    let (rise, span) = slope(from, to);
+    let past = i64::from(milli - from.time);
+    (i64::from(from.base_delay) * span + rise * past).div_euclid(span) as u32
+}
+
+/// The next millisecond, up to the end, at which the delay is another.
+fn next_change(from: Train, to: Train, milli: u32, delay: u32) -> u32 {
+    let (rise, span) = slope(from, to);
+    let risen = i64::from(delay) - i64::from(from.base_delay);
+    // rise * past / span, rounded down, first leaves `risen` upwards where
+    // rise * past >= (risen + 1) * span, and downwards where
+    // rise * past < risen * span.
+    let past = match rise.signum() {
+        0 => span,
+        1 => ((risen + 1) * span + rise - 1) / rise,
+        _ => (-risen * span) / -rise + 1,
+    };
+    let later = i64::from(milli) + 1;
+    (i64::from(from.time) + past).clamp(later, i64::from(to.time).max(later)) as u32
+}
+
+fn slope(from: Train, to: Train) -> (i64, i64) {
+    let rise = i64::from(to.base_delay) - i64::from(from.base_delay);
+    (rise, i64::from(to.time - from.time))
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    fn train(time: u32, base_delay: u32) -> Train {
+        Train {
+            time,
+            base_delay,
+            first: 0,
+        }
+    }
+
+    /// Every millisecond by itself, against the steps that are jumped over.
+    #[test]
+    fn base_delays_change_where_the_straight_line_does() {
+        for (rise_from, rise_to, span) in [(20, 20, 50), (20, 27, 50), (27, 20, 50), (5, 900, 7)] {
+            let (from, to) = (train(100, rise_from), train(100 + span, rise_to));
+            let trains = Trains {
+                trains: vec![from, to, train(101 + span, rise_to)],
+                opportunities: Vec::new(),
+            };
+            let series = trains.base_delays().unwrap();
+            let mut cursor = crate::trace::Cursor::default();
+            for milli in 0..span {
+                let since = Nanos::from_millis(u64::from(milli));
+                let found = series.at(&mut cursor, since, crate::trace::End::Hold).value;
+                let exact = f64::from(rise_from)
+                    + (f64::from(rise_to) - f64::from(rise_from)) * f64::from(milli)
+                        / f64::from(span);
+                let expected = exact as u64 * NANOS_PER_MILLI;
+                assert_eq!(found, Some(expected), "{rise_from} to {rise_to} at {milli}");
+            }
+        }
+    }
+}
