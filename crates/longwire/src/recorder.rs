@@ -163,9 +163,13 @@ impl LinkRecorder {
         let mut more = false;
         match verdict {
             Verdict::Deliver(delivery) => {
-                row.verdict = Fate::Deliver;
-                row.departure_ns = Some(signed(epoch.wall_time(delivery.departure)));
-                row.release_ns = Some(signed(epoch.wall_time(delivery.release)));
+                // What would leave at the end of time never does: its link
+                // stands still, and the row stays one of a frame held.
+                if delivery.release < Nanos::MAX {
+                    row.verdict = Fate::Deliver;
+                    row.departure_ns = Some(signed(epoch.wall_time(delivery.departure)));
+                    row.release_ns = Some(signed(epoch.wall_time(delivery.release)));
+                }
                 row.ecn_marked = delivery.edits.mark;
                 row.corrupted = delivery.edits.corrupt;
                 more = delivery.more;

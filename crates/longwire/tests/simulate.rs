@@ -140,6 +140,24 @@ fn a_seed_repeats_itself_and_others_differ() {
 }
 
 #[test]
+fn schedules_begin_with_the_first_frame_or_when_told() {
+    let dir = Dir::new();
+    let input: Vec<_> = (0..9).map(|n| (EPOCH + n * MS, 1_000)).collect();
+    // A frame a millisecond; the link stands still after 4 ms.
+    let rate = ["--rate", "steps:at=0s/8mbit;4ms/0bit", "--json"];
+    let earlier = (EPOCH - 2 * MS).to_string();
+    for (epoch, begun, left) in [
+        (&[][..], EPOCH, 4),
+        (&["--epoch", &earlier], EPOCH - 2 * MS, 2),
+    ] {
+        let options = [&rate[..], epoch].concat();
+        let (ran, out) = simulate(&dir, &pcap(&input), &options);
+        assert_eq!(ran.json()["epoch_ns"], begun);
+        assert_eq!(frames(&out).len(), left, "{ran:?}");
+    }
+}
+
+#[test]
 fn jitter_keeps_the_order_unless_told_not_to() {
     let dir = Dir::new();
     let input: Vec<_> = (0..1_000)

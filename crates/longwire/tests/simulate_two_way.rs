@@ -338,6 +338,31 @@ fn a_side_that_is_named_wrong_is_remarked() {
 }
 
 #[test]
+fn frames_held_at_the_end_are_in_the_log_and_reported() {
+    let input: Vec<Captured> = (0..9)
+        .map(|n| (EPOCH + n * MS, ipv4(true, 1_000, 1)))
+        .collect();
+    // A frame a millisecond; nothing leaves after 4 ms.
+    let rate = "steps:at=0s/8mbit;4ms/0bit";
+    for queue in ["100p", "codel"] {
+        let dir = Dir::new();
+        let options = ["--rate", rate, "--queue", queue];
+        let (ran, out, rows) = simulate(&dir, &pcap(&input), "out", &options);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let held = rows.iter().filter(|row| row.verdict == Fate::Held);
+        let held: Vec<u64> = held.map(|row| row.frame).collect();
+        assert_eq!(
+            (held.len(), frames(&out).len()),
+            (5, 4),
+            "{queue}: {rows:?}"
+        );
+        assert!(held.iter().copied().eq(4..9), "{held:?}");
+        let said = "up: 5 frames were still held when the capture ended";
+        assert!(ran.stderr.contains(said), "{ran:?}");
+    }
+}
+
+#[test]
 fn wrong_usage_is_refused_before_anything_is_written() {
     let dir = Dir::new();
     let (input, out) = (dir.file("in.pcap"), dir.file("out.pcap"));

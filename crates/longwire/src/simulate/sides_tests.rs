@@ -1,5 +1,7 @@
 //! Which way frames go, by hand.
 
+use proptest::prelude::*;
+
 use super::*;
 
 const NEAR: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -113,6 +115,30 @@ fn frames_cut_short_are_no_panic() {
     let whole = frame(NEAR, FAR, &arp([10, 0, 0, 1], [10, 0, 0, 2]));
     for len in 0..whole.len() {
         let _ = sides.direction(&whole[..len]);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_go_somewhere_or_nowhere(
+        frames in proptest::collection::vec(
+            // Types that have addresses are rare among random bytes.
+            (any::<[u8; 12]>(), 0..6usize, proptest::collection::vec(any::<u8>(), 0..60)),
+            1..20,
+        ),
+    ) {
+        const TYPES: [&[u8]; 6] = [
+            &[0x08, 0], &[0x86, 0xdd], &[0x08, 6], &[0x81, 0, 0, 1, 0x08, 0],
+            &[0x88, 0xa8, 0, 1, 0x81, 0], &[],
+        ];
+        let mut sides = sides(&["128.0.0.0/1", "8000::/1"]);
+        for (macs, kind, rest) in frames {
+            let frame = [&macs[..], TYPES[kind], &rest].concat();
+            let first = sides.direction(&frame);
+            // What has been learned of a frame does not turn it around.
+            let again = sides.direction(&frame);
+            prop_assert!(first.is_none() || again.is_some());
+        }
     }
 }
 
