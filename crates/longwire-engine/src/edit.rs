@@ -1,7 +1,7 @@
 //! Changing frames' bytes: congestion marks, rewritten headers, spoilt bits,
 //! and checksums that fit again.
 
-use crate::header::{Ecn, IpHeader, IpVersion, Transport};
+use crate::header::{Ecn, IpHeader, IpVersion, Piece, Transport};
 use crate::random::Stream;
 use crate::verdict::Corruption;
 
@@ -154,7 +154,7 @@ pub(crate) fn repair_ipv4_header(bytes: &mut [u8], at: usize) {
 fn repair_transport(bytes: &mut [u8], ip: &IpHeader) {
     // Where a routing header names further hops, the checksum is for another
     // destination than the address says.
-    let whole = |transport: &Transport| transport.whole && !transport.routed;
+    let whole = |found: &Transport| found.piece == Piece::Whole && !found.routed;
     let Some(transport) = ip.transport(bytes).filter(whole) else {
         return;
     };

@@ -117,94 +117,87 @@ impl IpHeader {
     }
 }
 
-/// Where the transport header is, behind all headers of IP.
+/// What IP carries, behind all of its headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transport {
-    /// Its protocol number.
+    /// The protocol's number.
     pub protocol: u8,
     /// Where it begins in the frame, in bytes.
     pub at: usize,
-    /// The packet is not the first of several fragments: all of the payload
-    /// is here.
-    pub whole: bool,
+    /// How much of it is here.
+    pub piece: Piece,
     /// A routing header says that the packet has further to go than its
     /// destination address says.
     pub routed: bool,
 }
 
-/// What number says that a fragment header follows (IANA).
-const FRAGMENT_HEADER: u8 = 44;
+/// How much of a packet a fragment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// All of it.
+    Whole,
+    /// Its beginning, with the transport header.
+    First,
+    /// Something behind that: there is no transport header.
+    Later,
+}
+
+impl Piece {
+    fn of(offset: bool, more: bool) -> Piece {
+        match (offset, more) {
+            (true, _) => Piece::Later,
+            (false, true) => Piece::First,
+            (false, false) => Piece::Whole,
+        }
+    }
+}
 
 /// At most this many IPv6 extension headers are gone through: RFC 8200,
 /// section 4.1 has seven, one of them twice.
 const EXTENSIONS_MAX: u32 = 8;
 
 impl IpHeader {
-    /// Finds the transport header, behind IPv6's extension headers (RFC 8200,
-    /// section 4). `None` in a fragment other than the first, behind what
-    /// cannot be looked through, and where the frame's bytes end before it.
+    /// Finds what the packet carries, behind IPv6's extension headers (RFC
+    /// 8200, section 4). `None` where the frame's bytes end before it, and
+    /// behind more extension headers than make sense.
     pub fn transport(&self, frame: &[u8]) -> Option<Transport> {
         let mut transport = Transport {
             protocol: self.protocol,
             at: self.end(frame),
-            whole: true,
+            piece: Piece::Whole,
             routed: false,
         };
         if self.version == IpVersion::V4 {
             let field = frame.get(self.at + 6..self.at + 8)?;
-            let field = u16::from_be_bytes([field[0], field[1]]);
-            transport.whole = field & 0x2000 == 0;
-            return (field & 0x1fff == 0 && transport.at <= frame.len()).then_some(transport);
+            let offset = field[0] & 0x1f != 0 || field[1] != 0;
+            transport.piece = Piece::of(offset, field[0] & 0x20 != 0);
+            return (transport.at <= frame.len()).then_some(transport);
         }
         for _ in 0..=EXTENSIONS_MAX {
             let extension = frame.get(transport.at..)?;
             let len = match (transport.protocol, extension) {
+                // Hop-by-hop and destination options.
                 (0 | 60, [_, len, ..]) => (usize::from(*len) + 1) * 8,
                 (43, [_, len, _, segments_left, ..]) => {
                     transport.routed |= *segments_left > 0;
                     (usize::from(*len) + 1) * 8
                 }
-                (FRAGMENT_HEADER, [_, _, high, low, ..]) => {
-                    if *high != 0 || low & 0xf8 != 0 {
-                        return None;
-                    }
-                    transport.whole &= low & 1 == 0;
+                (44, [_, _, high, low, ..]) => {
+                    transport.piece = Piece::of(*high != 0 || low & 0xf8 != 0, low & 1 == 1);
                     8
                 }
-                // The authentication header, whose bytes are in the clear.
+                // The authentication header, behind which all is in the clear.
                 (51, [_, len, ..]) => (usize::from(*len) + 2) * 4,
-                (0 | 43 | FRAGMENT_HEADER | 51 | 60, _) => return None,
+                (0 | 43 | 44 | 51 | 60, _) => return None,
                 _ => return Some(transport),
             };
             transport.protocol = extension[0];
             transport.at += len;
-        }
-        None
-    }
-}
-
-impl IpHeader {
-    /// Whether the packet is a piece of a larger one.
-    pub fn is_fragment(&self, frame: &[u8]) -> bool {
-        if self.version == IpVersion::V4 {
-            let field = frame.get(self.at + 6..self.at + 8);
-            return field.is_some_and(|field| field[0] & 0x3f != 0 || field[1] != 0);
-        }
-        let (mut protocol, mut at) = (self.protocol, self.end(frame));
-        for _ in 0..=EXTENSIONS_MAX {
-            match (protocol, frame.get(at..)) {
-                (FRAGMENT_HEADER, Some([_, _, high, low, ..])) => {
-                    return *high != 0 || low & 0xf9 != 0;
-                }
-                // What may stand before it.
-                (0 | 43 | 60, Some([next, len, ..])) => {
-                    protocol = *next;
-                    at += (usize::from(*len) + 1) * 8;
-                }
-                _ => return false,
+            if transport.piece == Piece::Later {
+                return Some(transport);
             }
         }
-        false
+        None
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::frame::mac_header_len;
-use crate::header::{IpHeader, IpVersion, Transport};
+use crate::header::{IpHeader, IpVersion, Piece, Transport};
 
 /// A filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,7 +138,8 @@ impl<'a> Facts<'a> {
     }
 
     fn is_fragment(&self) -> bool {
-        self.ip.is_some_and(|ip| ip.is_fragment(self.bytes))
+        let transport = self.transport.as_ref();
+        transport.is_some_and(|transport| transport.piece != Piece::Whole)
     }
 
     fn number(&self, field: Field) -> Option<u64> {
@@ -161,8 +162,13 @@ impl<'a> Facts<'a> {
         }
     }
 
+    /// The transport header, if it is here.
+    fn header(&self) -> Option<Transport> {
+        self.transport.filter(|header| header.piece != Piece::Later)
+    }
+
     fn port(&self, destination: bool) -> Option<u16> {
-        let transport = self.transport?;
+        let transport = self.header()?;
         if !WITH_PORTS.contains(&transport.protocol) {
             return None;
         }
@@ -184,7 +190,7 @@ impl<'a> Facts<'a> {
 
     fn has_flag(&self, flags: u8) -> Option<bool> {
         const FLAGS_AT: usize = 13;
-        let transport = self.transport.filter(|header| header.protocol == TCP)?;
+        let transport = self.header().filter(|header| header.protocol == TCP)?;
         let set = self.bytes.get(transport.at + FLAGS_AT)?;
         Some(set & flags != 0)
     }
@@ -211,12 +217,10 @@ impl Test {
                 (vlan, None) => vlan.is_some(),
                 (None, Some(_)) => false,
             },
-            Test::Protocol(wanted) => match (facts.transport, facts.ip) {
-                (Some(transport), _) => transport.protocol == *wanted,
-                // A later fragment of IPv4 still says what it is of.
-                (None, Some(ip)) => ip.protocol == *wanted,
-                (None, None) => false,
-            },
+            Test::Protocol(wanted) => {
+                let transport = facts.transport.as_ref();
+                transport.is_some_and(|transport| transport.protocol == *wanted)
+            }
             Test::Port { side, low, high } => {
                 let within = |port| (*low..=*high).contains(&port);
                 facts.of_sides(*side, |destination| facts.port(destination).map(within))

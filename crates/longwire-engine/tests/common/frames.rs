@@ -1,0 +1,209 @@
+//! Frames as senders make them, and checksums verified in another way than
+//! the engine repairs them.
+
+pub const SOURCE4: [u8; 4] = [10, 1, 2, 3];
+pub const DESTINATION4: [u8; 4] = [192, 0, 2, 77];
+pub const SOURCE6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+pub const DESTINATION6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
+
+/// Where the checksum is in each transport header.
+const CHECKSUM_AT: [(u8, usize); 4] = [(6, 16), (17, 6), (1, 2), (58, 2)];
+
+/// The remainder that the words of all parts leave: of bytes with a right
+/// checksum among them it is zero (RFC 1071: sums of one's complement are
+/// sums modulo 65535).
+pub fn remainder(parts: &[&[u8]]) -> u64 {
+    let mut sum = 0u64;
+    for part in parts {
+        for (index, byte) in part.iter().enumerate() {
+            sum += u64::from(*byte) << if index % 2 == 0 { 8 } else { 0 };
+        }
+    }
+    sum % 65_535
+}
+
+/// What makes that remainder zero.
+fn checksum(parts: &[&[u8]]) -> [u8; 2] {
+    let missing = 65_535 - remainder(parts);
+    (missing as u16).to_be_bytes()
+}
+
+/// A frame: destination, source, VLAN tags, type, payload.
+pub fn ethernet(vlans: &[u16], ethertype: u16, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
+    for (index, vlan) in vlans.iter().enumerate() {
+        let outer = index + 1 < vlans.len();
+        frame.extend(if outer { [0x88, 0xa8] } else { [0x81, 0x00] });
+        frame.extend(vlan.to_be_bytes());
+    }
+    frame.extend(ethertype.to_be_bytes());
+    frame.extend(payload);
+    frame
+}
+
+/// An IPv4 packet: code point and congestion bits, flags and offset, options
+/// of whole words.
+pub struct Ipv4<'a> {
+    pub class: u8,
+    pub ttl: u8,
+    pub fragment: u16,
+    pub options: &'a [u8],
+}
+
+pub const PLAIN4: Ipv4<'_> = Ipv4 {
+    class: 0,
+    ttl: 64,
+    fragment: 0,
+    options: &[],
+};
+
+impl Ipv4<'_> {
+    pub fn packet(&self, protocol: u8, payload: &[u8]) -> Vec<u8> {
+        let header_len = 20 + self.options.len();
+        let mut packet = vec![0x40 | (header_len / 4) as u8, self.class];
+        packet.extend(((header_len + payload.len()) as u16).to_be_bytes());
+        packet.extend([0x12, 0x34]);
+        packet.extend(self.fragment.to_be_bytes());
+        packet.extend([self.ttl, protocol, 0, 0]);
+        packet.extend(SOURCE4);
+        packet.extend(DESTINATION4);
+        packet.extend(self.options);
+        let sum = checksum(&[&packet]);
+        packet[10..12].copy_from_slice(&sum);
+        packet.extend(payload);
+        packet
+    }
+}
+
+/// An IPv6 packet. Each extension header is its type and its bytes, of which
+/// the first is filled in.
+pub fn ipv6(class: u8, extensions: &[(u8, &[u8])], protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let next = |index: usize| extensions.get(index).map_or(protocol, |(kind, _)| *kind);
+    let mut behind = Vec::new();
+    for (index, (_, bytes)) in extensions.iter().enumerate() {
+        behind.push(next(index + 1));
+        behind.extend(&bytes[1..]);
+    }
+    behind.extend(payload);
+    let mut packet = vec![0x60 | class >> 4, class << 4 | 0xa, 0xbc, 0xde];
+    packet.extend((behind.len() as u16).to_be_bytes());
+    packet.extend([next(0), 61]);
+    packet.extend(SOURCE6);
+    packet.extend(DESTINATION6);
+    packet.extend(behind);
+    packet
+}
+
+/// The addresses that a transport checksum covers, with protocol and length.
+fn pseudo_header(version: u8, protocol: u8, len: usize) -> Vec<u8> {
+    if protocol == 1 {
+        return Vec::new();
+    }
+    let mut header = match version {
+        4 => [SOURCE4, DESTINATION4].concat(),
+        _ => [SOURCE6, DESTINATION6].concat(),
+    };
+    header.extend([0, protocol]);
+    header.extend((len as u32).to_be_bytes());
+    header
+}
+
+/// A transport header with its checksum for IP of this version, and payload.
+pub fn transport(
+    version: u8,
+    protocol: u8,
+    ports: (u16, u16),
+    flags: u8,
+    payload: &[u8],
+) -> Vec<u8> {
+    let mut segment = match protocol {
+        1 | 58 => vec![if protocol == 1 { 8 } else { 128 }, 0, 0, 0, 0, 7, 0, 1],
+        _ => [ports.0.to_be_bytes(), ports.1.to_be_bytes()].concat(),
+    };
+    match protocol {
+        6 => segment.extend([0, 0, 0, 9, 0, 0, 0, 8, 0x50, flags, 0xff, 0xff, 0, 0, 0, 0]),
+        17 => {
+            segment.extend(((8 + payload.len()) as u16).to_be_bytes());
+            segment.extend([0, 0]);
+        }
+        _ => {}
+    }
+    segment.extend(payload);
+    let header = pseudo_header(version, protocol, segment.len());
+    let sum = checksum(&[&header, &segment]);
+    if let Some((_, at)) = CHECKSUM_AT.iter().find(|(known, _)| *known == protocol) {
+        segment[*at..*at + 2].copy_from_slice(&sum);
+    }
+    segment
+}
+
+/// Whether the IPv4 header at this place has a right checksum.
+pub fn header_holds(frame: &[u8], at: usize) -> bool {
+    let len = usize::from(frame[at] & 15) * 4;
+    remainder(&[&frame[at..at + len]]) == 0
+}
+
+/// Whether the transport header at this place has a right checksum, up to
+/// the frame's end.
+pub fn transport_holds(frame: &[u8], version: u8, protocol: u8, at: usize) -> bool {
+    let segment = &frame[at..];
+    let header = pseudo_header(version, protocol, segment.len());
+    remainder(&[&header, segment]) == 0
+}
+
+/// A frame with what is known of it.
+pub struct Sample {
+    pub name: &'static str,
+    pub frame: Vec<u8>,
+    pub version: u8,
+    pub protocol: u8,
+    pub ip_at: usize,
+    pub transport_at: usize,
+}
+
+const HOP_BY_HOP: (u8, &[u8]) = (0, &[0, 0, 1, 4, 0, 0, 0, 0]);
+const OPTIONS: (u8, &[u8]) = (60, &[0, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+
+/// TCP, UDP and ICMP over IPv4 and IPv6, with and without tags, options and
+/// extension headers, with payloads of even and odd length.
+pub fn samples() -> Vec<Sample> {
+    let payload: Vec<u8> = (0..101u32).map(|n| (n * 37 % 251) as u8).collect();
+    let router_alert = [0x94, 4, 0, 0];
+    let mut samples = Vec::new();
+    let mut add = |name, vlans: &[u16], version, protocol, extra: bool, payload: &[u8]| {
+        let ports = (40_000, 443);
+        let segment = transport(version, protocol, ports, 0x18, payload);
+        let packet = match version {
+            4 => Ipv4 {
+                class: 0xba,
+                options: if extra { &router_alert } else { &[] },
+                ..PLAIN4
+            }
+            .packet(protocol, &segment),
+            _ if extra => ipv6(0xba, &[HOP_BY_HOP, OPTIONS], protocol, &segment),
+            _ => ipv6(0xba, &[], protocol, &segment),
+        };
+        let ethertype = if version == 4 { 0x0800 } else { 0x86dd };
+        let ip_at = 14 + 4 * vlans.len();
+        samples.push(Sample {
+            name,
+            version,
+            protocol,
+            ip_at,
+            transport_at: ip_at + packet.len() - segment.len(),
+            frame: ethernet(vlans, ethertype, &packet),
+        });
+    };
+    add("tcp4", &[], 4, 6, false, &payload);
+    add("udp4", &[], 4, 17, false, &payload[1..]);
+    add("icmp4", &[], 4, 1, false, &payload);
+    add("tcp4 vlan", &[7], 4, 6, false, &payload[..64]);
+    add("udp4 vlan vlan", &[100, 7], 4, 17, true, &payload[..33]);
+    add("tcp4 options", &[], 4, 6, true, &payload);
+    add("tcp6", &[], 6, 6, false, &payload);
+    add("udp6 vlan", &[7], 6, 17, false, &payload[..40]);
+    add("icmp6", &[], 6, 58, false, &payload);
+    add("udp6 extensions", &[], 6, 17, true, &payload);
+    add("tcp6 extensions vlan", &[7], 6, 6, true, &payload[..1]);
+    samples
+}
