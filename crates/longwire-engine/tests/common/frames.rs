@@ -94,15 +94,12 @@ pub fn ipv6(class: u8, extensions: &[(u8, &[u8])], protocol: u8, payload: &[u8])
     packet
 }
 
-/// The addresses that a transport checksum covers, with protocol and length.
-fn pseudo_header(version: u8, protocol: u8, len: usize) -> Vec<u8> {
+/// What a transport checksum covers beside its segment.
+fn pseudo_header(addresses: &[u8], protocol: u8, len: usize) -> Vec<u8> {
     if protocol == 1 {
         return Vec::new();
     }
-    let mut header = match version {
-        4 => [SOURCE4, DESTINATION4].concat(),
-        _ => [SOURCE6, DESTINATION6].concat(),
-    };
+    let mut header = addresses.to_vec();
     header.extend([0, protocol]);
     header.extend((len as u32).to_be_bytes());
     header
@@ -129,7 +126,11 @@ pub fn transport(
         _ => {}
     }
     segment.extend(payload);
-    let header = pseudo_header(version, protocol, segment.len());
+    let addresses = match version {
+        4 => [SOURCE4, DESTINATION4].concat(),
+        _ => [SOURCE6, DESTINATION6].concat(),
+    };
+    let header = pseudo_header(&addresses, protocol, segment.len());
     let sum = checksum(&[&header, &segment]);
     if let Some((_, at)) = CHECKSUM_AT.iter().find(|(known, _)| *known == protocol) {
         segment[*at..*at + 2].copy_from_slice(&sum);
@@ -143,14 +144,6 @@ pub fn header_holds(frame: &[u8], at: usize) -> bool {
     remainder(&[&frame[at..at + len]]) == 0
 }
 
-/// Whether the transport header at this place has a right checksum, up to
-/// the frame's end.
-pub fn transport_holds(frame: &[u8], version: u8, protocol: u8, at: usize) -> bool {
-    let segment = &frame[at..];
-    let header = pseudo_header(version, protocol, segment.len());
-    remainder(&[&header, segment]) == 0
-}
-
 /// A frame with what is known of it.
 pub struct Sample {
     pub name: &'static str,
@@ -159,6 +152,24 @@ pub struct Sample {
     pub protocol: u8,
     pub ip_at: usize,
     pub transport_at: usize,
+}
+
+impl Sample {
+    /// Whether all of its checksums fit these bytes, addresses included.
+    pub fn holds(&self, bytes: &[u8]) -> bool {
+        (self.version == 6 || header_holds(bytes, self.ip_at)) && self.transport_holds(bytes)
+    }
+
+    /// Whether the transport checksum does.
+    pub fn transport_holds(&self, bytes: &[u8]) -> bool {
+        let segment = &bytes[self.transport_at..];
+        let addresses = match self.version {
+            4 => &bytes[self.ip_at + 12..self.ip_at + 20],
+            _ => &bytes[self.ip_at + 8..self.ip_at + 40],
+        };
+        let header = pseudo_header(addresses, self.protocol, segment.len());
+        remainder(&[&header, segment]) == 0
+    }
 }
 
 const HOP_BY_HOP: (u8, &[u8]) = (0, &[0, 0, 1, 4, 0, 0, 0, 0]);
