@@ -89,7 +89,8 @@ fn models_and_parameters_that_do_not_exist_are_refused() {
     );
     assert_eq!(
         refusal(&models::FRAMING, "24"),
-        "unknown framing model '24'; known: none, ethernet, bytes; \
+        "unknown framing model '24'; known: none, ethernet, atm, docsis, \
+         wireguard, wifi, bytes; \
          or a plain value such as ethernet"
     );
 }

@@ -107,8 +107,9 @@ fn a_refusal_names_its_option() {
         "delay: '-1ms' is negative; the least is 0"
     );
     assert_eq!(
-        refusal("framing", "atm"),
-        "framing: unknown framing model 'atm'; known: none, ethernet, bytes; \
+        refusal("framing", "sonet"),
+        "framing: unknown framing model 'sonet'; known: none, ethernet, atm, docsis, \
+         wireguard, wifi, bytes; \
          or a plain value such as ethernet"
     );
     assert_eq!(refusal("queue", ""), "queue: nothing given; write 100p");

@@ -1,63 +1,93 @@
 //! Framing: how many bytes a frame takes on the emulated wire.
+//!
+//! A frame here is what a port sees: 14 bytes of Ethernet header and the
+//! payload, without a frame check sequence.
 
 use alloc::format;
 use core::fmt;
 
+use crate::frame::ETHERNET_HEADER_LEN;
 use crate::models::{Entry, Kind};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::parse_count;
+use crate::units::{parse_count, parse_signed};
 
 /// Preamble and start delimiter (8), frame check sequence (4) and gap (12),
 /// IEEE 802.3 clause 4.
-const ETHERNET_OVERHEAD: u32 = 24;
+const ETHERNET_OVERHEAD: i32 = 24;
 
 /// What the wire adds to a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
-    overhead: u32,
+    /// Added to each frame first; may be negative.
+    overhead: i32,
+    /// What is shorter then counts as this.
+    minimum: u32,
     /// Payload bytes of a cell; 1 for a wire without cells.
     cell: u32,
     cell_header: u32,
-    name: &'static str,
+    /// Added to each frame last.
+    trailer: u32,
+    profile: Profile,
+}
+
+/// How a framing is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Profile {
+    Named(&'static str),
+    Atm(usize),
+    WireGuard(usize),
+    Bytes,
 }
 
 impl Framing {
     /// Nothing: a frame takes its own length.
     pub const NONE: Framing = Framing {
         overhead: 0,
+        minimum: 0,
         cell: 1,
         cell_header: 0,
-        name: "none",
+        trailer: 0,
+        profile: Profile::Named("none"),
     };
 
     /// Ethernet: 24 bytes a frame.
     pub const ETHERNET: Framing = Framing {
         overhead: ETHERNET_OVERHEAD,
-        name: "ethernet",
+        profile: Profile::Named("ethernet"),
         ..Framing::NONE
     };
 
     /// Bits on the wire for a frame of `len` bytes.
     #[inline]
     pub fn wire_bits(&self, len: u32) -> u64 {
-        let bytes = u64::from(len) + u64::from(self.overhead);
+        let bytes = u64::from(len).saturating_add_signed(i64::from(self.overhead));
+        let bytes = bytes.max(u64::from(self.minimum));
         if self.cell == 1 && self.cell_header == 0 {
-            return bytes * 8;
+            return (bytes + u64::from(self.trailer)) * 8;
         }
-        bytes.div_ceil(u64::from(self.cell)) * u64::from(self.cell + self.cell_header) * 8
+        let cells = bytes.div_ceil(u64::from(self.cell));
+        (cells * u64::from(self.cell + self.cell_header) + u64::from(self.trailer)) * 8
     }
 }
 
 impl fmt::Display for Framing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.name != "bytes" {
-            return f.write_str(self.name);
+        match self.profile {
+            Profile::Named(name) => f.write_str(name),
+            Profile::Atm(over) => write!(f, "atm:over={}", ENCAPSULATIONS[over].0),
+            Profile::WireGuard(over) => write!(f, "wireguard:over={}", OUTER[over].0),
+            Profile::Bytes => {
+                write!(
+                    f,
+                    "bytes:overhead={},cell={},cell-header={}",
+                    self.overhead, self.cell, self.cell_header
+                )?;
+                match self.minimum == least(self.overhead) {
+                    true => Ok(()),
+                    false => write!(f, ",minimum={}", self.minimum),
+                }
+            }
         }
-        write!(
-            f,
-            "bytes:overhead={},cell={},cell-header={}",
-            self.overhead, self.cell, self.cell_header
-        )
     }
 }
 
@@ -81,6 +111,127 @@ pub const ETHERNET_ENTRY: Entry<Framing> = Entry {
     build: |_| Ok(Framing::ETHERNET),
 };
 
+/// The registry line of `atm`.
+pub const ATM_ENTRY: Entry<Framing> = Entry {
+    info: &ModelInfo {
+        name: "atm",
+        summary: "cells of 53 bytes that carry 48, the last one filled up, with the trailer of \
+                  AAL5 (ITU-T I.363.5) and what the encapsulation adds (RFC 2684, 2364, 2516)",
+        params: &[Param {
+            name: "over",
+            unit: Unit::Choice(&[
+                "pppoe-llc",
+                "pppoe-vcmux",
+                "pppoa-llc",
+                "pppoa-vcmux",
+                "bridged-llc",
+                "bridged-vcmux",
+                "ipoa-llc",
+                "ipoa-vcmux",
+            ]),
+            default: Some("pppoe-llc"),
+            help: "how packets are put into AAL5, as a DSL modem shows it",
+        }],
+    },
+    build: build_atm,
+};
+
+/// Encapsulations, and what they add to a packet of IP, in bytes: 8 of AAL5's
+/// trailer; 8 of LLC and SNAP, or 2 of padding where bridged frames have none
+/// (RFC 2684; 10 and 2 with bridging); 14 of Ethernet without a frame check
+/// sequence; 6 of PPPoE (RFC 2516); 2 of PPP, and 4 of LLC with PPPoA
+/// (RFC 2364).
+static ENCAPSULATIONS: [(&str, i32); 8] = [
+    ("pppoe-llc", 8 + 10 + 14 + 6 + 2),
+    ("pppoe-vcmux", 8 + 2 + 14 + 6 + 2),
+    ("pppoa-llc", 8 + 4 + 2),
+    ("pppoa-vcmux", 8 + 2),
+    ("bridged-llc", 8 + 10 + 14),
+    ("bridged-vcmux", 8 + 2 + 14),
+    ("ipoa-llc", 8 + 8),
+    ("ipoa-vcmux", 8),
+];
+
+fn build_atm(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
+    let over = arguments.choice("over")?;
+    Ok(Framing {
+        // The Ethernet header of the frame here is not sent as such.
+        overhead: ENCAPSULATIONS[over].1 - ETHERNET_HEADER_LEN as i32,
+        minimum: 1,
+        cell: 48,
+        cell_header: 5,
+        profile: Profile::Atm(over),
+        ..Framing::NONE
+    })
+}
+
+/// The registry line of `docsis`.
+pub const DOCSIS_ENTRY: Entry<Framing> = Entry {
+    info: &ModelInfo {
+        name: "docsis",
+        summary: "as a cable operator counts: the Ethernet frame with its frame check sequence, \
+                  at least 64 bytes (DOCSIS MULPI, annex C, maximum sustained traffic rate)",
+        params: &[],
+    },
+    build: |_| {
+        Ok(Framing {
+            overhead: 4,
+            minimum: 64,
+            profile: Profile::Named("docsis"),
+            ..Framing::NONE
+        })
+    },
+};
+
+/// The registry line of `wireguard`.
+pub const WIREGUARD_ENTRY: Entry<Framing> = Entry {
+    info: &ModelInfo {
+        name: "wireguard",
+        summary: "inside a WireGuard tunnel over Ethernet: the packet padded to 16 bytes, 32 of \
+                  WireGuard (Donenfeld, NDSS 2017), 8 of UDP, IP and Ethernet headers outside",
+        params: &[Param {
+            name: "over",
+            unit: Unit::Choice(&["ipv4", "ipv6"]),
+            default: Some("ipv4"),
+            help: "the protocol outside the tunnel",
+        }],
+    },
+    build: build_wireguard,
+};
+
+/// Protocols outside a tunnel, and the length of their headers.
+static OUTER: [(&str, u32); 2] = [("ipv4", 20), ("ipv6", 40)];
+
+fn build_wireguard(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
+    let over = arguments.choice("over")?;
+    Ok(Framing {
+        overhead: -(ETHERNET_HEADER_LEN as i32),
+        minimum: 1,
+        cell: 16,
+        trailer: 32 + 8 + OUTER[over].1 + ETHERNET_HEADER_LEN,
+        profile: Profile::WireGuard(over),
+        ..Framing::NONE
+    })
+}
+
+/// The registry line of `wifi`.
+pub const WIFI_ENTRY: Entry<Framing> = Entry {
+    info: &ModelInfo {
+        name: "wifi",
+        summary: "a subframe of an A-MPDU (IEEE 802.11-2020, 9.7.1): delimiter, QoS data header, \
+                  LLC and SNAP, frame check sequence for the Ethernet header, filled up to 4 bytes",
+        params: &[],
+    },
+    build: |_| {
+        Ok(Framing {
+            overhead: 4 + 26 + 8 + 4 - ETHERNET_HEADER_LEN as i32,
+            cell: 4,
+            profile: Profile::Named("wifi"),
+            ..Framing::NONE
+        })
+    },
+};
+
 /// The registry line of `bytes`.
 pub const BYTES_ENTRY: Entry<Framing> = Entry {
     info: &BYTES_INFO,
@@ -93,9 +244,9 @@ static BYTES_INFO: ModelInfo = ModelInfo {
     params: &[
         Param {
             name: "overhead",
-            unit: Unit::Count,
+            unit: Unit::Signed,
             default: Some("0"),
-            help: "bytes added to each frame",
+            help: "bytes added to each frame; may be negative, as in tc: -14 counts packets of IP",
         },
         Param {
             name: "cell",
@@ -109,13 +260,26 @@ static BYTES_INFO: ModelInfo = ModelInfo {
             default: Some("0"),
             help: "bytes added to each cell (5 for ATM)",
         },
+        Param {
+            name: "minimum",
+            unit: Unit::Count,
+            default: Some("0"),
+            help: "what is shorter, with its overhead, counts as so many bytes; at least 1 if \
+                   the overhead is negative",
+        },
     ],
 };
+
+/// A frame always takes some time, also where it is counted as less than it
+/// is.
+fn least(overhead: i32) -> u32 {
+    u32::from(overhead < 0)
+}
 
 /// No wire adds more than this; a larger number is a slip of the pen.
 const BYTES_MAX: u64 = 65_535;
 
-fn build_bytes(arguments: &Arguments) -> Result<Framing, SpecError> {
+fn build_bytes(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
     let bounded = |key: &'static str, least: u64| {
         let value = arguments.read(key, parse_count)?;
         if value < least || value > BYTES_MAX {
@@ -124,11 +288,18 @@ fn build_bytes(arguments: &Arguments) -> Result<Framing, SpecError> {
         }
         Ok(value as u32)
     };
+    let overhead = arguments.read("overhead", parse_signed)?;
+    if overhead.unsigned_abs() > BYTES_MAX {
+        let message = format!("overhead={overhead} is outside -{BYTES_MAX}..{BYTES_MAX}");
+        return Err(arguments.unfit(message));
+    }
     Ok(Framing {
-        overhead: bounded("overhead", 0)?,
+        overhead: overhead as i32,
+        minimum: bounded("minimum", 0)?.max(least(overhead as i32)),
         cell: bounded("cell", 1)?,
         cell_header: bounded("cell-header", 0)?,
-        name: "bytes",
+        profile: Profile::Bytes,
+        ..Framing::NONE
     })
 }
 
@@ -136,5 +307,13 @@ fn build_bytes(arguments: &Arguments) -> Result<Framing, SpecError> {
 pub static KIND: Kind<Framing> = Kind {
     name: "framing",
     example: "ethernet",
-    entries: &[NONE_ENTRY, ETHERNET_ENTRY, BYTES_ENTRY],
+    entries: &[
+        NONE_ENTRY,
+        ETHERNET_ENTRY,
+        ATM_ENTRY,
+        DOCSIS_ENTRY,
+        WIREGUARD_ENTRY,
+        WIFI_ENTRY,
+        BYTES_ENTRY,
+    ],
 };

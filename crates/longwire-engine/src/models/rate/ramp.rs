@@ -169,7 +169,7 @@ impl Ramps {
     pub fn ready(&mut self, from: Nanos) -> Nanos {
         let since = from.as_nanos().saturating_sub(self.epoch);
         self.idle_until(since);
-        let mut ready = since;
+        let mut ready = since.max(self.at);
         loop {
             match self.ramps.get(self.index) {
                 Some(ramp) if ramp.total() == self.sent => {

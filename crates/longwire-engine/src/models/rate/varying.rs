@@ -36,8 +36,10 @@ pub trait RateSource: fmt::Debug + Send {
 pub struct Varying<S> {
     source: S,
     epoch: u64,
-    /// The stretch in which `at` lies.
+    /// The stretch in force, and when it was found: all before is past, or
+    /// stood still.
     stretch: RateStretch,
+    found: u64,
     at: u64,
     carry: u64,
 }
@@ -49,6 +51,7 @@ impl<S: RateSource> Varying<S> {
             source,
             epoch: 0,
             stretch: RateStretch { end: 0, rate: 0 },
+            found: 0,
             at: 0,
             carry: 0,
         }
@@ -63,7 +66,8 @@ impl<S: RateSource> Varying<S> {
     /// not stand still.
     #[inline]
     pub fn ready(&mut self, from: Nanos, stream: &mut Stream) -> Nanos {
-        let mut since = from.as_nanos().saturating_sub(self.epoch);
+        let since = from.as_nanos().saturating_sub(self.epoch);
+        let mut since = since.max(self.found);
         while since >= self.stretch.end || self.stretch.rate == 0 {
             if since < self.stretch.end {
                 since = self.stretch.end;
@@ -71,7 +75,7 @@ impl<S: RateSource> Varying<S> {
             if since == u64::MAX {
                 return Nanos::MAX;
             }
-            self.stretch = self.source.stretch(since, stream);
+            self.find(since, stream);
         }
         Nanos::from_nanos(self.epoch.saturating_add(since)).max(from)
     }
@@ -80,6 +84,7 @@ impl<S: RateSource> Varying<S> {
     #[inline]
     pub fn serve(&mut self, from: Nanos, bits: u64, stream: &mut Stream) -> Nanos {
         let from = from.as_nanos().saturating_sub(self.epoch);
+        let from = from.max(self.found);
         // At the last departure itself, the carried remainder is still to be
         // sent.
         if from > self.at {
@@ -102,6 +107,12 @@ impl<S: RateSource> Varying<S> {
         self.cross(bits, stream)
     }
 
+    #[inline]
+    fn find(&mut self, since: u64, stream: &mut Stream) {
+        self.stretch = self.source.stretch(since, stream);
+        self.found = since;
+    }
+
     /// Serves bits that do not all fit into the stretch.
     #[cold]
     fn cross(&mut self, bits: u64, stream: &mut Stream) -> Nanos {
@@ -111,7 +122,7 @@ impl<S: RateSource> Varying<S> {
                 if self.at == u64::MAX {
                     return Nanos::MAX;
                 }
-                self.stretch = self.source.stretch(self.at, stream);
+                self.find(self.at, stream);
             }
             let rate = u128::from(self.stretch.rate);
             let room = rate * u128::from(self.stretch.end - self.at);

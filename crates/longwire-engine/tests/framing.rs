@@ -1,0 +1,114 @@
+//! What framing profiles make of a frame.
+
+use longwire_engine::models;
+use longwire_engine::models::framing::Framing;
+use proptest::prelude::*;
+
+fn framing(text: &str) -> Framing {
+    models::FRAMING
+        .parse(text)
+        .unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn wire_bytes(text: &str, len: u32) -> u64 {
+    framing(text).wire_bits(len) / 8
+}
+
+/// Cells of the encapsulations, as the manual of tc's CAKE counts what they
+/// add to a packet of IP.
+#[test]
+fn atm_carries_packets_in_whole_cells() {
+    for (over, overhead) in [
+        ("pppoa-vcmux", 10),
+        ("pppoa-llc", 14),
+        ("pppoe-vcmux", 32),
+        ("pppoe-llc", 40),
+        ("bridged-vcmux", 24),
+        ("bridged-llc", 32),
+        ("ipoa-vcmux", 8),
+        ("ipoa-llc", 16),
+    ] {
+        for packet in [40u32, 46, 576, 1_492, 1_500] {
+            let mut cells = 0;
+            let mut left = i64::from(packet) + overhead;
+            while left > 0 {
+                left -= 48;
+                cells += 1;
+            }
+            let bytes = wire_bytes(&format!("atm:over={over}"), packet + 14);
+            assert_eq!(bytes, cells * 53, "{over} {packet}");
+        }
+    }
+    // A bare acknowledgement over PPPoE takes two cells, a full packet 32.
+    assert_eq!(wire_bytes("atm", 54), 2 * 53);
+    assert_eq!(wire_bytes("atm", 1_506), 32 * 53);
+}
+
+#[test]
+fn docsis_counts_ethernet_frames() {
+    assert_eq!(wire_bytes("docsis", 1_514), 1_518);
+    assert_eq!(wire_bytes("docsis", 60), 64);
+    assert_eq!(wire_bytes("docsis", 42), 64);
+}
+
+/// A full packet of 1420 bytes, WireGuard's usual MTU, makes one of 1500 over
+/// IPv6; 60 more bytes over IPv4, and padding to 16.
+#[test]
+fn wireguard_pads_and_wraps() {
+    assert_eq!(
+        wire_bytes("wireguard:over=ipv6", 14 + 1_408),
+        14 + 1_408 + 80
+    );
+    assert_eq!(
+        wire_bytes("wireguard:over=ipv4", 14 + 1_408),
+        14 + 1_408 + 60
+    );
+    assert_eq!(wire_bytes("wireguard", 14 + 1_409), 14 + 1_424 + 60);
+    // A keepalive has nothing inside, and one cell of it: a frame takes some
+    // time.
+    assert_eq!(wire_bytes("wireguard", 14), 14 + 16 + 60);
+}
+
+#[test]
+fn wifi_subframes_end_at_four_bytes() {
+    // Delimiter 4, header 26, LLC and SNAP 8, sequence 4, packet 1500: 1542.
+    assert_eq!(wire_bytes("wifi", 1_514), 1_544);
+}
+
+#[test]
+fn overhead_may_be_negative_but_a_frame_takes_a_byte() {
+    assert_eq!(wire_bytes("bytes:overhead=-14", 1_514), 1_500);
+    assert_eq!(wire_bytes("bytes:overhead=-14", 14), 1);
+    assert_eq!(wire_bytes("bytes:overhead=-65535", 60), 1);
+    assert_eq!(wire_bytes("bytes:overhead=-4,minimum=64", 60), 64);
+    assert_eq!(wire_bytes("bytes:overhead=38,minimum=84", 46), 84);
+    for text in [
+        "bytes:overhead=-65536",
+        "bytes:overhead=65536",
+        "bytes:cell=0",
+    ] {
+        assert!(models::FRAMING.parse(text).is_err(), "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn bytes_and_cells_are_added_up(
+        overhead in -2_000i64..2_000,
+        cell in 1u64..2_000,
+        cell_header in 0u64..100,
+        minimum in prop_oneof![Just(0u64), 0u64..2_000],
+        len in any::<u32>(),
+    ) {
+        let text = format!(
+            "bytes:overhead={overhead},cell={cell},cell-header={cell_header},minimum={minimum}"
+        );
+        let least = minimum.max(u64::from(overhead < 0));
+        let bytes = (i64::from(len) + overhead).max(0) as u64;
+        let cells = bytes.max(least).div_ceil(cell);
+        let framing = framing(&text);
+        prop_assert_eq!(framing.wire_bits(len), cells * (cell + cell_header) * 8);
+        let again = models::FRAMING.parse(&framing.to_string()).unwrap();
+        prop_assert_eq!(again, framing);
+    }
+}

@@ -1,0 +1,100 @@
+//! Links made of a rate model, by both ways through the engine.
+
+use longwire_engine::loader::{Hook, Loader, Plugin};
+use longwire_engine::models;
+use longwire_engine::models::queue::fifo::ManagedFifo;
+use longwire_engine::models::queue::{Queue, QueueLimit};
+use longwire_engine::{Link, LinkConfig, LinkId, Nanos, Verdict};
+use proptest::prelude::*;
+
+use crate::common::frame;
+
+/// A file that every path names.
+pub struct OneFile<'a>(pub &'a str);
+
+impl Loader for OneFile<'_> {
+    fn read(
+        &self,
+        _path: &str,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        // In pieces that do not end with lines.
+        self.0.as_bytes().chunks(7).try_for_each(take)
+    }
+
+    fn plugin(
+        &self,
+        _path: &str,
+        _hook: Hook,
+        _parameters: &[(String, String)],
+    ) -> Result<Box<dyn Plugin>, String> {
+        Err("there are no plugins here".to_owned())
+    }
+}
+
+/// A link with this rate, and nothing else.
+pub fn link(rate: &str, file: &str, epoch: u64, managed: bool) -> Link {
+    let rate = models::RATE.parse_with(rate, &OneFile(file));
+    let queue = match managed {
+        true => Queue::Managed(Box::new(ManagedFifo::new(QueueLimit::UNLIMITED))),
+        false => Queue::TailDrop(QueueLimit::UNLIMITED),
+    };
+    let config = LinkConfig {
+        rate: rate.unwrap_or_else(|error| panic!("{error}")),
+        queue: Some(queue),
+        epoch: Nanos::from_nanos(epoch),
+        ..LinkConfig::default()
+    };
+    Link::new(config, 1, LinkId(0))
+}
+
+/// When each frame departs, of those that ever do.
+pub fn departures(link: &mut Link, frames: &[(u64, u32)]) -> Vec<u64> {
+    let mut departures = Vec::new();
+    let mut note = |verdict: Verdict| match verdict {
+        Verdict::Deliver(delivery) => departures.push(delivery.departure.as_nanos()),
+        Verdict::Queued => {}
+        Verdict::Drop(reason) => panic!("dropped: {reason:?}"),
+    };
+    for (arrival, len) in frames {
+        while let Some((_, verdict)) = link.poll(Nanos::from_nanos(*arrival), &()) {
+            note(verdict);
+        }
+        note(link.offer(frame(*arrival, *len), &[]));
+    }
+    while let Some((_, verdict)) = link.poll(Nanos::MAX, &()) {
+        note(verdict);
+    }
+    departures.retain(|departure| *departure < u64::MAX);
+    departures
+}
+
+/// What both ways through the engine say, which must be the same.
+pub fn both_ways(rate: &str, file: &str, epoch: u64, frames: &[(u64, u32)]) -> Vec<u64> {
+    let at_arrival = departures(&mut link(rate, file, epoch, false), frames);
+    let managed = departures(&mut link(rate, file, epoch, true), frames);
+    assert_eq!(at_arrival, managed, "{rate}");
+    at_arrival
+}
+
+/// Frames as (arrival, length): bursts, gaps of every size, and now and then
+/// a long silence.
+pub fn any_frames(gap_max: u64) -> impl Strategy<Value = Vec<(u64, u32)>> {
+    let gap = prop_oneof![
+        Just(0u64),
+        0u64..100,
+        0..gap_max / 100 + 1,
+        0..gap_max,
+        0..20 * gap_max,
+    ];
+    let len = prop_oneof![Just(64u32), Just(1514), 1u32..2_000, 1u32..70_000];
+    let frames = proptest::collection::vec((gap, len), 1..80);
+    frames.prop_map(|mut frames| {
+        let mut clock = 0;
+        for (gap, _) in &mut frames {
+            clock += *gap;
+            *gap = clock;
+        }
+        frames
+    })
+}
