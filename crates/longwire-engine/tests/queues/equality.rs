@@ -138,7 +138,9 @@ fn fq_codel() {
         let (limit, params) = (draw_limit(draws), draw_codel(draws, pattern));
         let flows = draws.choose(&[1, 2, 7, 1024]);
         let quantum = draws.choose(&[64, 300, 1_514, 9_000]);
-        let threshold = draws.once_in(3).then(|| draws.scale(1, 50 * pattern.unit()));
+        let threshold = draws
+            .once_in(3)
+            .then(|| draws.scale(1, 50 * pattern.unit()));
         let mut text = format!("fq-codel:{},{}", limit.text(), codel_text(&params));
         text += &format!(",flows={flows},quantum={quantum}b");
         if let Some(threshold) = threshold {
@@ -198,9 +200,13 @@ fn draw_red(draws: &mut Draws, pattern: &Pattern) -> (String, RedParams) {
     let max = max.max(1);
     let (in_bytes, packet) = (draw_bool(draws), draws.choose(&[64, 500, 1_000]));
     let percent = draws.choose(&[0, 1, 10, 100]);
-    let weight = draws.once_in(4).then(|| draws.choose(&[0.002, 0.05, 0.3, 1.0]));
+    let weight = draws
+        .once_in(4)
+        .then(|| draws.choose(&[0.002, 0.05, 0.3, 1.0]));
     let (gentle, adaptive, ecn) = (draw_bool(draws), draw_bool(draws), draw_bool(draws));
-    let bandwidth = draws.once_in(3).then(|| draws.scale(100_000, 1_000_000_000));
+    let bandwidth = draws
+        .once_in(3)
+        .then(|| draws.scale(100_000, 1_000_000_000));
     let unit = if in_bytes { "bytes" } else { "packets" };
     let mut text = format!("min={min}p,max={max}p,maxp={percent}%,packet={packet}b");
     text += &format!(",gentle={gentle},adaptive={adaptive},unit={unit},ecn={ecn}");
@@ -300,7 +306,11 @@ fn draw_classes(draws: &mut Draws, weighted: bool) -> (String, ByClass) {
         }
         let numbers: Vec<String> = dscps.iter().map(u8::to_string).collect();
         let mut text = numbers.join("+");
-        let weight = if weighted { draws.between(1, 9) as i64 } else { 1 };
+        let weight = if weighted {
+            draws.between(1, 9) as i64
+        } else {
+            1
+        };
         if weight != 1 {
             text += &format!("*{weight}");
         }

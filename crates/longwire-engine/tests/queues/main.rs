@@ -2,7 +2,12 @@
 //! go event by event; late polling; conservation and order; and what they do
 //! to TCP.
 
+mod behaviour;
+mod conservation;
 mod equality;
+mod idle;
+mod late;
 mod link;
 mod oracle;
+mod tcp;
 mod traffic;

@@ -46,7 +46,18 @@ impl Packet {
                 bytes.extend([10, 0, 0, self.flow, 10, 0, 1, 1]);
             }
             Kind::Ipv6 => {
-                bytes.extend([0x86, 0xdd, 0x60 | class >> 4, class << 4, 0, 0, 0, 26, 17, 64]);
+                bytes.extend([
+                    0x86,
+                    0xdd,
+                    0x60 | class >> 4,
+                    class << 4,
+                    0,
+                    0,
+                    0,
+                    26,
+                    17,
+                    64,
+                ]);
                 bytes.extend([0xfd; 15]);
                 bytes.push(self.flow);
                 bytes.extend([0xfd; 16]);
@@ -124,6 +135,11 @@ fn unit(rate: u64) -> u64 {
 /// in proportion to what a frame takes.
 pub fn pattern(draws: &mut Draws, frames: usize) -> Pattern {
     let rate = draws.scale(100_000, 20_000_000_000);
+    pattern_at(draws, frames, rate)
+}
+
+/// A pattern for a link of this rate.
+pub fn pattern_at(draws: &mut Draws, frames: usize, rate: u64) -> Pattern {
     let unit = unit(rate);
     let mut packets: Vec<Packet> = Vec::with_capacity(frames);
     let mut now = draws.between(0, 3 * unit);
@@ -158,7 +174,13 @@ impl Phase {
     fn draw(draws: &mut Draws) -> Phase {
         Phase {
             load: draws.choose(&[0.2, 0.9, 1.0, 1.1, 1.5, 3.0]),
-            len: draws.choose(&[(1_000, 1_000), (64, 64), (60, 1_514), (1_514, 1_514), (1, 9_000)]),
+            len: draws.choose(&[
+                (1_000, 1_000),
+                (64, 64),
+                (60, 1_514),
+                (1_514, 1_514),
+                (1, 9_000),
+            ]),
             burst: draws.choose(&[1, 1, 4, 40]),
             flows: draws.choose(&[1, 2, 5, 40]),
             ecn: draws.choose(&[&[0][..], &[2], &[1], &[3], &[0, 1, 2, 3]]),

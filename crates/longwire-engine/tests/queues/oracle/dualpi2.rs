@@ -176,7 +176,10 @@ impl Oracle for DualPi2 {
         let room = self.params.mtu.max(u64::from(packet.len));
         let bytes = self.lq.byt() + self.cq.byt();
         if self.len() >= self.params.limit_packets
-            || self.params.limit_bytes.is_some_and(|most| bytes + room > most)
+            || self
+                .params
+                .limit_bytes
+                .is_some_and(|most| bytes + room > most)
         {
             return drop_packet(fates, &packet, DropReason::QueueFull);
         }

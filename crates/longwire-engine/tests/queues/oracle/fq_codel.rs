@@ -57,7 +57,10 @@ impl FqCodel {
     fn drop_from_largest(&mut self, fates: &mut [Option<Fate>]) {
         let backlogs: Vec<u64> = self.flows.iter().map(CodelQueue::bytes).collect();
         let most = backlogs.iter().max().copied().unwrap_or(0);
-        let largest = backlogs.iter().position(|bytes| *bytes == most).unwrap_or(0);
+        let largest = backlogs
+            .iter()
+            .position(|bytes| *bytes == most)
+            .unwrap_or(0);
         let queue = &mut self.flows[largest].queue;
         let half = (queue.len() / 2).clamp(1, 64);
         for stored in queue.drain(..half) {

@@ -70,9 +70,7 @@ impl Red {
 
     /// None: drop it for certain. Some: the probability before it is spread.
     fn p_b(&self, len: u32) -> Option<f64> {
-        let RedParams {
-            min_th, max_th, ..
-        } = self.params;
+        let RedParams { min_th, max_th, .. } = self.params;
         let mut p_b = if self.avg < max_th {
             self.max_p * (self.avg - min_th) / (max_th - min_th)
         } else if self.params.gentle && self.avg < 2.0 * max_th {
@@ -114,9 +112,7 @@ impl Oracle for Red {
     }
 
     fn tick(&mut self, now: u64) {
-        let RedParams {
-            min_th, max_th, ..
-        } = self.params;
+        let RedParams { min_th, max_th, .. } = self.params;
         let avg = match self.queue.is_empty() {
             true => self.decayed(now),
             false => self.avg,
