@@ -103,6 +103,7 @@ pub(crate) fn add_thread_end(report: &mut RunReport, end: ThreadEnd) {
     report.pauses.max_us = report.pauses.max_us.max(end.pauses.max.as_micros_f64());
     report.cpu_s += end.cpu.as_secs_f64();
     report.wake_margin_us = report.wake_margin_us.max(end.margin.as_micros_f64());
+    report.notes.extend(end.remarks);
     if let Some(error) = end.error {
         report.error.get_or_insert(error.to_string());
     }

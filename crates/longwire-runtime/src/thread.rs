@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use longwire_engine::Nanos;
 use longwire_io::port::{AnyRx, AnyTx};
-use longwire_io::{PortError, RxPort};
+use longwire_io::{PortError, RxPort, TxPort};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::config::WaitMode;
@@ -72,6 +72,8 @@ pub(crate) struct ThreadEnd {
     pub margin: Nanos,
     /// CPU time of this thread.
     pub cpu: Nanos,
+    /// What its output ports have to say.
+    pub remarks: Vec<String>,
 }
 
 impl ThreadEnd {
@@ -120,7 +122,13 @@ impl Worker {
             pauses: waiter.pauses,
             margin: waiter.margin_now(),
             cpu: thread_cpu_time(),
+            remarks: self.remarks(),
         }
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let ports = self.stages.egress.iter().map(Egress::port);
+        ports.flat_map(TxPort::remarks).collect()
     }
 
     fn turns(&mut self, waiter: &mut Waiter) -> Result<(), PortError> {

@@ -4,9 +4,11 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use longwire_engine::BitRate;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 // Numbers from linux/ethtool.h.
+const GSET: u32 = 0x01;
 const GDRVINFO: u32 = 0x03;
 const GSTRINGS: u32 = 0x1b;
 const GSSET_INFO: u32 = 0x37;
@@ -75,6 +77,20 @@ impl Ethtool {
         buffer[0] = GDRVINFO;
         self.command(name, &mut buffer)?;
         Ok(text(&bytes_of(&buffer)[4..36]))
+    }
+
+    /// The rate of the device's wire; `None` if it does not say.
+    pub fn speed(&self, name: &str) -> io::Result<Option<BitRate>> {
+        // struct ethtool_cmd: cmd, two masks, then the lower half of the
+        // speed in Mbit/s among others, and the upper half four words on.
+        let mut buffer = [0u32; 11];
+        buffer[0] = GSET;
+        self.command(name, &mut buffer)?;
+        let megabits = buffer[3] & 0xffff | (buffer[7] & 0xffff) << 16;
+        Ok(match megabits {
+            0xffff | u32::MAX => None,
+            megabits => BitRate::from_bits_per_sec(u64::from(megabits) * 1_000_000),
+        })
     }
 
     /// How many queues frames are received on at present.

@@ -7,9 +7,10 @@ use std::os::fd::BorrowedFd;
 
 use longwire_engine::Nanos;
 
+use super::gap::GapTx;
 use super::mem;
 use super::one_way::{Discard, Silent};
-use super::packet::{PacketRx, PacketTx};
+use super::packet::{CheckedLine, PacketRx, PacketTx};
 use super::pcap::{PcapRx, PcapTx};
 use super::tap::{TapRx, TapTx};
 use super::xdp::{XdpRx, XdpTx};
@@ -37,6 +38,8 @@ pub enum AnyRx {
 pub enum AnyTx {
     /// AF_PACKET.
     Packet(PacketTx),
+    /// AF_PACKET with gap frames.
+    Gap(Box<GapTx<CheckedLine>>),
     /// AF_XDP.
     Xdp(XdpTx),
     /// A TAP device.
@@ -71,6 +74,7 @@ macro_rules! each_tx {
     ($port:expr, $inner:ident => $does:expr) => {
         match $port {
             AnyTx::Packet($inner) => $does,
+            AnyTx::Gap($inner) => $does,
             AnyTx::Xdp($inner) => $does,
             AnyTx::Tap($inner) => $does,
             AnyTx::Pcap($inner) => $does,
@@ -124,6 +128,18 @@ impl TxPort for AnyTx {
 
     fn unsent(&self) -> usize {
         each_tx!(self, port => port.unsent())
+    }
+
+    fn never_rests(&self) -> bool {
+        each_tx!(self, port => port.never_rests())
+    }
+
+    fn fill(&mut self, now: Nanos) {
+        each_tx!(self, port => port.fill(now));
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        each_tx!(self, port => port.remarks())
     }
 
     fn takes_offload(&self) -> bool {

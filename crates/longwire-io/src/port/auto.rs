@@ -13,6 +13,10 @@ use crate::net::link::link_kind;
 /// less over AF_XDP.
 pub(super) fn open(name: &str, options: &OpenOptions) -> Result<Port, PortError> {
     let (kind, why) = match link_kind(name) {
+        _ if options.gap_frames.is_some() => (
+            "packet",
+            format!("{name} is opened with AF_PACKET: no other port has gap frames"),
+        ),
         Ok(kind) if !kind.is_empty() && options.offloads => (
             "packet",
             format!("{name} is virtual ({kind}): AF_PACKET passes its super-packets on whole"),

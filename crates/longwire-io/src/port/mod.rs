@@ -7,6 +7,7 @@ use longwire_engine::Nanos;
 mod any;
 mod auto;
 mod error;
+pub mod gap;
 mod interface;
 pub mod mem;
 pub mod offload;
@@ -151,6 +152,20 @@ pub trait TxPort {
 
     /// Frames that were pushed and have not left.
     fn unsent(&self) -> usize;
+
+    /// Whether the port's wire must be kept busy: then [`TxPort::fill`] is to
+    /// be called all the time, with a flush after it.
+    fn never_rests(&self) -> bool {
+        false
+    }
+
+    /// Keeps the wire busy for a while from `now` on.
+    fn fill(&mut self, _now: Nanos) {}
+
+    /// What there is to say of the port at its end, in sentences.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Whether frames may carry an [`Offload`].
     fn takes_offload(&self) -> bool {

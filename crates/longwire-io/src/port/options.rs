@@ -1,5 +1,7 @@
 //! How a port is to be opened.
 
+use longwire_engine::BitRate;
+
 /// What may be chosen when a port is opened; [`OpenOptions::default`] is
 /// right for nearly all uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +19,9 @@ pub struct OpenOptions {
     pub quiet: bool,
     /// How an AF_XDP port attaches to the interface.
     pub xdp_mode: XdpMode,
+    /// The wire is kept busy with gap frames, at this rate (see
+    /// [`super::gap`]); refused by ports that cannot do that.
+    pub gap_frames: Option<BitRate>,
 }
 
 impl Default for OpenOptions {
@@ -26,6 +31,7 @@ impl Default for OpenOptions {
             ring_bytes: None,
             quiet: true,
             xdp_mode: XdpMode::Best,
+            gap_frames: None,
         }
     }
 }

@@ -52,8 +52,17 @@ pub static PORTS: &[PortKind] = &[
         example: "packet:eth1",
         open: |name, options| {
             let port = packet::open(name, options)?;
-            let (rx, tx) = (AnyRx::Packet(port.rx), AnyTx::Packet(port.tx));
-            Ok(Port::new("packet", name, rx, tx, port.notes))
+            let tx = match options.gap_frames {
+                Some(rate) => AnyTx::Gap(Box::new(packet::open_gap(name, rate)?)),
+                None => AnyTx::Packet(port.tx),
+            };
+            Ok(Port::new(
+                "packet",
+                name,
+                AnyRx::Packet(port.rx),
+                tx,
+                port.notes,
+            ))
         },
     },
     PortKind {
@@ -62,6 +71,7 @@ pub static PORTS: &[PortKind] = &[
         summary: "a network interface through AF_XDP, past the kernel's network stack",
         example: "xdp:eth1",
         open: |name, options| {
+            refuse_gap_frames("xdp", name, options, NO_CHECK_BY_XDP)?;
             let port = xdp::open(name, options)?;
             let (rx, tx) = (AnyRx::Xdp(port.rx), AnyTx::Xdp(port.tx));
             Ok(Port::new("xdp", name, rx, tx, port.notes))
@@ -73,6 +83,12 @@ pub static PORTS: &[PortKind] = &[
         summary: "a TAP device, made if it is missing: this machine at the other end",
         example: "tap:lw0",
         open: |name, options| {
+            refuse_gap_frames(
+                "tap",
+                name,
+                options,
+                "a TAP device has no wire to keep busy",
+            )?;
             let port = tap::open(name, options)?;
             let (rx, tx) = (AnyRx::Tap(port.rx), AnyTx::Tap(port.tx));
             Ok(Port::new("tap", name, rx, tx, port.notes))
@@ -83,9 +99,36 @@ pub static PORTS: &[PortKind] = &[
         argument: "FILE | in=FILE,out=FILE",
         summary: "a capture: frames come from one file, at its times, and go to another",
         example: "pcap:in=before.pcapng,out=after.pcap",
-        open: |files, _| open_captures(files),
+        open: |files, options| {
+            refuse_gap_frames(
+                "pcap",
+                files,
+                options,
+                "a capture is no wire, and has no gaps",
+            )?;
+            open_captures(files)
+        },
     },
 ];
+
+const NO_CHECK_BY_XDP: &str =
+    "AF_XDP has no way to send a check sequence of ours; packet:IF may have";
+
+/// Refuses gap frames where they cannot be.
+fn refuse_gap_frames(
+    kind: &str,
+    argument: &str,
+    options: &OpenOptions,
+    why: &str,
+) -> Result<(), PortError> {
+    match options.gap_frames {
+        None => Ok(()),
+        Some(_) => Err(PortError::Unsupported {
+            port: format!("{kind}:{argument}"),
+            reason: format!("no gap frames: {why}"),
+        }),
+    }
+}
 
 impl Port {
     fn new(kind: &str, argument: &str, rx: AnyRx, tx: AnyTx, notes: Vec<String>) -> Port {

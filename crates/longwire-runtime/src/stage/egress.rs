@@ -94,6 +94,7 @@ impl<T: TxPort> Egress<T> {
             Waiting::Managed(_) => self.send_managed(now, &mut full),
         }
         let mut left = 0;
+        self.keep_busy(now)?;
         if !self.account.batch.is_empty() {
             let handover = self.clock.now();
             left = self.port.flush()?;
@@ -109,6 +110,18 @@ impl<T: TxPort> Egress<T> {
             next_at,
             ended: false,
         })
+    }
+
+    /// Some ports send between frames too.
+    #[inline]
+    fn keep_busy(&mut self, now: Nanos) -> Result<(), PortError> {
+        if self.port.never_rests() {
+            self.port.fill(now);
+            if self.account.batch.is_empty() {
+                self.port.flush()?;
+            }
+        }
+        Ok(())
     }
 
     /// The line is the release queue: its front is the next frame due.
@@ -190,6 +203,9 @@ impl<T: TxPort> Egress<T> {
     }
 
     fn next_at(&mut self, now: Nanos, full: bool) -> Option<Nanos> {
+        if self.port.never_rests() {
+            return Some(now);
+        }
         if full || self.port.unsent() > 0 {
             return Some(now.saturating_add(RETRY_AFTER));
         }

@@ -4,10 +4,12 @@
 mod pipe;
 mod sink;
 mod source;
+mod wire;
 
 pub use pipe::{PipeRx, PipeTx, pipe};
 pub use sink::Sink;
 pub use source::Source;
+pub use wire::{MemWire, Symbol, WireCounts, WireFrame, WireReceiver};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -7,6 +7,7 @@
 //! super-packets of up to 64 KiB pass as they are.
 
 mod batch;
+mod checked;
 mod ring;
 mod rx;
 mod stamp;
@@ -24,6 +25,7 @@ use super::settings::{Frames, Settings, Wanted};
 use super::socket::{Buffer, checked, enlarge, failure, set_option};
 use super::xdp::Sender;
 use crate::net::interface::Interface;
+pub use checked::{CheckedLine, open_gap};
 use ring::{Layout, Ring};
 pub use rx::PacketRx;
 pub use tx::PacketTx;

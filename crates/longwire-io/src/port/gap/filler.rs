@@ -1,0 +1,215 @@
+//! Which fillers stand before a frame, and where the frame then begins.
+
+use longwire_engine::{BitRate, Nanos};
+
+/// Bytes of a frame without its check sequence, at the least: shorter ones
+/// are filled up with zeros.
+pub const FRAME_MIN: u32 = 60;
+
+/// What a wire adds to a frame: preamble and start delimiter, check sequence,
+/// gap (IEEE 802.3).
+const OVERHEAD: u64 = 8 + 4 + 12;
+
+/// Byte times that a frame of so many bytes takes, check sequence and padding
+/// not counted in `len`.
+pub fn wire_bytes(len: u32) -> u64 {
+    u64::from(len.max(FRAME_MIN)) + OVERHEAD
+}
+
+/// The lengths that fillers may have, without their check sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FillerSizes {
+    least: u32,
+    most: u32,
+}
+
+impl FillerSizes {
+    /// Every length that an ordinary Ethernet knows: 60 to 1514 bytes.
+    pub const ETHERNET: FillerSizes = FillerSizes {
+        least: FRAME_MIN,
+        most: 1514,
+    };
+
+    /// From `least` to `most`. `None` if a gap longer than one filler could
+    /// then not always be divided among several.
+    pub fn new(least: u32, most: u32) -> Option<FillerSizes> {
+        let sizes = FillerSizes { least, most };
+        (least >= FRAME_MIN && wire_bytes(most) >= 2 * wire_bytes(least)).then_some(sizes)
+    }
+
+    /// The longest filler.
+    pub fn most(self) -> u32 {
+        self.most
+    }
+
+    /// The length of the first of the fillers that together take `gap` byte
+    /// times: as few as possible, all nearly alike.
+    fn first(self, gap: u64) -> u32 {
+        let count = gap.div_ceil(wire_bytes(self.most)).max(1);
+        (gap.div_ceil(count) - OVERHEAD) as u32
+    }
+}
+
+/// What is sent next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A filler of this length, check sequence not counted.
+    Filler(u32),
+    /// The frame.
+    Frame(Placement),
+}
+
+/// Where a frame was put, in byte times from the wire's first on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// Its preamble begins.
+    pub at: u64,
+    /// It should begin: the first byte time that does not lie before its
+    /// release.
+    pub wanted: u64,
+    /// It could have begun if gaps of any length could be had: `wanted`, or
+    /// when the frames before it have left.
+    pub possible: u64,
+}
+
+/// What was sent so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Frames.
+    pub frames: u64,
+    /// Fillers.
+    pub fillers: u64,
+    /// Frames that the wire was still busy for, with the frames before them:
+    /// they were released faster than the wire is.
+    pub waited: u64,
+    /// Frames that began at another byte time than they could have, because
+    /// a gap was too short to be filled.
+    pub moved: u64,
+    /// The most byte times that such a frame was early or late.
+    pub moved_max: u64,
+    /// Frames that came so late that fillers were already in their place.
+    pub late: u64,
+    /// How often the wire had nothing to send.
+    pub ran_dry: u64,
+}
+
+/// Plans a wire that is never idle.
+///
+/// The wire's time is counted in bytes, exactly: a release is the rational
+/// number (release − origin) × rate / 8, and is rounded up once, to the byte
+/// time in which the frame begins.
+#[derive(Clone, Debug)]
+pub struct GapFiller {
+    rate: BitRate,
+    sizes: FillerSizes,
+    /// The time of byte time 0.
+    origin: Nanos,
+    /// The first byte time that nothing has been planned for.
+    next: u64,
+    /// When the frames so far would have left if gaps of any length could be
+    /// had.
+    possible: u64,
+    tally: Tally,
+}
+
+impl GapFiller {
+    /// A wire of this rate, whose first byte time begins at `origin`.
+    pub fn new(rate: BitRate, sizes: FillerSizes, origin: Nanos) -> GapFiller {
+        GapFiller {
+            rate,
+            sizes,
+            origin,
+            next: 0,
+            possible: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// What to send next on the way to a frame of `len` bytes that is to
+    /// leave at `release`. The caller sends it; after the frame itself, it is
+    /// the next frame's turn.
+    pub fn step(&mut self, release: Nanos, len: u32) -> Step {
+        let wanted = self.byte_time(release);
+        let least = wire_bytes(self.sizes.least);
+        let gap = wanted.saturating_sub(self.next);
+        // Of a gap that no filler fits, the nearer end.
+        if gap >= least || gap > least / 2 {
+            return Step::Filler(self.filler(gap.max(least)));
+        }
+        let placement = Placement {
+            at: self.next,
+            wanted,
+            possible: wanted.max(self.possible),
+        };
+        self.next += wire_bytes(len);
+        self.possible = placement.possible + wire_bytes(len);
+        self.count(placement);
+        Step::Frame(placement)
+    }
+
+    /// A filler while no frame is known that leaves before `until`: the
+    /// longest there is, or `None` once that would reach to less than the
+    /// shortest one before `until`. So a frame that leaves then or later can
+    /// still be given a gap of any length that can be filled.
+    pub fn idle(&mut self, until: Nanos) -> Option<u32> {
+        let longest = wire_bytes(self.sizes.most);
+        let gap = self.byte_time(until).saturating_sub(self.next);
+        let fits = gap >= longest + wire_bytes(self.sizes.least);
+        fits.then(|| self.filler(longest))
+    }
+
+    /// The wire is told to be at `now`: if nothing was planned for that time
+    /// it has run dry, and goes on from there.
+    pub fn catch_up(&mut self, now: Nanos) {
+        let reached = self.byte_time(now);
+        if reached > self.next {
+            self.next = reached;
+            self.possible = self.possible.max(reached);
+            self.tally.ran_dry += 1;
+        }
+    }
+
+    /// What was planned so far.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// The time at which a byte time begins, rounded down.
+    pub fn time_of(&self, byte_time: u64) -> Nanos {
+        let nanos = u128::from(byte_time) * 8_000_000_000 / u128::from(self.rate.bits_per_sec());
+        let nanos = u64::try_from(nanos).unwrap_or(u64::MAX);
+        self.origin.saturating_add(Nanos::from_nanos(nanos))
+    }
+
+    /// The first byte time that does not begin before `time`.
+    fn byte_time(&self, time: Nanos) -> u64 {
+        let since = u128::from(time.saturating_sub(self.origin).as_nanos());
+        let bytes = (since * u128::from(self.rate.bits_per_sec())).div_ceil(8_000_000_000);
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+
+    fn filler(&mut self, gap: u64) -> u32 {
+        let len = self.sizes.first(gap);
+        self.next += wire_bytes(len);
+        self.tally.fillers += 1;
+        len
+    }
+
+    fn count(&mut self, placement: Placement) {
+        let Placement {
+            at,
+            wanted,
+            possible,
+        } = placement;
+        let tally = &mut self.tally;
+        tally.frames += 1;
+        tally.waited += u64::from(possible > wanted);
+        let moved = at.abs_diff(possible);
+        if moved > wire_bytes(self.sizes.least) / 2 {
+            tally.late += 1;
+        } else if moved > 0 {
+            tally.moved += 1;
+            tally.moved_max = tally.moved_max.max(moved);
+        }
+    }
+}

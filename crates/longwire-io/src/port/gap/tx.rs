@@ -1,0 +1,228 @@
+//! The sending half of a port whose wire is never idle.
+
+use longwire_engine::{BitRate, Nanos};
+
+use super::filler::{FRAME_MIN, FillerSizes, GapFiller, Step, Tally};
+use super::frame_check_sequence;
+use crate::port::{Outgoing, PortError, Pushed, TxPort};
+
+/// A driver or a wire that sends frames back to back, with the check sequence
+/// that it is given.
+pub trait RawLine {
+    /// How many frames can be put in before a flush is needed.
+    fn room(&self) -> usize;
+
+    /// Puts in a frame, of which there is room for one. `counts` is false for
+    /// a filler.
+    fn put(&mut self, frame: &[u8], check: [u8; 4], counts: bool);
+
+    /// Sends what was put in, as far as the line takes it: how many of the
+    /// frames that count have left.
+    ///
+    /// # Errors
+    /// When the line is no more.
+    fn flush(&mut self) -> Result<usize, PortError>;
+
+    /// Frames that count and have not left.
+    fn unsent(&self) -> usize;
+
+    /// The longest frame it takes, in bytes.
+    fn frame_max(&self) -> usize;
+
+    /// Whether time passes while nothing is put in: then the wire runs dry.
+    fn runs_by_itself(&self) -> bool;
+}
+
+/// So long after its release a frame leaves the wire, always: what is handed
+/// over later than that has missed its place. The wire is filled for half of
+/// it, and so bridges pauses of that length; frames may come late by the
+/// other half.
+pub const LEAD: Nanos = Nanos::from_micros(200);
+
+/// Sends frames at their releases, to the byte time, and fillers between
+/// them.
+pub struct GapTx<L> {
+    line: L,
+    port: String,
+    rate: BitRate,
+    /// From the first call on: the wire's time begins with it.
+    filler: Option<GapFiller>,
+    fillers: Fillers,
+    /// Frames that have left since the last flush.
+    left: usize,
+    /// A short frame, filled up.
+    padded: [u8; FRAME_MIN as usize],
+}
+
+impl<L: RawLine> GapTx<L> {
+    /// A wire of this rate. `port` is its name in remarks.
+    pub fn new(line: L, port: String, rate: BitRate) -> GapTx<L> {
+        GapTx {
+            line,
+            port,
+            rate,
+            filler: None,
+            fillers: Fillers::new(FillerSizes::ETHERNET),
+            left: 0,
+            padded: [0; FRAME_MIN as usize],
+        }
+    }
+
+    /// What was sent so far.
+    pub fn tally(&self) -> Tally {
+        self.filler
+            .as_ref()
+            .map(GapFiller::tally)
+            .unwrap_or_default()
+    }
+
+    /// What it sends to.
+    pub fn line(&self) -> &L {
+        &self.line
+    }
+
+    /// Gives back what it sends to.
+    pub fn into_line(self) -> L {
+        self.line
+    }
+
+    /// Whether there is room for a frame, after sending what waits if need be.
+    fn make_room(&mut self) -> bool {
+        if self.line.room() == 0 {
+            // An error comes again with the next flush, where it can be told.
+            self.left += self.line.flush().unwrap_or(0);
+        }
+        self.line.room() > 0
+    }
+}
+
+impl<L: RawLine> TxPort for GapTx<L> {
+    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+        if frame.bytes.len() < ETHERNET || frame.bytes.len() > self.line.frame_max() {
+            return Pushed::Refused;
+        }
+        let len = frame.bytes.len() as u32;
+        let due = frame.release.saturating_add(LEAD);
+        loop {
+            if !self.make_room() {
+                return Pushed::Full;
+            }
+            let start = || GapFiller::new(self.rate, FillerSizes::ETHERNET, frame.release);
+            match self.filler.get_or_insert_with(start).step(due, len) {
+                Step::Filler(len) => {
+                    let (filler, check) = self.fillers.get(len);
+                    self.line.put(filler, check, false);
+                }
+                Step::Frame(_) => break,
+            }
+        }
+        let bytes = match frame.bytes.len() < self.padded.len() {
+            true => {
+                self.padded.fill(0);
+                self.padded[..frame.bytes.len()].copy_from_slice(frame.bytes);
+                &self.padded
+            }
+            false => frame.bytes,
+        };
+        self.line.put(bytes, frame_check_sequence(bytes), true);
+        Pushed::Taken
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        self.left += self.line.flush()?;
+        Ok(std::mem::take(&mut self.left))
+    }
+
+    fn room(&self) -> usize {
+        self.line.room()
+    }
+
+    fn unsent(&self) -> usize {
+        self.line.unsent()
+    }
+
+    fn never_rests(&self) -> bool {
+        self.line.runs_by_itself()
+    }
+
+    fn fill(&mut self, now: Nanos) {
+        let start = || GapFiller::new(self.rate, FillerSizes::ETHERNET, now);
+        let filler = self.filler.get_or_insert_with(start);
+        if self.line.runs_by_itself() {
+            filler.catch_up(now);
+        }
+        let until = now.saturating_add(Nanos::from_nanos(LEAD.as_nanos() / 2));
+        while self.line.room() > 0
+            && let Some(len) = filler.idle(until)
+        {
+            let (bytes, check) = self.fillers.get(len);
+            self.line.put(bytes, check, false);
+        }
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let Tally {
+            frames,
+            fillers,
+            waited,
+            moved,
+            moved_max,
+            late,
+            ran_dry,
+        } = self.tally();
+        let byte_time = 8e9 / self.rate.bits_per_sec() as f64;
+        vec![format!(
+            "{}: gap frames at {}: {frames} frames and {fillers} fillers, each frame {LEAD} after \
+             its release; {moved} moved by up to {:.1} ns because a gap was shorter than a \
+             filler, {waited} waited for the frames before them, {late} came too late, and the \
+             wire ran dry {ran_dry} times",
+            self.port,
+            self.rate,
+            moved_max as f64 * byte_time,
+        )]
+    }
+}
+
+/// Bytes of an Ethernet header: less is no frame.
+const ETHERNET: usize = 14;
+
+/// The fillers of all lengths: the beginnings of one frame, each with a check
+/// sequence that is wrong.
+struct Fillers {
+    frame: Vec<u8>,
+    /// By the length above the least.
+    checks: Vec<[u8; 4]>,
+}
+
+impl Fillers {
+    /// To an address that bridges do not pass on (IEEE 802.1Q, 8.6.3), of the
+    /// first experimental type: should a device take a filler for a frame in
+    /// spite of all, it goes no further.
+    const HEADER: [u8; ETHERNET] = [
+        0x01, 0x80, 0xc2, 0x00, 0x00, 0x0f, 0x02, 0x00, 0x00, 0x00, 0x00, 0x01, 0x88, 0xb5,
+    ];
+
+    fn new(sizes: FillerSizes) -> Fillers {
+        let mut frame = vec![0; sizes.most() as usize];
+        frame[..ETHERNET].copy_from_slice(&Fillers::HEADER);
+        let mut digest = crc32fast::Hasher::new();
+        digest.update(&frame[..FRAME_MIN as usize]);
+        let mut checks = vec![wrong(&digest)];
+        for byte in &frame[FRAME_MIN as usize..] {
+            digest.update(std::slice::from_ref(byte));
+            checks.push(wrong(&digest));
+        }
+        Fillers { frame, checks }
+    }
+
+    fn get(&self, len: u32) -> (&[u8], [u8; 4]) {
+        let check = self.checks[(len - FRAME_MIN) as usize];
+        (&self.frame[..len as usize], check)
+    }
+}
+
+/// The right check sequence with every bit turned over: as far from right as
+/// can be.
+fn wrong(digest: &crc32fast::Hasher) -> [u8; 4] {
+    (!digest.clone().finalize()).to_le_bytes()
+}

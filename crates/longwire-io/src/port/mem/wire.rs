@@ -1,0 +1,201 @@
+//! A wire in memory, byte time by byte time, and the device at its other end.
+
+use longwire_engine::{BitRate, Nanos};
+
+use crate::port::PortError;
+use crate::port::gap::{FRAME_MIN, RawLine, wire_bytes};
+
+/// What a wire carries in one byte time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Symbol {
+    /// Nothing.
+    Idle,
+    /// A byte of a frame, its preamble or its check sequence.
+    Byte(u8),
+}
+
+/// Seven bytes of preamble and the start delimiter.
+const PREAMBLE: [u8; 8] = [0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0xd5];
+
+/// Idle byte times after each frame, at the least.
+const GAP: u64 = 12;
+
+/// A frame that the device at the end of the wire took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WireFrame {
+    /// The byte time in which its preamble began.
+    pub at: u64,
+    /// Without preamble and check sequence.
+    pub bytes: Vec<u8>,
+}
+
+/// What the device at the end of the wire saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WireCounts {
+    /// Frames with a check sequence that is right.
+    pub good: u64,
+    /// Frames that it discarded because their check sequence is wrong.
+    pub bad: u64,
+    /// Frames that it discarded because they are too short, or have no start.
+    pub malformed: u64,
+    /// Idle byte times beyond those that every frame has behind it.
+    pub idle: u64,
+}
+
+/// The device at the end of the wire: it finds frames among symbols, and
+/// discards those that are damaged.
+#[derive(Debug, Default)]
+pub struct WireReceiver {
+    /// Byte times so far.
+    now: u64,
+    /// The byte time in which the burst of bytes at hand began, and those.
+    begun: Option<u64>,
+    bytes: Vec<u8>,
+    idle: u64,
+    counts: WireCounts,
+    frames: Vec<WireFrame>,
+}
+
+impl WireReceiver {
+    /// The next byte time.
+    pub fn symbol(&mut self, symbol: Symbol) {
+        match symbol {
+            Symbol::Byte(byte) => {
+                self.begun.get_or_insert(self.now);
+                self.bytes.push(byte);
+            }
+            Symbol::Idle => {
+                if let Some(at) = self.begun.take() {
+                    self.end_of_frame(at);
+                    self.idle = 0;
+                }
+                self.idle += 1;
+                self.counts.idle += u64::from(self.idle > GAP);
+            }
+        }
+        self.now += 1;
+    }
+
+    fn end_of_frame(&mut self, at: u64) {
+        let burst = std::mem::take(&mut self.bytes);
+        let frame = burst.strip_prefix(&PREAMBLE).unwrap_or(&[]);
+        if frame.len() < FRAME_MIN as usize + 4 {
+            self.counts.malformed += 1;
+        } else if !is_whole(frame) {
+            self.counts.bad += 1;
+        } else {
+            self.counts.good += 1;
+            let bytes = frame[..frame.len() - 4].to_vec();
+            self.frames.push(WireFrame { at, bytes });
+        }
+    }
+
+    /// The frames taken, in order.
+    pub fn frames(&self) -> &[WireFrame] {
+        &self.frames
+    }
+
+    /// What was seen.
+    pub fn counts(&self) -> WireCounts {
+        self.counts
+    }
+
+    /// Byte times so far.
+    pub fn byte_times(&self) -> u64 {
+        self.now
+    }
+
+    /// How far the spacing of the frames taken is from that of these
+    /// releases, of which each frame has one: the most byte times by which
+    /// the distance of any two frames differs, on a wire of this rate.
+    pub fn spacing_error(&self, releases: &[Nanos], rate: BitRate) -> f64 {
+        // Of each frame, how much later it is than its release, in
+        // billionths of bits: exact integers. Whatever delay is common to all
+        // falls out of the difference.
+        let late = |(frame, release): (&WireFrame, &Nanos)| {
+            let seen = i128::from(frame.at) * 8_000_000_000;
+            seen - i128::from(release.as_nanos()) * i128::from(rate.bits_per_sec())
+        };
+        let late = self.frames.iter().zip(releases).map(late);
+        let (least, most) = late.fold((i128::MAX, i128::MIN), |(least, most), late| {
+            (least.min(late), most.max(late))
+        });
+        most.saturating_sub(least).max(0) as f64 / 8e9
+    }
+}
+
+/// Whether a frame with its check sequence is undamaged. The remainder is
+/// computed bit by bit as the standard defines it, by other means than the
+/// sender's.
+fn is_whole(frame: &[u8]) -> bool {
+    const POLYNOMIAL: u32 = 0xedb8_8320;
+    let divide = |state: u32, byte: &u8| {
+        (0..8).fold(state ^ u32::from(*byte), |state, _| {
+            let carry = state & 1 != 0;
+            state >> 1 ^ if carry { POLYNOMIAL } else { 0 }
+        })
+    };
+    let (data, check) = frame.split_at(frame.len() - 4);
+    let remainder = !data.iter().fold(u32::MAX, divide);
+    remainder.to_le_bytes() == check
+}
+
+/// A wire that is sent to frame by frame, back to back. Its time is that of
+/// what is put in.
+#[derive(Debug)]
+pub struct MemWire {
+    receiver: WireReceiver,
+    frame_max: usize,
+    unsent: usize,
+}
+
+impl MemWire {
+    /// A wire that takes frames of up to `frame_max` bytes.
+    pub fn new(frame_max: usize) -> MemWire {
+        MemWire {
+            receiver: WireReceiver::default(),
+            frame_max,
+            unsent: 0,
+        }
+    }
+
+    /// The device at its end.
+    pub fn receiver(&self) -> &WireReceiver {
+        &self.receiver
+    }
+}
+
+impl RawLine for MemWire {
+    fn room(&self) -> usize {
+        64
+    }
+
+    fn put(&mut self, frame: &[u8], check: [u8; 4], counts: bool) {
+        let before = self.receiver.byte_times();
+        for byte in PREAMBLE.iter().chain(frame).chain(&check) {
+            self.receiver.symbol(Symbol::Byte(*byte));
+        }
+        for _ in 0..GAP {
+            self.receiver.symbol(Symbol::Idle);
+        }
+        let taken = self.receiver.byte_times() - before;
+        debug_assert_eq!(taken, wire_bytes(frame.len() as u32));
+        self.unsent += usize::from(counts);
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        Ok(std::mem::take(&mut self.unsent))
+    }
+
+    fn unsent(&self) -> usize {
+        self.unsent
+    }
+
+    fn frame_max(&self) -> usize {
+        self.frame_max
+    }
+
+    fn runs_by_itself(&self) -> bool {
+        false
+    }
+}
