@@ -58,8 +58,12 @@ fn assert_described(info: &ModelInfo) {
 /// Each way to write the model's parameters with examples: all of them, with
 /// each word of each choice; and only those that must be given.
 fn examples(info: &ModelInfo) -> Vec<String> {
-    // What is left over may have any key, so its name will do.
-    let pair = |param: &Param, value: &str| format!("{}={value}", param.name);
+    // What is left over may have any key, so its name will do. A file has the
+    // name of its parameter: a model may need several.
+    let pair = |param: &Param, value: &str| match param.unit {
+        Unit::File(_) => format!("{}={}", param.name, param.name),
+        _ => format!("{}={value}", param.name),
+    };
     let text = |pairs: Vec<String>| format!("{}:{}", info.name, pairs.join(","));
     let all = |chosen: &str| {
         let value = |param: &Param| match param.unit {
@@ -83,21 +87,21 @@ fn examples(info: &ModelInfo) -> Vec<String> {
     examples
 }
 
-/// The example of a file that a model's parameter names, and a plugin that
-/// does nothing.
+/// The example of a file that a model's parameter of the file's name has, and
+/// a plugin that does nothing.
 struct Examples(&'static ModelInfo);
 
 impl Loader for Examples {
     fn read(
         &self,
-        _path: &str,
+        path: &str,
         take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
     ) -> Result<(), String> {
-        let mut files = self.0.params.iter().filter_map(|param| match param.unit {
-            Unit::File(contents) => Some(contents),
-            _ => None,
-        });
-        files.try_for_each(|contents| take(contents.as_bytes()))
+        let param = self.0.params.iter().find(|param| param.name == path);
+        match param.map(|param| param.unit) {
+            Some(Unit::File(contents)) => take(contents.as_bytes()),
+            _ => Err(format!("no parameter of the name of the file '{path}'")),
+        }
     }
 
     fn plugin(

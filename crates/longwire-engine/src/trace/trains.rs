@@ -123,6 +123,15 @@ impl Trains {
         Some((*self.trains.get(index)?, *self.trains.get(index + 1)?))
     }
 
+    /// The last train that is not after `milli`, from `index` on; the first
+    /// one if all are, and never the last one.
+    pub fn find(&self, index: usize, milli: u32) -> usize {
+        let behind = self.trains[index..].partition_point(|train| train.time <= milli);
+        (index + behind)
+            .saturating_sub(1)
+            .min(self.trains.len() - 2)
+    }
+
     /// The opportunities of a train, in milliseconds after its first packet;
     /// never none.
     pub fn opportunities(&self, index: usize) -> &[u32] {

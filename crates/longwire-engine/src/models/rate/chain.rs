@@ -21,7 +21,7 @@ pub struct State {
 /// After so many states without a frame, the chain has long forgotten where
 /// it was: it goes on from a state drawn by the shares of time instead of
 /// through all those in between.
-const FORGOTTEN: u32 = 65_536;
+const FORGOTTEN: u32 = 10_000;
 
 /// The chain in time. It begins in a state drawn by the shares of time, and
 /// exponential times have no memory, so it is the same at every time. What
@@ -214,3 +214,7 @@ fn stationary(weights: &[Vec<f64>]) -> Vec<f64> {
     }
     visits
 }
+
+#[cfg(test)]
+#[path = "chain_tests.rs"]
+mod tests;

@@ -4,12 +4,13 @@ use alloc::boxed::Box;
 use alloc::format;
 use core::fmt;
 
+use super::opportunities::Opportunities;
 use super::{Rate, RateModel};
 use crate::models::Entry;
 use crate::passing::Passing;
 use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::trace::schedule::{Place, Schedule, ScheduleReader};
+use crate::trace::schedule::{Schedule, ScheduleReader};
 use crate::trace::{End, Written};
 use crate::units::{BitRate, Bytes, Nanos, parse_signed};
 
@@ -77,8 +78,12 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     };
     let (size, overhead) = sizes(arguments)?;
     let written = Written::of(arguments, &INFO);
-    let opportunities = Opportunities::new(schedule, end, size, overhead, written);
-    Ok(Rate::Model(Box::new(opportunities)))
+    let opportunities = Opportunities::new(schedule, size, end == End::Loop);
+    Ok(Rate::Model(Box::new(Mahimahi {
+        opportunities,
+        overhead,
+        written,
+    })))
 }
 
 /// Reads [`OPPORTUNITY`] and [`OVERHEAD`].
@@ -102,117 +107,45 @@ pub(super) fn counted(bits: u64, overhead: i64) -> u64 {
     (bits / 8).saturating_add_signed(overhead).max(1)
 }
 
-/// Delivers frames at opportunities, by the rule of mahimahi's `LinkQueue`:
-///
-/// * An opportunity delivers its bytes at its instant. Bytes that no frame
-///   waits for are lost.
-/// * A frame that needs more bytes goes on with the next opportunity, and
-///   departs at the one that brings its last byte. What that one has left
-///   goes to the frame behind it, if it was already waiting.
-/// * A frame that arrives at the very instant of an opportunity has missed
-///   it.
+/// A link that delivers frames at opportunities.
 #[derive(Debug)]
-pub(crate) struct Opportunities {
-    schedule: Schedule,
-    repeats: bool,
-    size: u64,
+pub(crate) struct Mahimahi {
+    opportunities: Opportunities,
     overhead: i64,
-    epoch: u64,
-    next: Place,
-    /// When the opportunity that was used last came, and the bytes it has
-    /// left.
-    current: u64,
-    left: u64,
     written: Written,
 }
 
-impl Opportunities {
-    pub fn new(
-        schedule: Schedule,
-        end: End,
-        size: u64,
-        overhead: i64,
-        written: Written,
-    ) -> Opportunities {
-        Opportunities {
-            schedule,
-            repeats: end == End::Loop,
-            size,
-            overhead,
-            epoch: 0,
-            next: Place::default(),
-            current: 0,
-            left: 0,
+impl Mahimahi {
+    /// Opportunities of the size that mahimahi gives them, and frames counted
+    /// as it counts them.
+    pub fn usual(schedule: Schedule, end: End, written: Written) -> Mahimahi {
+        Mahimahi {
+            opportunities: Opportunities::new(schedule, SIZE_USUAL, end == End::Loop),
+            overhead: OVERHEAD_USUAL,
             written,
         }
     }
-
-    /// Opportunities of the size that mahimahi gives them, and frames counted
-    /// as it counts them.
-    pub fn usual(schedule: Schedule, end: End, written: Written) -> Opportunities {
-        Opportunities::new(schedule, end, SIZE_USUAL, OVERHEAD_USUAL, written)
-    }
-
-    fn since_epoch(&self, at: Nanos) -> u64 {
-        at.as_nanos().saturating_sub(self.epoch)
-    }
-
-    fn instant(&self, since: Option<u64>) -> Nanos {
-        let since = since.and_then(|since| self.epoch.checked_add(since));
-        since.map_or(Nanos::MAX, Nanos::from_nanos)
-    }
 }
 
-impl RateModel for Opportunities {
+impl RateModel for Mahimahi {
     fn start(&mut self, epoch: Nanos) {
-        self.epoch = epoch.as_nanos();
+        self.opportunities.start(epoch);
     }
 
     #[inline]
     fn ready(&mut self, from: Nanos, _stream: &mut Stream) -> Nanos {
-        let since = self.since_epoch(from);
-        if self.left > 0 && since <= self.current {
-            return from.max(self.instant(Some(self.current)));
-        }
-        self.left = 0;
-        self.schedule.skip(&mut self.next, since, self.repeats);
-        self.instant(self.schedule.time(&self.next)).max(from)
+        self.opportunities.ready(from)
     }
 
     #[inline]
     fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, _stream: &mut Stream) -> Nanos {
-        let at = self.since_epoch(frame.at);
-        let arrival = self.since_epoch(frame.frame.arrival);
-        let mut need = counted(wire_bits, self.overhead);
-        if self.left > 0 && at <= self.current && arrival < self.current {
-            let share = need.min(self.left);
-            self.left -= share;
-            need -= share;
-            if need == 0 {
-                return self.instant(Some(self.current));
-            }
-        }
-        self.left = 0;
-        let least = at.max(arrival.saturating_add(1));
-        self.schedule.skip(&mut self.next, least, self.repeats);
-        // Mostly one, and a division is dear.
-        let count = match need <= self.size {
-            true => 1,
-            false => need.div_ceil(self.size),
-        };
-        let last = self.schedule.take(&mut self.next, count, self.repeats);
-        if let Some(last) = last {
-            self.current = last;
-            self.left = count * self.size - need;
-        }
-        self.instant(last)
+        let bytes = counted(wire_bits, self.overhead);
+        self.opportunities
+            .deliver(frame.frame.arrival, frame.at, bytes)
     }
 
-    /// All bytes of a lap over its time, exact but for less than 1 bit/s.
     fn mean(&self) -> Option<BitRate> {
-        let bits = u128::from(self.schedule.count()) * u128::from(self.size) * 8;
-        let rate = bits * 1_000_000_000 / u128::from(self.schedule.length().as_nanos());
-        BitRate::from_bits_per_sec(u64::try_from(rate).ok()?)
+        self.opportunities.mean()
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,9 +10,11 @@ use crate::random::Stream;
 use crate::spec::{ModelInfo, Param, Unit};
 use crate::units::{BitRate, Nanos};
 
+pub mod cellreplay;
 mod chain;
 pub mod mahimahi;
 pub mod markov;
+mod opportunities;
 pub mod plugin;
 mod ramp;
 mod serializer;
@@ -287,6 +289,7 @@ pub static KIND: Kind<Rate> = Kind {
         steps::ENTRY,
         trace::ENTRY,
         mahimahi::ENTRY,
+        cellreplay::ENTRY,
         tdm::ENTRY,
         token_bucket::ENTRY,
         two_state::ENTRY,

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use super::mahimahi::Opportunities;
+use super::mahimahi::Mahimahi;
 use super::varying::{RateSource, RateStretch, Varying};
 use super::{Rate, RateModel};
 use crate::models::Entry;
@@ -67,8 +67,8 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
                 let message = "a trace of opportunities has no last rate; write end=loop or stop";
                 return Err(arguments.unfit(message));
             }
-            let opportunities = Opportunities::usual(schedule, end, written);
-            Ok(Rate::Model(Box::new(opportunities)))
+            let model = Mahimahi::usual(schedule, end, written);
+            Ok(Rate::Model(Box::new(model)))
         }
     }
 }

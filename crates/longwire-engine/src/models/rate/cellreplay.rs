@@ -1,0 +1,222 @@
+//! Short bursts and long ones on a cellular link, as CellReplay replays them.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::mahimahi::{OPPORTUNITY, OVERHEAD, counted, sizes};
+use super::opportunities::Opportunities;
+use super::{Rate, RateModel};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::trace::Written;
+use crate::trace::schedule::ScheduleReader;
+use crate::trace::trains::{Trains, TrainsReader, interpolated};
+use crate::units::{BitRate, Nanos};
+
+/// The registry line.
+pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "cellreplay",
+    summary: "packets after a pause leave as recorded trains did, what comes behind them at the \
+              opportunities of a loaded link (CellReplay: Sentosa et al., NSDI 2025); the base \
+              delay is the delay model trace's to add, from the same file",
+    params: &[
+        Param {
+            name: "trains",
+            unit: Unit::File("0 20 0 1 3\n100 24 0 2 2\n250 20 0 0 5\n"),
+            default: None,
+            help: "the light trace: time, base delay and opportunities of a train, in \
+                   milliseconds, a train a line",
+        },
+        Param {
+            name: "opportunities",
+            unit: Unit::File("1\n1\n3\n10\n"),
+            default: None,
+            help: "the heavy trace, as mahimahi's: a millisecond a line",
+        },
+        Param {
+            name: "pause",
+            unit: Unit::Time,
+            default: Some("0"),
+            help: "a packet that comes so long after the last one has left begins a train",
+        },
+        OPPORTUNITY,
+        OVERHEAD,
+    ],
+};
+
+const NANOS_PER_MILLI: u64 = 1_000_000;
+
+fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
+    let mut reader = TrainsReader::default();
+    arguments.lines("trains", &mut |_, line| reader.line(line))?;
+    let trains = reader.finish();
+    let trains = trains.map_err(|message| arguments.file_error("trains", message))?;
+    let mut reader = ScheduleReader::default();
+    arguments.lines("opportunities", &mut |_, line| reader.line(line))?;
+    let schedule = reader.finish();
+    let schedule = schedule.map_err(|message| arguments.file_error("opportunities", message))?;
+    let pause: Nanos = arguments.required("pause")?;
+    let (size, overhead) = sizes(arguments)?;
+    Ok(Rate::Model(Box::new(CellReplay {
+        light: Light::new(trains, pause, size),
+        heavy: Opportunities::new(schedule, size, true),
+        overhead,
+        epoch: Nanos::ZERO,
+        released: Nanos::ZERO,
+        heavy_until: None,
+        written: Written::of(arguments, &INFO),
+    })))
+}
+
+/// Packets pass two queues one after the other: the light one, which gives
+/// each its place in a train, and behind the base delay the heavy one, which
+/// a packet that has such a place skips while nothing is in it. The base
+/// delay, which lies between the two there, comes after them here: it is
+/// taken off what leaves.
+#[derive(Debug)]
+struct CellReplay {
+    light: Light,
+    heavy: Opportunities,
+    overhead: i64,
+    epoch: Nanos,
+    /// When the last packet left the light queue and its base delay.
+    released: Nanos,
+    /// When the last packet leaves that went through the heavy queue.
+    heavy_until: Option<Nanos>,
+    written: Written,
+}
+
+impl RateModel for CellReplay {
+    fn start(&mut self, epoch: Nanos) {
+        self.epoch = epoch;
+        self.heavy.start(epoch);
+    }
+
+    fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, _stream: &mut Stream) -> Nanos {
+        let bytes = counted(wire_bits, self.overhead);
+        let arrival = frame.frame.arrival;
+        let (waits, mut in_train) = self.light.place(arrival.saturating_sub(self.epoch), bytes);
+        let base_delay = self.light.base_delay;
+        let mut released = arrival.saturating_add(waits).saturating_add(base_delay);
+        if released < self.released {
+            released = self.released;
+            in_train = false;
+        }
+        self.released = released;
+        if in_train && self.heavy_until.is_none_or(|until| until < released) {
+            return released.saturating_sub(base_delay);
+        }
+        let left = self.heavy.deliver(released, released, bytes);
+        self.heavy_until = Some(left);
+        match left {
+            Nanos::MAX => Nanos::MAX,
+            left => left.saturating_sub(base_delay),
+        }
+    }
+
+    /// Of the loaded link.
+    fn mean(&self) -> Option<BitRate> {
+        self.heavy.mean()
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.written, f)
+    }
+}
+
+/// The queue of packet trains. Times count from the epoch.
+#[derive(Debug)]
+struct Light {
+    trains: Trains,
+    pause: u64,
+    /// Bytes of an opportunity.
+    size: u64,
+    /// When the current lap of the trains began.
+    lap: u64,
+    /// The train in force, when its first packet came, the opportunity that
+    /// is next, and the bytes it has left.
+    index: usize,
+    begun: Option<u64>,
+    place: usize,
+    left: u64,
+    base_delay: Nanos,
+    /// When the last packet left, without its base delay.
+    last: u64,
+}
+
+impl Light {
+    fn new(trains: Trains, pause: Nanos, size: u64) -> Light {
+        Light {
+            trains,
+            pause: pause.as_nanos(),
+            size,
+            lap: 0,
+            index: 0,
+            begun: None,
+            place: 0,
+            left: 0,
+            base_delay: Nanos::ZERO,
+            last: 0,
+        }
+    }
+
+    /// How long a packet that comes at `at` waits here, and whether it has a
+    /// place in its train.
+    fn place(&mut self, at: Nanos, bytes: u64) -> (Nanos, bool) {
+        let at = at.as_nanos();
+        let begun = match self.begun {
+            Some(begun) if at <= self.last.saturating_add(self.pause) => begun,
+            _ => {
+                self.begin(at, bytes);
+                return (Nanos::ZERO, true);
+            }
+        };
+        let opportunities = self.trains.opportunities(self.index);
+        let passed = at - begun;
+        let instant = |place: usize| u64::from(opportunities[place]) * NANOS_PER_MILLI;
+        while self.place < opportunities.len() && passed > instant(self.place) {
+            self.place += 1;
+            self.left = self.size;
+        }
+        if self.left < bytes {
+            self.place += 1;
+            self.left = self.size;
+        }
+        self.left = self.left.saturating_sub(bytes);
+        let (wait, in_train) = match self.place < opportunities.len() {
+            true => (instant(self.place) - passed, true),
+            // Behind the train: no sooner than its last packet would have
+            // come after its first, the base delay included.
+            false => {
+                let length = instant(opportunities.len() - 1);
+                (length.saturating_sub(self.base_delay.as_nanos()), false)
+            }
+        };
+        self.last = at.saturating_add(wait);
+        (Nanos::from_nanos(wait), in_train)
+    }
+
+    /// A packet begins a train: that of the time at which it comes.
+    fn begin(&mut self, at: u64, bytes: u64) {
+        let length = self.trains.length().as_nanos();
+        let laps = (at - self.lap) / length;
+        if laps > 0 {
+            self.lap += laps * length;
+            self.index = 0;
+        }
+        let milli = ((at - self.lap) / NANOS_PER_MILLI) as u32;
+        self.index = self.trains.find(self.index, milli);
+        if let Some((from, to)) = self.trains.pair(self.index) {
+            let delay = interpolated(from, to, milli.max(from.time));
+            self.base_delay = Nanos::from_millis(u64::from(delay));
+        }
+        self.begun = Some(at);
+        self.place = 0;
+        self.left = self.size.saturating_sub(bytes);
+        self.last = at;
+    }
+}

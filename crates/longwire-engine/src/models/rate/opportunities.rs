@@ -1,0 +1,109 @@
+//! Opportunities at which a link delivers bytes, and the frames that use
+//! them.
+
+use crate::trace::schedule::{Place, Schedule};
+use crate::units::{BitRate, Nanos};
+
+/// Delivers frames, first in, first out, by the rule of mahimahi's
+/// `LinkQueue`:
+///
+/// * An opportunity delivers its bytes at its instant. Bytes that no frame
+///   waits for are lost.
+/// * A frame that needs more bytes goes on with the next opportunity, and
+///   departs at the one that brings its last byte. What that one has left
+///   goes to the frame behind it, if it was already waiting.
+/// * A frame that arrives at the very instant of an opportunity has missed
+///   it.
+#[derive(Debug)]
+pub(super) struct Opportunities {
+    schedule: Schedule,
+    repeats: bool,
+    /// Bytes of each.
+    size: u64,
+    epoch: u64,
+    next: Place,
+    /// When the opportunity that was used last came, and the bytes it has
+    /// left.
+    current: u64,
+    left: u64,
+}
+
+impl Opportunities {
+    /// A schedule of opportunities of `size` bytes, which may repeat itself.
+    pub fn new(schedule: Schedule, size: u64, repeats: bool) -> Opportunities {
+        Opportunities {
+            schedule,
+            repeats,
+            size,
+            epoch: 0,
+            next: Place::default(),
+            current: 0,
+            left: 0,
+        }
+    }
+
+    /// The schedule counts from `epoch`.
+    pub fn start(&mut self, epoch: Nanos) {
+        self.epoch = epoch.as_nanos();
+    }
+
+    /// The next opportunity, at `from` or after it, that has bytes left.
+    #[inline]
+    pub fn ready(&mut self, from: Nanos) -> Nanos {
+        let since = self.since_epoch(from);
+        if self.left > 0 && since <= self.current {
+            return from.max(self.instant(Some(self.current)));
+        }
+        self.left = 0;
+        self.schedule.skip(&mut self.next, since, self.repeats);
+        self.instant(self.schedule.time(&self.next)).max(from)
+    }
+
+    /// When the last of `bytes` is delivered of a frame that came at
+    /// `arrival` and is at the head of the queue at `at`; [`Nanos::MAX`] is
+    /// never.
+    #[inline]
+    pub fn deliver(&mut self, arrival: Nanos, at: Nanos, bytes: u64) -> Nanos {
+        let arrival = self.since_epoch(arrival);
+        let at = self.since_epoch(at);
+        let mut need = bytes;
+        if self.left > 0 && at <= self.current && arrival < self.current {
+            let share = need.min(self.left);
+            self.left -= share;
+            need -= share;
+            if need == 0 {
+                return self.instant(Some(self.current));
+            }
+        }
+        self.left = 0;
+        let least = at.max(arrival.saturating_add(1));
+        self.schedule.skip(&mut self.next, least, self.repeats);
+        // Mostly one, and a division is dear.
+        let count = match need <= self.size {
+            true => 1,
+            false => need.div_ceil(self.size),
+        };
+        let last = self.schedule.take(&mut self.next, count, self.repeats);
+        if let Some(last) = last {
+            self.current = last;
+            self.left = count * self.size - need;
+        }
+        self.instant(last)
+    }
+
+    /// All bytes of a lap over its time, exact but for less than 1 bit/s.
+    pub fn mean(&self) -> Option<BitRate> {
+        let bits = u128::from(self.schedule.count()) * u128::from(self.size) * 8;
+        let rate = bits * 1_000_000_000 / u128::from(self.schedule.length().as_nanos());
+        BitRate::from_bits_per_sec(u64::try_from(rate).ok()?)
+    }
+
+    fn since_epoch(&self, at: Nanos) -> u64 {
+        at.as_nanos().saturating_sub(self.epoch)
+    }
+
+    fn instant(&self, since: Option<u64>) -> Nanos {
+        let since = since.and_then(|since| self.epoch.checked_add(since));
+        since.map_or(Nanos::MAX, Nanos::from_nanos)
+    }
+}
