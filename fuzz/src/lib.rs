@@ -3,5 +3,6 @@
 //! and a debugger can all call it.
 
 pub mod capture;
+pub mod composition;
 pub mod frame;
 pub mod options;

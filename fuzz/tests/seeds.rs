@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use longwire_fuzz::{capture, frame, options};
+use longwire_fuzz::{capture, composition, frame, options};
 
 /// How many changed copies are tried of each seed.
 const CHANGED: u64 = 300;
@@ -15,6 +15,11 @@ const CHANGES_MAX: u64 = 6;
 #[test]
 fn capture_seeds() {
     over_seeds("capture", capture::check);
+}
+
+#[test]
+fn composition_seeds() {
+    over_seeds("composition", composition::check);
 }
 
 #[test]

@@ -110,6 +110,15 @@ impl Series {
         stretches.map(|((start, end), value)| (*value, end - start))
     }
 
+    /// The sum of all values times the nanoseconds that they hold, in one
+    /// lap.
+    pub fn integral(&self) -> u128 {
+        let terms = self.stretches();
+        terms
+            .map(|(value, time)| u128::from(value) * u128::from(time))
+            .sum()
+    }
+
     /// The mean of the values over the time that they hold, rounded to the
     /// nearest, in what a trace with this end does in the long run.
     pub fn mean(&self, end: End) -> u64 {
@@ -119,10 +128,7 @@ impl Series {
             _ if self.length == u64::MAX => return last,
             End::Loop | End::Stop => {}
         }
-        let terms = self.stretches();
-        let sum: u128 = terms
-            .map(|(value, time)| u128::from(value) * u128::from(time))
-            .sum();
+        let sum = self.integral();
         ((sum + u128::from(self.length / 2)) / u128::from(self.length)) as u64
     }
 

@@ -137,6 +137,7 @@ fn stepwise(steps: &[Step], period: Option<Nanos>) -> Result<Varying<StepSource>
     }
     let series = rows.finish_at(period.map_or(u64::MAX, Nanos::as_nanos))?;
     Ok(Varying::new(StepSource {
+        lap: period.map(|period| (period.as_nanos(), series.integral())),
         series,
         cursor: Cursor::default(),
     }))
@@ -146,6 +147,7 @@ fn stepwise(steps: &[Step], period: Option<Nanos>) -> Result<Varying<StepSource>
 struct StepSource {
     series: Series,
     cursor: Cursor,
+    lap: Option<(u64, u128)>,
 }
 
 impl RateSource for StepSource {
@@ -157,6 +159,10 @@ impl RateSource for StepSource {
             end: stretch.end.as_nanos(),
             rate: stretch.value.unwrap_or(0),
         }
+    }
+
+    fn lap(&self) -> Option<(u64, u128)> {
+        self.lap
     }
 }
 

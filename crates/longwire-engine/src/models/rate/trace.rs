@@ -55,6 +55,8 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
             Ok(Rate::Model(Box::new(TraceRate {
                 mean: BitRate::from_bits_per_sec(mean),
                 line: Varying::new(SeriesSource {
+                    lap: (end == End::Loop && !series.is_constant())
+                        .then(|| (series.length().as_nanos(), series.integral())),
                     series,
                     cursor: Cursor::default(),
                     end,
@@ -86,6 +88,7 @@ struct SeriesSource {
     series: Series,
     cursor: Cursor,
     end: End,
+    lap: Option<(u64, u128)>,
 }
 
 impl RateSource for SeriesSource {
@@ -96,6 +99,10 @@ impl RateSource for SeriesSource {
             end: stretch.end.as_nanos(),
             rate: stretch.value.unwrap_or(0),
         }
+    }
+
+    fn lap(&self) -> Option<(u64, u128)> {
+        self.lap
     }
 }
 

@@ -24,6 +24,12 @@ pub trait RateSource: fmt::Debug + Send {
     /// The stretch that `since` nanoseconds after the epoch fall in. Times
     /// never go back.
     fn stretch(&mut self, since: u64, stream: &mut Stream) -> RateStretch;
+
+    /// If the rate repeats itself for ever: the length of a lap in
+    /// nanoseconds, and the billionths of a bit that are sent in one.
+    fn lap(&self) -> Option<(u64, u128)> {
+        None
+    }
 }
 
 /// A serialiser at the rate that a source tells.
@@ -107,6 +113,22 @@ impl<S: RateSource> Varying<S> {
         self.cross(bits, stream)
     }
 
+    /// Whole laps send the same wherever they begin: as many of them as leave
+    /// something to be sent are passed at once. What is left of `work`.
+    fn pass_laps(&mut self, work: u128) -> u128 {
+        let Some((length, sent)) = self.source.lap().filter(|(_, sent)| *sent < work) else {
+            return work;
+        };
+        let laps = (work - 1).checked_div(sent).unwrap_or(u128::MAX);
+        let time = laps.saturating_mul(u128::from(length));
+        self.at = match u64::try_from(time) {
+            Ok(time) => self.at.saturating_add(time),
+            Err(_) => u64::MAX,
+        };
+        self.stretch.end = self.stretch.end.min(self.at);
+        work - laps * sent
+    }
+
     #[inline]
     fn find(&mut self, since: u64, stream: &mut Stream) {
         self.stretch = self.source.stretch(since, stream);
@@ -117,6 +139,7 @@ impl<S: RateSource> Varying<S> {
     #[cold]
     fn cross(&mut self, bits: u64, stream: &mut Stream) -> Nanos {
         let mut work = u128::from(bits) * u128::from(NANOBITS) + u128::from(self.carry);
+        work = self.pass_laps(work);
         loop {
             while self.stretch.end <= self.at {
                 if self.at == u64::MAX {
