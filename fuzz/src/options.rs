@@ -4,14 +4,16 @@
 //!
 //! The input is text. Each line is the name of a kind of model or of a unit,
 //! a space, and what a user might write there: `delay uniform:min=1ms,max=2ms`.
+//! What follows a line `---` is what every file holds that a model reads.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
-use longwire_engine::models::{DELAY, FRAMING, Kind, LOSS, ORDER, QUEUE, RATE};
-use longwire_engine::units::{UnitError, parse_count, parse_ratio};
+use longwire_engine::models::{self, Kind};
+use longwire_engine::units::{UnitError, parse_count, parse_ratio, parse_real, parse_signed};
 use longwire_engine::{
-    BitRate, Bytes, FrameMeta, Link, LinkConfig, LinkId, Nanos, Packets, Probability, Verdict,
+    BitRate, Bytes, Correlation, FrameMeta, Hook, Link, LinkConfig, LinkId, Loader, Nanos, Packets,
+    Plugin, Probability, Verdict,
 };
 
 /// Checks every line, and then the link that all of them together make.
@@ -19,28 +21,80 @@ pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
+    let (text, file) = text.split_once("\n---\n").unwrap_or((text, ""));
     let mut config = LinkConfig::default();
     for line in text.lines() {
         let (name, value) = line.split_once(' ').unwrap_or((line, ""));
-        match name {
-            "rate" => config.rate = model(&RATE, value).unwrap_or(config.rate.into()).bit_rate(),
-            "delay" => config.delay = model(&DELAY, value).unwrap_or(config.delay),
-            "loss" => config.loss.extend(model(&LOSS, value)),
-            "queue" => config.queue = model(&QUEUE, value).or(config.queue),
-            "framing" => config.framing = model(&FRAMING, value).unwrap_or(config.framing),
-            "order" => config.order = model(&ORDER, value).unwrap_or(config.order),
-            _ => check_unit(name, value),
-        }
+        check_line(&mut config, name, value, &File(file));
     }
     check_link(config);
 }
 
+fn check_line(config: &mut LinkConfig, name: &str, value: &str, file: &File<'_>) {
+    match name {
+        "rate" => set(&mut config.rate, model(&models::RATE, value, file)),
+        "framing" => set(&mut config.framing, model(&models::FRAMING, value, file)),
+        "queue" => set(
+            &mut config.queue,
+            model(&models::QUEUE, value, file).map(Some),
+        ),
+        "loss" => config.loss.extend(model(&models::LOSS, value, file)),
+        "corrupt" => set(
+            &mut config.corruption,
+            model(&models::CORRUPTION, value, file).map(Some),
+        ),
+        "duplicate" => {
+            set(
+                &mut config.duplication,
+                model(&models::DUPLICATION, value, file).map(Some),
+            );
+        }
+        "delay" => set(&mut config.delay, model(&models::DELAY, value, file)),
+        "reorder" => set(
+            &mut config.reordering,
+            model(&models::REORDERING, value, file).map(Some),
+        ),
+        "order" => set(&mut config.order, model(&models::ORDER, value, file)),
+        "mtu" => set(&mut config.mtu, model(&models::MTU, value, file)),
+        "rewrite" => config.rewrite.extend(model(&models::REWRITE, value, file)),
+        _ => check_unit(name, value),
+    }
+}
+
+fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+/// The contents of every file.
+struct File<'a>(&'a str);
+
+impl Loader for File<'_> {
+    fn read(
+        &self,
+        _path: &str,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        self.0.as_bytes().chunks(11).try_for_each(take)
+    }
+
+    fn plugin(
+        &self,
+        path: &str,
+        _hook: Hook,
+        _parameters: &[(String, String)],
+    ) -> Result<Box<dyn Plugin>, String> {
+        Err(format!("{path} is no plugin"))
+    }
+}
+
 /// Reads a model, writes it, and reads that.
-fn model<M: Display>(kind: &Kind<M>, text: &str) -> Option<M> {
-    match kind.parse(text) {
+fn model<M: Display>(kind: &Kind<M>, text: &str, file: &File<'_>) -> Option<M> {
+    match kind.parse_with(text, file) {
         Ok(model) => {
             let written = model.to_string();
-            let again = kind.parse(&written);
+            let again = kind.parse_with(&written, file);
             let again = again.unwrap_or_else(|error| panic!("'{text}' as '{written}': {error}"));
             assert_eq!(again.to_string(), written, "{} {text}", kind.name);
             Some(model)
@@ -66,6 +120,18 @@ fn check_unit(name: &str, text: &str) {
                 assert_eq!(again, Ok(shown), "{text}");
             }
         }
+        "correlation" => {
+            if let Ok(value) = text.parse::<Correlation>() {
+                let shown = value.to_string();
+                let again = shown.parse::<Correlation>().map(|value| value.to_string());
+                assert_eq!(again, Ok(shown), "{text}");
+                assert!((-1.0..=1.0).contains(&value.as_f64()), "{text}");
+            }
+        }
+        "real" => assert!(parse_real(text).map_or(true, f64::is_finite)),
+        "signed" => assert!(
+            parse_signed(text).map_or(true, |value| parse_signed(&value.to_string()) == Ok(value))
+        ),
         "ratio" => {
             let ratio = parse_ratio(text);
             assert!(ratio.is_err() || ratio.is_ok_and(|ratio| (0.0..=1.0).contains(&ratio)));
@@ -84,23 +150,73 @@ fn unit<T: FromStr<Err = UnitError> + Display + Debug + PartialEq>(text: &str) {
     }
 }
 
-/// Offers frames of all lengths to the link: departures and releases never
-/// go back, and never come before the arrival.
+/// Offers frames of all lengths to the link: departures never go back,
+/// releases neither unless that was asked for, and neither comes before the
+/// arrival. What is decided later is taken as it comes.
 fn check_link(config: LinkConfig) {
     const SEED: u64 = 1;
     let mut link = Link::new(config, SEED, LinkId(0));
     let mut last = (Nanos::ZERO, Nanos::ZERO);
+    let mut bytes: Vec<u8> = (0..70_000u32).map(|n| (n % 251) as u8).collect();
+    // A UDP datagram over IPv4, as far as a model would look.
+    bytes[12..16].copy_from_slice(&[0x08, 0x00, 0x45, 0x02]);
+    bytes[23] = 17;
     for n in 0..32u64 {
+        let arrival = Nanos::from_nanos(n * n * n * 1_000);
+        // Polled without an end, a link would not let the next frame in.
+        for _ in 0..100_000 {
+            let Some((_, verdict)) = link.poll(arrival, &()) else {
+                break;
+            };
+            check_verdict(&mut link, verdict, arrival, &mut last, &mut bytes.clone());
+        }
+        let len = (n * n * 70) as usize;
         let frame = FrameMeta {
-            arrival: Nanos::from_nanos(n * n * n * 1_000),
-            len: (n * n * 70) as u32,
+            arrival,
+            len: len as u32,
         };
-        let Verdict::Deliver(delivery) = link.offer(frame, &[]) else {
-            continue;
-        };
-        assert!(frame.arrival <= delivery.departure && delivery.departure <= delivery.release);
-        assert!(last.0 <= delivery.departure);
-        assert!(last.1 <= delivery.release || !link.in_order());
-        last = (delivery.departure, delivery.release);
+        let verdict = link.offer(frame, &bytes[..len]);
+        if let Verdict::Deliver(delivery) = verdict {
+            assert!(arrival <= delivery.departure);
+        }
+        check_verdict(
+            &mut link,
+            verdict,
+            arrival,
+            &mut last,
+            &mut bytes[..len].to_vec(),
+        );
+        while let Some(copy) = link.next_copy() {
+            let mut bytes = bytes[..len].to_vec();
+            check_verdict(
+                &mut link,
+                Verdict::Deliver(copy),
+                arrival,
+                &mut last,
+                &mut bytes,
+            );
+        }
+    }
+}
+
+fn check_verdict(
+    link: &mut Link,
+    verdict: Verdict,
+    arrival: Nanos,
+    last: &mut (Nanos, Nanos),
+    bytes: &mut [u8],
+) {
+    let Verdict::Deliver(delivery) = verdict else {
+        return;
+    };
+    assert!(
+        delivery.departure <= delivery.release,
+        "{arrival}: {delivery:?}"
+    );
+    assert!(last.0 <= delivery.departure);
+    assert!(last.1 <= delivery.release || !link.in_order());
+    *last = (delivery.departure, delivery.release);
+    if delivery.edits.any() {
+        link.edit(&delivery, bytes);
     }
 }

@@ -45,5 +45,5 @@ pub use loader::{Hook, Loader, NoLoader, Plugin, PluginHints};
 pub use options::{LinkOptions, OptionError};
 pub use passing::{FrameBytes, Passing};
 pub use release::ReleaseQueue;
-pub use units::{BitRate, Bytes, Nanos, Packets, Probability};
+pub use units::{BitRate, Bytes, Correlation, Nanos, Packets, Probability};
 pub use verdict::{Corruption, Delivery, DropReason, Edits, Verdict};

@@ -1,0 +1,237 @@
+//! What a frame of 64 bytes costs in a link with one model, for every
+//! registered model of the kinds listed in [`KINDS`]: the table of
+//! SPECIFICATION.md. A model that is registered is measured.
+#![allow(missing_docs, reason = "criterion's macros make undocumented items")]
+
+use std::cell::RefCell;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use longwire_engine::spec::{ModelInfo, Param, Unit};
+use longwire_engine::{
+    FrameMeta, Hook, Link, LinkConfig, LinkId, LinkOptions, Loader, Nanos, Plugin, Verdict, models,
+};
+
+/// The kinds of models that are measured, by the names of their options. Only
+/// those that decide at a frame's arrival: benches/queues.rs has the others.
+const KINDS: [&str; 7] = [
+    "delay",
+    "loss",
+    "corrupt",
+    "duplicate",
+    "reorder",
+    "mtu",
+    "rewrite",
+];
+
+/// The shortest frame of an Ethernet, without FCS.
+const LEN: usize = 64;
+
+/// Frames in one measured round: enough that the timer costs nothing.
+const FRAMES: u64 = 1_024;
+
+/// From one frame to the next: 10 million of them a second.
+const GAP: u64 = 100;
+
+/// Where a value serves better than its unit's example: the usual case, and
+/// not that every frame is lost or none is meant.
+const VALUES: [(&str, &str, &str); 12] = [
+    ("normal", "stddev", "3ms"),
+    ("pareto-normal", "stddev", "3ms"),
+    ("lognormal", "stddev", "3ms"),
+    ("gamma", "stddev", "3ms"),
+    ("uniform", "max", "30ms"),
+    ("burst", "length", "5"),
+    ("gilbert", "r", "25%"),
+    ("gilbert-elliott", "r", "25%"),
+    ("state", "p31", "25%"),
+    ("outage", "duration", "1ms"),
+    ("offset", "offset", "20"),
+    ("drop", "bytes", "1500"),
+];
+
+fn value(info: &ModelInfo, param: &Param) -> &'static str {
+    let better = VALUES
+        .iter()
+        .find(|(model, key, _)| *model == info.name && *key == param.name);
+    better.map_or(param.unit.example(), |(_, _, value)| value)
+}
+
+/// The model with what must be given, and a second time with correlation if
+/// it can have it: what it is called in the table, and its text.
+fn texts(info: &ModelInfo) -> Vec<(String, String)> {
+    let pair = |param: &Param| format!("{}={}", param.name, value(info, param));
+    let required = info.params.iter().filter(|param| param.default.is_none());
+    let mut pairs: Vec<String> = required.map(pair).collect();
+    if info.name == "ip" {
+        pairs.push("ttl=1".to_owned());
+    }
+    let name = info.name;
+    let mut texts = vec![(name.to_owned(), format!("{name}:{}", pairs.join(",")))];
+    let correlation = info.params.iter().find(|param| {
+        let unit = param.unit == Unit::Correlation;
+        unit && param.default.is_some()
+    });
+    if let Some(param) = correlation {
+        pairs.push(pair(param));
+        let text = format!("{name}:{}", pairs.join(","));
+        texts.push((format!("{name}, correlated"), text));
+    }
+    texts
+}
+
+/// The examples of the files that a model's parameters name.
+struct Examples(&'static ModelInfo);
+
+impl Loader for Examples {
+    fn read(
+        &self,
+        _path: &str,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let files = self.0.params.iter().filter_map(|param| match param.unit {
+            Unit::File(contents) => Some(contents),
+            _ => None,
+        });
+        files
+            .into_iter()
+            .try_for_each(|contents| take(contents.as_bytes()))
+    }
+
+    fn plugin(
+        &self,
+        path: &str,
+        _hook: Hook,
+        _parameters: &[(String, String)],
+    ) -> Result<Box<dyn Plugin>, String> {
+        Err(format!("{path}: 'longwire bench plugin' measures those"))
+    }
+}
+
+/// A UDP datagram over IPv4, from port 5353 to port 53.
+fn frame() -> [u8; LEN] {
+    let mut bytes = [0; LEN];
+    bytes[12..14].copy_from_slice(&[0x08, 0x00]);
+    bytes[14] = 0x45;
+    bytes[17] = 50;
+    bytes[22..24].copy_from_slice(&[64, 17]);
+    bytes[26..38].copy_from_slice(&[10, 0, 0, 1, 10, 0, 1, 1, 0x14, 0xe9, 0, 53]);
+    bytes
+}
+
+/// Offers frames for ever, and does to them what their deliveries say.
+struct Traffic {
+    link: Link,
+    bytes: [u8; LEN],
+    clock: u64,
+}
+
+impl Traffic {
+    fn new(config: LinkConfig) -> Traffic {
+        Traffic {
+            link: Link::new(config, 1, LinkId(0)),
+            bytes: frame(),
+            clock: 0,
+        }
+    }
+
+    fn round(&mut self) -> u64 {
+        let mut released = 0u64;
+        let mut edited = self.bytes;
+        for _ in 0..FRAMES {
+            self.clock += GAP;
+            let meta = FrameMeta {
+                arrival: Nanos::from_nanos(self.clock),
+                len: LEN as u32,
+            };
+            let Verdict::Deliver(mut delivery) = self.link.offer(black_box(meta), &self.bytes)
+            else {
+                continue;
+            };
+            if delivery.edits.any() {
+                self.link.edit(&delivery, &mut edited);
+            }
+            released = released.wrapping_add(delivery.release.as_nanos());
+            while delivery.more
+                && let Some(copy) = self.link.next_copy()
+            {
+                released = released.wrapping_add(copy.release.as_nanos());
+                delivery = copy;
+            }
+        }
+        released
+    }
+
+    /// What so many frames take.
+    fn time(&mut self, frames: u64) -> Duration {
+        let rounds = frames.div_ceil(FRAMES);
+        let start = Instant::now();
+        for _ in 0..rounds {
+            black_box(self.round());
+        }
+        let per_frame = start.elapsed().as_secs_f64() / (rounds * FRAMES) as f64;
+        Duration::from_secs_f64(per_frame * frames as f64)
+    }
+}
+
+/// The best time a frame took in each link, in nanoseconds.
+type Table = RefCell<Vec<(String, f64)>>;
+
+fn measure(criterion: &mut Criterion, table: &Table, name: &str, config: LinkConfig) {
+    let mut traffic = Traffic::new(config);
+    let mut best = f64::INFINITY;
+    criterion.bench_function(name, |bencher| {
+        bencher.iter_custom(|frames| {
+            let time = traffic.time(frames);
+            best = best.min(time.as_secs_f64() * 1e9 / frames as f64);
+            time
+        });
+    });
+    // A filter on the command line may have left it out.
+    if best.is_finite() {
+        table.borrow_mut().push((name.to_owned(), best));
+    }
+}
+
+fn bench_models(criterion: &mut Criterion) {
+    let table = Table::default();
+    measure(criterion, &table, "plain link", LinkConfig::default());
+    for (kind, info) in models::all() {
+        let is_plugin = info.params.iter().any(|param| param.unit == Unit::Rest);
+        if !KINDS.contains(&kind) || is_plugin {
+            continue;
+        }
+        for (name, text) in texts(info) {
+            let mut options = LinkOptions::default();
+            assert!(options.set(kind, text.clone()), "no option {kind}");
+            let config = options.parse_with(&Examples(info));
+            let config = config.unwrap_or_else(|error| panic!("{text}: {error}"));
+            measure(criterion, &table, &format!("{kind} {name}"), config);
+        }
+    }
+    // Tried out without being measured, there are no figures.
+    if std::env::args().any(|argument| argument == "--bench") {
+        print(&table.borrow());
+    }
+}
+
+/// The table, as SPECIFICATION.md has it.
+fn print(table: &[(String, f64)]) {
+    let plain = table.first().map_or(0.0, |(_, nanos)| *nanos);
+    println!("\n| link of 64-byte frames | ns a frame | more than plain |");
+    println!("|---|---:|---:|");
+    for (name, nanos) in table {
+        println!("| {name} | {nanos:.1} | {:+.1} |", nanos - plain);
+    }
+}
+
+criterion_group! {
+    name = benches;
+    // So many links: a short time for each.
+    config = Criterion::default()
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_millis(800));
+    targets = bench_models
+}
+criterion_main!(benches);
