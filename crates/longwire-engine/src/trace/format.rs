@@ -143,9 +143,11 @@ impl TraceReader {
             return take(reader, piece);
         }
         self.head.extend_from_slice(piece);
-        let known = self
-            .format
-            .or_else(|| first_line(&self.head).map(Format::of));
+        let ends_line = piece.contains(&b'\n');
+        let known = self.format.or_else(|| match ends_line {
+            true => first_line(&self.head).map(Format::of),
+            false => None,
+        });
         match known {
             Some(format) => self.choose(format),
             // A document may be one long line; nothing else may.

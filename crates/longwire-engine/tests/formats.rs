@@ -1,0 +1,362 @@
+//! The formats of traces: recognised, read, and refused with place and
+//! reason.
+
+use longwire_engine::Nanos;
+use longwire_engine::trace::{
+    Contents, Cursor, End, Format, Mapping, Quantity, Series, TraceReader,
+};
+
+const SECOND: u64 = 1_000_000_000;
+const MBIT: u64 = 1_000_000;
+
+/// Reads a trace in pieces of this size.
+fn read_pieces(
+    format: Option<Format>,
+    quantity: Quantity,
+    text: &[u8],
+    piece: usize,
+) -> Result<Contents, String> {
+    let mut reader = TraceReader::new(format, Mapping::usual(quantity));
+    text.chunks(piece)
+        .try_for_each(|piece| reader.feed(piece))?;
+    reader.finish()
+}
+
+/// Reads a trace, however the pieces fall.
+fn read(format: Option<Format>, quantity: Quantity, text: &str) -> Result<Contents, String> {
+    let whole = read_pieces(format, quantity, text.as_bytes(), usize::MAX);
+    for piece in [1, 2, 7, 64] {
+        assert_eq!(
+            read_pieces(format, quantity, text.as_bytes(), piece),
+            whole,
+            "{text}"
+        );
+    }
+    whole
+}
+
+fn rates(text: &str) -> Result<Contents, String> {
+    read(None, Quantity::Rate, text)
+}
+
+fn series(contents: Result<Contents, String>) -> Series {
+    match contents {
+        Ok(Contents::Series(series, _)) => series,
+        Ok(Contents::Trains(trains)) => trains.base_delays().expect("trains have delays"),
+        other => panic!("no series: {other:?}"),
+    }
+}
+
+/// Values and times of one lap.
+fn stretches(series: &Series) -> Vec<(u64, u64)> {
+    series.stretches().collect()
+}
+
+#[test]
+fn a_trace_says_its_format() {
+    let table = "time,rate_mbps\n0,8\n1,4\n";
+    assert_eq!(
+        stretches(&series(rates(table))),
+        [(8 * MBIT, SECOND), (4 * MBIT, SECOND)]
+    );
+    let mahimahi = "# of a train ride\n\n1\n";
+    assert!(
+        rates(mahimahi).unwrap_err().contains("whole number"),
+        "mahimahi has no remarks"
+    );
+    assert!(
+        matches!(rates("1\n1\n5\n"), Ok(Contents::Schedule(schedule)) if schedule.count() == 3)
+    );
+    assert!(matches!(rates("\u{feff}7"), Ok(Contents::Schedule(_))));
+    let pensieve = "0 1.5\n0.5 2.5\n2 4\n";
+    assert_eq!(
+        stretches(&series(rates(pensieve))),
+        [(2_500_000, SECOND / 2), (4 * MBIT, 3 * SECOND / 2)]
+    );
+    let json = "{\"StaticBwConfig\": {\"bw\": \"12Mbps\", \"duration\": \"1s 500ms\"}}";
+    assert_eq!(
+        stretches(&series(rates(json))),
+        [(12 * MBIT, 3 * SECOND / 2)]
+    );
+    let toml = "# as of Rattan\n[StaticBwConfig]\nbw = \"12Mbps\"\nduration = \"2s\"\n";
+    assert_eq!(stretches(&series(rates(toml))), [(12 * MBIT, 2 * SECOND)]);
+    let trains = "0 20 0 1\n100 30 0 2\n200 20 1 1\n";
+    assert!(rates(trains).unwrap_err().contains("rate model cellreplay"));
+}
+
+#[test]
+fn a_format_may_be_said() {
+    // Two numbers could be a table of milliseconds and kbit/s.
+    let text = "0 1\n1000 2\n2000 3\n";
+    let pensieve = series(read(Some(Format::Pensieve), Quantity::Rate, text));
+    assert_eq!(pensieve.length(), Nanos::from_secs(2_000));
+    let refused = read(Some(Format::Mahimahi), Quantity::Rate, text).unwrap_err();
+    assert_eq!(
+        refused,
+        "line 1: '0 1' is not a whole number of milliseconds"
+    );
+    let refused = read(Some(Format::NetemTrace), Quantity::Rate, text).unwrap_err();
+    assert!(refused.starts_with("line 1: "), "{refused}");
+}
+
+#[test]
+fn pensieves_rates_hold_up_to_their_times() {
+    // A time that comes twice leaves no time for the second's rate.
+    let text = "10.5 99\n11 1\n11 7\n13 2\n";
+    assert_eq!(
+        stretches(&series(rates(text))),
+        [(MBIT, SECOND / 2), (2 * MBIT, 2 * SECOND)]
+    );
+    for (text, message) in [
+        ("0 1\n", "it needs two lines of different times"),
+        ("1 1\n1 2\n", "it needs two lines of different times"),
+        (
+            "0 1\n2 2\n1 3\n",
+            "line 3: its time is before that of the line above",
+        ),
+        ("0 1\n1 x\n", "line 2: rate: 'x' is not a number"),
+        ("0 1\n1 -2\n", "line 2: rate: '-2' is negative"),
+        (
+            "0 1\n1\n",
+            "line 2: it is not two numbers: seconds and Mbit/s",
+        ),
+        (
+            "0 1\n1 2 3\n",
+            "line 2: it is not two numbers: seconds and Mbit/s",
+        ),
+    ] {
+        assert_eq!(rates(text), Err(message.to_owned()), "{text}");
+    }
+}
+
+/// As CellReplay interpolates: to whole milliseconds, rounded down.
+#[test]
+fn cellreplays_trains_hold_base_delays() {
+    let text = "0 20 0 1\n100 30 0 2\n150 30 0\n200 25 1 1\n";
+    let delays = series(read(None, Quantity::Delay, text));
+    let mut cursor = Cursor::default();
+    let mut at = |milli| {
+        let since = Nanos::from_millis(milli);
+        delays.at(&mut cursor, since, End::Loop).value.unwrap() / 1_000_000
+    };
+    assert_eq!(
+        [at(0), at(9), at(10), at(99), at(100), at(149)],
+        [20, 20, 21, 29, 30, 30]
+    );
+    // Downwards, a fraction is cut off at once.
+    assert_eq!(
+        [at(150), at(151), at(160), at(161), at(199), at(200)],
+        [30, 29, 29, 28, 25, 20]
+    );
+    for (text, message) in [
+        ("0 20 0\n1 20 0\n", "it needs 3 lines"),
+        ("5 20 0\n5 20 0\n5 20 0\n", "all its lines have one time"),
+        (
+            "0 20 0\n2 20 0\n1 20 0\n",
+            "line 3: its time is before that of the line above",
+        ),
+        (
+            "0 20 0\n2 20 5 4\n",
+            "line 2: its opportunity 4 is before the one it follows",
+        ),
+        (
+            "0 20 0\n2 20\n",
+            "line 2: it has no opportunity behind its base delay",
+        ),
+        (
+            "0 20 0\n2 x 0\n",
+            "line 2: 'x' is not a whole number of milliseconds below 2^32",
+        ),
+        (
+            "0 20 0\n2 86400001 0\n",
+            "line 2: a base delay of 86400001 ms is above 24h",
+        ),
+    ] {
+        assert_eq!(
+            read(None, Quantity::Delay, text),
+            Err(message.to_owned()),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn netem_traces_patterns_are_unrolled() {
+    let pattern = |count: u32| {
+        format!(
+            "{{\"RepeatedBwPatternConfig\":{{\"pattern\":[\
+             {{\"StaticBwConfig\":{{\"bw\":{{\"gbps\":0,\"bps\":12000000}},\
+             \"duration\":{{\"secs\":1,\"nanos\":0}}}}}},\
+             {{\"StaticBwConfig\":{{\"bw\":\"24Mbps\",\"duration\":\"1s\"}}}}],\
+             \"count\":{count}}}}}"
+        )
+    };
+    let once = [(12 * MBIT, SECOND), (24 * MBIT, SECOND)];
+    assert_eq!(
+        stretches(&series(rates(&pattern(2)))),
+        [once, once].concat()
+    );
+    let Ok(Contents::Series(series_for_ever, true)) = rates(&pattern(0)) else {
+        panic!("a count of 0 repeats for ever");
+    };
+    assert_eq!(stretches(&series_for_ever), once);
+    let toml = "[RepeatedBwPatternConfig]\ncount = 2\n\
+                [[RepeatedBwPatternConfig.pattern]]\n\
+                TraceBwConfig = [[500, [1, 2.5]], [1000.0, [0.0]]]\n";
+    let lap = [(MBIT, SECOND / 2), (2_500_000, SECOND / 2), (0, SECOND)];
+    assert_eq!(stretches(&series(rates(toml))), [lap, lap].concat());
+    let delay = "{\"StaticDelayConfig\":{\"delay\":\"20ms\",\"duration\":\"1m\"}}";
+    let delays = series(read(None, Quantity::Delay, delay));
+    assert_eq!(stretches(&delays), [(20_000_000, 60 * SECOND)]);
+}
+
+/// A sawtooth without noise, as netem-trace's own documentation has it.
+#[test]
+fn netem_traces_sawtooth_rises_and_falls() {
+    let text = "{\"SawtoothBwConfig\":{\"bottom\":\"12Mbps\",\"top\":\"16Mbps\",\
+                \"interval\":\"500ms\",\"duty_ratio\":0.8,\"duration\":\"1s\",\"step\":\"100ms\"}}";
+    let sawtooth = series(rates(text));
+    let expected = [12, 13, 14, 15, 16, 12, 13, 14, 15, 16];
+    let values: Vec<u64> = sawtooth
+        .values()
+        .iter()
+        .map(|rate| (rate + 5) / MBIT)
+        .collect();
+    assert_eq!(values, expected);
+}
+
+/// 50,000 draws of N(12 Mbit/s, 1 Mbit/s): the mean is off by less than four
+/// of its standard deviations, and so is the share above 13 Mbit/s, 15.87 %.
+#[test]
+fn netem_traces_normal_rates_have_their_law() {
+    let model = |more: &str| {
+        format!(
+            "{{\"NormalizedBwConfig\":{{\"mean\":\"12Mbps\",\"std_dev\":\"1Mbps\",\
+             \"duration\":\"50s\",\"step\":\"1ms\"{more}}}}}"
+        )
+    };
+    let normal = series(rates(&model("")));
+    let count = 50_000.0;
+    let mean = normal.mean(End::Loop) as f64;
+    assert!((mean - 12e6).abs() < 4.0 * 1e6 / f64::sqrt(count), "{mean}");
+    let above = normal.stretches().filter(|(rate, _)| *rate > 13 * MBIT);
+    let share = above.map(|(_, time)| time).sum::<u64>() as f64 / 50e9;
+    let deviation = (0.158_655f64 * 0.841_345 / count).sqrt();
+    assert!((share - 0.158_655).abs() < 4.0 * deviation, "{share}");
+    assert_eq!(
+        normal,
+        series(rates(&model(",\"seed\":42"))),
+        "42 is the usual seed"
+    );
+    assert_ne!(normal, series(rates(&model(",\"seed\":43"))));
+    let bounded = series(rates(&model(
+        ",\"lower_bound\":\"11.5Mbps\",\"upper_bound\":\"12500kbps\"",
+    )));
+    let range = 11_500_000..=12_500_000;
+    assert!(bounded.values().iter().all(|rate| range.contains(rate)));
+}
+
+#[test]
+fn wrong_models_are_refused_with_their_place() {
+    let pattern = |inner: &str| {
+        format!("{{\"RepeatedBwPatternConfig\":{{\"pattern\":[{inner}],\"count\":1}}}}")
+    };
+    let fixed = |fields: &str| format!("{{\"StaticBwConfig\":{{{fields}}}}}");
+    for (text, message) in [
+        ("{\"StaticBwConfig\":".to_owned(), "EOF while parsing"),
+        ("a = 1\nb =\n".to_owned(), "line 2: "),
+        ("{\"A\":{},\"B\":{}}".to_owned(), "with one name"),
+        (
+            "{\"OtherBwConfig\":{}}".to_owned(),
+            "OtherBwConfig is no model of a rate",
+        ),
+        (
+            "{\"StaticDelayConfig\":{}}".to_owned(),
+            "no model of a rate",
+        ),
+        (
+            fixed("\"rate\":\"1Mbps\""),
+            "unknown key 'rate'; known: bw, duration",
+        ),
+        (
+            fixed("\"bw\":\"1\""),
+            "StaticBwConfig: bw: '1' is not written like 12Mbps",
+        ),
+        (
+            fixed("\"bw\":\"-1Mbps\""),
+            "bw: '-1Mbps' is not written like",
+        ),
+        (fixed("\"bw\":12"), "bw: it is no text such as 12Mbps"),
+        (
+            fixed("\"bw\":{\"gbps\":1}"),
+            "bw: it has no whole number 'bps'",
+        ),
+        (fixed("\"bw\":\"11Tbps\""), "too large"),
+        (fixed("\"duration\":\"0s\""), "it lasts no time"),
+        (pattern(""), "it lasts no time"),
+        (
+            pattern(&fixed("\"bw\":1")),
+            "RepeatedBwPatternConfig: pattern 1: StaticBwConfig: bw",
+        ),
+        (
+            pattern("{\"RepeatedBwPatternConfig\":{\"pattern\":[]}}"),
+            "only the outermost pattern may repeat for ever",
+        ),
+        (
+            "{\"NormalizedBwConfig\":{\"duration\":\"20s\",\"step\":\"1us\"}}".to_owned(),
+            "more than 10000000 values",
+        ),
+        (
+            "{\"TraceBwConfig\":[[1]]}".to_owned(),
+            "it is no list of [milliseconds",
+        ),
+        ("{\"TraceBwConfig\":[[-1,[1]]]}".to_owned(), "negative"),
+    ] {
+        let refused = rates(&text).expect_err(&text);
+        assert!(refused.contains(message), "{text}: {refused}");
+    }
+    let nested = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    assert!(rates(&format!("{{\"a\":{nested}}}")).is_err());
+}
+
+#[test]
+fn what_is_no_trace_at_all_is_refused_early() {
+    let long = vec![b'a'; 70_000];
+    let refused = read_pieces(None, Quantity::Rate, &long, 4_096).unwrap_err();
+    assert_eq!(refused, "line 1: longer than 65536 bytes");
+    let binary = read_pieces(None, Quantity::Rate, b"\xff\xfe\x00\n1\n", 4_096).unwrap_err();
+    assert_eq!(binary, "line 1: not UTF-8 text");
+    assert_eq!(rates(""), Err("it is empty".to_owned()));
+    assert_eq!(rates("#\n\n#"), Err("it is empty".to_owned()));
+    // A document of one line may be longer than any other line.
+    let spaces = " ".repeat(100_000);
+    let json = format!("{{{spaces}\"StaticBwConfig\":{{}}}}");
+    assert_eq!(stretches(&series(rates(&json))), [(12 * MBIT, SECOND)]);
+    let endless = format!("{{{}", " ".repeat(17 << 20));
+    let refused = read_pieces(None, Quantity::Rate, endless.as_bytes(), 65_536).unwrap_err();
+    assert!(refused.contains("longer than 16 MB"), "{refused}");
+}
+
+/// A long trace is kept in far less memory than its text: a row of a table in
+/// 16 bytes, all opportunities of a millisecond in 8.
+#[test]
+fn a_long_trace_is_read_in_good_time() {
+    let mut text = String::from("time_s,rate_mbps\n");
+    for row in 0..300_000u32 {
+        text += &format!(
+            "{}.{:03},{}.{:03}\n",
+            row / 10,
+            row % 10 * 100,
+            row % 97,
+            row % 997
+        );
+    }
+    let series = series(read_pieces(None, Quantity::Rate, text.as_bytes(), 65_536));
+    assert_eq!(series.values().len(), 300_000);
+    assert_eq!(series.length(), Nanos::from_secs(30_000));
+    let opportunities: String = (0..1_000_000u32)
+        .map(|line| format!("{}\n", 1 + line / 83))
+        .collect();
+    let schedule = read_pieces(None, Quantity::Rate, opportunities.as_bytes(), 65_536);
+    assert!(matches!(schedule, Ok(Contents::Schedule(schedule)) if schedule.count() == 1_000_000));
+}
