@@ -214,7 +214,8 @@ proptest! {
             }
             let last = index + 1 == pieces.len();
             prop_assert_eq!(word(piece, ip_at + 6) & 0x2000 == 0, last);
-            prop_assert!(last || (total - usize::from(piece[ip_at] & 15) * 4) % 8 == 0);
+            let payload = total - usize::from(piece[ip_at] & 15) * 4;
+            prop_assert!(last || payload.is_multiple_of(8));
             // All but the first have shed the option that is not copied.
             prop_assert_eq!(piece[ip_at] & 15, if index == 0 { 5 + words as u8 } else { 5 });
         }

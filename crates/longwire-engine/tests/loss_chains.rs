@@ -229,6 +229,9 @@ fn correlated_losses_have_their_rate_and_correlation() {
     }
 }
 
+/// How probable each length of a burst is.
+type Lengths<'a> = &'a dyn Fn(usize) -> f64;
+
 /// Bursts may follow each other without a frame between them: then a run is
 /// their sum.
 #[test]
@@ -237,7 +240,7 @@ fn bursts_have_their_lengths() {
     let fixed = |length: usize| f64::from(u8::from(length == 3));
     let one = |length: usize| f64::from(u8::from(length == 1));
     let fourth = geometric(1.0 / 4.0);
-    let cases: [(&str, f64, f64, &dyn Fn(usize) -> f64); 4] = [
+    let cases: [(&str, f64, f64, Lengths<'_>); 4] = [
         ("burst:start=10%,length=3", 0.1, 3.0, &fixed),
         (
             "burst:start=5%,length=5,distribution=uniform",
@@ -259,7 +262,7 @@ fn bursts_have_their_lengths() {
         ),
     ];
     for (model, start, mean, burst) in cases {
-        let mut run = vec![0.0; 13];
+        let mut run = [0.0; 13];
         for length in 1..run.len() {
             let joined: f64 = (1..length)
                 .map(|first| burst(first) * run[length - first])
