@@ -4,6 +4,7 @@ pub mod completions;
 pub mod doctor;
 pub mod exec;
 pub mod man;
+pub mod model_pages;
 pub mod models;
 pub mod plot;
 pub mod run;

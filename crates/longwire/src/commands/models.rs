@@ -1,6 +1,8 @@
 //! `longwire models`: every registered model and its parameters.
 
+use std::fs;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -8,6 +10,7 @@ use longwire_engine::models;
 use longwire_engine::spec::{ModelInfo, Param, Unit};
 use serde::Serialize;
 
+use super::model_pages;
 use crate::cli::Paint;
 use crate::{Error, Globals};
 
@@ -25,6 +28,10 @@ Examples:
 pub struct ModelsArgs {
     /// A model, or a kind of models, to show in detail
     pub name: Option<String>,
+
+    /// Write the pages of the documentation into this folder, in Markdown
+    #[arg(long, value_name = "FOLDER", conflicts_with = "name")]
+    pub pages: Option<PathBuf>,
 }
 
 /// A model and the kind it is of.
@@ -35,6 +42,9 @@ type Registered = (&'static str, &'static ModelInfo);
 /// # Errors
 /// If no model or kind has the name, or stdout cannot be written.
 pub fn run(args: &ModelsArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    if let Some(folder) = &args.pages {
+        return write_pages(folder);
+    }
     let shown = select(args.name.as_deref())?;
     let mut out = io::stdout().lock();
     if globals.json {
@@ -48,6 +58,20 @@ pub fn run(args: &ModelsArgs, globals: &Globals) -> Result<ExitCode, Error> {
         write_details(&mut out, &shown, paint)?;
     } else {
         write_list(&mut out, &shown, paint)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_pages(folder: &Path) -> Result<ExitCode, Error> {
+    let failed = |path: &Path, action, source| Error::File {
+        path: path.to_owned(),
+        action,
+        source,
+    };
+    fs::create_dir_all(folder).map_err(|error| failed(folder, "cannot create it", error))?;
+    for page in model_pages::pages() {
+        let path = folder.join(page.file);
+        fs::write(&path, page.text).map_err(|error| failed(&path, "cannot write it", error))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -139,7 +163,7 @@ fn param_help(param: &Param) -> String {
 }
 
 /// What a unit is called in help and JSON.
-fn unit_name(unit: Unit) -> &'static str {
+pub(super) fn unit_name(unit: Unit) -> &'static str {
     match unit {
         Unit::Time => "time",
         Unit::Rate => "rate",

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use longwire_engine::{LinkConfig, Nanos};
+use longwire_engine::{BitRate, LinkConfig, Nanos};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
 use longwire_runtime::{LinkSetup, Running};
@@ -61,6 +61,16 @@ pub struct RunArgs {
     )]
     pub time: Option<Nanos>,
 
+    /// Fill the wires at the ports with frames that the next device discards,
+    /// so that frames are spaced to the byte: the wires' rate, as in 10gbit
+    #[arg(
+        long,
+        value_name = "RATE",
+        help_heading = "Running",
+        allow_hyphen_values = true
+    )]
+    pub gap_frames: Option<BitRate>,
+
     /// How it runs.
     #[command(flatten)]
     pub running: RunningArgs,
@@ -98,9 +108,14 @@ fn after_help() -> String {
 pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (ab, ba) = args.link.links()?;
     let stop = stop_flag()?;
-    let options = OpenOptions::default();
-    let a = registry::open(&args.a, &options)?;
-    let b = registry::open(&args.b, &options)?;
+    let sends = OpenOptions {
+        gap_frames: args.gap_frames,
+        ..OpenOptions::default()
+    };
+    let only_receives = OpenOptions::default();
+    let options = if args.one_way { &only_receives } else { &sends };
+    let a = registry::open(&args.a, options)?;
+    let b = registry::open(&args.b, &sends)?;
     let mut links = vec![setup("ab", ab)];
     links.extend((!args.one_way).then(|| setup("ba", ba)));
     let warnings = start::announce(&links, globals)?;
