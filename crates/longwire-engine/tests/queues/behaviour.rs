@@ -158,7 +158,7 @@ fn fq_codel_shares_and_lets_sparse_flows_pass() {
 
 /// Beside a classic flow that keeps the C queue at its target, L4S traffic
 /// waits less than a millisecond: every packet of a minute, at 100 Mbit/s
-/// (RFC 9332, section 1.1). Neither pushes the other out.
+/// (RFC 9332, section 1.4). Neither pushes the other out.
 #[test]
 fn dualpi2_keeps_l4s_below_a_millisecond_beside_a_classic_flow() {
     let rate = 5 * RATE;

@@ -129,7 +129,8 @@ const SPREAD: (f64, f64) = (0.85, 8.5);
 /// ```
 ///
 /// One number is drawn for each frame whose sum of probabilities lies between
-/// the two bounds of section 5.4. Drops are [`DropReason::Aqm`], at the limit
+/// the two bounds of section 5.4, and the sum begins anew after a drop, a mark
+/// or a full queue. Drops are [`DropReason::Aqm`], at the limit
 /// [`DropReason::QueueFull`].
 ///
 /// Where it departs from the RFC's pseudocode:
