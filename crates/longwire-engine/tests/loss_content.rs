@@ -168,83 +168,93 @@ fn filters_match_what_they_say() {
 #[test]
 fn filters_are_refused_at_their_column() {
     const WHAT: &str = "a test such as ip, udp, port 53, src net 10.0.0.0/8 or len > 100";
-    for (filter, message) in [
+    let nothing = format!("the filter ends where {WHAT} should follow");
+    for (filter, column, message) in [
+        ("ip and", 7, nothing),
         (
-            "ip and".to_owned(),
-            format!("column 7: the filter ends where {WHAT} should follow"),
+            "ip udp",
+            4,
+            "'udp' follows; join tests with 'and' or 'or'".to_owned(),
         ),
         (
-            "ip udp".to_owned(),
-            "column 4: 'udp' follows; join tests with 'and' or 'or'".to_owned(),
+            "(ip or udp",
+            11,
+            "the filter ends where ')' should follow".to_owned(),
+        ),
+        ("ip)", 3, "this ')' closes nothing".to_owned()),
+        ("ip and cheese", 8, format!("'cheese' is not {WHAT}")),
+        ("ü and ip", 1, format!("'ü' is not {WHAT}")),
+        ("(ü)", 2, format!("'ü' is not {WHAT}")),
+        ("ip and (ü)", 9, format!("'ü' is not {WHAT}")),
+    ] {
+        assert_eq!(
+            refusal(filter),
+            format!("column {column}: {message}"),
+            "{filter}"
+        );
+    }
+    let deep = "more than 32 parentheses and negations in one another";
+    let open = format!("{}ip", "(".repeat(40));
+    assert_eq!(refusal(&open), format!("column 34: {deep}"));
+    let negated = format!("{}ip", "not ".repeat(5_000));
+    assert_eq!(refusal(&negated), format!("column 133: {deep}"));
+}
+
+#[test]
+fn values_are_refused_at_their_column() {
+    for (filter, column, value, what) in [
+        ("port 65536", 6, "65536", "a port number, 0 to 65535"),
+        ("udp port dns", 10, "dns", "a port number, 0 to 65535"),
+        (
+            "portrange 9-5",
+            11,
+            "9-5",
+            "a range of ports such as 5000-5010",
         ),
         (
-            "(ip or udp".to_owned(),
-            "column 11: the filter ends where ')' should follow".to_owned(),
+            "net 10.0.0.0/33",
+            5,
+            "10.0.0.0/33",
+            "a network such as 10.0.0.0/8 or 2001:db8::/32",
         ),
         (
-            "ip)".to_owned(),
-            "column 3: this ')' closes nothing".to_owned(),
+            "src 10.0.0",
+            5,
+            "10.0.0",
+            "an address such as 10.0.0.1 or 2001:db8::1",
+        ),
+        ("len > -1", 7, "-1", "a length in bytes"),
+        ("ttl 256", 5, "256", "a time to live, 0 to 255"),
+        ("dscp 64", 6, "64", "a code point: 0 to 63, ef, cs1 or af11"),
+        (
+            "ecn = maybe",
+            7,
+            "maybe",
+            "one of not-ect, ect1, ect0, ce, or 0 to 3",
         ),
         (
-            "ip and cheese".to_owned(),
-            format!("column 8: 'cheese' is not {WHAT}"),
+            "flag ns",
+            6,
+            "ns",
+            "one of fin, syn, rst, psh, ack, urg, ece, cwr",
+        ),
+        ("bytes 0 123", 9, "123", "bytes in hexadecimal such as 4500"),
+        ("bytes x 12", 7, "x", "an offset in bytes, 0 to 65535"),
+        (
+            "ether proto 0xgg",
+            13,
+            "0xgg",
+            "a type of Ethernet frames such as 0x88cc",
         ),
         (
-            "port 65536".to_owned(),
-            "column 6: '65536' is not a port number, 0 to 65535".to_owned(),
-        ),
-        (
-            "udp port dns".to_owned(),
-            "column 10: 'dns' is not a port number, 0 to 65535".to_owned(),
-        ),
-        (
-            "net 10.0.0.0/33".to_owned(),
-            "column 5: '10.0.0.0/33' is not a network such as 10.0.0.0/8 or 2001:db8::/32"
-                .to_owned(),
-        ),
-        (
-            "src 10.0.0".to_owned(),
-            "column 5: '10.0.0' is not an address such as 10.0.0.1 or 2001:db8::1".to_owned(),
-        ),
-        (
-            "len > -1".to_owned(),
-            "column 7: '-1' is not a length in bytes".to_owned(),
-        ),
-        (
-            "dscp 64".to_owned(),
-            "column 6: '64' is not a code point: 0 to 63, ef, cs1 or af11".to_owned(),
-        ),
-        (
-            "ü and ip".to_owned(),
-            format!("column 1: 'ü' is not {WHAT}"),
-        ),
-        (
-            "ip and (ü)".to_owned(),
-            format!("column 9: 'ü' is not {WHAT}"),
-        ),
-        (
-            "flag ns".to_owned(),
-            "column 6: 'ns' is not one of fin, syn, rst, psh, ack, urg, ece, cwr".to_owned(),
-        ),
-        (
-            "bytes 0 123".to_owned(),
-            "column 9: '123' is not bytes in hexadecimal such as 4500".to_owned(),
-        ),
-        (
-            "ether src 2:0:0:0:0:1".to_owned(),
-            "column 11: '2:0:0:0:0:1' is not an Ethernet address such as 02:00:00:00:00:01"
-                .to_owned(),
-        ),
-        (
-            format!("{}ip", "(".repeat(40)),
-            "column 34: more than 32 parentheses and negations in one another".to_owned(),
-        ),
-        (
-            format!("{}ip", "not ".repeat(5_000)),
-            "column 133: more than 32 parentheses and negations in one another".to_owned(),
+            "ether src 2:0:0:0:0:1",
+            11,
+            "2:0:0:0:0:1",
+            "an Ethernet address such as 02:00:00:00:00:01",
         ),
     ] {
-        assert_eq!(refusal(&filter), message, "{filter}");
+        let message = format!("column {column}: '{value}' is not {what}");
+        assert_eq!(refusal(filter), message, "{filter}");
     }
 }
 
