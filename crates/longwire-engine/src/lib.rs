@@ -28,6 +28,7 @@ mod medium;
 pub mod models;
 pub mod options;
 pub mod passing;
+pub mod presets;
 pub mod random;
 pub mod release;
 mod server;

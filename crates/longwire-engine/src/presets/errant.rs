@@ -1,0 +1,191 @@
+//! The table of ERRANT: what phones of several operators saw in several
+//! countries, as a file of comma-separated values with the columns
+//! `operator`, `country`, `rat`, `signal_quality`, `download_kbps`,
+//! `upload_kbps` and `latency_ms_avg`.
+//!
+//! The latency is that of a round trip, of which each way gets half. Its
+//! deviation, `latency_ms_stdev`, is that between connections and not between
+//! packets, and is not used.
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::Duplex;
+use crate::loader::Loader;
+use crate::options::LinkOptions;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::trace::Quantity;
+use crate::units::{BitRate, Nanos};
+
+/// The parameters.
+pub static INFO: ModelInfo = ModelInfo {
+    name: "errant",
+    summary: "a row of a table of phones' rates and latencies (ERRANT, Trevisan et al., Computer \
+              Networks 176, 2020)",
+    params: &[
+        Param {
+            name: "file",
+            unit: Unit::File(
+                "operator,country,rat,signal_quality,download_kbps,upload_kbps,latency_ms_avg,\
+                 latency_ms_stdev\n1,norway,4G,good,21487.6,15707.7,92.9,43.8\n",
+            ),
+            default: None,
+            help: "the table, profiles.csv of ERRANT",
+        },
+        column(
+            "operator",
+            "which operator's; needed where the rows differ in it",
+        ),
+        column(
+            "country",
+            "in which country; needed where the rows differ in it",
+        ),
+        column(
+            "rat",
+            "with which technology; needed where the rows differ in it",
+        ),
+        column(
+            "quality",
+            "at which signal; needed where the rows differ in it",
+        ),
+    ],
+};
+
+/// A parameter that picks rows.
+const fn column(name: &'static str, help: &'static str) -> Param {
+    Param {
+        name,
+        unit: Unit::Text(match name.as_bytes() {
+            b"operator" => "1",
+            b"country" => "norway",
+            b"rat" => "4G",
+            _ => "good",
+        }),
+        default: None,
+        help,
+    }
+}
+
+/// What picks a row: the parameters and the columns they are about.
+const KEYS: [(&str, &str); 4] = [
+    ("operator", "operator"),
+    ("country", "country"),
+    ("rat", "rat"),
+    ("quality", "signal_quality"),
+];
+
+/// What is read of a row.
+const VALUES: [&str; 3] = ["download_kbps", "upload_kbps", "latency_ms_avg"];
+
+const BITS_PER_KBIT: u64 = 1_000;
+const NANOS_PER_MILLI: u64 = 1_000_000;
+
+/// The only row that fits the parameters.
+pub fn read(parameters: &str, loader: &dyn Loader) -> Result<Duplex, SpecError> {
+    let arguments = Arguments::parse(&INFO, parameters, loader)?;
+    let mut table = Table::default();
+    arguments.lines("file", &mut |_, line| table.line(&arguments, line))?;
+    let refuse = |message: String| arguments.file_error("file", message);
+    match table.fitting.as_slice() {
+        [row] => Ok(row.clone()),
+        [] => Err(refuse(format!(
+            "no row is of {}; its rows are of {}",
+            asked(&arguments),
+            table.rows.join(", ")
+        ))),
+        _ => Err(refuse(format!(
+            "several rows are of {}; say more of operator, country, rat and quality: its rows are \
+             of {}",
+            asked(&arguments),
+            table.rows.join(", ")
+        ))),
+    }
+}
+
+/// What the parameters ask for, in words.
+fn asked(arguments: &Arguments<'_>) -> String {
+    let keys = KEYS.iter().filter_map(|(key, _)| arguments.word(key));
+    let words: Vec<&str> = keys.collect();
+    match words.is_empty() {
+        true => "any kind".to_owned(),
+        false => words.join("/"),
+    }
+}
+
+/// A table as it is read.
+#[derive(Default)]
+struct Table {
+    /// Where each column of [`KEYS`], then of [`VALUES`], stands.
+    columns: Option<Vec<usize>>,
+    /// What each row is of, for messages.
+    rows: Vec<String>,
+    fitting: Vec<Duplex>,
+}
+
+/// So many rows are shown.
+const SHOWN: usize = 100;
+
+impl Table {
+    fn line(&mut self, arguments: &Arguments<'_>, line: &str) -> Result<(), String> {
+        if line.trim().is_empty() {
+            return Ok(());
+        }
+        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+        let Some(columns) = &self.columns else {
+            let names = KEYS.iter().map(|(_, column)| column).chain(&VALUES);
+            let find = |name: &&str| {
+                let found = cells.iter().position(|cell| cell == name);
+                found.ok_or_else(|| format!("there is no column '{name}'"))
+            };
+            self.columns = Some(names.map(find).collect::<Result<_, _>>()?);
+            return Ok(());
+        };
+        let cell = |place: usize| {
+            let index = columns[place];
+            let found = cells.get(index).copied();
+            found.ok_or_else(|| format!("it has no field {}", index + 1))
+        };
+        let mut row = Vec::with_capacity(KEYS.len());
+        let mut fits = true;
+        for (place, (key, _)) in KEYS.iter().enumerate() {
+            let is = cell(place)?;
+            fits &= arguments
+                .word(key)
+                .is_none_or(|asked| asked.eq_ignore_ascii_case(is));
+            row.push(is);
+        }
+        if self.rows.len() < SHOWN {
+            self.rows.push(row.join("/"));
+        }
+        if fits && self.fitting.len() < 2 {
+            let (down, up, latency) = (
+                cell(KEYS.len())?,
+                cell(KEYS.len() + 1)?,
+                cell(KEYS.len() + 2)?,
+            );
+            self.fitting.push(link(down, up, latency)?);
+        }
+        Ok(())
+    }
+}
+
+fn link(down: &str, up: &str, latency: &str) -> Result<Duplex, String> {
+    let latency = Quantity::Delay.read(latency, Some(NANOS_PER_MILLI))?;
+    // To the microsecond, so that the options read well.
+    let delay = Nanos::from_micros((latency / 2 + 500) / 1_000);
+    let one_way = |rate: &str| {
+        let bits = Quantity::Rate.read(rate, Some(BITS_PER_KBIT))?;
+        let rate = BitRate::from_bits_per_sec(bits);
+        Ok::<_, String>(LinkOptions {
+            rate: Some(rate.ok_or("rate: it is zero")?.to_string()),
+            delay: Some(delay.to_string()),
+            ..LinkOptions::default()
+        })
+    };
+    Ok(Duplex {
+        up: one_way(up)?,
+        down: one_way(down)?,
+    })
+}

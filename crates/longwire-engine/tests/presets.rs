@@ -1,0 +1,176 @@
+//! Presets: every one is a link, says where it comes from, and is what its
+//! summary says.
+
+use longwire_engine::loader::{Hook, Loader, Plugin};
+use longwire_engine::models::rate::Rate;
+use longwire_engine::presets::{self, Duplex, PRESETS};
+use longwire_engine::{LinkConfig, LinkOptions, Nanos, NoLoader};
+
+fn configs(duplex: &Duplex) -> [LinkConfig; 2] {
+    [&duplex.up, &duplex.down].map(|options| {
+        options
+            .parse()
+            .unwrap_or_else(|error| panic!("{options:?}: {error}"))
+    })
+}
+
+#[test]
+fn every_preset_is_a_link_with_its_sources() {
+    let wanted = [
+        "adsl",
+        "vdsl",
+        "cable",
+        "fiber",
+        "lte",
+        "5g",
+        "wifi",
+        "edge",
+        "3g",
+        "geo-satellite",
+        "starlink",
+        "dialup",
+        "datacenter",
+    ];
+    for name in wanted {
+        assert!(PRESETS.iter().any(|preset| preset.name == name), "{name}");
+    }
+    assert_eq!(PRESETS.len(), wanted.len());
+    for preset in &PRESETS {
+        let name = preset.name;
+        assert!(
+            !preset.sources.is_empty() && preset.assumptions.len() > 10,
+            "{name}"
+        );
+        assert!(
+            preset.sources.iter().all(|source| source.len() > 5),
+            "{name}"
+        );
+        assert!(
+            !preset.summary.ends_with('.') && !preset.summary.contains("  "),
+            "{name}"
+        );
+        let duplex = presets::read(name, &NoLoader).unwrap();
+        assert_eq!(duplex, preset.options());
+        for config in configs(&duplex) {
+            assert!(config.rate.bit_rate().is_some(), "{name} has no rate");
+            assert_eq!(
+                config.queue_undersized(),
+                None,
+                "{name}: its queue is too small for TCP"
+            );
+        }
+    }
+}
+
+/// Round trips, in milliseconds, as the summaries have them.
+#[test]
+fn round_trips_are_those_of_the_summaries() {
+    for (name, millis) in [
+        ("dialup", 120.0),
+        ("edge", 840.0),
+        ("3g", 106.6),
+        ("lte", 86.4),
+        ("5g", 44.0),
+        ("adsl", 50.0),
+        ("vdsl", 10.0),
+        ("cable", 10.0),
+        ("fiber", 3.0),
+        ("geo-satellite", 600.0),
+        ("starlink", 50.0),
+        ("datacenter", 0.1),
+    ] {
+        let [up, down] = configs(&presets::read(name, &NoLoader).unwrap());
+        let round_trip = up.delay.mean().saturating_add(down.delay.mean());
+        assert_eq!(
+            round_trip,
+            Nanos::from_nanos((millis * 1e6) as u64),
+            "{name}"
+        );
+    }
+    let [up, _] = configs(&presets::read("wifi", &NoLoader).unwrap());
+    assert!(matches!(up.rate, Rate::Model(_)));
+}
+
+#[test]
+fn what_is_unknown_comes_with_what_is_known() {
+    let refusal = |text: &str| presets::read(text, &NoLoader).unwrap_err().to_string();
+    assert!(refusal("isdn").starts_with("unknown preset 'isdn'; known: dialup, edge"));
+    assert!(refusal("").contains("known:"));
+    assert_eq!(
+        refusal("lte:rate=1mbit"),
+        "lte takes no parameters; options beside it change it"
+    );
+    assert!(refusal("errant").contains("'file' must be given"));
+    assert!(refusal("errant:file=x,city=oslo").contains("errant has no parameter 'city'"));
+}
+
+/// A table that every path names.
+struct OneTable(&'static str);
+
+impl Loader for OneTable {
+    fn read(
+        &self,
+        _path: &str,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        take(self.0.as_bytes())
+    }
+
+    fn plugin(
+        &self,
+        _path: &str,
+        _hook: Hook,
+        _parameters: &[(String, String)],
+    ) -> Result<Box<dyn Plugin>, String> {
+        Err("there are no plugins here".to_owned())
+    }
+}
+
+const PHONES: &str = "\
+operator,country,rat,signal_quality,download_kbps,upload_kbps,latency_ms_avg,latency_ms_stdev
+one,norway,3G,good,12242.951087747222,3441.331787874993,98.79122555107779,56.95
+one,norway,4G,good,35638.47807286335,16417.91154955117,89.61577918141055,40.09
+two,sweden,4G,bad,0,1,2,3
+";
+
+#[test]
+fn errants_rows_are_links() {
+    let read = |parameters: &str| {
+        let preset = format!("errant:file=profiles.csv{parameters}");
+        presets::read(&preset, &OneTable(PHONES))
+    };
+    let duplex = read(",operator=one,country=norway,rat=4g,quality=good").unwrap();
+    assert_eq!(read(",rat=4G,quality=good"), Ok(duplex.clone()));
+    let options = |rate: &str| LinkOptions {
+        rate: Some(rate.to_owned()),
+        delay: Some("44.808ms".to_owned()),
+        ..LinkOptions::default()
+    };
+    assert_eq!(duplex.down, options("35.638478mbit"));
+    assert_eq!(duplex.up, options("16.417912mbit"));
+    configs(&duplex);
+
+    let refusal = |parameters: &str| read(parameters).unwrap_err().to_string();
+    assert!(
+        refusal(",operator=three")
+            .contains("no row is of three; its rows are of one/norway/3G/good")
+    );
+    assert!(refusal(",operator=one").contains("several rows are of one; say more"));
+    assert!(refusal("").contains("several rows are of any kind"));
+    assert!(refusal(",operator=two").contains("line 4: rate: it is zero"));
+    let broken = |table: &'static str| {
+        let read = presets::read("errant:file=t", &OneTable(table));
+        read.unwrap_err().to_string()
+    };
+    assert!(broken("operator,country\n").contains("line 1: there is no column 'rat'"));
+    for (row, message) in [
+        ("a,b,c,d,1,2\n", "line 2: it has no field 7"),
+        ("a,b,c,d,1,x,3\n", "line 2: rate: 'x' is not a number"),
+        ("a,b,c,d,1,2,-3\n", "line 2: delay: '-3' is negative"),
+        ("", "no row is of any kind"),
+    ] {
+        let header = PHONES.lines().next().unwrap_or_default();
+        let table: &'static str = format!("{header}\n{row}").leak();
+        assert!(broken(table).contains(message), "{row}: {}", broken(table));
+    }
+}
