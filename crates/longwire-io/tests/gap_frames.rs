@@ -7,9 +7,9 @@ mod pair;
 
 use longwire_engine::{BitRate, Nanos};
 use longwire_io::port::gap::{
-    FillerSizes, GapFiller, GapTx, Step, frame_check_sequence, wire_bytes,
+    FillerSizes, GapFiller, GapTx, Step, Tally, frame_bytes, frame_check_sequence, wire_bytes,
 };
-use longwire_io::port::mem::{MemWire, Symbol, WireReceiver};
+use longwire_io::port::mem::{MemWire, Symbol, WireFrame, WireReceiver};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::{packet, registry};
 use longwire_io::{Offload, Outgoing, PortError, Pushed, TxPort};
@@ -33,7 +33,7 @@ fn frame(number: usize, len: usize) -> Vec<u8> {
 }
 
 /// Sends frames, and gives back the wire with all that it has carried.
-fn carry(frames: &[(Nanos, Vec<u8>)], bits: u64) -> (MemWire, longwire_io::port::gap::Tally) {
+fn carry(frames: &[(Nanos, Vec<u8>)], bits: u64) -> (MemWire, Tally) {
     let mut tx = GapTx::new(MemWire::new(1514), "mem".to_owned(), rate(bits));
     for (release, bytes) in frames {
         let outgoing = Outgoing {
@@ -66,18 +66,17 @@ fn assert_carried(frames: &[(Nanos, Vec<u8>)], wire: &MemWire, fillers: u64) {
     assert_eq!((counts.malformed, counts.idle), (0, 0));
 }
 
-/// Frames whose gaps on the wire are of these byte times or longer.
+/// Frames whose gaps on the wire are of these byte times or a few more.
 fn spaced(gaps: &[(u64, usize)], bits: u64) -> Vec<(Nanos, Vec<u8>)> {
-    let mut byte_time = 0u64;
+    let mut free = 0u64;
     let mut frames = Vec::new();
     for (number, (gap, len)) in gaps.iter().enumerate() {
-        byte_time += gap;
-        // Rounded up: a nanosecond later at the most.
-        let release = (u128::from(byte_time) * 8_000_000_000).div_ceil(u128::from(bits));
-        let release = release as u64;
+        let end = free + gap + frame_bytes(*len as u32);
+        // Rounded up: later by less than a nanosecond.
+        let release = (u128::from(end) * 8_000_000_000).div_ceil(u128::from(bits)) as u64;
         frames.push((Nanos::from_nanos(release), frame(number, *len)));
-        byte_time = (u128::from(release) * u128::from(bits) / 8_000_000_000) as u64 + 1;
-        byte_time += wire_bytes(*len as u32);
+        let end = (u128::from(release) * u128::from(bits)).div_ceil(8_000_000_000);
+        free = end as u64 + wire_bytes(0) - frame_bytes(0);
     }
     frames
 }
@@ -116,10 +115,11 @@ proptest! {
         let (wire, tally) = carry(&frames, TEN_GIGABIT);
         assert_carried(&frames, &wire, tally.fillers);
         let first = frames[0].0;
-        let lead = wire.receiver().frames()[0].at as i128;
+        let end = |seen: &WireFrame| seen.at + frame_bytes(seen.bytes.len() as u32);
+        let lead = i128::from(end(&wire.receiver().frames()[0]));
         for (seen, (release, _)) in wire.receiver().frames().iter().zip(&frames) {
             let since = i128::from(release.as_nanos() - first.as_nanos());
-            let off = (i128::from(seen.at) - lead) * 8_000_000_000 - since * 10_000_000_000;
+            let off = (i128::from(end(seen)) - lead) * 8_000_000_000 - since * 10_000_000_000;
             prop_assert!(off.abs() <= 43 * 8_000_000_000, "{off} billionths of a bit");
         }
         prop_assert!(tally.moved_max <= 42);
@@ -140,14 +140,16 @@ proptest! {
         let (wire, tally) = carry(&frames, TEN_GIGABIT);
         assert_carried(&frames, &wire, tally.fillers);
         prop_assert_eq!(tally.late, 0);
-        // The oracle: each begins when it is released and the one before has
-        // left, in exact arithmetic. The wire's time began with the first
-        // release, which is 200 us ahead of the first frame.
+        // The oracle: each ends when it is released, or follows the one
+        // before. The wire's time began with the first release: 200 us ahead
+        // of the first frame's end, and what two of the longest frames take.
         let byte_times = |nanos: u64| (nanos * 10).div_ceil(8);
         let (mut free, mut waited) = (0, 0);
         let origin = frames[0].0.as_nanos();
         for (seen, (release, bytes)) in wire.receiver().frames().iter().zip(&frames) {
-            let wanted = byte_times(release.as_nanos() - origin + 200_000);
+            let lead = 200_000 + 2 * 1538 * 4 / 5;
+            let end = byte_times(release.as_nanos() - origin + lead);
+            let wanted = end - frame_bytes(bytes.len() as u32);
             let possible = wanted.max(free);
             waited += u64::from(free > wanted);
             prop_assert!(seen.at.abs_diff(possible) <= 42, "{} for {possible}", seen.at);
@@ -185,31 +187,33 @@ fn a_rate_between_two_gaps_is_kept_on_average() {
 fn while_nothing_is_known_any_gap_stays_possible() {
     // The wire is filled ahead; a frame that becomes known as late as it may
     // still leaves on time, whatever its gap.
-    for step in 0..2_000u64 {
+    for (step, len) in (0..2_000u64).zip((14..=1514).cycle()) {
         let mut filler = GapFiller::new(rate(TEN_GIGABIT), FillerSizes::ETHERNET, Nanos::ZERO);
         let until = Nanos::from_nanos(20_000 + step);
+        let end = (until.as_nanos() * 10).div_ceil(8);
         let mut sent = 0;
-        while let Some(len) = filler.idle(until) {
+        while let Some(len) = filler.idle(until, 1514) {
             sent += wire_bytes(len);
         }
-        let reached = 25_000 - 2 * 1538;
-        assert!((reached..25_000 + 2_500).contains(&sent), "{sent}");
+        // As far as it may, but for less than one of the longest fillers.
+        let reach = end - frame_bytes(1514) - wire_bytes(60);
+        assert!((reach - 1537..=reach).contains(&sent), "{sent} of {reach}");
         let placement = loop {
-            match filler.step(until, 100) {
+            match filler.step(until, len) {
                 Step::Filler(len) => sent += wire_bytes(len),
                 Step::Frame(placement) => break placement,
             }
         };
         assert_eq!(placement.at, sent);
         assert_eq!(placement.at, placement.wanted);
-        assert_eq!(placement.wanted, (until.as_nanos() * 10).div_ceil(8));
+        assert_eq!(placement.at + frame_bytes(len), end);
     }
 }
 
 #[test]
 fn a_frame_that_comes_too_late_and_a_wire_that_ran_dry_are_counted() {
     let mut filler = GapFiller::new(rate(TEN_GIGABIT), FillerSizes::ETHERNET, Nanos::ZERO);
-    while filler.idle(Nanos::from_micros(50)).is_some() {}
+    while filler.idle(Nanos::from_micros(50), 60).is_some() {}
     let Step::Frame(placement) = filler.step(Nanos::from_micros(10), 60) else {
         panic!("its place is taken: it goes at once");
     };
@@ -219,10 +223,12 @@ fn a_frame_that_comes_too_late_and_a_wire_that_ran_dry_are_counted() {
     filler.catch_up(Nanos::from_micros(100));
     assert_eq!(filler.tally().ran_dry, 1);
     // It goes on from there: what is due then is on time.
-    let Step::Frame(placement) = filler.step(Nanos::from_micros(100), 60) else {
+    let release = Nanos::from_nanos(100_000 + 72 * 4 / 5);
+    let Step::Frame(placement) = filler.step(release, 60) else {
         panic!("there is no gap");
     };
-    assert_eq!((placement.at, placement.wanted), (125_000, 125_000));
+    assert_eq!(placement.wanted, 125_000);
+    assert_eq!(placement.at, 125_000);
     assert_eq!(filler.time_of(placement.at), Nanos::from_micros(100));
 }
 

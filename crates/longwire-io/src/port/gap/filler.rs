@@ -6,14 +6,19 @@ use longwire_engine::{BitRate, Nanos};
 /// are filled up with zeros.
 pub const FRAME_MIN: u32 = 60;
 
-/// What a wire adds to a frame: preamble and start delimiter, check sequence,
-/// gap (IEEE 802.3).
-const OVERHEAD: u64 = 8 + 4 + 12;
+/// The gap that every frame has behind it (IEEE 802.3, 4A.4.2).
+const GAP: u64 = 12;
 
-/// Byte times that a frame of so many bytes takes, check sequence and padding
-/// not counted in `len`.
+/// Byte times from the first bit of a frame's preamble to the last of its
+/// check sequence; neither counts in `len`, nor does what fills up a short
+/// frame.
+pub fn frame_bytes(len: u32) -> u64 {
+    8 + u64::from(len.max(FRAME_MIN)) + 4
+}
+
+/// Byte times until the next frame can begin.
 pub fn wire_bytes(len: u32) -> u64 {
-    u64::from(len.max(FRAME_MIN)) + OVERHEAD
+    frame_bytes(len) + GAP
 }
 
 /// The lengths that fillers may have, without their check sequence.
@@ -46,7 +51,7 @@ impl FillerSizes {
     /// times: as few as possible, all nearly alike.
     fn first(self, gap: u64) -> u32 {
         let count = gap.div_ceil(wire_bytes(self.most)).max(1);
-        (gap.div_ceil(count) - OVERHEAD) as u32
+        (gap.div_ceil(count) - wire_bytes(0) + u64::from(FRAME_MIN)) as u32
     }
 }
 
@@ -64,8 +69,8 @@ pub enum Step {
 pub struct Placement {
     /// Its preamble begins.
     pub at: u64,
-    /// It should begin: the first byte time that does not lie before its
-    /// release.
+    /// It should begin, so that its last bit leaves in the first byte time
+    /// that does not end before its release.
     pub wanted: u64,
     /// It could have begun if gaps of any length could be had: `wanted`, or
     /// when the frames before it have left.
@@ -95,9 +100,11 @@ pub struct Tally {
 
 /// Plans a wire that is never idle.
 ///
-/// The wire's time is counted in bytes, exactly: a release is the rational
-/// number (release − origin) × rate / 8, and is rounded up once, to the byte
-/// time in which the frame begins.
+/// A frame's release is when its last bit has left, as in the emulated link:
+/// so frames that a slower link let out one after the other never overlap
+/// here. The wire's time is counted in bytes, exactly: a release is the
+/// rational number (release − origin) × rate / 8, rounded up once, to the end
+/// of the frame's last byte time.
 #[derive(Clone, Debug)]
 pub struct GapFiller {
     rate: BitRate,
@@ -125,11 +132,11 @@ impl GapFiller {
         }
     }
 
-    /// What to send next on the way to a frame of `len` bytes that is to
-    /// leave at `release`. The caller sends it; after the frame itself, it is
-    /// the next frame's turn.
+    /// What to send next on the way to a frame of `len` bytes whose last bit
+    /// is to leave at `release`. The caller sends it; after the frame itself,
+    /// it is the next frame's turn.
     pub fn step(&mut self, release: Nanos, len: u32) -> Step {
-        let wanted = self.byte_time(release);
+        let wanted = self.byte_time(release).saturating_sub(frame_bytes(len));
         let least = wire_bytes(self.sizes.least);
         let gap = wanted.saturating_sub(self.next);
         // Of a gap that no filler fits, the nearer end.
@@ -148,12 +155,13 @@ impl GapFiller {
     }
 
     /// A filler while no frame is known that leaves before `until`: the
-    /// longest there is, or `None` once that would reach to less than the
-    /// shortest one before `until`. So a frame that leaves then or later can
-    /// still be given a gap of any length that can be filled.
-    pub fn idle(&mut self, until: Nanos) -> Option<u32> {
+    /// longest there is, or `None` once that would reach so far that a frame
+    /// of up to `frame_max` bytes which leaves then or later could not be
+    /// given every gap that can be filled.
+    pub fn idle(&mut self, until: Nanos, frame_max: u32) -> Option<u32> {
         let longest = wire_bytes(self.sizes.most);
-        let gap = self.byte_time(until).saturating_sub(self.next);
+        let begins = self.byte_time(until).saturating_sub(frame_bytes(frame_max));
+        let gap = begins.saturating_sub(self.next);
         let fits = gap >= longest + wire_bytes(self.sizes.least);
         fits.then(|| self.filler(longest))
     }

@@ -22,7 +22,9 @@
 mod filler;
 mod tx;
 
-pub use filler::{FRAME_MIN, FillerSizes, GapFiller, Placement, Step, Tally, wire_bytes};
+pub use filler::{
+    FRAME_MIN, FillerSizes, GapFiller, Placement, Step, Tally, frame_bytes, wire_bytes,
+};
 pub use tx::{GapTx, RawLine};
 
 /// The frame check sequence of a frame, as its four bytes follow on the wire

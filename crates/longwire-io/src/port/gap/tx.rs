@@ -2,7 +2,7 @@
 
 use longwire_engine::{BitRate, Nanos};
 
-use super::filler::{FRAME_MIN, FillerSizes, GapFiller, Step, Tally};
+use super::filler::{FRAME_MIN, FillerSizes, GapFiller, Step, Tally, wire_bytes};
 use super::frame_check_sequence;
 use crate::port::{Outgoing, PortError, Pushed, TxPort};
 
@@ -33,11 +33,12 @@ pub trait RawLine {
     fn runs_by_itself(&self) -> bool;
 }
 
-/// So long after its release a frame leaves the wire, always: what is handed
-/// over later than that has missed its place. The wire is filled for half of
-/// it, and so bridges pauses of that length; frames may come late by the
-/// other half.
-pub const LEAD: Nanos = Nanos::from_micros(200);
+/// The wire is filled for so long ahead, and so bridges pauses of the program
+/// of that length.
+const AHEAD: Nanos = Nanos::from_micros(100);
+
+/// A frame may be handed over so long after its release and still be on time.
+const PATIENCE: Nanos = Nanos::from_micros(100);
 
 /// Sends frames at their releases, to the byte time, and fillers between
 /// them.
@@ -45,6 +46,8 @@ pub struct GapTx<L> {
     line: L,
     port: String,
     rate: BitRate,
+    /// So long after its release a frame leaves the wire, always.
+    lead: Nanos,
     /// From the first call on: the wire's time begins with it.
     filler: Option<GapFiller>,
     fillers: Fillers,
@@ -56,8 +59,15 @@ pub struct GapTx<L> {
 
 impl<L: RawLine> GapTx<L> {
     /// A wire of this rate. `port` is its name in remarks.
+    ///
+    /// Every frame leaves it the same time after its release: 200 us, and
+    /// what the wire takes for the longest frame and the longest filler.
     pub fn new(line: L, port: String, rate: BitRate) -> GapTx<L> {
+        let longest = (line.frame_max() as u32).max(FillerSizes::ETHERNET.most());
+        let longest = 2 * wire_bytes(longest) * 8_000_000_000 / rate.bits_per_sec();
+        let lead = Nanos::from_nanos(longest);
         GapTx {
+            lead: lead.saturating_add(AHEAD).saturating_add(PATIENCE),
             line,
             port,
             rate,
@@ -102,7 +112,7 @@ impl<L: RawLine> TxPort for GapTx<L> {
             return Pushed::Refused;
         }
         let len = frame.bytes.len() as u32;
-        let due = frame.release.saturating_add(LEAD);
+        let due = frame.release.saturating_add(self.lead);
         loop {
             if !self.make_room() {
                 return Pushed::Full;
@@ -151,9 +161,11 @@ impl<L: RawLine> TxPort for GapTx<L> {
         if self.line.runs_by_itself() {
             filler.catch_up(now);
         }
-        let until = now.saturating_add(Nanos::from_nanos(LEAD.as_nanos() / 2));
+        // What has not come by now is released later, but for the patience.
+        let until = now.saturating_add(self.lead).saturating_sub(PATIENCE);
+        let frame_max = self.line.frame_max() as u32;
         while self.line.room() > 0
-            && let Some(len) = filler.idle(until)
+            && let Some(len) = filler.idle(until, frame_max)
         {
             let (bytes, check) = self.fillers.get(len);
             self.line.put(bytes, check, false);
@@ -172,12 +184,13 @@ impl<L: RawLine> TxPort for GapTx<L> {
         } = self.tally();
         let byte_time = 8e9 / self.rate.bits_per_sec() as f64;
         vec![format!(
-            "{}: gap frames at {}: {frames} frames and {fillers} fillers, each frame {LEAD} after \
+            "{}: gap frames at {}: {frames} frames and {fillers} fillers, each frame {} after \
              its release; {moved} moved by up to {:.1} ns because a gap was shorter than a \
              filler, {waited} waited for the frames before them, {late} came too late, and the \
              wire ran dry {ran_dry} times",
             self.port,
             self.rate,
+            self.lead,
             moved_max as f64 * byte_time,
         )]
     }

@@ -3,7 +3,7 @@
 use longwire_engine::{BitRate, Nanos};
 
 use crate::port::PortError;
-use crate::port::gap::{FRAME_MIN, RawLine, wire_bytes};
+use crate::port::gap::{FRAME_MIN, RawLine, frame_bytes, wire_bytes};
 
 /// What a wire carries in one byte time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,13 +107,15 @@ impl WireReceiver {
 
     /// How far the spacing of the frames taken is from that of these
     /// releases, of which each frame has one: the most byte times by which
-    /// the distance of any two frames differs, on a wire of this rate.
+    /// the distance between the last bits of any two frames differs, on a wire
+    /// of this rate.
     pub fn spacing_error(&self, releases: &[Nanos], rate: BitRate) -> f64 {
-        // Of each frame, how much later it is than its release, in
+        // Of each frame, how much later its end is than its release, in
         // billionths of bits: exact integers. Whatever delay is common to all
         // falls out of the difference.
         let late = |(frame, release): (&WireFrame, &Nanos)| {
-            let seen = i128::from(frame.at) * 8_000_000_000;
+            let end = frame.at + frame_bytes(frame.bytes.len() as u32);
+            let seen = i128::from(end) * 8_000_000_000;
             seen - i128::from(release.as_nanos()) * i128::from(rate.bits_per_sec())
         };
         let late = self.frames.iter().zip(releases).map(late);

@@ -1,0 +1,146 @@
+//! A whole link with gap frames: what leaves the two stages of a run is on
+//! the wire when the engine said, to the byte time.
+
+use std::os::fd::BorrowedFd;
+
+use longwire_engine::random::Stream;
+use longwire_engine::{
+    BitRate, Bytes, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict, models,
+};
+use longwire_io::port::gap::GapTx;
+use longwire_io::port::mem::MemWire;
+use longwire_io::{Arrived, Offload, PortError, Received, RxPort};
+use longwire_runtime::LinkSetup;
+use longwire_runtime::pipeline::{PipelineConfig, run_to_end};
+
+/// Frames at their times.
+struct Frames {
+    frames: Vec<(Nanos, Vec<u8>)>,
+    next: usize,
+}
+
+impl RxPort for Frames {
+    fn receive(
+        &mut self,
+        _now: Nanos,
+        max: usize,
+        take: &mut impl FnMut(Arrived<'_>),
+    ) -> Result<Received, PortError> {
+        let burst = self.frames[self.next..].iter().take(max);
+        let mut frames = 0;
+        for (arrival, bytes) in burst {
+            take(Arrived {
+                bytes,
+                arrival: *arrival,
+                offload: Offload::NONE,
+                wire_len: bytes.len() as u32,
+                lent: None,
+            });
+            frames += 1;
+        }
+        self.next += frames;
+        Ok(Received {
+            frames,
+            end: self.next == self.frames.len(),
+        })
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn frame_max(&self) -> usize {
+        1514
+    }
+}
+
+/// Bursts and pauses of frames of all lengths.
+fn traffic(count: u64) -> Vec<(Nanos, Vec<u8>)> {
+    let mut stream = Stream::of_seed(7);
+    let mut at = 1_000_000;
+    let frame = |number: u64| {
+        at += [0, 700, 20_000][stream.up_to(2) as usize];
+        let len = 60 + stream.up_to(1454) as usize;
+        let mut bytes = vec![number as u8; len];
+        bytes[..8].copy_from_slice(&number.to_be_bytes());
+        (Nanos::from_nanos(at), bytes)
+    };
+    (0..count).map(frame).collect()
+}
+
+fn config(rate: &str, delay: &str) -> LinkConfig {
+    LinkConfig {
+        rate: models::RATE.parse(rate).unwrap(),
+        framing: models::FRAMING.parse("ethernet").unwrap(),
+        loss: vec![models::LOSS.parse("5%").unwrap()],
+        delay: models::DELAY.parse(delay).unwrap(),
+        queue: Some(models::QUEUE.parse("unlimited").unwrap()),
+        ..LinkConfig::default()
+    }
+}
+
+/// What the engine says of the same frames: those delivered, with their
+/// releases.
+fn decided(frames: &[(Nanos, Vec<u8>)], config: LinkConfig) -> Vec<(Nanos, Vec<u8>)> {
+    let mut link = Link::new(config, 1, LinkId(0));
+    let decide = |(arrival, bytes): &(Nanos, Vec<u8>)| {
+        let len = bytes.len() as u32;
+        let frame = FrameMeta {
+            arrival: *arrival,
+            len,
+        };
+        match link.offer(frame, bytes) {
+            Verdict::Deliver(delivery) => Some((delivery.release, bytes.clone())),
+            _ => None,
+        }
+    };
+    frames.iter().filter_map(decide).collect()
+}
+
+#[test]
+fn a_links_frames_are_on_the_wire_when_the_engine_said() {
+    let wire_rate = BitRate::from_bits_per_sec(10_000_000_000).unwrap();
+    for delay in ["50us", "uniform:10us,60us"] {
+        let frames = traffic(3_000);
+        let expected = decided(&frames, config("1gbit", delay));
+        let source = Frames { frames, next: 0 };
+        let sink = GapTx::new(MemWire::new(1514), "mem".to_owned(), wire_rate);
+        let setup = LinkSetup {
+            name: "ab".to_owned(),
+            config: config("1gbit", delay),
+        };
+        let settings = PipelineConfig {
+            seed: 1,
+            memory_soft: 64 << 20,
+            budget: Bytes(256 << 20),
+            lend: false,
+            cores: None,
+        };
+        let end = run_to_end(source, sink, setup, settings).unwrap();
+        let tally = end.port.tally();
+        let wire = end.port.into_line();
+        let seen = wire.receiver();
+        assert!(expected.len() > 2_500);
+        assert_eq!(seen.frames().len(), expected.len(), "{delay}");
+        for (seen, (_, bytes)) in seen.frames().iter().zip(&expected) {
+            assert_eq!(&seen.bytes, bytes);
+        }
+        let counts = seen.counts();
+        assert_eq!(
+            (counts.bad, counts.malformed, counts.idle),
+            (tally.fillers, 0, 0)
+        );
+        let releases: Vec<Nanos> = expected.iter().map(|(release, _)| *release).collect();
+        let error = seen.spacing_error(&releases, wire_rate);
+        // Ten times the link's rate leaves room for fillers between any two;
+        // but jitter may release several at once, which the wire then sends
+        // one after the other.
+        if delay.starts_with("uniform") {
+            assert!(tally.waited > 0);
+        } else {
+            assert!(error < 1.0, "{error} byte times");
+            assert_eq!((tally.waited, tally.moved), (0, 0));
+        }
+        assert_eq!(tally.late, 0);
+    }
+}
