@@ -4,7 +4,7 @@
 use std::str::FromStr;
 
 use longwire_engine::units::{UnitError, parse_count, parse_ratio};
-use longwire_engine::{BitRate, Bytes, Nanos, Packets, Probability};
+use longwire_engine::{BitRate, Bytes, Correlation, Nanos, Packets, Probability};
 use proptest::prelude::*;
 
 #[test]
@@ -179,6 +179,46 @@ fn other_units_are_refused_in_clear_words() {
 }
 
 #[test]
+fn correlations_are_signed_percentages() {
+    for (text, value, written) in [
+        ("25%", 0.25, "25%"),
+        ("-12.5%", -0.125, "-12.5%"),
+        ("100%", 1.0, "100%"),
+        ("-100%", -1.0, "-100%"),
+        ("0", 0.0, "0%"),
+        // There is but one zero.
+        ("-0%", 0.0, "0%"),
+    ] {
+        let correlation: Correlation = text.parse().unwrap();
+        assert!((correlation.as_f64() - value).abs() < 1e-15, "{text}");
+        assert_eq!(correlation.to_string(), written);
+        assert_eq!(written.parse(), Ok(correlation));
+    }
+    for text in ["0.25", "101%", "-101%", "--5%", "%", "-", ""] {
+        assert!(text.parse::<Correlation>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn probabilities_of_events_that_exclude_each_other_add_up() {
+    let percent = |percent| Probability::from_ratio(percent, 100).unwrap();
+    let sum = percent(25).checked_add(percent(50)).unwrap();
+    assert!((sum.as_f64() - 0.75).abs() < 1e-15);
+    assert_eq!(percent(50).checked_add(percent(50)), Some(Probability::ONE));
+    assert_eq!(
+        Probability::ONE.checked_add(Probability::ZERO),
+        Some(Probability::ONE)
+    );
+    assert_eq!(
+        Probability::ZERO.checked_add(Probability::ONE),
+        Some(Probability::ONE)
+    );
+    assert_eq!(percent(60).checked_add(percent(50)), None);
+    assert_eq!(percent(1).checked_add(Probability::ONE), None);
+    assert_eq!(Probability::ONE.checked_add(Probability::ONE), None);
+}
+
+#[test]
 fn plain_numbers_are_refused_in_clear_words() {
     let count = |text| parse_count(text).unwrap_err().to_string();
     assert_eq!(
@@ -273,6 +313,7 @@ proptest! {
         for text in [&text, &near] {
             let _ = (Nanos::from_str(text), BitRate::from_str(text), Bytes::from_str(text));
             let _ = (Packets::from_str(text), Probability::from_str(text));
+            let _ = Correlation::from_str(text);
             let _ = (parse_count(text), parse_ratio(text));
         }
     }
