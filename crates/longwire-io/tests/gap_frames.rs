@@ -9,7 +9,7 @@ use longwire_engine::{BitRate, Nanos};
 use longwire_io::port::gap::{
     FillerSizes, GapFiller, GapTx, Step, Tally, frame_bytes, frame_check_sequence, wire_bytes,
 };
-use longwire_io::port::mem::{MemWire, Symbol, WireFrame, WireReceiver};
+use longwire_io::port::mem::{MemWire, Symbol, WireFrame, WireReceiver, spacing_error};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::{packet, registry};
 use longwire_io::{Offload, Outgoing, PortError, Pushed, TxPort};
@@ -100,7 +100,7 @@ proptest! {
         let frames = spaced(&gaps, bits);
         let (wire, tally) = carry(&frames, bits);
         assert_carried(&frames, &wire, tally.fillers);
-        let error = wire.receiver().spacing_error(&releases(&frames), rate(bits));
+        let error = spacing_error(wire.receiver().frames(), &releases(&frames), rate(bits));
         prop_assert!(error < 1.0, "{error} byte times");
         prop_assert_eq!((tally.moved, tally.waited, tally.late), (0, 0, 0));
     }

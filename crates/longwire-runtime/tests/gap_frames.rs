@@ -8,7 +8,7 @@ use longwire_engine::{
     BitRate, Bytes, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict, models,
 };
 use longwire_io::port::gap::GapTx;
-use longwire_io::port::mem::MemWire;
+use longwire_io::port::mem::{MemWire, spacing_error};
 use longwire_io::{Arrived, Offload, PortError, Received, RxPort};
 use longwire_runtime::LinkSetup;
 use longwire_runtime::pipeline::{PipelineConfig, run_to_end};
@@ -131,7 +131,7 @@ fn a_links_frames_are_on_the_wire_when_the_engine_said() {
             (tally.fillers, 0, 0)
         );
         let releases: Vec<Nanos> = expected.iter().map(|(release, _)| *release).collect();
-        let error = seen.spacing_error(&releases, wire_rate);
+        let error = spacing_error(seen.frames(), &releases, wire_rate);
         // Ten times the link's rate leaves room for fillers between any two;
         // but jitter may release several at once, which the wire then sends
         // one after the other.

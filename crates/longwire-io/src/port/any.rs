@@ -134,6 +134,10 @@ impl TxPort for AnyTx {
         each_tx!(self, port => port.never_rests())
     }
 
+    fn catch_up(&mut self, now: Nanos) {
+        each_tx!(self, port => port.catch_up(now));
+    }
+
     fn fill(&mut self, now: Nanos) {
         each_tx!(self, port => port.fill(now));
     }

@@ -153,11 +153,15 @@ pub trait TxPort {
     /// Frames that were pushed and have not left.
     fn unsent(&self) -> usize;
 
-    /// Whether the port's wire must be kept busy: then [`TxPort::fill`] is to
-    /// be called all the time, with a flush after it.
+    /// Whether the port's wire must be kept busy: then, all the time,
+    /// [`TxPort::catch_up`] is to be called before frames are pushed, and
+    /// [`TxPort::fill`] and a flush after it.
     fn never_rests(&self) -> bool {
         false
     }
+
+    /// The wire is told the time.
+    fn catch_up(&mut self, _now: Nanos) {}
 
     /// Keeps the wire busy for a while from `now` on.
     fn fill(&mut self, _now: Nanos) {}

@@ -87,6 +87,9 @@ impl<T: TxPort> Egress<T> {
     /// Sends what is due, a burst at the most.
     pub fn step(&mut self) -> Result<Step, PortError> {
         let now = self.clock.now();
+        if self.port.never_rests() {
+            self.port.catch_up(now);
+        }
         let mut full = false;
         match &self.waiting {
             Waiting::OnLine => self.send_in_order(now, &mut full),

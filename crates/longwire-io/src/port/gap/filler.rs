@@ -92,7 +92,8 @@ pub struct Tally {
     pub moved: u64,
     /// The most byte times that such a frame was early or late.
     pub moved_max: u64,
-    /// Frames that came so late that fillers were already in their place.
+    /// Frames that came so late that their place on the wire had passed, or
+    /// was taken by fillers.
     pub late: u64,
     /// How often the wire had nothing to send.
     pub ran_dry: u64,
@@ -172,7 +173,6 @@ impl GapFiller {
         let reached = self.byte_time(now);
         if reached > self.next {
             self.next = reached;
-            self.possible = self.possible.max(reached);
             self.tally.ran_dry += 1;
         }
     }

@@ -155,12 +155,15 @@ impl<L: RawLine> TxPort for GapTx<L> {
         self.line.runs_by_itself()
     }
 
+    fn catch_up(&mut self, now: Nanos) {
+        if let Some(filler) = &mut self.filler {
+            filler.catch_up(now);
+        }
+    }
+
     fn fill(&mut self, now: Nanos) {
         let start = || GapFiller::new(self.rate, FillerSizes::ETHERNET, now);
         let filler = self.filler.get_or_insert_with(start);
-        if self.line.runs_by_itself() {
-            filler.catch_up(now);
-        }
         // What has not come by now is released later, but for the patience.
         let until = now.saturating_add(self.lead).saturating_sub(PATIENCE);
         let frame_max = self.line.frame_max() as u32;

@@ -9,7 +9,7 @@ mod wire;
 pub use pipe::{PipeRx, PipeTx, pipe};
 pub use sink::Sink;
 pub use source::Source;
-pub use wire::{MemWire, Symbol, WireCounts, WireFrame, WireReceiver};
+pub use wire::{MemWire, Symbol, WireCounts, WireFrame, WireReceiver, spacing_error};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

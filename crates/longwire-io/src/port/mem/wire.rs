@@ -104,26 +104,25 @@ impl WireReceiver {
     pub fn byte_times(&self) -> u64 {
         self.now
     }
+}
 
-    /// How far the spacing of the frames taken is from that of these
-    /// releases, of which each frame has one: the most byte times by which
-    /// the distance between the last bits of any two frames differs, on a wire
-    /// of this rate.
-    pub fn spacing_error(&self, releases: &[Nanos], rate: BitRate) -> f64 {
-        // Of each frame, how much later its end is than its release, in
-        // billionths of bits: exact integers. Whatever delay is common to all
-        // falls out of the difference.
-        let late = |(frame, release): (&WireFrame, &Nanos)| {
-            let end = frame.at + frame_bytes(frame.bytes.len() as u32);
-            let seen = i128::from(end) * 8_000_000_000;
-            seen - i128::from(release.as_nanos()) * i128::from(rate.bits_per_sec())
-        };
-        let late = self.frames.iter().zip(releases).map(late);
-        let (least, most) = late.fold((i128::MAX, i128::MIN), |(least, most), late| {
-            (least.min(late), most.max(late))
-        });
-        most.saturating_sub(least).max(0) as f64 / 8e9
-    }
+/// How far the spacing of frames is from that of these releases, of which
+/// each frame has one: the most byte times by which the distance between the
+/// last bits of any two frames differs, on a wire of this rate.
+pub fn spacing_error(frames: &[WireFrame], releases: &[Nanos], rate: BitRate) -> f64 {
+    // Of each frame, how much later its end is than its release, in
+    // billionths of bits: exact integers. Whatever delay is common to all
+    // falls out of the difference.
+    let late = |(frame, release): (&WireFrame, &Nanos)| {
+        let end = frame.at + frame_bytes(frame.bytes.len() as u32);
+        let seen = i128::from(end) * 8_000_000_000;
+        seen - i128::from(release.as_nanos()) * i128::from(rate.bits_per_sec())
+    };
+    let late = frames.iter().zip(releases).map(late);
+    let (least, most) = late.fold((i128::MAX, i128::MIN), |(least, most), late| {
+        (least.min(late), most.max(late))
+    });
+    most.saturating_sub(least).max(0) as f64 / 8e9
 }
 
 /// Whether a frame with its check sequence is undamaged. The remainder is
