@@ -78,10 +78,28 @@ impl Admission {
         }
     }
 
-    /// The common way: one buffer, one wire frame.
+    /// The common way: one buffer, one wire frame, delivered as it is or lost.
     #[inline]
     fn admit_wire_frame(&mut self, frame: Arrived<'_>) {
-        if self.cut_all && self.admit_fragments(&frame) {
+        let Some(decider) = self.decider.as_mut().filter(|_| !self.cut_all) else {
+            return self.admit_changing(frame);
+        };
+        self.counts.packets += 1;
+        self.counts.bytes += u64::from(frame.wire_len);
+        let meta = FrameMeta {
+            arrival: frame.arrival,
+            len: frame.wire_len,
+        };
+        if let Verdict::Deliver(delivery) = decider.offer(meta, frame.bytes) {
+            self.keep(&frame, delivery.release);
+        }
+    }
+
+    /// One wire frame of a link that changes, cuts or copies frames, is
+    /// recorded, or decides later.
+    #[cold]
+    fn admit_changing(&mut self, frame: Arrived<'_>) {
+        if self.admit_fragments(&frame) {
             return;
         }
         let release = match self.offer(frame.arrival, frame.wire_len, frame.bytes) {
@@ -94,6 +112,11 @@ impl Admission {
             Offered::Later => frame.arrival,
             Offered::Lost => return,
         };
+        self.keep(&frame, release);
+    }
+
+    #[inline]
+    fn keep(&mut self, frame: &Arrived<'_>, release: Nanos) {
         let note = self.note(release, Offload::NONE);
         let kept = match frame.lent {
             Some(place) if frame.bytes.len() >= self.lend_from => {
@@ -213,7 +236,6 @@ impl Admission {
     }
 
     /// Offers one wire frame to the link, if the link is here.
-    #[inline]
     fn offer(&mut self, arrival: Nanos, len: u32, bytes: &[u8]) -> Offered {
         self.counts.packets += 1;
         self.counts.bytes += u64::from(len);

@@ -15,7 +15,7 @@ pub struct Decider {
     counts: LinkCounts,
     shared: Arc<LinkShared>,
     tap: Option<Box<Tap>>,
-    /// Frames offered so far.
+    /// Frames offered so far, if they are recorded.
     offered: u64,
     /// Deliveries of the last frame so far, beside the first.
     copies: u16,
@@ -40,7 +40,7 @@ impl Decider {
     }
 
     /// Offers one wire frame.
-    #[inline]
+    #[inline(always)]
     pub(super) fn offer(&mut self, meta: FrameMeta, bytes: &[u8]) -> Verdict {
         let verdict = self.link.offer(meta, bytes);
         match verdict {
@@ -51,13 +51,12 @@ impl Decider {
         if self.tap.is_some() {
             self.record_offer(meta.len, bytes, verdict);
         }
-        self.offered += 1;
         verdict
     }
 
-    /// The number of the frame offered last.
+    /// The number of the frame offered last, if that is recorded.
     pub(super) fn last_offered(&self) -> u64 {
-        self.offered - 1
+        self.offered.saturating_sub(1)
     }
 
     /// The frame offered last is delivered once more.
@@ -90,7 +89,8 @@ impl Decider {
     #[cold]
     fn record_offer(&mut self, len: u32, bytes: &[u8], verdict: Verdict) {
         self.copies = 0;
-        let (frame, arrival) = (self.offered, self.link.last_arrival());
+        self.offered += 1;
+        let (frame, arrival) = (self.last_offered(), self.link.last_arrival());
         let queue = self.link.occupancy();
         let Some(tap) = &mut self.tap else {
             return;
