@@ -36,7 +36,7 @@ const GAP: u64 = 100;
 
 /// Where a value serves better than its unit's example: the usual case, and
 /// not that every frame is lost or none is meant.
-const VALUES: [(&str, &str, &str); 12] = [
+const VALUES: [(&str, &str, &str); 14] = [
     ("normal", "stddev", "3ms"),
     ("pareto-normal", "stddev", "3ms"),
     ("lognormal", "stddev", "3ms"),
@@ -46,7 +46,9 @@ const VALUES: [(&str, &str, &str); 12] = [
     ("gilbert", "r", "25%"),
     ("gilbert-elliott", "r", "25%"),
     ("state", "p31", "25%"),
-    ("outage", "duration", "1ms"),
+    ("outage", "period", "20us"),
+    ("outage", "duration", "1us"),
+    ("outages", "schedule", "2us/1us;10us/5us"),
     ("offset", "offset", "20"),
     ("drop", "bytes", "1500"),
 ];
