@@ -13,10 +13,12 @@ mod host;
 mod instance;
 mod library;
 mod parameters;
+mod state;
 
 pub use library::PluginError;
+pub(crate) use state::SharedState;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use longwire_engine::random::Stream;
 use longwire_engine::{DropReason, Hook, Nanos, Passing, Plugin, PluginHints};
@@ -24,7 +26,7 @@ use longwire_engine::{DropReason, Hook, Nanos, Passing, Plugin, PluginHints};
 use crate::faults::Faults;
 use host::Random;
 use instance::Instance;
-use library::Library;
+use state::State;
 
 /// One hook of a plugin's state.
 ///
@@ -32,60 +34,12 @@ use library::Library;
 /// are for measurements, and to show that it makes no difference.
 #[derive(Debug)]
 pub struct CPlugin {
-    shared: SharedState,
+    /// As the user wrote it, for messages.
+    file: Arc<str>,
+    state: State,
     hints: PluginHints,
     epoch: Nanos,
     faults: Faults,
-}
-
-/// A plugin's state that several hooks of a link may use.
-#[derive(Clone, Debug)]
-pub(crate) struct SharedState {
-    /// As the user wrote it, for messages.
-    file: Arc<str>,
-    // Hooks of one link are called by one thread; but nothing about two boxed
-    // models says so.
-    instance: Arc<Mutex<Instance>>,
-}
-
-impl SharedState {
-    /// Loads a plugin and makes a state of it.
-    ///
-    /// # Errors
-    /// When the file is no plugin, or it refuses its parameters.
-    pub fn create(file: &str, parameters: &[(String, String)]) -> Result<SharedState, PluginError> {
-        let library = Arc::new(Library::load(file)?);
-        let instance = Instance::create(library, parameters)?;
-        Ok(SharedState {
-            file: file.into(),
-            instance: Arc::new(Mutex::new(instance)),
-        })
-    }
-
-    /// One of its hooks.
-    ///
-    /// # Errors
-    /// If the plugin does not have it.
-    pub fn hook(&self, hook: Hook, faults: &Faults) -> Result<CPlugin, PluginError> {
-        let instance = self.lock();
-        instance.require(hook)?;
-        Ok(CPlugin {
-            hints: instance.hints(),
-            shared: self.clone(),
-            epoch: Nanos::ZERO,
-            faults: faults.clone(),
-        })
-    }
-
-    /// Whether a hook still uses it, beside this.
-    pub fn is_used(&self) -> bool {
-        Arc::strong_count(&self.instance) > 1
-    }
-
-    #[inline]
-    fn lock(&self) -> MutexGuard<'_, Instance> {
-        self.instance.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl CPlugin {
@@ -100,7 +54,9 @@ impl CPlugin {
         parameters: &[(String, String)],
         faults: &Faults,
     ) -> Result<CPlugin, PluginError> {
-        SharedState::create(file, parameters)?.hook(hook, faults)
+        let mut plugin = SharedState::create(file, parameters)?.hook(hook, faults)?;
+        plugin.state.settle();
+        Ok(plugin)
     }
 
     /// The fates of frames in order: [`Plugin::lose`] of each.
@@ -115,7 +71,8 @@ impl CPlugin {
         let packets = frames.each_ref().map(|frame| self.packet(frame, 0));
         let mut fates = [abi::NO_FATE; N];
         let mut random = Random::new(stream);
-        let called = self.shared.lock().lose(&mut random, &packets, &mut fates);
+        let hook = |state: &mut Instance| state.lose(&mut random, &packets, &mut fates);
+        let called = self.state.call(hook);
         let mut lost = [None; N];
         let checked = called.and_then(|()| {
             for (index, fate) in fates.into_iter().enumerate() {
@@ -138,7 +95,8 @@ impl CPlugin {
         let packets = frames.each_ref().map(|frame| self.packet(frame, 0));
         let mut delays = [abi::INVALID; N];
         let mut random = Random::new(stream);
-        let called = self.shared.lock().delay(&mut random, &packets, &mut delays);
+        let hook = |state: &mut Instance| state.delay(&mut random, &packets, &mut delays);
+        let called = self.state.call(hook);
         let least = self.hints.delay_least;
         let mut drawn = [Nanos::ZERO; N];
         let checked = called.and_then(|()| {
@@ -172,9 +130,8 @@ impl CPlugin {
         let packets: [abi::Packet; N] = std::array::from_fn(packet);
         let mut departures = [abi::INVALID; N];
         let mut random = Random::new(stream);
-        let mut instance = self.shared.lock();
-        let called = instance.depart(&mut random, &packets, &mut departures);
-        drop(instance);
+        let hook = |state: &mut Instance| state.depart(&mut random, &packets, &mut departures);
+        let called = self.state.call(hook);
         let mut left = [Nanos::ZERO; N];
         let mut begins = Nanos::ZERO;
         let checked = called.and_then(|()| {
@@ -217,7 +174,8 @@ impl CPlugin {
             queue_bytes: 0,
         });
         let mut random = Random::new(stream);
-        let called = self.shared.lock().rewrite(&mut random, &packets, &bytes);
+        let hook = |state: &mut Instance| state.rewrite(&mut random, &packets, &bytes);
+        let called = self.state.call(hook);
         self.sound(called);
     }
 
@@ -267,7 +225,7 @@ impl CPlugin {
         match checked {
             Ok(result) => Some(result),
             Err(why) => {
-                let file = &self.shared.file;
+                let file = &self.file;
                 self.faults.report(format!("plugin {file}: {why}"));
                 None
             }
@@ -282,6 +240,8 @@ impl Plugin for CPlugin {
 
     fn start(&mut self, epoch: Nanos) {
         self.epoch = epoch;
+        // All hooks of the link have been made by now.
+        self.state.settle();
     }
 
     fn lose(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Option<DropReason> {
@@ -300,7 +260,7 @@ impl Plugin for CPlugin {
         }
         let mut random = Random::new(stream);
         let since = self.relative(from);
-        let called = self.shared.lock().ready(&mut random, since);
+        let called = self.state.call(|state| state.ready(&mut random, since));
         let checked = called.and_then(|ready| {
             let Some(ready) = ready else {
                 return Ok(from);
