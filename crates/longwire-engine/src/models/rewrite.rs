@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use crate::edit::{self, IpEdit};
-use crate::header::{Ecn, IpHeader};
+use crate::header::{Ecn, IpHeader, IpVersion};
 use crate::models::{Entry, Kind};
 use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
@@ -48,7 +48,8 @@ static IP_INFO: ModelInfo = ModelInfo {
             unit: Unit::Count,
             default: Some("0"),
             help: "so much is taken off the time to live or hop limit; a packet with no more than \
-                   that is dropped, 0 to 255",
+                   that is dropped, 0 to 255. Neighbour discovery and link-local multicast keep \
+                   theirs",
         },
         Param {
             name: "dscp",
@@ -95,9 +96,30 @@ fn build_ip(arguments: &Arguments<'_>) -> Result<Box<dyn RewriteModel>, SpecErro
     Ok(Box::new(IpRewrite { ttl, dscp, ecn }))
 }
 
+/// Whether no router would forward the packet, so that none takes off its
+/// time to live: neighbour discovery, which is refused unless its hop limit is
+/// 255 (RFC 4861, section 6.1), and multicast of link-local scope.
+fn stays_on_link(bytes: &[u8], ip: &IpHeader) -> bool {
+    /// ICMPv6.
+    const ICMP6: u8 = 58;
+    let header = &bytes[ip.at..];
+    match ip.version {
+        IpVersion::V4 => header[16..19] == [224, 0, 0],
+        IpVersion::V6 => {
+            let discovers = ip.protocol == ICMP6
+                && bytes
+                    .get(ip.end(bytes))
+                    .is_some_and(|kind| (133..=137).contains(kind));
+            discovers || header[24..26] == [0xff, 0x02]
+        }
+    }
+}
+
 impl RewriteModel for IpRewrite {
     fn passes(&self, bytes: &[u8]) -> bool {
-        self.ttl == 0 || IpHeader::parse(bytes).is_none_or(|ip| ip.ttl > self.ttl)
+        self.ttl == 0
+            || IpHeader::parse(bytes)
+                .is_none_or(|ip| ip.ttl > self.ttl || stays_on_link(bytes, &ip))
     }
 
     fn rewrite(&mut self, _at: Nanos, bytes: &mut [u8], _stream: &mut Stream) {
@@ -107,7 +129,10 @@ impl RewriteModel for IpRewrite {
         let edit = IpEdit {
             dscp: self.dscp.unwrap_or(ip.dscp),
             ecn: self.ecn.unwrap_or(ip.ecn),
-            ttl: ip.ttl.saturating_sub(self.ttl),
+            ttl: match stays_on_link(bytes, &ip) {
+                true => ip.ttl,
+                false => ip.ttl.saturating_sub(self.ttl),
+            },
         };
         edit::set_ip(bytes, &ip, edit);
     }
