@@ -41,6 +41,7 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Error> {
         Command::Plot(args) => commands::plot::run(args, globals),
         Command::Bench(args) => bench::run(args, globals),
         Command::Models(args) => commands::models::run(args, globals),
+        Command::Preset(args) => commands::preset::run(args, globals),
         Command::Doctor(args) => commands::doctor::run(args, globals),
         Command::Completions(args) => commands::completions::run(args),
         Command::Man(args) => commands::man::run(args),

@@ -73,7 +73,7 @@ fn unknown_models_and_parameters_come_with_the_known_ones() {
         &["--delay", "gauss:mean=5ms"],
         &[
             "unknown delay model 'gauss'",
-            "constant, uniform, exponential",
+            "constant, uniform, normal",
         ],
     );
     refused(

@@ -5,13 +5,14 @@ mod common;
 
 use common::{Dir, longwire};
 
-const COMMANDS: [&str; 9] = [
+const COMMANDS: [&str; 10] = [
     "exec",
     "run",
     "simulate",
     "plot",
     "bench",
     "models",
+    "preset",
     "doctor",
     "completions",
     "man",

@@ -10,98 +10,13 @@ use std::cell::Cell;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use longwire_engine::models;
 use longwire_engine::options::LinkOptions;
+use longwire_engine::presets;
 use longwire_engine::{Hook, LinkConfig, Loader, Plugin};
 use longwire_runtime::{Faults, FileLoader};
 
+use super::options::{Field, LinkOption, OPTIONS, set};
 use crate::Error;
 use crate::commands::models::synopsis;
-
-/// One link option.
-struct LinkOption {
-    /// Its name, which is also that of its kind of models if it has any.
-    name: &'static str,
-    value_name: &'static str,
-    summary: &'static str,
-    field: fn(&mut LinkOptions) -> Field<'_>,
-}
-
-/// Where an option's text goes.
-enum Field<'a> {
-    Once(&'a mut Option<String>),
-    Repeated(&'a mut Vec<String>),
-}
-
-/// Every link option.
-static OPTIONS: [LinkOption; 11] = [
-    LinkOption {
-        name: "rate",
-        value_name: "RATE",
-        summary: "How fast the link sends, as in 10mbit; without it, infinitely fast",
-        field: |options| Field::Once(&mut options.rate),
-    },
-    LinkOption {
-        name: "framing",
-        value_name: "FRAMING",
-        summary: "What the wire adds to each frame, as in ethernet; without it, nothing",
-        field: |options| Field::Once(&mut options.framing),
-    },
-    LinkOption {
-        name: "queue",
-        value_name: "QUEUE",
-        summary: "What may wait for the rate, as in 100p or 64kb; without it, what the link sends \
-                  in two delays or 100 ms",
-        field: |options| Field::Once(&mut options.queue),
-    },
-    LinkOption {
-        name: "loss",
-        value_name: "LOSS",
-        summary: "Which frames are lost, as in 1%; may be given several times",
-        field: |options| Field::Repeated(&mut options.loss),
-    },
-    LinkOption {
-        name: "corrupt",
-        value_name: "CORRUPTION",
-        summary: "Which frames arrive spoilt, as in 0.1%, and how",
-        field: |options| Field::Once(&mut options.corrupt),
-    },
-    LinkOption {
-        name: "duplicate",
-        value_name: "DUPLICATION",
-        summary: "Which frames arrive several times, as in 1%",
-        field: |options| Field::Once(&mut options.duplicate),
-    },
-    LinkOption {
-        name: "delay",
-        value_name: "DELAY",
-        summary: "Propagation delay one way, as in 20ms, and its jitter",
-        field: |options| Field::Once(&mut options.delay),
-    },
-    LinkOption {
-        name: "reorder",
-        value_name: "REORDERING",
-        summary: "Which frames are held back or overtake on purpose, as in 1%,5ms",
-        field: |options| Field::Once(&mut options.reorder),
-    },
-    LinkOption {
-        name: "order",
-        value_name: "ORDER",
-        summary: "Whether jitter may reorder frames: in-order or reorder",
-        field: |options| Field::Once(&mut options.order),
-    },
-    LinkOption {
-        name: "mtu",
-        value_name: "BYTES",
-        summary: "The largest payload behind the Ethernet header, as in 1500; longer frames are \
-                  dropped or cut into fragments",
-        field: |options| Field::Once(&mut options.mtu),
-    },
-    LinkOption {
-        name: "rewrite",
-        value_name: "REWRITING",
-        summary: "What is changed in every frame, as in ip:ttl=1; may be given several times",
-        field: |options| Field::Repeated(&mut options.rewrite),
-    },
-];
 
 /// A prefix that makes an option one direction's.
 struct Prefix {
@@ -150,6 +65,8 @@ pub struct DuplexArgs {
     pub faults: Faults,
     /// The options that were given to one direction only, as in `--up-rate`.
     pub prefixed: Vec<String>,
+    /// What lies under all of these options: a preset, as it was written.
+    pub preset: Option<String>,
 }
 
 impl DuplexArgs {
@@ -166,7 +83,7 @@ impl DuplexArgs {
     /// # Errors
     /// If its options do not fit together.
     pub fn link_up(&self) -> Result<LinkConfig, Error> {
-        parse(&self.up, &self.faults)
+        parse(&self.preset()?.up.overlay(&self.up), &self.faults)
     }
 
     /// The link down.
@@ -174,7 +91,16 @@ impl DuplexArgs {
     /// # Errors
     /// If its options do not fit together.
     pub fn link_down(&self) -> Result<LinkConfig, Error> {
-        parse(&self.down, &self.faults)
+        parse(&self.preset()?.down.overlay(&self.down), &self.faults)
+    }
+
+    /// The preset's options.
+    fn preset(&self) -> Result<presets::Duplex, Error> {
+        let Some(text) = &self.preset else {
+            return Ok(presets::Duplex::default());
+        };
+        let read = presets::read(text, &FileLoader::reporting_to(&self.faults));
+        read.map_err(|error| Error::Usage(format!("{PRESET}: {error}")))
     }
 }
 
@@ -187,7 +113,7 @@ fn parse(options: &LinkOptions, faults: &Faults) -> Result<LinkConfig, Error> {
 
 impl Args for DuplexArgs {
     fn augment_args(command: Command) -> Command {
-        let command = augment(command, None);
+        let command = augment(command.arg(preset_arg()), None);
         let command = augment(command, Some(&UP));
         augment(command, Some(&DOWN))
     }
@@ -206,12 +132,43 @@ impl FromArgMatches for DuplexArgs {
             faults: Faults::new(),
             down: both.overlay(&down),
             prefixed: prefixed(matches),
+            preset: matches.get_one::<String>(PRESET).cloned(),
         })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         *self = DuplexArgs::from_arg_matches(matches)?;
         Ok(())
+    }
+}
+
+/// The option that names a preset.
+const PRESET: &str = "preset";
+
+fn preset_arg() -> Arg {
+    let names = presets::PRESETS.iter().map(|preset| preset.name);
+    let names: Vec<&str> = names.collect();
+    Arg::new(PRESET)
+        .long(PRESET)
+        .value_name("PRESET")
+        .help_heading(HEADING)
+        .help("A link by name, as in lte; other options change it")
+        .long_help(format!(
+            "A link by name, as in lte; other options change it: {}; or {}. `longwire preset` \
+             shows them as options, with their sources",
+            names.join(", "),
+            synopsis(presets::FROM_FILE)
+        ))
+        .value_parser(check_preset)
+}
+
+/// Refuses a preset that does not exist as soon as it is read; a file is
+/// looked at when the link is made.
+fn check_preset(text: &str) -> Result<String, String> {
+    let later = Later::default();
+    match presets::read(text, &later) {
+        Err(error) if !later.asked.get() => Err(error.to_string()),
+        _ => Ok(text.to_owned()),
     }
 }
 
@@ -257,6 +214,10 @@ fn id(option: &LinkOption, prefix: Option<&Prefix>) -> String {
     }
 }
 
+/// A longer synopsis says less than the model's name: `longwire models` has
+/// the parameters of each.
+const SYNOPSIS_MAX: usize = 70;
+
 /// The summary and every model of the option's kind.
 fn long_help(option: &LinkOption) -> String {
     let mut text = option.summary.to_owned();
@@ -264,7 +225,9 @@ fn long_help(option: &LinkOption) -> String {
     let of_kind = registered.iter().filter(|(kind, _)| *kind == option.name);
     for (index, (_, info)) in of_kind.enumerate() {
         text += if index == 0 { "\n\n" } else { "\n" };
-        text += &format!("* {}: {}", synopsis(info), info.summary);
+        let synopsis = Some(synopsis(info)).filter(|text| text.len() <= SYNOPSIS_MAX);
+        let written = synopsis.as_deref().unwrap_or(info.name);
+        text += &format!("* {written}: {}", info.summary);
     }
     text
 }
@@ -328,13 +291,6 @@ fn prefixed(matches: &ArgMatches) -> Vec<String> {
     let ids = of(&UP).chain(of(&DOWN));
     let given = ids.filter(|id| matches.contains_id(id));
     given.map(|id| format!("--{id}")).collect()
-}
-
-fn set(options: &mut LinkOptions, option: &LinkOption, text: String) {
-    match (option.field)(options) {
-        Field::Once(field) => *field = Some(text),
-        Field::Repeated(field) => field.push(text),
-    }
 }
 
 fn read(matches: &ArgMatches, prefix: Option<&Prefix>) -> LinkOptions {

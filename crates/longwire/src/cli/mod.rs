@@ -2,6 +2,7 @@
 //! completions and manual pages follow.
 
 mod link;
+mod options;
 mod running;
 mod style;
 
@@ -16,10 +17,12 @@ use crate::commands::exec::ExecArgs;
 use crate::commands::man::ManArgs;
 use crate::commands::models::ModelsArgs;
 use crate::commands::plot::PlotArgs;
+use crate::commands::preset::PresetArgs;
 use crate::commands::run::RunArgs;
 use crate::commands::simulate::SimulateArgs;
 
 pub use link::{DUPLEX_HELP, DuplexArgs, LINK_HELP};
+pub use options::given;
 pub use running::{RecordArgs, ReportArgs, RunningArgs, SeedArgs, Wait};
 pub use style::Paint;
 
@@ -124,6 +127,8 @@ pub enum Command {
     Bench(BenchArgs),
     /// Every model and its parameters
     Models(ModelsArgs),
+    /// Links by name, as options that can be edited
+    Preset(PresetArgs),
     /// What this machine allows, and what spoils accuracy on it
     Doctor(DoctorArgs),
     /// Shell completions

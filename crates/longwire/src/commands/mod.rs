@@ -7,5 +7,6 @@ pub mod man;
 pub mod model_pages;
 pub mod models;
 pub mod plot;
+pub mod preset;
 pub mod run;
 pub mod simulate;

@@ -1,0 +1,112 @@
+//! The table of link options: what each is called and where its text goes.
+
+use longwire_engine::options::LinkOptions;
+
+/// One link option.
+pub(super) struct LinkOption {
+    /// Its name, which is also that of its kind of models if it has any.
+    pub name: &'static str,
+    pub value_name: &'static str,
+    pub summary: &'static str,
+    pub field: fn(&mut LinkOptions) -> Field<'_>,
+}
+
+/// Where an option's text goes.
+pub(super) enum Field<'a> {
+    Once(&'a mut Option<String>),
+    Repeated(&'a mut Vec<String>),
+}
+
+/// Every link option.
+pub(super) static OPTIONS: [LinkOption; 11] = [
+    LinkOption {
+        name: "rate",
+        value_name: "RATE",
+        summary: "How fast the link sends, as in 10mbit; without it, infinitely fast",
+        field: |options| Field::Once(&mut options.rate),
+    },
+    LinkOption {
+        name: "framing",
+        value_name: "FRAMING",
+        summary: "What the wire adds to each frame, as in ethernet; without it, nothing",
+        field: |options| Field::Once(&mut options.framing),
+    },
+    LinkOption {
+        name: "queue",
+        value_name: "QUEUE",
+        summary: "What may wait for the rate, as in 100p or 64kb; without it, what the link sends \
+                  in two delays or 100 ms",
+        field: |options| Field::Once(&mut options.queue),
+    },
+    LinkOption {
+        name: "loss",
+        value_name: "LOSS",
+        summary: "Which frames are lost, as in 1%; may be given several times",
+        field: |options| Field::Repeated(&mut options.loss),
+    },
+    LinkOption {
+        name: "corrupt",
+        value_name: "CORRUPTION",
+        summary: "Which frames arrive spoilt, as in 0.1%, and how",
+        field: |options| Field::Once(&mut options.corrupt),
+    },
+    LinkOption {
+        name: "duplicate",
+        value_name: "DUPLICATION",
+        summary: "Which frames arrive several times, as in 1%",
+        field: |options| Field::Once(&mut options.duplicate),
+    },
+    LinkOption {
+        name: "delay",
+        value_name: "DELAY",
+        summary: "Propagation delay one way, as in 20ms, and its jitter",
+        field: |options| Field::Once(&mut options.delay),
+    },
+    LinkOption {
+        name: "reorder",
+        value_name: "REORDERING",
+        summary: "Which frames are held back or overtake on purpose, as in 1%,5ms",
+        field: |options| Field::Once(&mut options.reorder),
+    },
+    LinkOption {
+        name: "order",
+        value_name: "ORDER",
+        summary: "Whether jitter may reorder frames: in-order or reorder",
+        field: |options| Field::Once(&mut options.order),
+    },
+    LinkOption {
+        name: "mtu",
+        value_name: "BYTES",
+        summary: "The largest payload behind the Ethernet header, as in 1500; longer frames are \
+                  dropped or cut into fragments",
+        field: |options| Field::Once(&mut options.mtu),
+    },
+    LinkOption {
+        name: "rewrite",
+        value_name: "REWRITING",
+        summary: "What is changed in every frame, as in ip:ttl=1; may be given several times",
+        field: |options| Field::Repeated(&mut options.rewrite),
+    },
+];
+
+/// Every option that is given, by name, in the order of the help.
+pub fn given(options: &LinkOptions) -> Vec<(&'static str, String)> {
+    let mut options = options.clone();
+    let mut given = Vec::new();
+    for option in &OPTIONS {
+        let texts = match (option.field)(&mut options) {
+            Field::Once(text) => text.take().into_iter().collect(),
+            Field::Repeated(texts) => std::mem::take(texts),
+        };
+        given.extend(texts.into_iter().map(|text| (option.name, text)));
+    }
+    given
+}
+
+/// Sets an option, or adds one more.
+pub(super) fn set(options: &mut LinkOptions, option: &LinkOption, text: String) {
+    match (option.field)(options) {
+        Field::Once(field) => *field = Some(text),
+        Field::Repeated(field) => field.push(text),
+    }
+}

@@ -1,0 +1,187 @@
+//! `longwire preset`: links by name, as options that can be edited and pasted
+//! back.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Args;
+use longwire_engine::options::LinkOptions;
+use longwire_engine::presets::{self, Duplex, FROM_FILE, PRESETS, Preset};
+use longwire_runtime::FileLoader;
+use serde::Serialize;
+
+use super::models::synopsis;
+use crate::cli::{Paint, given};
+use crate::{Error, Globals};
+
+/// What `preset` takes.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A preset describes an access link, without the network behind it. What it shows
+are plain options: edit them, or lay others over it, as in
+`longwire exec --preset lte --up-rate 1mbit`.
+
+Examples:
+  longwire preset              every preset, a line each
+  longwire preset lte          one as options, with its sources
+  longwire preset --json       all of it for programs
+  longwire preset errant:file=profiles.csv,operator=telia,rat=4G,quality=good")]
+pub struct PresetArgs {
+    /// A preset to show as options
+    pub name: Option<String>,
+}
+
+/// Shows presets.
+///
+/// # Errors
+/// If there is none of the name, its file cannot be read, or stdout not be
+/// written.
+pub fn run(args: &PresetArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    let mut out = io::stdout().lock();
+    let paint = Paint::new(globals, &io::stdout());
+    let Some(name) = &args.name else {
+        if globals.json {
+            let all: Vec<PresetJson> = PRESETS.iter().map(PresetJson::of).collect();
+            return write_json(&mut out, &all);
+        }
+        write_list(&mut out, paint)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let duplex = presets::read(name, &FileLoader::new());
+    let duplex = duplex.map_err(|error| Error::Usage(error.to_string()))?;
+    let known = PRESETS.iter().find(|preset| preset.name == name.trim());
+    if globals.json {
+        let json = match known {
+            Some(preset) => PresetJson::of(preset),
+            None => PresetJson {
+                name,
+                summary: FROM_FILE.summary,
+                sources: &[],
+                assumptions: "",
+                options: OptionsJson::of(&duplex),
+            },
+        };
+        return write_json(&mut out, &json);
+    }
+    if let Some(preset) = known {
+        write_origin(&mut out, preset, paint)?;
+    }
+    let lines = lines(&duplex);
+    writeln!(out, "{}", lines.join(" \\\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_json(out: &mut impl Write, value: &impl Serialize) -> Result<ExitCode, Error> {
+    serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
+    writeln!(out)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_list(out: &mut impl Write, paint: Paint) -> io::Result<()> {
+    let width = PRESETS.iter().map(|preset| preset.name.len()).max();
+    let width = width.unwrap_or(0);
+    let presets = PRESETS.iter().map(|preset| (preset.name, preset.summary));
+    for (name, summary) in presets.chain([(FROM_FILE.name, FROM_FILE.summary)]) {
+        writeln!(out, "{}  {summary}", paint.good(format!("{name:width$}")))?;
+    }
+    writeln!(out)?;
+    writeln!(
+        out,
+        "`longwire preset NAME` shows one as options, with its sources."
+    )?;
+    writeln!(out, "The last one reads a file: {}", synopsis(FROM_FILE))
+}
+
+/// What a preset is, and where it comes from, as remarks of a shell.
+fn write_origin(out: &mut impl Write, preset: &Preset, paint: Paint) -> io::Result<()> {
+    writeln!(out, "# {}: {}", paint.bold(preset.name), preset.summary)?;
+    for source in preset.sources {
+        writeln!(out, "# from: {source}")?;
+    }
+    writeln!(out, "# assumed: {}", preset.assumptions)
+}
+
+/// A preset's options as they are written on a command line, one a line.
+pub fn lines(duplex: &Duplex) -> Vec<String> {
+    let (up, down) = (given(&duplex.up), given(&duplex.down));
+    let of = |options: &[(&'static str, String)], name| {
+        let texts = options.iter().filter(|(of, _)| *of == name);
+        texts.map(|(_, text)| text.clone()).collect::<Vec<String>>()
+    };
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in up.iter().chain(&down) {
+        if !names.contains(name) {
+            names.push(name);
+        }
+    }
+    let mut lines = Vec::new();
+    let mut push = |prefix: &str, name: &str, texts: Vec<String>| {
+        let line = |text: String| format!("--{prefix}{name} {}", quoted(&text));
+        lines.extend(texts.into_iter().map(line));
+    };
+    for name in names {
+        let (up, down) = (of(&up, name), of(&down, name));
+        if up == down {
+            push("", name, up);
+        } else {
+            push("up-", name, up);
+            push("down-", name, down);
+        }
+    }
+    lines
+}
+
+/// A word as a shell takes it for one.
+fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-:=,/%+".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[derive(Serialize)]
+struct PresetJson<'a> {
+    name: &'a str,
+    summary: &'a str,
+    sources: &'a [&'a str],
+    assumptions: &'a str,
+    #[serde(flatten)]
+    options: OptionsJson,
+}
+
+/// Options by name.
+#[derive(Serialize)]
+struct OptionsJson {
+    up: BTreeMap<&'static str, Vec<String>>,
+    down: BTreeMap<&'static str, Vec<String>>,
+}
+
+impl PresetJson<'_> {
+    fn of(preset: &Preset) -> PresetJson<'_> {
+        PresetJson {
+            name: preset.name,
+            summary: preset.summary,
+            sources: preset.sources,
+            assumptions: preset.assumptions,
+            options: OptionsJson::of(&preset.options()),
+        }
+    }
+}
+
+impl OptionsJson {
+    fn of(duplex: &Duplex) -> OptionsJson {
+        let by_name = |options: &LinkOptions| {
+            let mut map: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+            for (name, text) in given(options) {
+                map.entry(name).or_default().push(text);
+            }
+            map
+        };
+        OptionsJson {
+            up: by_name(&duplex.up),
+            down: by_name(&duplex.down),
+        }
+    }
+}
