@@ -5,7 +5,7 @@
 //! lost and counted as an artifact.
 
 use std::ops::Range;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use longwire_engine::{Bytes, LinkId, Nanos, Packets, Verdict};
 
@@ -102,8 +102,13 @@ pub trait Recorder: Send {
     fn finish(&mut self) -> Result<(), String>;
 }
 
-/// Batches on their way to the recorder: about 16,000 frames.
+/// Batches on their way to the recorder. When there are so many, a stage
+/// gathers on in the one that it has.
 const BATCHES: usize = 256;
+
+/// A stage gives up a batch of so many bytes or events.
+const GATHERED_BYTES_MAX: usize = 16 << 20;
+const GATHERED_EVENTS_MAX: usize = 1 << 18;
 
 /// A batch is handed over when it holds so many bytes, or at the end of a
 /// burst.
@@ -179,9 +184,23 @@ impl Tap {
         let next = empty(self.batch.link);
         let batch = std::mem::replace(&mut self.batch, next);
         if let Err(error) = self.sender.try_send(batch) {
-            let (std::sync::mpsc::TrySendError::Full(batch)
-            | std::sync::mpsc::TrySendError::Disconnected(batch)) = error;
-            self.lost += batch.events.len() as u64;
+            let (TrySendError::Full(batch) | TrySendError::Disconnected(batch)) = error;
+            let full = batch.bytes.len() > GATHERED_BYTES_MAX;
+            if full || batch.events.len() > GATHERED_EVENTS_MAX {
+                self.lost += batch.events.len() as u64;
+            } else {
+                self.batch = batch;
+            }
+        }
+    }
+
+    /// Hands over what is left; waits, for the run is over.
+    pub(crate) fn finish(&mut self) {
+        let next = empty(self.batch.link);
+        let last = std::mem::replace(&mut self.batch, next);
+        let events = last.events.len() as u64;
+        if events > 0 && self.sender.send(last).is_err() {
+            self.lost += events;
         }
     }
 

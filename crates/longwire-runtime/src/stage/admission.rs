@@ -257,6 +257,13 @@ impl Admission {
         }
     }
 
+    /// The run is over.
+    pub fn finish(&mut self) {
+        if let Some(decider) = &mut self.decider {
+            decider.finish();
+        }
+    }
+
     /// Shows the accounts to whoever reports.
     pub fn publish_counts(&mut self) {
         // What is in use depends on the reader: asking it costs a trip between

@@ -116,6 +116,14 @@ impl Decider {
         self.tap.is_some()
     }
 
+    /// The run is over: nothing more will come.
+    pub(super) fn finish(&mut self) {
+        if let Some(tap) = &mut self.tap {
+            tap.finish();
+        }
+        self.publish();
+    }
+
     /// Shows the accounts to whoever reports.
     pub(super) fn publish(&mut self) {
         let (packets, bytes) = self.link.occupancy_max();

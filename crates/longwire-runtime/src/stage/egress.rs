@@ -245,9 +245,12 @@ impl<T: TxPort> Egress<T> {
     /// Publishes the last counts, the port's own losses included.
     pub(crate) fn finish(&mut self) {
         self.account.counts.send_failed = self.port.losses().send_failed;
+        if let Some(tap) = &mut self.account.tap {
+            tap.finish();
+        }
         self.account.publish();
         if let Waiting::Managed(managed) = &mut self.waiting {
-            managed.publish();
+            managed.finish();
         }
         let now = self.clock.now();
         let shared = &self.account.shared;

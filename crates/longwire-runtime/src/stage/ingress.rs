@@ -148,6 +148,7 @@ impl<R: RxPort> Ingress<R> {
 
     /// Publishes the last counts, the port's own losses included.
     pub(crate) fn finish(&mut self) {
+        self.admission.finish();
         self.read_losses(self.clock.now());
     }
 }

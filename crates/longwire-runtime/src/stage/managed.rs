@@ -206,6 +206,11 @@ impl ManagedLine {
         decision.into_iter().chain(self.released.next_at()).min()
     }
 
+    /// The run is over.
+    pub fn finish(&mut self) {
+        self.decider.finish();
+    }
+
     /// Shows the accounts to whoever reports.
     pub fn publish(&mut self) {
         self.decider.publish();
