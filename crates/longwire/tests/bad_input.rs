@@ -71,10 +71,7 @@ fn negative_and_absurd_numbers_are_refused_with_the_bound() {
 fn unknown_models_and_parameters_come_with_the_known_ones() {
     refused(
         &["--delay", "gauss:mean=5ms"],
-        &[
-            "unknown delay model 'gauss'",
-            "constant, uniform, normal",
-        ],
+        &["unknown delay model 'gauss'", "constant, uniform, normal"],
     );
     refused(
         &["--delay", "uniform:low=5ms"],

@@ -1,183 +1,16 @@
 //! Links of any models at all, made from arbitrary bytes, and what must hold
 //! of every one of them. The property test and the fuzz target share it.
 
+#[path = "any_options.rs"]
+mod any_options;
+
 use std::collections::BTreeMap;
 
+use any_options::{Choices, Examples, options};
 use longwire_engine::emulator::ItemBytes;
-use longwire_engine::models::{self, Entry, Kind};
-use longwire_engine::random::Stream;
-use longwire_engine::spec::{ModelInfo, Param, Unit};
 use longwire_engine::{
-    Delivery, DropReason, Emulator, FrameMeta, Hook, Link, LinkConfig, LinkId, LinkOptions, Loader, Nanos,
-    Passing, Plugin, Verdict,
+    Delivery, Emulator, FrameMeta, Link, LinkConfig, LinkId, LinkOptions, Nanos, Verdict,
 };
-
-/// Choices made by bytes, and by zeros when there are no more.
-pub struct Choices<'a>(pub &'a [u8]);
-
-impl Choices<'_> {
-    fn byte(&mut self) -> u8 {
-        match self.0 {
-            [first, rest @ ..] => {
-                self.0 = rest;
-                *first
-            }
-            [] => 0,
-        }
-    }
-
-    /// A number below `end`, which is at most 65,536.
-    fn below(&mut self, end: usize) -> usize {
-        let number = usize::from(self.byte()) | usize::from(self.byte()) << 8;
-        number % end.max(1)
-    }
-
-    fn one_in(&mut self, times: usize) -> bool {
-        self.below(times) == times - 1
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-}
-
-/// Gives every file parameter its example; plugins do little.
-pub struct Examples;
-
-impl Loader for Examples {
-    fn read(
-        &self,
-        path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
-        let contents = models::all().into_iter().find_map(|(kind, info)| {
-            info.params.iter().find_map(|param| match param.unit {
-                Unit::File(contents) if file_name(kind, info, param) == path => Some(contents),
-                _ => None,
-            })
-        });
-        take(contents.ok_or("no such file")?.as_bytes())
-    }
-
-    fn plugin(
-        &self,
-        _path: &str,
-        _hook: Hook,
-        _parameters: &[(String, String)],
-    ) -> Result<Box<dyn Plugin>, String> {
-        Ok(Box::new(Random))
-    }
-}
-
-fn file_name(kind: &str, info: &ModelInfo, param: &Param) -> String {
-    format!("{kind}.{}.{}", info.name, param.name)
-}
-
-/// A plugin that draws.
-#[derive(Debug)]
-struct Random;
-
-impl Plugin for Random {
-    fn start(&mut self, _epoch: Nanos) {}
-
-    fn lose(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Option<DropReason> {
-        (stream.up_to(9) == 0).then_some(DropReason::Loss)
-    }
-
-    fn delay(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Nanos {
-        Nanos::from_nanos(stream.up_to(5_000_000))
-    }
-
-    fn depart(&mut self, frame: &Passing<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
-        let time = Nanos::from_nanos(wire_bits + stream.up_to(1_000));
-        frame.at.saturating_add(time)
-    }
-
-    fn rewrite(&mut self, _at: Nanos, bytes: &mut [u8], stream: &mut Stream) {
-        if let Some(last) = bytes.last_mut() {
-            *last = stream.up_to(255) as u8;
-        }
-    }
-}
-
-/// What a parameter of this unit might be given.
-fn value(choices: &mut Choices<'_>, param: &Param, file: String) -> String {
-    let some: &[&str] = match param.unit {
-        Unit::Time => &["0ns", "1ns", "10us", "1ms", "20ms", "1s"],
-        Unit::Rate => &["1kbit", "64kbit", "10mbit", "999mbit", "100gbit"],
-        Unit::Size => &["64b", "1514b", "3kb", "64kb", "10mb"],
-        Unit::Packets => &["1p", "2p", "10p", "1000p"],
-        Unit::Probability => &["0%", "0.1%", "10%", "50%", "100%"],
-        Unit::Correlation => &["0%", "25%", "-25%", "90%"],
-        Unit::Ratio => &["0", "1e-6", "0.01", "0.5", "1"],
-        Unit::Count => &["0", "1", "2", "7", "68", "1500"],
-        Unit::Signed => &["-20", "-4", "0", "4", "1000"],
-        Unit::Real => &["0.1", "0.5", "1", "2.5", "10"],
-        Unit::Choice(words) => words,
-        Unit::File(_) => return file,
-        Unit::Text(example) => return example.to_owned(),
-        Unit::Rest => &["1"],
-    };
-    choices.pick(some).to_owned()
-}
-
-/// A model of the kind, its parameters left out, as in the example, or any.
-fn model<M>(choices: &mut Choices<'_>, kind: &Kind<M>) -> String {
-    let Entry { info, .. } = &kind.entries[choices.below(kind.entries.len())];
-    let plain = info.params.iter().filter(|param| param.default.is_none());
-    let plain: Vec<String> = plain
-        .map(|param| match param.unit {
-            Unit::File(_) => format!("{}={}", param.name, file_name(kind.name, info, param)),
-            unit => format!("{}={}", param.name, unit.example()),
-        })
-        .collect();
-    let any: Vec<String> = info
-        .params
-        .iter()
-        .filter_map(|param| {
-            let wanted = !choices.one_in(3);
-            let value = value(choices, param, file_name(kind.name, info, param));
-            wanted.then(|| format!("{}={value}", param.name))
-        })
-        .collect();
-    let text = format!("{}:{}", info.name, any.join(","));
-    // Most choices fit together; for the others there is the example.
-    match kind.parse_with(&text, &Examples) {
-        Ok(_) => text,
-        Err(error) => {
-            assert!(!error.to_string().is_empty());
-            format!("{}:{}", info.name, plain.join(","))
-        }
-    }
-}
-
-/// The options of a link of any models.
-pub fn options(choices: &mut Choices<'_>) -> LinkOptions {
-    fn maybe<M>(choices: &mut Choices<'_>, kind: &Kind<M>, times: usize) -> Option<String> {
-        let given = !choices.one_in(times);
-        let text = model(choices, kind);
-        given.then_some(text)
-    }
-    let mut options = LinkOptions {
-        rate: maybe(choices, &models::RATE, 6),
-        framing: maybe(choices, &models::FRAMING, 2),
-        queue: maybe(choices, &models::QUEUE, 4),
-        corrupt: maybe(choices, &models::CORRUPTION, 2),
-        duplicate: maybe(choices, &models::DUPLICATION, 2),
-        delay: maybe(choices, &models::DELAY, 6),
-        reorder: maybe(choices, &models::REORDERING, 2),
-        order: maybe(choices, &models::ORDER, 2),
-        mtu: maybe(choices, &models::MTU, 2),
-        ..LinkOptions::default()
-    };
-    for _ in 0..choices.below(3) {
-        options.loss.push(model(choices, &models::LOSS));
-    }
-    for _ in 0..choices.below(2) {
-        options.rewrite.push(model(choices, &models::REWRITE));
-    }
-    options
-}
 
 /// A frame that is offered.
 #[derive(Clone, Debug)]
@@ -271,7 +104,12 @@ pub fn check(data: &[u8]) {
     assert_eq!(often.verdicts, rarely.verdicts, "late polling: {options:?}");
     assert_eq!(often.polled, rarely.polled, "late polling: {options:?}");
     conserves(&often, frames.len(), &options);
-    keeps_order(&often, &frames, &Link::new(config(), seed, LinkId(0)), &options);
+    keeps_order(
+        &often,
+        &frames,
+        &Link::new(config(), seed, LinkId(0)),
+        &options,
+    );
 }
 
 fn parse(options: &LinkOptions) -> LinkConfig {
@@ -326,12 +164,7 @@ fn run(config: LinkConfig, seed: u64, frames: &[Offered], often: bool) -> Outcom
     outcome
 }
 
-fn step(
-    emulator: &mut Emulator<usize>,
-    now: Nanos,
-    frames: &[Offered],
-    outcome: &mut Outcome,
-) {
+fn step(emulator: &mut Emulator<usize>, now: Nanos, frames: &[Offered], outcome: &mut Outcome) {
     emulator.advance(now, &ByIndex(frames));
     take_decided(emulator, frames, outcome);
     let end = Nanos::from_nanos(u64::MAX - 1);
@@ -372,7 +205,11 @@ fn decided(
 /// Every frame is decided about once, or still queued; every delivery is
 /// released, or never will be.
 fn conserves(outcome: &Outcome, offered: usize, options: &LinkOptions) {
-    assert_eq!(outcome.verdicts.len() + outcome.queued, offered, "{options:?}");
+    assert_eq!(
+        outcome.verdicts.len() + outcome.queued,
+        offered,
+        "{options:?}"
+    );
     let mut deliveries = 0;
     for verdicts in outcome.verdicts.values() {
         for (at, verdict) in verdicts.iter().enumerate() {
@@ -385,7 +222,11 @@ fn conserves(outcome: &Outcome, offered: usize, options: &LinkOptions) {
             deliveries += usize::from(matches!(verdict, Verdict::Deliver(_)));
         }
     }
-    assert_eq!(outcome.polled.len() + outcome.waiting, deliveries, "{options:?}");
+    assert_eq!(
+        outcome.polled.len() + outcome.waiting,
+        deliveries,
+        "{options:?}"
+    );
 }
 
 /// Unless reordering was asked for, frames of one flow come out in the order
@@ -400,7 +241,10 @@ fn keeps_order(outcome: &Outcome, frames: &[Offered], link: &Link, options: &Lin
     let mut release = Nanos::ZERO;
     for (index, delivery) in &outcome.polled {
         let flow = frames[*index].flow;
-        assert!(last[flow] <= *index, "flow {flow} is reordered: {options:?}");
+        assert!(
+            last[flow] <= *index,
+            "flow {flow} is reordered: {options:?}"
+        );
         assert!(release <= delivery.release, "{options:?}");
         last[flow] = *index;
         release = delivery.release;

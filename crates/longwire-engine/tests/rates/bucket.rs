@@ -145,7 +145,7 @@ fn a_burst_leaves_at_once_and_the_rest_at_the_rate() {
 #[test]
 fn a_frame_longer_than_the_bucket_owes_the_rest() {
     let rate = "token-bucket:rate=8mbit,burst=100b";
-    let departures = both_ways(rate, "", 0, &vec![(0u64, 1_000u32); 11]);
+    let departures = both_ways(rate, "", 0, &[(0u64, 1_000u32); 11]);
     assert_eq!(departures[0], 0);
     assert_eq!(departures[10], 10_000_000);
 }

@@ -38,37 +38,56 @@ struct Program {
 /// Halves of a billionth of a bit.
 const HALVES: u128 = 2_000_000_000;
 
+/// A number of halves: whole ones, and a fraction of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Halves {
+    whole: u128,
+    part: u128,
+    of: u128,
+}
+
+impl Halves {
+    fn whole(whole: u128) -> Halves {
+        Halves {
+            whole,
+            part: 0,
+            of: 1,
+        }
+    }
+
+    /// Whether it is at least `other`.
+    fn reaches(&self, other: &Halves) -> bool {
+        let (mine, others) = (self.part * other.of, other.part * self.of);
+        (self.whole, mine) >= (other.whole, others)
+    }
+}
+
 impl Program {
-    /// What is sent by `time`, in halves of a billionth of a bit: rounded
-    /// down, and whether that was exact.
-    fn sent(&self, time: u64) -> (u128, bool) {
+    /// What is sent by `time`.
+    fn sent(&self, time: u64) -> Halves {
         let (laps, inside) = match self.after {
             After::Again(period) => (time / period, time % period),
             After::Hold => (0, time),
             After::Stop(end) => (0, time.min(end)),
         };
-        let whole = match self.after {
-            After::Again(period) => self.within(period).0,
+        let lap = match self.after {
+            After::Again(period) => self.within(period).whole,
             _ => 0,
         };
-        let (part, exact) = self.within(inside);
-        (u128::from(laps) * whole + part, exact)
+        let part = self.within(inside);
+        Halves {
+            whole: u128::from(laps) * lap + part.whole,
+            ..part
+        }
     }
 
-    fn within(&self, time: u64) -> (u128, bool) {
+    fn within(&self, time: u64) -> Halves {
         let mut sum = 0;
         for (index, step) in self.steps.iter().enumerate() {
             if step.time >= time {
                 break;
             }
-            let next = self.steps.get(index + 1).copied();
-            let next = next.or(match self.after {
-                After::Again(period) => Some(Step {
-                    time: period,
-                    rate: self.steps[0].rate,
-                }),
-                _ => None,
-            });
+            let next = self.next(index);
             let passed = u128::from(time.min(next.map_or(time, |next| next.time)) - step.time);
             let from = u128::from(step.rate);
             let Some(next) = next.filter(|_| self.linear) else {
@@ -80,40 +99,81 @@ impl Program {
             let scaled = 2 * from * passed * span + u128::from(next.rate) * passed * passed;
             let scaled = scaled - from * passed * passed;
             if passed < span {
-                return (sum + scaled / span, scaled % span == 0);
+                return Halves {
+                    whole: sum + scaled / span,
+                    part: scaled % span,
+                    of: span,
+                };
             }
             sum += scaled / span;
         }
-        (sum, true)
+        Halves::whole(sum)
     }
 
-    /// The instant at which `wanted` has been sent, rounded down; `None` if
+    /// The step after this one.
+    fn next(&self, index: usize) -> Option<Step> {
+        let back = match self.after {
+            After::Again(period) => Some(Step {
+                time: period,
+                rate: self.steps[0].rate,
+            }),
+            _ => None,
+        };
+        self.steps.get(index + 1).copied().or(back)
+    }
+
+    /// When the line ends that is in force just before `time`.
+    fn line_end(&self, time: u64) -> u64 {
+        let (lap, inside) = match self.after {
+            After::Again(period) => (time / period * period, time % period),
+            _ => (0, time),
+        };
+        let ends = (0..self.steps.len()).filter_map(|index| self.next(index));
+        let end = ends.map(|next| next.time).find(|end| *end > inside);
+        end.map_or(u64::MAX, |end| lap + end)
+    }
+
+    /// The instant, rounded down, at which `wanted` has been sent, of which
+    /// a fraction is lost at the end of the line in force at `at`; `None` if
     /// that never is.
-    fn instant(&self, wanted: u128) -> Option<u64> {
-        let mut high = 1u64;
-        while self.sent(high).0 < wanted {
-            high = high.checked_mul(2).filter(|high| *high < 1 << 60)?;
+    fn instant(&self, wanted: &mut Halves, at: u64) -> Option<u64> {
+        let end = self.line_end(at);
+        if wanted.part > 0 && !self.sent(end).reaches(wanted) {
+            *wanted = Halves::whole(wanted.whole);
         }
-        let mut low = 0;
+        let mut high = 1u64;
+        while !self.sent(high).reaches(&Halves::whole(wanted.whole + 1)) {
+            match high.checked_mul(2).filter(|high| *high < 1 << 60) {
+                Some(higher) => high = higher,
+                // Where it ends, just that much may have been sent.
+                None if self.sent(high).reaches(wanted) => break,
+                None => return None,
+            }
+        }
         // The first whole nanosecond by which it has.
+        let mut low = at;
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.sent(middle).0 >= wanted {
+            match self.sent(middle).reaches(wanted) {
                 true => high = middle,
                 false => low = middle + 1,
             }
         }
-        let on_the_dot = self.sent(low) == (wanted, true);
+        let on_the_dot = wanted.reaches(&self.sent(low));
         Some(if on_the_dot { low } else { low - 1 })
     }
 
     fn departures(&self, epoch: u64, frames: &[(u64, u32)]) -> Vec<u64> {
-        let (mut sent, mut free) = (0, 0);
+        let (mut sent, mut free) = (Halves::whole(0), 0);
         let mut departures = Vec::new();
         for (arrival, len) in frames {
             let at = arrival.saturating_sub(epoch).max(free);
-            sent = self.sent(at).0.max(sent) + u128::from(*len) * 8 * HALVES;
-            let Some(instant) = self.instant(sent) else {
+            // The link is idle only after the true instant.
+            if at > free || departures.is_empty() {
+                sent = self.sent(at);
+            }
+            sent.whole += u128::from(*len) * 8 * HALVES;
+            let Some(instant) = self.instant(&mut sent, at) else {
                 break;
             };
             free = instant;
@@ -269,7 +329,8 @@ fn no_rounding_is_carried_across_steps() {
     };
     for nth in [1, 2, 3, 1_000, 999_999, 1_000_000] {
         let sent = nth as u128 * 8_000 * HALVES;
-        assert_eq!(Some(departures[nth - 1]), program.instant(sent), "{nth}");
+        let instant = program.instant(&mut Halves::whole(sent), 0);
+        assert_eq!(Some(departures[nth - 1]), instant, "{nth}");
     }
 }
 

@@ -66,8 +66,8 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         full: Clock::new(rate).time(burst.0 * 8),
         tick: tick.as_nanos(),
         epoch: 0,
-        full_at: Instant::ZERO,
-        line_free: Instant::ZERO,
+        full_at: Moment::ZERO,
+        line_free: Moment::ZERO,
     };
     Ok(Rate::Model(Box::new(bucket)))
 }
@@ -75,16 +75,16 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
 /// An instant or a time, exactly: `nanos + part / rate` of the clock that it
 /// belongs to, with `part < rate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Instant {
+struct Moment {
     nanos: u64,
     part: u64,
 }
 
-impl Instant {
-    const ZERO: Instant = Instant { nanos: 0, part: 0 };
+impl Moment {
+    const ZERO: Moment = Moment { nanos: 0, part: 0 };
 
-    fn whole(nanos: u64) -> Instant {
-        Instant { nanos, part: 0 }
+    fn whole(nanos: u64) -> Moment {
+        Moment { nanos, part: 0 }
     }
 
     /// The first whole nanosecond that is not before it.
@@ -98,47 +98,47 @@ impl Instant {
 struct Clock {
     rate: BitRate,
     /// The last length in bits and its time: traffic repeats its lengths.
-    last: (u64, Instant),
+    last: (u64, Moment),
 }
 
 impl Clock {
     fn new(rate: BitRate) -> Clock {
         Clock {
             rate,
-            last: (0, Instant::ZERO),
+            last: (0, Moment::ZERO),
         }
     }
 
     /// What `bits` take.
     #[inline]
-    fn time(&mut self, bits: u64) -> Instant {
+    fn time(&mut self, bits: u64) -> Moment {
         if bits != self.last.0 {
             self.last = (bits, self.divide(bits));
         }
         self.last.1
     }
 
-    fn divide(&self, bits: u64) -> Instant {
+    fn divide(&self, bits: u64) -> Moment {
         let rate = self.rate.bits_per_sec();
         if let Some(work) = bits.checked_mul(NANOBITS) {
-            return Instant {
+            return Moment {
                 nanos: work / rate,
                 part: work % rate,
             };
         }
         let work = u128::from(bits) * u128::from(NANOBITS);
-        Instant {
+        Moment {
             nanos: u64::try_from(work / u128::from(rate)).unwrap_or(u64::MAX),
             part: (work % u128::from(rate)) as u64,
         }
     }
 
     #[inline]
-    fn add(&self, instant: Instant, time: Instant) -> Instant {
+    fn add(&self, instant: Moment, time: Moment) -> Moment {
         let part = instant.part + time.part;
         let carry = part >= self.rate.bits_per_sec();
         let nanos = instant.nanos.saturating_add(time.nanos);
-        Instant {
+        Moment {
             nanos: nanos.saturating_add(u64::from(carry)),
             part: part - if carry { self.rate.bits_per_sec() } else { 0 },
         }
@@ -146,12 +146,12 @@ impl Clock {
 
     /// The difference, or zero.
     #[inline]
-    fn subtract(&self, instant: Instant, time: Instant) -> Instant {
+    fn subtract(&self, instant: Moment, time: Moment) -> Moment {
         if instant <= time {
-            return Instant::ZERO;
+            return Moment::ZERO;
         }
         let borrow = instant.part < time.part;
-        Instant {
+        Moment {
             nanos: instant.nanos - time.nanos - u64::from(borrow),
             part: instant.part + if borrow { self.rate.bits_per_sec() } else { 0 } - time.part,
         }
@@ -168,37 +168,37 @@ struct TokenBucket {
     line: Option<Clock>,
     burst: Bytes,
     /// What an empty bucket takes to be full.
-    full: Instant,
+    full: Moment,
     tick: u64,
     epoch: u64,
-    full_at: Instant,
-    line_free: Instant,
+    full_at: Moment,
+    line_free: Moment,
 }
 
 impl TokenBucket {
     /// The tick at `instant`, or the next.
-    fn tick_from(&self, instant: Instant) -> Instant {
+    fn tick_from(&self, instant: Moment) -> Moment {
         match self.tick {
             0 => instant,
             tick => {
                 let ticks = instant.ceil().div_ceil(tick);
-                Instant::whole(ticks.saturating_mul(tick))
+                Moment::whole(ticks.saturating_mul(tick))
             }
         }
     }
 
     /// Takes a frame's tokens as soon as they are there: when that is.
     #[inline]
-    fn take(&mut self, from: u64, bits: u64) -> Instant {
+    fn take(&mut self, from: u64, bits: u64) -> Moment {
         let time = self.tokens.time(bits);
         // Full less what the frame leaves in the bucket.
         let enough = self.tokens.add(self.full_at, time.min(self.full));
         let enough = self.tokens.subtract(enough, self.full);
-        let start = self.tick_from(enough).max(Instant::whole(from));
+        let start = self.tick_from(enough).max(Moment::whole(from));
         // Since the last tick nothing has come.
         let counted = match self.tick {
             0 => start,
-            tick => Instant::whole(start.nanos - start.nanos % tick),
+            tick => Moment::whole(start.nanos - start.nanos % tick),
         };
         self.full_at = self.tokens.add(self.full_at.max(counted), time);
         start
@@ -220,7 +220,7 @@ impl RateModel for TokenBucket {
             // wait for them begins at a whole nanosecond. Nothing adds up,
             // since the tokens do not count from there.
             Some(line) => {
-                let begin = self.line_free.max(Instant::whole(start.ceil()));
+                let begin = self.line_free.max(Moment::whole(start.ceil()));
                 let time = line.time(wire_bits);
                 self.line_free = line.add(begin, time);
                 self.line_free

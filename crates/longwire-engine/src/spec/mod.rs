@@ -1,0 +1,161 @@
+//! The one grammar of a model, wherever it is written: `name`,
+//! `name:key=value,key=value`, or a bare first value where that is obvious.
+
+use alloc::string::String;
+
+use crate::units::UnitError;
+
+mod arguments;
+
+pub use arguments::{Arguments, reads};
+
+/// What a parameter of a model takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A time, `20ms`.
+    Time,
+    /// A rate, `10mbit`.
+    Rate,
+    /// A size in bytes, `64kb`.
+    Size,
+    /// A number of packets, `100p`.
+    Packets,
+    /// A probability, `1%`.
+    Probability,
+    /// A correlation, `25%` or `-10%`.
+    Correlation,
+    /// A bare ratio, `1e-6`.
+    Ratio,
+    /// A plain number, `100`.
+    Count,
+    /// A whole number that may be negative, `-4`.
+    Signed,
+    /// A number, `1.5`.
+    Real,
+    /// A file's name, with what such a file may hold: an example for help,
+    /// documentation and tests.
+    File(&'static str),
+    /// Any text without commas; the example says of what kind.
+    Text(&'static str),
+    /// Every `key=value` that is no other parameter's: whatever a plugin
+    /// takes. At most one parameter has this unit, the last.
+    Rest,
+    /// One of some words.
+    Choice(&'static [&'static str]),
+}
+
+impl Unit {
+    /// An example of a value, for help and messages.
+    pub fn example(self) -> &'static str {
+        match self {
+            Unit::Time => "20ms",
+            Unit::Rate => "10mbit",
+            Unit::Size => "64kb",
+            Unit::Packets => "100p",
+            Unit::Probability => "1%",
+            Unit::Correlation => "25%",
+            Unit::Ratio => "1e-6",
+            Unit::Count => "100",
+            Unit::Signed => "-4",
+            Unit::Real => "1.5",
+            Unit::File(_) => "example.file",
+            Unit::Text(example) => example,
+            Unit::Rest => "value",
+            Unit::Choice(words) => words.first().copied().unwrap_or("word"),
+        }
+    }
+}
+
+/// One parameter of a model.
+#[derive(Clone, Copy, Debug)]
+pub struct Param {
+    /// Its key.
+    pub name: &'static str,
+    /// What it takes.
+    pub unit: Unit,
+    /// What it is when left out; `None` when it must be given.
+    pub default: Option<&'static str>,
+    /// One line of help.
+    pub help: &'static str,
+}
+
+/// What is common to every registered model: the source of its help, its
+/// documentation and its checks.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelInfo {
+    /// The name users write.
+    pub name: &'static str,
+    /// One line of help, with the formula's source where there is one.
+    pub summary: &'static str,
+    /// Its parameters. A bare value is given to the first one whose unit
+    /// reads it.
+    pub params: &'static [Param],
+}
+
+/// Why a model's text was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum SpecError {
+    #[error("nothing given; write {expected}")]
+    Empty { expected: String },
+    #[error("unknown {kind} model '{name}'; known: {known}; or a plain value such as {example}")]
+    UnknownModel {
+        kind: &'static str,
+        name: String,
+        known: String,
+        example: &'static str,
+    },
+    #[error("{model} has no parameter '{key}'; it takes {known}")]
+    UnknownParam {
+        model: &'static str,
+        key: String,
+        known: String,
+    },
+    #[error("{model}: '{key}' is given twice")]
+    Repeated { model: &'static str, key: String },
+    #[error("{model}: '{key}' must be given, for example {key}={example}")]
+    Missing {
+        model: &'static str,
+        key: &'static str,
+        example: &'static str,
+    },
+    #[error("{model}: nothing after '{key}='; write for example {key}={example}")]
+    NoValue {
+        model: &'static str,
+        key: &'static str,
+        example: &'static str,
+    },
+    #[error("{model}: {key}: {source}")]
+    Value {
+        model: &'static str,
+        key: &'static str,
+        source: UnitError,
+    },
+    #[error(transparent)]
+    Plain(#[from] UnitError),
+    #[error("{model}: '{text}' fits none of its parameters; write for example {examples}")]
+    Misfit {
+        model: &'static str,
+        text: String,
+        examples: String,
+    },
+    #[error("{model}: {key}: '{text}' is none of {known}")]
+    Choice {
+        model: &'static str,
+        key: &'static str,
+        text: String,
+        known: String,
+    },
+    #[error("{model}: {key}: {path}: {message}")]
+    File {
+        model: &'static str,
+        key: &'static str,
+        path: String,
+        message: String,
+    },
+    #[error("{model}: {message}")]
+    Unfit {
+        model: &'static str,
+        message: String,
+    },
+}
