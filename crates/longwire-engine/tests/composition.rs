@@ -7,7 +7,7 @@ mod composition;
 use proptest::prelude::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(3_000))]
 
     #[test]
     fn any_models_go_together(data in proptest::collection::vec(any::<u8>(), 0..900)) {

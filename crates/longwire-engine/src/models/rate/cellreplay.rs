@@ -167,7 +167,9 @@ impl Light {
     /// How long a packet that comes at `at` waits here, and whether it has a
     /// place in its train.
     fn place(&mut self, at: Nanos, bytes: u64) -> (Nanos, bool) {
-        let at = at.as_nanos();
+        // A queue that serves flows in turn hands on packets that came before
+        // others that are served already.
+        let at = at.as_nanos().max(self.begun.unwrap_or(0));
         let begun = match self.begun {
             Some(begun) if at <= self.last.saturating_add(self.pause) => begun,
             _ => {
