@@ -61,7 +61,7 @@ impl SharedState {
 pub(super) enum State {
     /// For itself alone.
     Own(Instance),
-    /// With others. A lock costs more than the call itself (decision 0022).
+    /// With others. A lock costs more than the call itself (decision 0012).
     Shared(Arc<Mutex<Instance>>),
     /// On its way from one to the other.
     Gone,

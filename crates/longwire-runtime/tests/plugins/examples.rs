@@ -3,7 +3,7 @@
 use longwire_engine::{DropReason, Verdict};
 use longwire_runtime::Faults;
 
-use crate::tools::{bounds, example, link, offer, release};
+use crate::tools::{bounds, documented, example, link, offer, refusal, release};
 
 /// An IPv4 frame of some protocol.
 fn ip_frame(protocol: u8, len: usize) -> Vec<u8> {
@@ -55,7 +55,7 @@ fn data_loss_loses_with_its_probability() {
 fn data_loss_refuses_what_is_no_bytes() {
     let file = example("data_loss.c");
     for wrong in ["1", "0x11", "zz", "1G", &"00".repeat(65)] {
-        let message = crate::tools::refusal("loss", &format!("plugin:{file},bytes={wrong}"));
+        let message = refusal("loss", &format!("plugin:{file},bytes={wrong}"));
         assert!(message.contains("in hexadecimal"), "{message}");
     }
 }
@@ -110,4 +110,31 @@ fn a_frame_too_long_for_any_slot_ends_the_run_with_its_message() {
     let message = faults.first().unwrap();
     let expected = "depart: a frame of 376 bytes takes 300800 ns, and a slot has 300000 ns";
     assert!(message.ends_with(expected), "{message}");
+}
+
+#[test]
+fn the_plugin_of_the_page_does_what_the_page_says() {
+    let file = documented();
+    let text = format!("plugin:file={file},every=100,length=3");
+    let faults = Faults::new();
+    let mut link = link(&[("loss", &text)], 1, &faults);
+    let lost = |number| matches!(offer(&mut link, number, &[0; 60]), Verdict::Drop(_));
+    let fates: Vec<bool> = (0..100_000).map(lost).collect();
+    assert_eq!(faults.first(), None);
+    // Bursts of three; two may meet, and the last may be cut off.
+    let runs: Vec<&[bool]> = fates.chunk_by(|a, b| a == b).filter(|run| run[0]).collect();
+    let whole = &runs[..runs.len() - 1];
+    assert!(whole.iter().all(|run| run.len() % 3 == 0));
+    // A burst begins at each frame that is not in one with a chance of 1 %.
+    let bursts = whole.iter().map(|run| run.len() as u64 / 3).sum::<u64>();
+    let chances = fates.iter().filter(|lost| !**lost).count() as u64 + bursts;
+    assert!(
+        bounds(chances, 0.01).contains(&bursts),
+        "{bursts} of {chances}"
+    );
+    let message = refusal("loss", &format!("plugin:file={file},evry=100"));
+    assert!(message.contains("'every' must be given"), "{message}");
+    let message = refusal("loss", &format!("plugin:file={file},every=9,evry=100"));
+    let said = "the plugin has no parameter 'evry'; it takes every, length";
+    assert!(message.ends_with(said), "{message}");
 }

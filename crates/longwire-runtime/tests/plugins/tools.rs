@@ -59,6 +59,17 @@ pub fn example(name: &str) -> String {
     compile(&root().join("examples/plugins").join(name), "")
 }
 
+/// The plugin that docs/plugins.md leads to.
+pub fn documented() -> String {
+    let page = std::fs::read_to_string(root().join("docs/plugins.md")).expect("the page");
+    let code = page.split("```c\n").nth(1).expect("a listing");
+    let (code, _) = code.split_once("\n```").expect("its end");
+    let name = format!("burst-{}.c", std::process::id());
+    let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&source, code).expect("a file of the test's own");
+    compile(&source, "")
+}
+
 /// The plugin that does what the test asks for.
 pub fn probe() -> String {
     probe_with("")

@@ -104,7 +104,7 @@ impl Bench<'_> {
         let loaded = CPlugin::load(&self.args.file, hook, &self.pairs, &self.faults);
         let mut plugin = loaded.map_err(|error| Error::Failed(error.to_string()))?;
         let mut stream = Stream::new(1, 0, Purpose::MediumLoss);
-        let mut bytes = vec![[0x5a; LEN]; N];
+        let mut bytes = [[0x5a; LEN]; N];
         let mut now = 0;
         let mut free = Nanos::ZERO;
         Ok(self.timed(|| {
@@ -112,11 +112,7 @@ impl Bench<'_> {
                 let at: [u64; N] = std::array::from_fn(|index| now + index as u64 * GAP);
                 now += N as u64 * GAP;
                 if hook == Hook::Rewrite {
-                    let frames: Vec<&mut [u8]> =
-                        bytes.iter_mut().map(<[u8; LEN]>::as_mut_slice).collect();
-                    let Ok(frames) = <[&mut [u8]; N]>::try_from(frames) else {
-                        unreachable!("there are as many frames as times");
-                    };
+                    let frames = bytes.each_mut().map(<[u8; LEN]>::as_mut_slice);
                     plugin.rewrite_batch(at.map(Nanos::from_nanos), frames, &mut stream);
                     continue;
                 }

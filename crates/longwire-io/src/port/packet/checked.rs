@@ -3,7 +3,7 @@
 //!
 //! The kernel refuses that with EPROTONOSUPPORT for drivers that do not say
 //! that they can (`IFF_SUPP_NOFCS`); nothing else tells. Those that can are
-//! named in decision 0023.
+//! named in decision 0013.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
