@@ -26,8 +26,9 @@ const CHECK: usize = 4;
 /// Frames on their way to the driver: the wire's next 200 us at 100 Gbit/s.
 const SEND_BUFFER: usize = 8 * 1024 * 1024;
 
-/// A driver that says that it leaves out its own check sequence, and adds it
-/// all the same (until Linux 7.0): fillers would arrive as good frames.
+/// Drivers that say that they leave out their own check sequence and add it
+/// all the same (i40e did until a patch of March 2026): fillers would arrive
+/// as good frames.
 const DECEIVERS: [&str; 1] = ["i40e"];
 
 /// The sending half of `packet:IF` with gap frames.
