@@ -247,6 +247,15 @@ fn a_trace_begins_again_at_its_last_time() {
     assert_eq!(at("trace:t", &[(5 * MILLI, 100)]), [7]);
 }
 
+/// 4 GB, a byte at a time: as many opportunities, three in each 5 ms.
+#[test]
+fn a_frame_of_very_many_opportunities_is_delivered_at_once() {
+    let files = [("t", "2\n2\n5\n".to_owned())];
+    let rate = "mahimahi:file=t,opportunity=1b,overhead=0";
+    let departures = departures(rate, &files, 0, false, &[(0, u32::MAX)]);
+    assert_eq!(departures, [u64::from(u32::MAX) / 3 * 5 * MILLI]);
+}
+
 #[test]
 fn wrong_lines_are_refused_with_their_number() {
     let refusal = |text: &str| {

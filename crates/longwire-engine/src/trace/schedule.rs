@@ -162,6 +162,13 @@ impl Schedule {
     /// Uses up `count` opportunities, one after the other: when the last of
     /// them came. `None` if the schedule ends before.
     pub fn take(&self, place: &mut Place, mut count: u64, repeats: bool) -> Option<u64> {
+        if count > self.count && repeats {
+            // Whole laps come to the same place.
+            let laps = (count - 1) / self.count;
+            let later = laps.saturating_mul(self.length().as_nanos());
+            place.lap = place.lap.saturating_add(later);
+            count -= laps * self.count;
+        }
         loop {
             let time = self.time(place)?;
             let group = &self.groups[place.group];

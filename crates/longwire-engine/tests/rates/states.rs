@@ -102,3 +102,16 @@ fn a_chain_must_lead_everywhere() {
         assert!(refusal(&text).contains(part), "{}", refusal(&text));
     }
 }
+
+/// A frame that outlasts ten thousand states leaves in good time, and at the
+/// mean rate: 4 GB in states of a microsecond, to a ten-thousandth.
+#[test]
+fn a_frame_of_very_many_states_is_served_at_the_mean_rate() {
+    let rate = "two-state:good=3mbit,bad=1mbit,good-time=1us,bad-time=1us";
+    let departure = departures(&mut link(rate, "", 0, false), &[(0, u32::MAX)])[0];
+    let expected = f64::from(u32::MAX) * 8.0 / 2e6 * 1e9;
+    assert!(
+        (departure as f64 / expected - 1.0).abs() < 1e-4,
+        "{departure}, not {expected}"
+    );
+}

@@ -121,7 +121,7 @@ impl Chain {
     }
 
     /// The rate in the mean over time, rounded to the nearest bit/s.
-    pub fn mean(&self) -> u64 {
+    pub fn mean_rate(&self) -> u64 {
         let rates = self.shares.iter().zip(&self.states);
         let mean: f64 = rates.map(|(share, state)| share * state.rate as f64).sum();
         (mean + 0.5) as u64
@@ -159,6 +159,10 @@ impl RateSource for Chain {
             end: self.until,
             rate: self.states[self.current].rate,
         }
+    }
+
+    fn mean(&self) -> Option<u64> {
+        Some(self.mean_rate().max(1))
     }
 }
 

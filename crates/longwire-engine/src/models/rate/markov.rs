@@ -193,7 +193,7 @@ impl Markov {
             return Err(format!("a mean time of {} is below {TIME_MIN}", state.time));
         }
         let chain = Chain::new(states, weights)?;
-        let mean = chain.mean();
+        let mean = chain.mean_rate();
         if mean == 0 {
             return Err("every rate is 0: nothing would ever pass".to_string());
         }

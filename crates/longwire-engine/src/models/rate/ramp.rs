@@ -16,12 +16,16 @@ pub struct Step {
     pub rate: u64,
 }
 
-/// What is sent is counted in halves of a billionth of a bit: the integral
-/// of a straight line between two whole rates over a whole number of
-/// nanoseconds is a whole number of them.
+/// What is sent is counted in halves of a billionth of a bit: a straight line
+/// between two whole rates sends a whole number of them over a whole number
+/// of nanoseconds.
 const HALVES: u64 = 2 * NANOBITS;
 
 /// A straight line from one rate to another.
+///
+/// What it has sent is counted in `span`-th parts of a half: in its first `t`
+/// nanoseconds it sends 2 `from` t + (`to` - `from`) t² / `span` halves, so
+/// as many parts have no fraction.
 #[derive(Clone, Copy, Debug)]
 struct Ramp {
     start: u64,
@@ -29,37 +33,42 @@ struct Ramp {
     span: u64,
     from: u64,
     to: u64,
+    /// All that it sends, in parts.
+    total: u128,
 }
 
 impl Ramp {
-    /// All that it sends, in halves.
-    fn total(&self) -> u128 {
-        u128::from(self.span) * u128::from(self.from + self.to)
+    /// The line between two steps, if its parts can be counted.
+    fn new(from: Step, to: Step) -> Option<Ramp> {
+        let span = to.time - from.time;
+        let halves = u128::from(span) * u128::from(from.rate + to.rate);
+        Some(Ramp {
+            start: from.time,
+            span,
+            from: from.rate,
+            to: to.rate,
+            // The greatest number that is ever reckoned with.
+            total: halves.checked_mul(u128::from(span))?,
+        })
     }
 
-    /// What it sends in its first `time` nanoseconds, in halves, times its
-    /// span: without a fraction.
-    fn sent_by_span(&self, time: u64) -> u128 {
-        let (time, span) = (u128::from(time), u128::from(self.span));
-        let (from, to) = (u128::from(self.from), u128::from(self.to));
-        // 2 from t + (to - from) t² / span, the terms with `from` together.
-        from * time * (2 * span - time) + to * time * time
-    }
-
+    /// What it has sent `time` nanoseconds after its start, in parts.
+    #[inline]
     fn sent(&self, time: u64) -> u128 {
-        self.sent_by_span(time) / u128::from(self.span)
+        // t (from (2 span - t) + to t)
+        let rest = u128::from(self.from) * u128::from(2 * self.span - time);
+        u128::from(time) * (rest + u128::from(self.to) * u128::from(time))
     }
 
-    /// The last whole nanosecond by which it has not sent more than `sent`
-    /// halves, which is less than the total.
-    fn time(&self, sent: u128) -> u64 {
-        let wanted = sent * u128::from(self.span);
-        let fits = |time: u64| self.sent_by_span(time) <= wanted;
-        let (mut low, mut high) = (0, self.span);
-        // The quadratic's root is off by a few nanoseconds at the most, but
-        // where the rate is next to nothing.
-        let guess = self.guess(sent).min(self.span);
-        let mut reach = 1u64;
+    /// The last whole nanosecond, at `after` or later, by which it has sent
+    /// no more than `sent` parts, which is less than its total; `work` halves
+    /// more than at `after` or little before.
+    #[inline]
+    fn time(&self, sent: u128, after: u64, work: u64) -> u64 {
+        let fits = |time: u64| self.sent(time) <= sent;
+        // Off by a nanosecond, but where the rate is next to nothing.
+        let guess = after.saturating_add(self.guess(after, work)).min(self.span);
+        let (mut low, mut high, mut reach) = (after, self.span, 1u64);
         if fits(guess) {
             low = guess;
             while low + reach < high && fits(low + reach) {
@@ -85,35 +94,41 @@ impl Ramp {
         low
     }
 
-    /// The root of the quadratic in the form that does not cancel.
-    fn guess(&self, sent: u128) -> u64 {
-        let (from, to, span) = (self.from as f64, self.to as f64, self.span as f64);
-        let sent = sent as f64;
-        let square = from * from + (to - from) / span * sent;
-        (sent / (from + libm::sqrt(square.max(0.0)))) as u64
+    /// How long it takes from `after` on to send `work` halves: the root of
+    /// the quadratic in the form that does not cancel.
+    #[inline]
+    fn guess(&self, after: u64, work: u64) -> u64 {
+        let slope = (self.to as f64 - self.from as f64) / self.span as f64;
+        let rate = self.from as f64 + slope * after as f64;
+        let work = work as f64;
+        let square = (rate * rate + slope * work).max(0.0);
+        (work / (rate + libm::sqrt(square))) as u64
     }
 }
 
 /// A serialiser at a rate of straight lines.
 ///
 /// Departures are rounded down to whole nanoseconds, and what a frame leaves
-/// of the nanosecond is carried on in halves of a billionth of a bit. A frame
-/// that begins on an idle link, in the middle of a line, is rounded by less
-/// than one of them; nothing else is rounded.
+/// of the nanosecond is carried on. Within a line nothing is rounded; what a
+/// frame still needs at the end of one is, by less than half a billionth of a
+/// bit.
 #[derive(Debug)]
 pub struct Ramps {
     ramps: Vec<Ramp>,
     /// The rate after the last line, if they do not begin again.
     last: u64,
     period: Option<u64>,
+    /// All that is sent in a period, in halves.
+    lap_halves: u128,
     epoch: u64,
     /// The line in force, and when its lap began; one more than there are is
     /// the rate after the last.
     index: usize,
     lap: u64,
-    /// When the last departure was, rounded down, and what the line in force
-    /// had sent by its true instant.
+    /// The last departure, rounded down.
     at: u64,
+    /// What was sent by its true instant: parts since the line's start, or,
+    /// after the last line, halves since `at`.
     sent: u128,
 }
 
@@ -130,24 +145,19 @@ impl Ramps {
             rate: steps[0].rate,
         });
         for (from, to) in steps.iter().zip(steps[1..].iter().chain(back.as_ref())) {
-            let ramp = Ramp {
-                start: from.time,
-                span: to.time - from.time,
-                from: from.rate,
-                to: to.rate,
-            };
-            // Its integral times its span is at most span² (from + to).
-            if ramp.total().checked_mul(u128::from(ramp.span)).is_none() {
-                let span = Nanos::from_nanos(ramp.span);
-                return Err(format!(
+            let ramp = Ramp::new(*from, *to).ok_or_else(|| {
+                let span = Nanos::from_nanos(to.time - from.time);
+                format!(
                     "the line from {} to {} bit/s over {span} is too long to be exact; put a step \
                      in its middle",
-                    ramp.from, ramp.to
-                ));
-            }
+                    from.rate, to.rate
+                )
+            })?;
             ramps.push(ramp);
         }
+        let halves = |ramp: &Ramp| ramp.total / u128::from(ramp.span);
         Ok(Ramps {
+            lap_halves: ramps.iter().map(halves).sum(),
             ramps,
             last: steps[steps.len() - 1].rate,
             period: period.map(Nanos::as_nanos),
@@ -166,13 +176,14 @@ impl Ramps {
 
     /// The earliest instant, at `from` or after it, at which the link does
     /// not stand still.
+    #[inline]
     pub fn ready(&mut self, from: Nanos) -> Nanos {
         let since = from.as_nanos().saturating_sub(self.epoch);
         self.idle_until(since);
         let mut ready = since.max(self.at);
         loop {
             match self.ramps.get(self.index) {
-                Some(ramp) if ramp.total() == self.sent => {
+                Some(ramp) if ramp.total == self.sent => {
                     ready = ready.max(self.next_ramp());
                 }
                 None if self.last == 0 => return Nanos::MAX,
@@ -186,21 +197,47 @@ impl Ramps {
     }
 
     /// When the last of `bits` has left that are served from `from` on.
+    #[inline]
     pub fn serve(&mut self, from: Nanos, bits: u64) -> Nanos {
         self.idle_until(from.as_nanos().saturating_sub(self.epoch));
-        let mut work = u128::from(bits) * u128::from(HALVES);
+        if let Some(ramp) = self.ramps.get(self.index)
+            && let Some(work) = bits.checked_mul(HALVES)
+            && let Some(sent) = (u128::from(work) * u128::from(ramp.span)).checked_add(self.sent)
+            && sent < ramp.total
+        {
+            let begin = self.lap + ramp.start;
+            self.sent = sent;
+            self.at = begin + ramp.time(sent, self.at - begin, work);
+            return Nanos::from_nanos(self.epoch.saturating_add(self.at));
+        }
+        self.cross(u128::from(bits) * u128::from(HALVES))
+    }
+
+    /// Sends what goes on after the end of the line, or after the last one.
+    fn cross(&mut self, mut work: u128) -> Nanos {
+        // Whole periods send the same wherever they begin.
+        if let Some(period) = self.period
+            && let Some(laps) = work.saturating_sub(1).checked_div(self.lap_halves)
+        {
+            let time = u64::try_from(laps.saturating_mul(u128::from(period)));
+            self.lap = self.lap.saturating_add(time.unwrap_or(u64::MAX));
+            work -= laps * self.lap_halves;
+        }
         while let Some(ramp) = self.ramps.get(self.index) {
-            let left = ramp.total() - self.sent;
-            if work <= left && left > 0 {
-                self.sent += work;
-                let time = match work < left {
-                    true => ramp.time(self.sent),
+            let span = u128::from(ramp.span);
+            let left = ramp.total - self.sent;
+            let parts = work.checked_mul(span).filter(|parts| *parts <= left);
+            if let Some(parts) = parts.filter(|_| left > 0) {
+                self.sent += parts;
+                let time = match parts < left {
+                    // The whole line is looked through: it was just begun.
+                    true => ramp.time(self.sent, 0, u64::try_from(work).unwrap_or(u64::MAX)),
                     false => ramp.span,
                 };
                 self.at = self.lap.saturating_add(ramp.start + time);
                 return Nanos::from_nanos(self.epoch.saturating_add(self.at));
             }
-            work -= left;
+            work -= left.div_ceil(span);
             if self.next_ramp() == u64::MAX {
                 return Nanos::MAX;
             }
@@ -208,56 +245,63 @@ impl Ramps {
         if self.last == 0 {
             return Nanos::MAX;
         }
-        self.sent += work;
-        let time = self.sent / (2 * u128::from(self.last));
-        let at = u128::from(self.last_start()) + time;
+        let total = work + self.sent;
+        let each = 2 * u128::from(self.last);
+        let at = u128::from(self.at).saturating_add(total / each);
         self.at = u64::try_from(at).unwrap_or(u64::MAX);
+        self.sent = total % each;
         Nanos::from_nanos(self.epoch.saturating_add(self.at))
-    }
-
-    /// When the rate after the last line begins.
-    fn last_start(&self) -> u64 {
-        self.ramps.last().map_or(0, |ramp| ramp.start + ramp.span)
     }
 
     /// Goes to the next line, at its beginning: when that is, or `u64::MAX`
     /// at the end of the clock.
     fn next_ramp(&mut self) -> u64 {
+        if self.lap == u64::MAX {
+            return u64::MAX;
+        }
+        let end = self
+            .ramps
+            .get(self.index)
+            .map(|ramp| ramp.start + ramp.span);
+        self.at = self.lap.saturating_add(end.unwrap_or(0));
         self.index += 1;
         self.sent = 0;
         if let (Some(period), true) = (self.period, self.index == self.ramps.len()) {
             self.index = 0;
             self.lap = self.lap.saturating_add(period);
         }
-        let start = self.ramps.get(self.index).map(|ramp| ramp.start);
-        self.at = self
-            .lap
-            .saturating_add(start.unwrap_or_else(|| self.last_start()));
         self.at
     }
 
     /// Nothing is sent until `since`, if that is after the last departure.
+    #[inline]
     fn idle_until(&mut self, since: u64) {
         if since <= self.at {
             return;
         }
         self.at = since;
-        if let Some(period) = self.period {
-            let lap = since - since % period;
-            if lap != self.lap {
-                self.lap = lap;
-                self.index = 0;
+        if let Some(ramp) = self.ramps.get(self.index) {
+            let inside = since - self.lap - ramp.start;
+            if inside < ramp.span {
+                self.sent = ramp.sent(inside);
+                return;
             }
         }
-        let inside = since - self.lap;
-        let ramp = self.ramps.get(self.index);
-        if ramp.is_none_or(|ramp| inside - ramp.start >= ramp.span) {
-            let begun = |ramp: &Ramp| ramp.start + ramp.span <= inside;
-            self.index += self.ramps[self.index..].partition_point(begun);
+        self.seek(since);
+    }
+
+    /// Finds the line of an idle instant.
+    fn seek(&mut self, since: u64) {
+        if let Some(period) = self.period.filter(|period| since - self.lap >= *period) {
+            self.lap = since - since % period;
+            self.index = 0;
         }
+        let inside = since - self.lap;
+        let over = |ramp: &Ramp| ramp.start + ramp.span <= inside;
+        self.index += self.ramps[self.index..].partition_point(over);
         self.sent = match self.ramps.get(self.index) {
             Some(ramp) => ramp.sent(inside - ramp.start),
-            None => 2 * u128::from(self.last) * u128::from(inside - self.last_start()),
+            None => 0,
         };
     }
 }

@@ -9,6 +9,9 @@ use crate::units::Nanos;
 /// Billionths of a bit: what a rate of 1 bit/s sends in a nanosecond.
 pub(super) const NANOBITS: u64 = 1_000_000_000;
 
+/// So many random stretches of one frame average out.
+const STRETCHES_MAX: u32 = 10_000;
+
 /// A stretch of time in which the rate stays the same. Times are nanoseconds
 /// since the link's epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +31,12 @@ pub trait RateSource: fmt::Debug + Send {
     /// If the rate repeats itself for ever: the length of a lap in
     /// nanoseconds, and the billionths of a bit that are sent in one.
     fn lap(&self) -> Option<(u64, u128)> {
+        None
+    }
+
+    /// If the rate is random: its mean in bits a second, never 0, at which
+    /// what is left of a frame is served after [`STRETCHES_MAX`] stretches.
+    fn mean(&self) -> Option<u64> {
         None
     }
 }
@@ -140,7 +149,16 @@ impl<S: RateSource> Varying<S> {
     fn cross(&mut self, bits: u64, stream: &mut Stream) -> Nanos {
         let mut work = u128::from(bits) * u128::from(NANOBITS) + u128::from(self.carry);
         work = self.pass_laps(work);
+        let mut stretches = 0;
         loop {
+            stretches += 1;
+            if stretches > STRETCHES_MAX
+                && let Some(mean) = self.source.mean()
+            {
+                let nanos = u64::try_from(work / u128::from(mean)).unwrap_or(u64::MAX);
+                self.at = self.at.saturating_add(nanos);
+                return Nanos::from_nanos(self.epoch.saturating_add(self.at));
+            }
             while self.stretch.end <= self.at {
                 if self.at == u64::MAX {
                     return Nanos::MAX;

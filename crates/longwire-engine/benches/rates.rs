@@ -1,0 +1,203 @@
+//! What a frame of 64 bytes costs in a link with one rate model, at ten
+//! million frames a second and rates that carry them: the table of
+//! SPECIFICATION.md. Every registered model has its case here.
+#![allow(missing_docs, reason = "criterion's macros make undocumented items")]
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use longwire_engine::{
+    FrameMeta, Hook, Link, LinkConfig, LinkId, LinkOptions, Loader, Nanos, Plugin, Verdict, models,
+};
+
+/// The shortest frame of an Ethernet, without FCS.
+const LEN: u32 = 64;
+
+/// Frames in one measured round: enough that the timer costs nothing.
+const FRAMES: u64 = 1_024;
+
+/// From one frame to the next: 10 million of them a second, 5.12 Gbit/s.
+const GAP: u64 = 100;
+
+/// Name in the table, and the model.
+const CASES: [(&str, &str); 16] = [
+    ("fixed", "fixed:rate=10gbit"),
+    ("unlimited", "unlimited"),
+    (
+        "steps",
+        "steps:at=0s/10gbit;1ms/8gbit;3ms/12gbit,period=5ms",
+    ),
+    (
+        "steps, linear",
+        "steps:at=0s/10gbit;1ms/8gbit;3ms/12gbit,period=5ms,change=linear",
+    ),
+    ("trace of a table", "trace:table"),
+    ("mahimahi", "mahimahi:opportunities"),
+    (
+        "cellreplay",
+        "cellreplay:trains=trains,opportunities=opportunities",
+    ),
+    ("tdm", "tdm:rate=40gbit,period=100us,slot=25us"),
+    (
+        "tdm, whole",
+        "tdm:rate=40gbit,period=100us,slot=25us,partial=whole",
+    ),
+    ("token-bucket", "token-bucket:rate=10gbit,burst=64kb"),
+    (
+        "token-bucket, peak",
+        "token-bucket:rate=10gbit,burst=64kb,peak=40gbit",
+    ),
+    (
+        "token-bucket, ticks",
+        "token-bucket:rate=10gbit,burst=64kb,tick=1us",
+    ),
+    (
+        "two-state",
+        "two-state:good=12gbit,bad=4gbit,good-time=5ms,bad-time=1ms",
+    ),
+    ("markov", "markov:rates=12gbit;8gbit;0,times=5ms;2ms;100us"),
+    // Aggregates are decided as they leave: a managed queue is part of it.
+    (
+        "wifi, in aggregates",
+        "wifi:rate=40gbit,bytes=1048575b,frames=1024,preamble=4us,ack=4us,aifs=4us,slot=1us",
+    ),
+    (
+        "wifi, one by one",
+        "wifi:rate=40gbit,frames=1,preamble=10ns,ack=10ns,aifs=10ns,slot=1ns",
+    ),
+];
+
+/// The files of the cases.
+struct Files;
+
+impl Loader for Files {
+    fn read(
+        &self,
+        path: &str,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let text: String = match path {
+            // A minute of milliseconds, from 6 to 14 Gbit/s.
+            "table" => (0..60_000u64)
+                .map(|milli| format!("{milli},{}\n", 6_000 + milli * 7_919 % 8_000))
+                .fold("time_ms,rate_mbps\n".to_owned(), |text, row| text + &row),
+            // 600 a millisecond are 7.2 Gbit/s.
+            "opportunities" => (0..600_000)
+                .map(|nth| format!("{}\n", 1 + nth / 600))
+                .collect(),
+            "trains" => "0 20 0 1 3\n100 24 0 2 2\n250 20 0 0 5\n".to_owned(),
+            other => return Err(format!("no such file: {other}")),
+        };
+        take(text.as_bytes())
+    }
+
+    fn plugin(
+        &self,
+        path: &str,
+        _hook: Hook,
+        _parameters: &[(String, String)],
+    ) -> Result<Box<dyn Plugin>, String> {
+        Err(format!("{path}: 'longwire bench plugin' measures those"))
+    }
+}
+
+/// Offers frames for ever.
+struct Traffic {
+    link: Link,
+    clock: u64,
+}
+
+impl Traffic {
+    fn new(text: &str) -> Traffic {
+        let options = LinkOptions {
+            rate: Some(text.to_owned()),
+            ..LinkOptions::default()
+        };
+        let config: LinkConfig = options
+            .parse_with(&Files)
+            .unwrap_or_else(|error| panic!("{text}: {error}"));
+        Traffic {
+            link: Link::new(config, 1, LinkId(0)),
+            clock: 0,
+        }
+    }
+
+    fn round(&mut self) -> u64 {
+        let mut released = 0u64;
+        let managed = self.link.is_managed();
+        for _ in 0..FRAMES {
+            self.clock += GAP;
+            let arrival = Nanos::from_nanos(self.clock);
+            while managed && let Some((_, verdict)) = self.link.poll(arrival, &()) {
+                released = released.wrapping_add(release(verdict));
+            }
+            let meta = FrameMeta { arrival, len: LEN };
+            released = released.wrapping_add(release(self.link.offer(black_box(meta), &[])));
+        }
+        released
+    }
+
+    /// What so many frames take.
+    fn time(&mut self, frames: u64) -> Duration {
+        let rounds = frames.div_ceil(FRAMES);
+        let start = Instant::now();
+        for _ in 0..rounds {
+            black_box(self.round());
+        }
+        let per_frame = start.elapsed().as_secs_f64() / (rounds * FRAMES) as f64;
+        Duration::from_secs_f64(per_frame * frames as f64)
+    }
+}
+
+fn release(verdict: Verdict) -> u64 {
+    match verdict {
+        Verdict::Deliver(delivery) => delivery.release.as_nanos(),
+        _ => 0,
+    }
+}
+
+fn bench_rates(criterion: &mut Criterion) {
+    let cases: BTreeSet<&str> = CASES
+        .iter()
+        .map(|(_, text)| text.split(':').next().unwrap_or(text))
+        .collect();
+    let registered = models::RATE.entries.iter().map(|entry| entry.info.name);
+    for name in registered.filter(|name| *name != "plugin") {
+        assert!(cases.contains(name), "{name} has no case");
+    }
+    let table = RefCell::new(Vec::new());
+    for (name, text) in CASES {
+        let mut traffic = Traffic::new(text);
+        let mut best = f64::INFINITY;
+        criterion.bench_function(name, |bencher| {
+            bencher.iter_custom(|frames| {
+                let time = traffic.time(frames);
+                best = best.min(time.as_secs_f64() * 1e9 / frames as f64);
+                time
+            });
+        });
+        // A filter on the command line may have left it out.
+        if best.is_finite() {
+            table.borrow_mut().push((name, best));
+        }
+    }
+    // Tried out without being measured, there are no figures.
+    if std::env::args().any(|argument| argument == "--bench") {
+        println!("\n| rate, frames of 64 bytes | ns a frame |\n|---|---:|");
+        for (name, nanos) in table.borrow().iter() {
+            println!("| {name} | {nanos:.1} |");
+        }
+    }
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_millis(800));
+    targets = bench_rates
+}
+criterion_main!(benches);
