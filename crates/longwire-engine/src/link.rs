@@ -334,10 +334,12 @@ impl Link {
         self.server.is_some()
     }
 
-    /// Whether frames' bytes may change, or frames become several: buffers
-    /// that stand for several frames must then be cut into them first.
+    /// Whether frames' bytes may change or are looked at, or frames become
+    /// several: buffers that stand for several frames must then be cut into
+    /// them first.
     pub fn changes_frames(&self) -> bool {
-        self.fragments() || !self.rewrite.is_empty() || self.medium.changes_frames()
+        let reads = self.entry.reads_bytes() || self.transmitter.reads_bytes();
+        reads || self.fragments() || !self.rewrite.is_empty() || self.medium.changes_frames()
     }
 
     /// Whether the link may cut frames in pieces.

@@ -53,6 +53,11 @@ impl Losses {
         self.0.is_empty()
     }
 
+    /// Whether a model looks at frames' bytes.
+    pub fn reads_bytes(&self) -> bool {
+        self.0.iter().any(|loss| loss.model.reads_bytes())
+    }
+
     /// `frame` is asked for only when a model must look at it: making it
     /// costs a nanosecond.
     ///

@@ -115,10 +115,11 @@ impl Medium {
         self.extras.is_none() && !self.rewrite
     }
 
-    /// Whether bytes may be spoilt, or frames duplicated.
+    /// Whether bytes are looked at or may be spoilt, or frames duplicated.
     pub fn changes_frames(&self) -> bool {
-        let extras = self.extras.as_ref();
-        extras.is_some_and(|extras| extras.corruption.is_some() || extras.duplication.is_some())
+        let reads = self.losses.reads_bytes() || self.delay.reads_bytes();
+        let changes = |extras: &Extras| extras.corruption.is_some() || extras.duplication.is_some();
+        reads || self.extras.as_deref().is_some_and(changes)
     }
 
     fn displaces(&self) -> bool {

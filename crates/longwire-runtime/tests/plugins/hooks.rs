@@ -96,6 +96,26 @@ fn every_fate_has_its_reason() {
 }
 
 #[test]
+fn super_packets_are_cut_for_whoever_looks_at_bytes() {
+    let text = format!("plugin:{}", probe());
+    let entry = format!("plugin:{},at=entry", probe());
+    let faults = Faults::new();
+    for (option, text) in [
+        ("loss", text.as_str()),
+        ("loss", entry.as_str()),
+        ("delay", text.as_str()),
+        ("rate", text.as_str()),
+        ("rewrite", text.as_str()),
+        ("loss", "content:match=tcp"),
+    ] {
+        let link = link(&[(option, text)], 1, &faults);
+        assert!(link.changes_frames(), "{option} {text}");
+    }
+    let plain = [("loss", "1%"), ("delay", "20ms"), ("rate", "1mbit")];
+    assert!(!link(&plain, 1, &faults).changes_frames());
+}
+
+#[test]
 fn entry_losses_keep_the_reason_of_their_place() {
     let text = format!("plugin:{},at=entry", probe());
     let faults = Faults::new();

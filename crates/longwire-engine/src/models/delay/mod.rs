@@ -54,6 +54,12 @@ pub trait DelayModel: fmt::Debug + Send {
         self.fixed().unwrap_or(Nanos::ZERO)
     }
 
+    /// Whether it looks at frames' bytes: buffers that stand for several
+    /// frames are then cut into them first.
+    fn reads_bytes(&self) -> bool {
+        false
+    }
+
     /// The mean, for default queue limits and reports.
     fn mean(&self) -> Nanos;
 

@@ -41,6 +41,10 @@ impl DelayModel for PluginDelay {
         self.plugin.delay(frame, stream)
     }
 
+    fn reads_bytes(&self) -> bool {
+        true
+    }
+
     fn least(&self) -> Nanos {
         self.plugin.hints().delay_least
     }

@@ -44,6 +44,12 @@ pub trait LossModel: fmt::Debug + Send {
     /// Called once, before anything else: schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
 
+    /// Whether it looks at frames' bytes: buffers that stand for several
+    /// frames are then cut into them first.
+    fn reads_bytes(&self) -> bool {
+        false
+    }
+
     /// Whether this frame is lost, and as what. Called for every frame that
     /// reaches the model, whatever other models decide.
     fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Lost;

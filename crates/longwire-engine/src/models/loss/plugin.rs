@@ -41,6 +41,10 @@ impl LossModel for PluginLoss {
         self.plugin.start(epoch);
     }
 
+    fn reads_bytes(&self) -> bool {
+        true
+    }
+
     fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Lost {
         self.plugin.lose(frame, stream)
     }

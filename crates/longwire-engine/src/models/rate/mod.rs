@@ -67,6 +67,12 @@ pub trait RateModel: fmt::Debug + Send {
         Aggregate::ONE
     }
 
+    /// Whether it looks at frames' bytes: buffers that stand for several
+    /// frames are then cut into them first.
+    fn reads_bytes(&self) -> bool {
+        false
+    }
+
     /// The mean rate, for default queue limits and reports; `None` when it is
     /// not known.
     fn mean(&self) -> Option<BitRate>;
@@ -206,6 +212,12 @@ impl Transmitter {
             None => self.exact.free_at().max(first.at),
             Some(modelled) => modelled.serve(first, wire_bits),
         }
+    }
+
+    /// Whether the model looks at frames' bytes.
+    pub(crate) fn reads_bytes(&self) -> bool {
+        let modelled = self.modelled.as_ref();
+        modelled.is_some_and(|modelled| modelled.model.reads_bytes())
     }
 
     /// What a frame takes on the wire.

@@ -45,6 +45,10 @@ impl RateModel for PluginRate {
         self.plugin.depart(frame, wire_bits, stream)
     }
 
+    fn reads_bytes(&self) -> bool {
+        true
+    }
+
     /// As the plugin says, which may not be exact.
     fn mean(&self) -> Option<BitRate> {
         self.plugin.hints().rate_mean

@@ -72,6 +72,10 @@ impl LossModel for ContentLoss {
     }
 
     /// Draws for frames that match only: which they are is no chance.
+    fn reads_bytes(&self) -> bool {
+        true
+    }
+
     fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Lost {
         let facts = Facts::of(frame.bytes, frame.frame.len);
         let lost = self.filter.matches(&facts) && stream.chance(self.probability);
