@@ -35,7 +35,7 @@ fn report_of(option: &str, fault: &str, rest: &str) -> String {
 #[track_caller]
 fn assert_says(message: &str, parts: &[&str]) {
     assert!(
-        message.starts_with("plugin ") && message.contains("/probe-"),
+        message.starts_with("plugin ") && message.contains("/probe.so"),
         "{message}"
     );
     for part in parts {
