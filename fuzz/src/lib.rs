@@ -6,3 +6,4 @@ pub mod capture;
 pub mod composition;
 pub mod frame;
 pub mod options;
+pub mod trace;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use longwire_fuzz::{capture, composition, frame, options};
+use longwire_fuzz::{capture, composition, frame, options, trace};
 
 /// How many changed copies are tried of each seed.
 const CHANGED: u64 = 300;
@@ -30,6 +30,11 @@ fn frame_seeds() {
 #[test]
 fn options_seeds() {
     over_seeds("options", options::check);
+}
+
+#[test]
+fn trace_seeds() {
+    over_seeds("trace", trace::check);
 }
 
 fn over_seeds(target: &str, check: fn(&[u8])) {

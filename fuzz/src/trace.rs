@@ -1,0 +1,194 @@
+//! Traces of strangers: read to their end or refused with a message, the same
+//! however the bytes come, and what is read is a schedule that a link can
+//! keep.
+//!
+//! The first line says how to read the rest: a format or `auto`, a quantity,
+//! and columns: `auto rate`, `table delay column=2 unit=ms where=cell/7`. Or
+//! it is `mahimahi`, `cellreplay` or `errant`, for what reads such files.
+
+use longwire_engine::trace::format::{Contents, Format, TraceReader};
+use longwire_engine::trace::schedule::{Place, Schedule};
+use longwire_engine::trace::{Cursor, End, Mapping, Quantity, Series, Times};
+use longwire_engine::{
+    FrameMeta, Hook, Link, LinkConfig, LinkId, Loader, Nanos, Plugin, Verdict, models, presets,
+};
+
+/// Reads the trace in two ways, and looks through what it holds.
+pub fn check(data: &[u8]) {
+    let end = data.iter().position(|byte| *byte == b'\n');
+    let (head, rest) = data.split_at(end.unwrap_or(data.len()));
+    let (Ok(head), rest) = (std::str::from_utf8(head), rest.get(1..).unwrap_or(&[])) else {
+        return;
+    };
+    let words: Vec<&str> = head.split(' ').collect();
+    let file = File(rest);
+    match words.as_slice() {
+        ["mahimahi", ..] => check_rate("mahimahi:file=f", &file),
+        ["cellreplay", ..] => check_rate("cellreplay:trains=t,opportunities=o,pause=5ms", &file),
+        ["errant", ..] => {
+            if let Ok(duplex) = presets::read("errant:file=f", &file) {
+                for options in [duplex.up, duplex.down] {
+                    assert!(options.parse().is_ok(), "{options:?}");
+                }
+            }
+        }
+        [format, quantity, columns @ ..] => {
+            let quantity = match *quantity {
+                "delay" => Quantity::Delay,
+                "loss" => Quantity::Loss,
+                _ => Quantity::Rate,
+            };
+            let found = Format::ALL.iter().find(|(name, _)| name == format);
+            let mapping = mapping(quantity, columns);
+            check_trace(found.map(|(_, format)| *format), &mapping, rest);
+            if quantity == Quantity::Rate {
+                for end in ["loop", "hold", "stop"] {
+                    check_rate(&format!("trace:file=f,end={end}"), &file);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What the words say of a table's columns.
+fn mapping(quantity: Quantity, words: &[&str]) -> Mapping {
+    let mut mapping = Mapping::usual(quantity);
+    for word in words {
+        let Some((key, value)) = word.split_once('=') else {
+            continue;
+        };
+        match key {
+            "column" => mapping.column = Some(value.to_owned()),
+            "unit" => mapping.unit = Some(value.to_owned()),
+            "time-unit" => mapping.time_unit = Some(value.to_owned()),
+            "time" => mapping.times = Times::Column(value.to_owned()),
+            "every" => mapping.times = Times::Every(value.parse().unwrap_or(1).max(1)),
+            "where" => {
+                let (name, wanted) = value.split_once('/').unwrap_or((value, ""));
+                mapping.filter = Some((name.to_owned(), wanted.to_owned()));
+            }
+            _ => {}
+        }
+    }
+    mapping
+}
+
+fn check_trace(format: Option<Format>, mapping: &Mapping, file: &[u8]) {
+    let read = |piece: usize| {
+        let mut reader = TraceReader::new(format, mapping.clone());
+        file.chunks(piece)
+            .try_for_each(|piece| reader.feed(piece))?;
+        reader.finish()
+    };
+    let whole = read(usize::MAX);
+    assert_eq!(read(5), whole);
+    match whole {
+        Ok(Contents::Series(series, _)) => check_series(&series, mapping.quantity),
+        Ok(Contents::Schedule(schedule)) => check_schedule(&schedule),
+        Ok(Contents::Trains(trains)) => {
+            let delays = trains.base_delays();
+            check_series(&delays.expect("trains have delays"), Quantity::Delay);
+        }
+        Err(message) => assert!(!message.is_empty()),
+    }
+}
+
+/// How far the next look is from the last one, in turns.
+const LOOKS: [u64; 8] = [0, 1, 999, 1_000_000, 7, 1 << 30, 1 << 40, 1 << 62];
+
+fn check_series(series: &Series, quantity: Quantity) {
+    let most = match quantity {
+        Quantity::Rate => 10_000_000_000_000,
+        Quantity::Loss => Quantity::LOSS_STEPS,
+        Quantity::Delay | Quantity::Time => 86_400_000_000_000,
+    };
+    assert!(series.values().iter().all(|value| *value <= most));
+    let length: u64 = series.stretches().map(|(_, time)| time).sum();
+    assert_eq!(Nanos::from_nanos(length), series.length());
+    assert!(series.stretches().all(|(_, time)| time > 0));
+    for end in [End::Loop, End::Hold, End::Stop] {
+        let mean = series.mean(end);
+        assert!(mean <= most, "{mean}");
+        let (mut cursor, mut since) = (Cursor::default(), 0u64);
+        for look in LOOKS.iter().cycle().take(40) {
+            since = since.saturating_add(*look);
+            let found = series.at(&mut cursor, Nanos::from_nanos(since), end);
+            assert!(found.start.as_nanos() <= since);
+            assert!(since < found.end.as_nanos() || found.end == Nanos::MAX);
+            let over = end == End::Stop && since >= length;
+            assert_eq!(found.value.is_none(), over);
+            assert!(
+                found
+                    .value
+                    .is_none_or(|value| series.values().contains(&value))
+            );
+        }
+    }
+}
+
+fn check_schedule(schedule: &Schedule) {
+    assert!(schedule.count() > 0 && schedule.length() > Nanos::ZERO);
+    for repeats in [false, true] {
+        let (mut place, mut last) = (Place::default(), 0u64);
+        for look in LOOKS.iter().cycle().take(40) {
+            let least = last.saturating_add(*look);
+            schedule.skip(&mut place, least, repeats);
+            let Some(next) = schedule.time(&place) else {
+                break;
+            };
+            assert!(next >= least);
+            let Some(taken) = schedule.take(&mut place, 1 + look % 1_000, repeats) else {
+                break;
+            };
+            assert!(taken >= next);
+            last = taken;
+        }
+    }
+}
+
+/// A link whose rate follows the file: departures never go back, and none is
+/// before its arrival.
+fn check_rate(rate: &str, file: &File<'_>) {
+    let Ok(rate) = models::RATE.parse_with(rate, file) else {
+        return;
+    };
+    let config = LinkConfig {
+        rate,
+        ..LinkConfig::default()
+    };
+    let mut link = Link::new(config, 1, LinkId(0));
+    let mut last = Nanos::ZERO;
+    for n in 0..64u64 {
+        let frame = FrameMeta {
+            arrival: Nanos::from_nanos(n * n * n * 10_000),
+            len: (n * n * 70) as u32,
+        };
+        if let Verdict::Deliver(delivery) = link.offer(frame, &[]) {
+            assert!(frame.arrival <= delivery.departure && last <= delivery.departure);
+            last = delivery.departure;
+        }
+    }
+}
+
+/// The contents of every file.
+struct File<'a>(&'a [u8]);
+
+impl Loader for File<'_> {
+    fn read(
+        &self,
+        _path: &str,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        self.0.chunks(11).try_for_each(take)
+    }
+
+    fn plugin(
+        &self,
+        path: &str,
+        _hook: Hook,
+        _parameters: &[(String, String)],
+    ) -> Result<Box<dyn Plugin>, String> {
+        Err(format!("{path} is no plugin"))
+    }
+}
