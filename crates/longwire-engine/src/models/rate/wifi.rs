@@ -48,7 +48,8 @@ static INFO: ModelInfo = ModelInfo {
             name: "bytes",
             unit: Unit::Size,
             default: Some("65535b"),
-            help: "in an aggregate at the most: 65535b in 802.11n, 1048575b in 802.11ac",
+            help: "in an aggregate of frames of up to 1514 bytes at the most: 65535b in 802.11n, \
+                   1048575b in 802.11ac",
         },
         time(
             "duration",
@@ -83,6 +84,9 @@ static INFO: ModelInfo = ModelInfo {
 
 /// The most frames of an aggregate (802.11be's block ack has 1024).
 const FRAMES_MAX: u64 = 1024;
+
+/// A full frame, in bytes: the longest that an aggregate makes room for.
+const FRAME: u64 = 1514;
 
 /// The largest contention window.
 const WINDOW_MAX: u64 = 32_767;
@@ -208,12 +212,14 @@ impl RateModel for Wifi {
         Nanos::from_nanos(self.epoch.saturating_add(self.end))
     }
 
+    /// What is in the queue cannot be put back: an aggregate is closed when a
+    /// full frame might not fit any more.
     fn aggregate(&self) -> Aggregate {
         match self.frames {
             1 => Aggregate::ONE,
             frames => Aggregate {
                 frames,
-                bytes: self.bytes_max(),
+                bytes: self.bytes_max().saturating_sub(FRAME - 1).max(1),
             },
         }
     }
@@ -221,7 +227,6 @@ impl RateModel for Wifi {
     /// Of a station that always has full aggregates of frames of 1514 bytes,
     /// which lose nothing to framing.
     fn mean(&self) -> Option<BitRate> {
-        const FRAME: u64 = 1514;
         let frames = (self.bytes_max() / FRAME).clamp(1, u64::from(self.frames));
         let bits = (frames * FRAME * 8) as f64;
         let gap = self.ack.as_secs_f64() + self.aifs.as_secs_f64() + self.preamble.as_secs_f64();
