@@ -1,30 +1,22 @@
 //! `--capture` and `--log` of a live run: captures of what came in and what
 //! went out at both ends, and a row for each verdict.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 
-use longwire_engine::{LinkId, Nanos, Verdict};
+use longwire_engine::{Delivery, FrameMeta, LinkId, Nanos, Verdict};
 use longwire_io::port::pcap::CaptureWriter;
 use longwire_runtime::Recorder;
 use longwire_runtime::record::{Batch, Epoch, Event};
 
 use crate::Error;
-use crate::log::{Fate, LogWriter, Name, Row};
+use crate::log::{LogWriter, VerdictLog};
 
 /// Writes what a run records.
 pub struct RunRecorder {
     epoch: Epoch,
-    links: Vec<LinkRecorder>,
-    log: Option<LogWriter>,
-}
-
-/// What is written of one link.
-struct LinkRecorder {
-    name: Name,
-    captures: Option<Captures>,
-    /// Frames whose verdict has not come, by their numbers.
-    undecided: HashMap<u64, Row>,
+    /// A link each, if captures are wanted.
+    captures: Vec<Captures>,
+    log: Option<VerdictLog>,
 }
 
 /// The two ends of a link.
@@ -49,34 +41,27 @@ impl RunRecorder {
             return Ok(None);
         }
         let log = log.map(LogWriter::create).transpose()?;
-        let link = |name: &&str| {
-            let create = |end: &str| match capture {
-                Some(prefix) => {
-                    CaptureWriter::create(&format!("{prefix}.{name}.{end}.pcapng")).map(Some)
-                }
-                None => Ok(None),
-            };
-            let captures = match (create("in")?, create("out")?) {
-                (Some(entered), Some(left)) => Some(Captures { entered, left }),
-                _ => None,
-            };
-            Ok::<_, Error>(LinkRecorder {
-                name: Name::from(*name),
-                captures,
-                undecided: HashMap::new(),
-            })
-        };
+        let mut captures = Vec::new();
+        if let Some(prefix) = capture {
+            for name in names {
+                let create =
+                    |end: &str| CaptureWriter::create(&format!("{prefix}.{name}.{end}.pcapng"));
+                captures.push(Captures {
+                    entered: create("in")?,
+                    left: create("out")?,
+                });
+            }
+        }
         Ok(Some(RunRecorder {
             epoch: Epoch::now(),
-            links: names.iter().map(link).collect::<Result<_, _>>()?,
-            log,
+            captures,
+            log: log.map(|writer| VerdictLog::new(writer, names.iter().copied())),
         }))
     }
 
     fn event(&mut self, link: LinkId, event: &Event, all_bytes: &[u8]) -> Result<(), Error> {
-        let Some(recorder) = self.links.get_mut(link.0 as usize) else {
-            return Ok(());
-        };
+        let link = link.0 as usize;
+        let captures = self.captures.get_mut(link);
         match event {
             Event::Arrived {
                 frame,
@@ -86,42 +71,22 @@ impl RunRecorder {
                 bytes,
             } => {
                 let arrival = self.epoch.wall_time(*arrival);
-                if let Some(captures) = &mut recorder.captures {
+                if let Some(captures) = captures {
                     let bytes = &all_bytes[bytes.clone()];
                     captures.entered.write(arrival, bytes, *len)?;
                 }
-                if self.log.is_some() {
-                    let row = Row {
-                        frame: *frame,
-                        link: recorder.name.clone(),
-                        arrival_ns: signed(arrival),
-                        length: *len,
-                        verdict: Fate::Held,
-                        departure_ns: None,
-                        release_ns: None,
-                        reason: None,
-                        ecn_marked: false,
-                        corrupted: false,
-                        copy: 0,
-                        queue_packets: u32::try_from(queue.0.0).unwrap_or(u32::MAX),
-                        queue_bytes: queue.1.0,
-                    };
-                    recorder.undecided.insert(*frame, row);
+                if let Some(log) = &mut self.log {
+                    let meta = FrameMeta { arrival, len: *len };
+                    log.offered(link, *frame, meta, *queue);
                 }
             }
-            Event::Decided {
-                frame,
-                verdict,
-                copy,
-            } => {
-                if let Some(log) = &mut self.log
-                    && let Some(row) = recorder.decided(*frame, verdict, *copy, &self.epoch)
-                {
-                    log.write(&row)?;
+            Event::Decided { frame, verdict, .. } => {
+                if let Some(log) = &mut self.log {
+                    log.decided(link, *frame, &since_1970(verdict, &self.epoch))?;
                 }
             }
             Event::Left { handover, bytes } => {
-                if let Some(captures) = &mut recorder.captures {
+                if let Some(captures) = captures {
                     let bytes = &all_bytes[bytes.clone()];
                     let handover = self.epoch.wall_time(*handover);
                     captures.left.write(handover, bytes, bytes.len() as u32)?;
@@ -132,64 +97,31 @@ impl RunRecorder {
     }
 
     fn end(&mut self) -> Result<(), Error> {
-        if let Some(mut log) = self.log.take() {
-            for link in &mut self.links {
-                let mut held: Vec<Row> = link.undecided.drain().map(|(_, row)| row).collect();
-                held.sort_by_key(|row| row.frame);
-                for row in held {
-                    log.write(&row)?;
-                }
-            }
+        if let Some(log) = self.log.take() {
             log.finish()?;
         }
-        for link in &mut self.links {
-            if let Some(Captures { entered, left }) = link.captures.take() {
-                entered.finish()?;
-                left.finish()?;
-            }
+        for Captures { entered, left } in self.captures.drain(..) {
+            entered.finish()?;
+            left.finish()?;
         }
         Ok(())
     }
 }
 
-impl LinkRecorder {
-    /// The row of a verdict; the frame's own is forgotten with its last one.
-    fn decided(&mut self, frame: u64, verdict: &Verdict, copy: u16, epoch: &Epoch) -> Option<Row> {
-        let known = self.undecided.get(&frame)?;
-        let mut row = Row {
-            copy,
-            ..known.clone()
-        };
-        let mut more = false;
-        match verdict {
-            Verdict::Deliver(delivery) => {
-                // What would leave at the end of time never does: its link
-                // stands still, and the row stays one of a frame held.
-                if delivery.release < Nanos::MAX {
-                    row.verdict = Fate::Deliver;
-                    row.departure_ns = Some(signed(epoch.wall_time(delivery.departure)));
-                    row.release_ns = Some(signed(epoch.wall_time(delivery.release)));
-                }
-                row.ecn_marked = delivery.edits.mark;
-                row.corrupted = delivery.edits.corrupt;
-                more = delivery.more;
-            }
-            Verdict::Drop(reason) => {
-                row.verdict = Fate::Drop;
-                row.reason = Some(Name::from(reason.name()));
-            }
-            Verdict::Queued => return None,
-        }
-        if !more {
-            self.undecided.remove(&frame);
-        }
-        Some(row)
+/// A verdict with its times since 1970; never stays never.
+fn since_1970(verdict: &Verdict, epoch: &Epoch) -> Verdict {
+    let wall = |time| match time {
+        Nanos::MAX => Nanos::MAX,
+        time => epoch.wall_time(time),
+    };
+    match verdict {
+        Verdict::Deliver(delivery) => Verdict::Deliver(Delivery {
+            departure: wall(delivery.departure),
+            release: wall(delivery.release),
+            ..*delivery
+        }),
+        other => *other,
     }
-}
-
-/// Times since 1970 fit until the year 2262.
-fn signed(time: Nanos) -> i64 {
-    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
 impl Recorder for RunRecorder {

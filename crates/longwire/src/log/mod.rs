@@ -11,12 +11,14 @@ mod csv;
 mod error;
 mod parquet;
 mod row;
+mod verdicts;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 pub use error::LogError;
 pub use row::{COLUMNS, Fate, Name, Row};
+pub(crate) use verdicts::{Number, VerdictLog};
 
 use self::csv::{CsvReader, CsvWriter};
 use self::parquet::{ParquetReader, ParquetWriter};

@@ -7,7 +7,6 @@
 mod replay;
 mod sides;
 mod store;
-mod verdicts;
 
 use std::collections::BTreeMap;
 
@@ -22,10 +21,9 @@ pub use replay::{End, Replay, Unassigned, Ways};
 pub use sides::{Mac, Near, Sides};
 
 use crate::Error;
-use crate::log::{LogError, LogWriter};
+use crate::log::{LogError, LogWriter, Number, VerdictLog};
 use crate::report::artifacts::{ARTIFACTS, TIME_WENT_BACK};
 use store::{FrameStore, Place};
-use verdicts::{Number, VerdictLog};
 
 /// A link's two directions differ in their random streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -246,7 +244,7 @@ impl Simulation {
         let verdict = self.emulator.offer(id, frame, bytes, held);
         if let Some(log) = &mut self.log {
             let queue = self.emulator.link(id).map(Link::occupancy);
-            log.offered(index, frame, queue.unwrap_or_default());
+            log.offered(index, number, frame, queue.unwrap_or_default());
         }
         if verdict != Verdict::Queued {
             self.decided(held, verdict, false)?;

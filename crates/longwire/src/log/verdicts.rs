@@ -1,15 +1,16 @@
-//! What a simulation writes into its verdict log.
+//! The log of a run or a simulation: verdicts as they are given, put together
+//! with what was known at each frame's arrival.
 
 use std::collections::VecDeque;
 
 use longwire_engine::{Bytes, Delivery, DropReason, FrameMeta, Nanos, Packets, Verdict};
 
-use crate::log::{Fate, LogError, LogWriter, Name, Row};
+use super::{Fate, LogError, LogWriter, Name, Row};
 
 /// Writes the log. What a row needs to know of a frame's arrival is kept
 /// until all has been decided about the frame.
 #[derive(Debug)]
-pub(super) struct VerdictLog {
+pub(crate) struct VerdictLog {
     writer: LogWriter,
     links: Vec<OpenFrames>,
     reasons: [Name; DropReason::ALL.len()],
@@ -37,11 +38,11 @@ struct Open {
 }
 
 /// A number of a frame in the order of arrival at its link.
-pub(super) type Number = u64;
+pub(crate) type Number = u64;
 
 impl VerdictLog {
     /// A log of links with these names.
-    pub(super) fn new<'a>(
+    pub(crate) fn new<'a>(
         writer: LogWriter,
         links: impl IntoIterator<Item = &'a str>,
     ) -> VerdictLog {
@@ -57,10 +58,23 @@ impl VerdictLog {
         }
     }
 
-    /// A frame was offered to a link, whose queue then was so long. Frames
-    /// are numbered one after the other.
-    pub(super) fn offered(&mut self, link: usize, frame: FrameMeta, queue: (Packets, Bytes)) {
-        self.links[link].frames.push_back(Some(Open {
+    /// A frame was offered to a link, whose queue then was so long. Numbers
+    /// rise; of those left out nothing is known.
+    pub(crate) fn offered(
+        &mut self,
+        link: usize,
+        number: Number,
+        frame: FrameMeta,
+        queue: (Packets, Bytes),
+    ) {
+        let link = &mut self.links[link];
+        if link.frames.is_empty() {
+            link.first = number;
+        }
+        while link.first + (link.frames.len() as u64) < number {
+            link.frames.push_back(None);
+        }
+        link.frames.push_back(Some(Open {
             frame,
             queue,
             copies: 0,
@@ -70,7 +84,7 @@ impl VerdictLog {
     }
 
     /// Something was decided about a frame.
-    pub(super) fn decided(
+    pub(crate) fn decided(
         &mut self,
         link: usize,
         number: Number,
@@ -103,7 +117,7 @@ impl VerdictLog {
     }
 
     /// Nothing more will be decided: what is open stays in its queue.
-    pub(super) fn finish(mut self) -> Result<(), LogError> {
+    pub(crate) fn finish(mut self) -> Result<(), LogError> {
         for frames in &mut self.links {
             let numbers = frames.first..;
             for (number, open) in numbers.zip(&frames.frames) {
@@ -201,10 +215,10 @@ mod tests {
             panic!("no log");
         };
         let mut log = VerdictLog::new(writer, ["up", "down"]);
-        for arrival in 0..5 {
-            let arrival = Nanos::from_nanos(arrival);
+        for number in 0..5 {
+            let arrival = Nanos::from_nanos(number);
             let frame = FrameMeta { arrival, len: 100 };
-            log.offered(1, frame, (Packets(3), Bytes(300)));
+            log.offered(1, number, frame, (Packets(3), Bytes(300)));
         }
         let verdicts = [
             (3, delivery(Nanos::from_nanos(50), true)),
