@@ -64,6 +64,21 @@ fn every_preset_is_shown_as_options_that_read_back() {
     }
 }
 
+/// The page has what the program says, word for word.
+#[test]
+fn the_page_shows_every_preset() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/presets.md");
+    let page = std::fs::read_to_string(page).unwrap_or_else(|error| panic!("{error}"));
+    for preset in &PRESETS {
+        let shown = longwire(&["preset", preset.name]).stdout;
+        assert!(
+            page.contains(&format!("```\n{shown}```\n")),
+            "docs/presets.md must show what `longwire preset {}` does",
+            preset.name
+        );
+    }
+}
+
 #[test]
 fn presets_are_machine_readable() {
     let all = longwire(&["preset", "--json"]).json();

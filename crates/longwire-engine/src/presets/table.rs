@@ -132,7 +132,7 @@ pub static PRESETS: [Preset; 13] = [
         summary: "802.11ac on a shared channel of 80 MHz: 585 Mbit/s on the air in aggregates, 3 ms \
                   there and back in the median",
         sources: &[
-            "IEEE 802.11-2020, table 21: VHT-MCS 7, two streams, 80 MHz, guard interval of 800 ns",
+            "IEEE 802.11-2020, clause 21.5: VHT-MCS 7, two streams, 80 MHz, guard interval of 800 ns",
             "Sui et al., MobiSys 2016: a median latency of 3 ms on the Wi-Fi hop, and a tail of 20 \
              ms at 90 %",
         ],
