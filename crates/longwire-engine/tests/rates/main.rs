@@ -7,6 +7,7 @@ mod bucket;
 mod integral;
 mod links;
 mod means;
+mod program;
 mod slots;
 mod states;
 mod wifi;
