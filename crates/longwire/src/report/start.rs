@@ -65,7 +65,12 @@ pub fn notes<'a>(notes: impl IntoIterator<Item = &'a String>, globals: &Globals)
 /// The link in full: what was asked for and what was derived.
 fn line(config: &LinkConfig) -> String {
     let derived = config.queue.is_none() && !config.rate.is_unlimited();
-    let parts = config.describe().into_iter().map(|(key, value)| match key {
+    // What few links have is not said to be absent.
+    let said = |(key, value): &(&str, String)| {
+        !matches!(*key, "corrupt" | "duplicate" | "reorder" | "rewrite") || value != "none"
+    };
+    let parts = config.describe().into_iter().filter(said);
+    let parts = parts.map(|(key, value)| match key {
         "queue" if derived => format!("{key} {value} (derived from rate and delay)"),
         _ => format!("{key} {value}"),
     });
