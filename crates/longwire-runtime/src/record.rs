@@ -25,14 +25,13 @@ pub enum Event {
         /// Its bytes, in [`Batch::bytes`].
         bytes: Range<usize>,
     },
-    /// The link decided about a frame.
+    /// The link decided about a frame: a verdict for itself, then one for
+    /// each duplicate.
     Decided {
         /// The frame's number.
         frame: u64,
         /// Never [`Verdict::Queued`].
         verdict: Verdict,
-        /// 0 for the frame itself, then its duplicates in turn.
-        copy: u16,
     },
     /// A wire frame was handed to the output port.
     Left {

@@ -111,9 +111,9 @@ fn assert_same_offline(link: &[&str]) {
         for (frame, row) in &live {
             assert_eq!(Some(row), offline.get(frame), "{direction} {link:?}");
         }
-        // What left in time, left as it does offline.
-        let late = artifacts["late"].as_u64().unwrap_or(1);
-        if late == 0 && !link.contains(&"reorder") {
+        // What left, left with the same bytes and in the same order, however
+        // late. With reordering, what is late may also be overtaken.
+        if !link.contains(&"reorder") {
             let live = frames(&dir.file(&format!("run.{direction}.out.pcapng")));
             let offline = frames(&output);
             assert!(live.len() > 50 && live.len() <= offline.len());

@@ -17,8 +17,6 @@ pub struct Decider {
     tap: Option<Box<Tap>>,
     /// Frames offered so far, if they are recorded.
     offered: u64,
-    /// Deliveries of the last frame so far, beside the first.
-    copies: u16,
 }
 
 impl Decider {
@@ -35,7 +33,6 @@ impl Decider {
             shared,
             tap: tap.map(Box::new),
             offered: 0,
-            copies: 0,
         }
     }
 
@@ -61,24 +58,19 @@ impl Decider {
 
     /// The frame offered last is delivered once more.
     pub(super) fn copied(&mut self, delivery: &Delivery) {
-        self.copies += 1;
-        let (frame, copy) = (self.last_offered(), self.copies);
-        self.decided_later(frame, Verdict::Deliver(*delivery), copy);
+        let frame = self.last_offered();
+        self.decided_later(frame, Verdict::Deliver(*delivery), true);
     }
 
-    /// The queue has decided about a frame that it took.
-    pub(super) fn decided_later(&mut self, frame: u64, verdict: Verdict, copy: u16) {
+    /// The queue has decided about a frame that it took; `copy`: once more.
+    pub(super) fn decided_later(&mut self, frame: u64, verdict: Verdict, copy: bool) {
         match &verdict {
-            Verdict::Deliver(delivery) => self.counts.delivered(delivery, copy > 0),
+            Verdict::Deliver(delivery) => self.counts.delivered(delivery, copy),
             Verdict::Drop(reason) => self.dropped(*reason),
             Verdict::Queued => {}
         }
         if let Some(tap) = &mut self.tap {
-            tap.push(&[], |_| Event::Decided {
-                frame,
-                verdict,
-                copy,
-            });
+            tap.push(&[], |_| Event::Decided { frame, verdict });
         }
     }
 
@@ -88,7 +80,6 @@ impl Decider {
 
     #[cold]
     fn record_offer(&mut self, len: u32, bytes: &[u8], verdict: Verdict) {
-        self.copies = 0;
         self.offered += 1;
         let (frame, arrival) = (self.last_offered(), self.link.last_arrival());
         let queue = self.link.occupancy();
@@ -103,11 +94,7 @@ impl Decider {
             bytes,
         });
         if verdict != Verdict::Queued {
-            tap.push(&[], |_| Event::Decided {
-                frame,
-                verdict,
-                copy: 0,
-            });
+            tap.push(&[], |_| Event::Decided { frame, verdict });
         }
     }
 

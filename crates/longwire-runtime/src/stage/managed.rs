@@ -17,9 +17,9 @@ struct Held {
     frame: HeldFrame,
     /// Its number among all that were offered.
     offered: u64,
-    /// Deliveries decided so far.
-    delivered: u16,
-    /// Of these, those that have not left.
+    /// It is delivered once at least.
+    delivered: bool,
+    /// Deliveries that have not left.
     waiting: u16,
     /// No more deliveries will come.
     decided: bool,
@@ -147,11 +147,11 @@ impl ManagedLine {
         let Some(held) = self.held.get_mut(number) else {
             return;
         };
-        if held.delivered == 0 && delivery.edits.any() {
+        if !held.delivered && delivery.edits.any() {
             let bytes = line.bytes_mut(&mut held.frame);
             self.decider.link.edit(delivery, bytes);
         }
-        held.delivered += 1;
+        held.delivered = true;
         held.waiting += 1;
         held.decided = !delivery.more;
         let link_id = self.decider.link_id;
@@ -229,7 +229,7 @@ impl HeldFrames {
         self.frames.push_back(Some(Held {
             frame,
             offered,
-            delivered: 0,
+            delivered: false,
             waiting: 0,
             decided: false,
         }));
