@@ -8,6 +8,7 @@ pub mod clock;
 pub mod config;
 mod counters;
 mod faults;
+pub mod feed;
 pub mod host;
 pub mod loader;
 pub mod pipeline;
@@ -23,6 +24,7 @@ mod waiting;
 
 pub use config::{LinkSetup, Placement, RunConfig, WaitMode};
 pub use faults::Faults;
+pub use feed::{Fed, Feed, FeedStatus};
 pub use loader::FileLoader;
 pub use plugin::CPlugin;
 pub use record::{Recorder, Tap};

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{BitRate, Bytes, Correlation, Nanos, Packets, Probability};
+use super::{BitRate, Bytes, Correlation, Nanos, PacketRate, Packets, Probability, Speed};
 
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,6 +52,24 @@ impl fmt::Display for Bytes {
 impl fmt::Display for Packets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}p", self.0)
+    }
+}
+
+impl fmt::Display for PacketRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SCALES: [(u64, &str); 4] = [
+            (1_000_000_000_000, "gpps"),
+            (1_000_000_000, "mpps"),
+            (1_000_000, "kpps"),
+            (1_000, "pps"),
+        ];
+        write_scaled(f, self.0, &SCALES)
+    }
+}
+
+impl fmt::Display for Speed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_scaled(f, self.0, &[(Speed::UNCHANGED.0, "x")])
     }
 }
 

@@ -1,7 +1,7 @@
 //! The units that are understood, family by family.
 
 use super::parse::Family;
-use super::{BitRate, Bytes};
+use super::{BitRate, Bytes, PacketRate, Speed};
 
 pub(super) const TIME: Family = Family {
     units: &[
@@ -73,6 +73,31 @@ pub(super) const PACKETS: Family = Family {
     step: "1p",
     most: "1000000000p",
     most_value: 1_000_000_000,
+};
+
+/// In thousandths of a packet a second.
+pub(super) const PACKET_RATE: Family = Family {
+    units: &[
+        ("pps", 1_000),
+        ("kpps", 1_000_000),
+        ("mpps", 1_000_000_000),
+        ("gpps", 1_000_000_000_000),
+    ],
+    example: "100kpps",
+    known: "packet rates are in pps, kpps, mpps or gpps",
+    step: "0.001pps",
+    most: "1gpps",
+    most_value: PacketRate::MAX.0,
+};
+
+/// In steps of a billionth.
+pub(super) const SPEED: Family = Family {
+    units: &[("x", 1_000_000_000), ("%", 10_000_000)],
+    example: "2x",
+    known: "speeds are written 2x, 0.5x or 50%",
+    step: "0.000000001x",
+    most: "1000000x",
+    most_value: Speed::MAX.0,
 };
 
 /// In steps of 10^-14.

@@ -3,7 +3,10 @@
 
 mod display;
 mod families;
+mod pace;
 mod parse;
+
+pub use pace::{PacketRate, Speed};
 
 pub use parse::{UnitError, parse_count, parse_ratio, parse_real, parse_signed};
 

@@ -7,8 +7,8 @@
 use alloc::string::{String, ToString};
 use core::str::FromStr;
 
-use super::families::{PACKETS, PROBABILITY, RATE, SIZE, TIME};
-use super::{BitRate, Bytes, Correlation, Nanos, Packets, Probability};
+use super::families::{PACKET_RATE, PACKETS, PROBABILITY, RATE, SIZE, SPEED, TIME};
+use super::{BitRate, Bytes, Correlation, Nanos, PacketRate, Packets, Probability, Speed};
 
 /// Why a value with a unit was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -200,6 +200,36 @@ impl FromStr for Packets {
     /// `100p`.
     fn from_str(text: &str) -> Result<Packets, UnitError> {
         PACKETS.parse(text).map(Packets)
+    }
+}
+
+impl FromStr for PacketRate {
+    type Err = UnitError;
+
+    /// `100kpps`, `1.5mpps`, `0.5pps`; from 0.001pps to 1gpps.
+    fn from_str(text: &str) -> Result<PacketRate, UnitError> {
+        match PACKET_RATE.parse(text)? {
+            0 => Err(UnitError::OutOfRange {
+                text: text.to_string(),
+                range: "0.001pps to 1gpps",
+            }),
+            milli => Ok(PacketRate(milli)),
+        }
+    }
+}
+
+impl FromStr for Speed {
+    type Err = UnitError;
+
+    /// `2x`, `0.1x`, `150%`; from 0.000000001x to 1000000x.
+    fn from_str(text: &str) -> Result<Speed, UnitError> {
+        match SPEED.parse(text)? {
+            0 => Err(UnitError::OutOfRange {
+                text: text.to_string(),
+                range: "0.000000001x to 1000000x",
+            }),
+            billionths => Ok(Speed(billionths)),
+        }
     }
 }
 
