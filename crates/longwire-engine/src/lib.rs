@@ -29,6 +29,7 @@ pub mod models;
 pub mod options;
 pub mod passing;
 pub mod presets;
+pub mod probe;
 pub mod random;
 pub mod release;
 pub mod replay;
