@@ -88,6 +88,7 @@ impl Sender {
             release: Nanos::from_nanos(self.number),
             link: LinkId(1),
             offload: Offload::NONE,
+            wire_len: self.case.len as u32,
         };
         if self.case.lent {
             self.writer

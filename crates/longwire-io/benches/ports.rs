@@ -18,7 +18,7 @@ use longwire_io::net;
 use longwire_io::port::options::{OpenOptions, XdpMode};
 use longwire_io::port::packet::{self, PacketTx};
 use longwire_io::port::{AnyRx, AnyTx, xdp};
-use longwire_io::{Offload, Outgoing, Pushed, RxPort, TxPort};
+use longwire_io::{Outgoing, Pushed, RxPort, TxPort};
 use pair::{PORT, Pair, STATION, frame, now};
 
 #[derive(Clone, Copy, Debug)]
@@ -64,12 +64,7 @@ fn flood(tx: &mut impl TxPort, bytes: &[u8], time: Duration) -> (u64, u64) {
     let mut left = 0;
     while start.elapsed() < time {
         for _ in 0..64 {
-            let taken = tx.push(Outgoing {
-                bytes,
-                release: Nanos::ZERO,
-                offload: Offload::NONE,
-                lent: None,
-            });
+            let taken = tx.push(Outgoing::whole(bytes, Nanos::ZERO));
             if taken != Pushed::Taken {
                 break;
             }

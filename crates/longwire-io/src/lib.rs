@@ -11,5 +11,6 @@ pub mod port;
 mod sync;
 
 pub use port::{
-    Arrived, Offload, Outgoing, PortError, PortLosses, Pushed, Received, RxPort, TxPort,
+    Arrived, Offload, Outgoing, PortError, PortLosses, Pushed, Received, RxPort, SendStamp,
+    StampedBy, TxPort,
 };

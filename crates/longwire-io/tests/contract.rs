@@ -134,12 +134,9 @@ fn a_capture_plays_at_its_own_times() {
     let offsets = [0, 10, 5, 30_000_000];
     for offset in offsets {
         let release = Nanos::from_nanos(1_000 + offset);
-        writer.tx.push(longwire_io::Outgoing {
-            bytes: &[offset as u8; 60],
-            release,
-            offload: longwire_io::Offload::NONE,
-            lent: None,
-        });
+        writer
+            .tx
+            .push(longwire_io::Outgoing::whole(&[offset as u8; 60], release));
     }
     assert_eq!(writer.tx.flush().unwrap(), 4);
     drop(writer);
@@ -189,12 +186,10 @@ fn a_slow_pipe_neither_blocks_nor_loses() {
     // Far more than a pipe holds.
     let sent = 2_000u32;
     for n in 0..sent {
-        tx.push(longwire_io::Outgoing {
-            bytes: &[n as u8; 700],
-            release: Nanos::from_nanos(u64::from(n)),
-            offload: longwire_io::Offload::NONE,
-            lent: None,
-        });
+        tx.push(longwire_io::Outgoing::whole(
+            &[n as u8; 700],
+            Nanos::from_nanos(u64::from(n)),
+        ));
     }
     tx.flush().unwrap();
     assert!(tx.unsent() > 0);

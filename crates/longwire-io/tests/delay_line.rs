@@ -132,6 +132,8 @@ impl Pair {
             release: Nanos::from_nanos(self.number << 20),
             link: LinkId(self.number as u32),
             offload,
+            // Of some frames only the beginning was captured.
+            wire_len: len as u32 + self.number as u32 % 3 * 70_000,
         };
         let pushed = match lent {
             Some(place) => self.writer.push_lent(place, len as u32, note),
@@ -143,6 +145,10 @@ impl Pair {
             len: len as u32,
             offload,
             lent,
+            wire_len: match offload {
+                Offload::NONE => note.wire_len,
+                _ => len as u32,
+            },
         };
         match pushed {
             Ok(()) => self.pushed.push_back(Expected { descriptor, bytes }),
@@ -339,6 +345,7 @@ fn every_byte_crosses_threads() {
                 release: Nanos::from_nanos(number),
                 link: LinkId(7),
                 offload: Offload::NONE,
+                wire_len: bytes.len() as u32,
             };
             match writer.push(&bytes, note) {
                 Ok(()) => number += 1,

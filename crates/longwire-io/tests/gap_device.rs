@@ -9,7 +9,7 @@ use longwire_engine::random::Stream;
 use longwire_engine::{BitRate, Nanos};
 use longwire_io::port::gap::{GapTx, RawLine, Tally, wire_bytes};
 use longwire_io::port::mem::{Symbol, WireReceiver, spacing_error};
-use longwire_io::{Offload, Outgoing, PortError, Pushed, TxPort};
+use longwire_io::{Outgoing, PortError, Pushed, TxPort};
 
 const RATE: u64 = 10_000_000_000;
 
@@ -111,12 +111,7 @@ fn drive(releases: &[Nanos], pause: Option<(u64, u64)>) -> (Card, Tally) {
             && release.as_nanos() <= clock.get()
         {
             let bytes = [next as u8; 400];
-            let outgoing = Outgoing {
-                bytes: &bytes[..60 + next * 37 % 340],
-                release: *release,
-                offload: Offload::NONE,
-                lent: None,
-            };
+            let outgoing = Outgoing::whole(&bytes[..60 + next * 37 % 340], *release);
             if tx.push(outgoing) == Pushed::Full {
                 break;
             }

@@ -12,7 +12,7 @@ use longwire_io::port::gap::{
 use longwire_io::port::mem::{MemWire, Symbol, WireFrame, WireReceiver, spacing_error};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::{packet, registry};
-use longwire_io::{Offload, Outgoing, PortError, Pushed, TxPort};
+use longwire_io::{Outgoing, PortError, Pushed, TxPort};
 use proptest::prelude::*;
 
 const TEN_GIGABIT: u64 = 10_000_000_000;
@@ -36,12 +36,7 @@ fn frame(number: usize, len: usize) -> Vec<u8> {
 fn carry(frames: &[(Nanos, Vec<u8>)], bits: u64) -> (MemWire, Tally) {
     let mut tx = GapTx::new(MemWire::new(1514), "mem".to_owned(), rate(bits));
     for (release, bytes) in frames {
-        let outgoing = Outgoing {
-            bytes,
-            release: *release,
-            offload: Offload::NONE,
-            lent: None,
-        };
+        let outgoing = Outgoing::whole(bytes, *release);
         assert_eq!(tx.push(outgoing), Pushed::Taken);
     }
     assert_eq!(tx.unsent(), frames.len());
@@ -284,12 +279,7 @@ fn frames_that_no_wire_takes_are_refused() {
     let mut tx = GapTx::new(MemWire::new(1514), "mem".to_owned(), rate(TEN_GIGABIT));
     for len in [0, 13, 1515] {
         let bytes = vec![0; len];
-        let outgoing = Outgoing {
-            bytes: &bytes,
-            release: Nanos::ZERO,
-            offload: Offload::NONE,
-            lent: None,
-        };
+        let outgoing = Outgoing::whole(&bytes, Nanos::ZERO);
         assert_eq!(tx.push(outgoing), Pushed::Refused);
     }
     assert!(!tx.takes_offload());

@@ -14,7 +14,7 @@ use longwire_io::net;
 use longwire_io::net::ethtool::Ethtool;
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::packet::{self, PacketPort, PacketTx};
-use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, RxPort, TxPort};
+use longwire_io::{Arrived, Outgoing, PortError, Pushed, RxPort, TxPort};
 use pair::{PORT, Pair, STATION, frame, now, number_of, receive_until, send};
 
 fn open(pair: &Pair) -> PacketPort {
@@ -52,14 +52,7 @@ fn frames_pass_both_ways_whole_and_in_order() {
 fn the_shortest_frame_passes_and_shorter_ones_are_refused() {
     let Some(pair) = Pair::new() else { return };
     let (mut port, mut station) = (open(&pair), open_station(&pair));
-    let push = |tx: &mut PacketTx, bytes: &[u8]| {
-        tx.push(Outgoing {
-            bytes,
-            release: Nanos::ZERO,
-            offload: Offload::NONE,
-            lent: None,
-        })
-    };
+    let push = |tx: &mut PacketTx, bytes: &[u8]| tx.push(Outgoing::whole(bytes, Nanos::ZERO));
     for len in [0, 1, 13] {
         assert_eq!(push(&mut port.tx, &[0; 13][..len]), Pushed::Refused);
     }
@@ -191,12 +184,7 @@ fn a_deleted_interface_is_gone() {
     };
     assert!(matches!(error, PortError::Gone { .. }), "{error}");
     let bytes = frame(1, 64);
-    let taken = port.tx.push(Outgoing {
-        bytes: &bytes,
-        release: Nanos::ZERO,
-        offload: Offload::NONE,
-        lent: None,
-    });
+    let taken = port.tx.push(Outgoing::whole(&bytes, Nanos::ZERO));
     assert_eq!(taken, Pushed::Taken);
     let error = port.tx.flush().expect_err("nothing to send by");
     assert!(matches!(error, PortError::Gone { .. }), "{error}");

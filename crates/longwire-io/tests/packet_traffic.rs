@@ -86,6 +86,7 @@ fn pass(rx: &mut PacketRx, tx: &mut PacketTx, look: &mut impl FnMut(&mut Vec<u8>
             release: f.arrival,
             offload,
             lent: None,
+            wire_len: bytes.len() as u32,
         });
         assert_eq!(taken, Pushed::Taken);
     };
@@ -241,6 +242,7 @@ fn super_packets_and_short_frames_keep_their_order() {
             release: now(),
             offload,
             lent: None,
+            wire_len: bytes.len() as u32,
         });
         assert_eq!(taken, Pushed::Taken);
         sent.push((bytes, offload));

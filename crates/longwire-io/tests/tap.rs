@@ -127,14 +127,7 @@ fn frames_out_of_bounds_are_refused() {
     let Some((_place, mut port)) = station(1, &OpenOptions::default()) else {
         return;
     };
-    let mut push = |bytes: &[u8]| {
-        port.tx.push(Outgoing {
-            bytes,
-            release: Nanos::ZERO,
-            offload: Offload::NONE,
-            lent: None,
-        })
-    };
+    let mut push = |bytes: &[u8]| port.tx.push(Outgoing::whole(bytes, Nanos::ZERO));
     for len in [0, 1, 13, 100_000] {
         assert_eq!(push(&vec![0; len]), Pushed::Refused, "{len}");
     }
@@ -153,12 +146,7 @@ fn a_removed_device_is_gone() {
     let error = port.rx.receive(now(), 64, &mut |_| {}).unwrap_err();
     assert!(matches!(error, PortError::Gone { .. }), "{error}");
     let bytes = frame(2, 64);
-    let outgoing = Outgoing {
-        bytes: &bytes,
-        release: Nanos::ZERO,
-        offload: Offload::NONE,
-        lent: None,
-    };
+    let outgoing = Outgoing::whole(&bytes, Nanos::ZERO);
     assert_eq!(port.tx.push(outgoing), Pushed::Refused);
     let error = port.tx.flush().unwrap_err();
     assert!(matches!(error, PortError::Gone { .. }), "{error}");
@@ -183,6 +171,7 @@ fn forward(rx: &mut TapRx, tx: &mut TapTx, how: Forward, largest: &mut usize) {
             release: Nanos::ZERO,
             offload,
             lent: None,
+            wire_len: bytes.len() as u32,
         };
         assert_eq!(tx.push(outgoing), Pushed::Taken);
     };

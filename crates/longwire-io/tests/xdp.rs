@@ -16,7 +16,7 @@ use longwire_engine::Nanos;
 use longwire_io::port::options::{OpenOptions, XdpMode};
 use longwire_io::port::packet::{self, PacketPort};
 use longwire_io::port::xdp::{self, XdpPort};
-use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, RxPort, TxPort, net};
+use longwire_io::{Arrived, Outgoing, PortError, Pushed, RxPort, TxPort, net};
 use pair::{PORT, Pair, STATION, frame, now, number_of, receive_until, send};
 
 fn open_as(pair: &Pair, xdp_mode: XdpMode) -> XdpPort {
@@ -156,12 +156,7 @@ fn a_deleted_interface_is_gone() {
     };
     assert!(matches!(error, PortError::Gone { .. }), "{error}");
     let bytes = frame(1, 64);
-    let taken = port.tx.push(Outgoing {
-        bytes: &bytes,
-        release: Nanos::ZERO,
-        offload: Offload::NONE,
-        lent: None,
-    });
+    let taken = port.tx.push(Outgoing::whole(&bytes, Nanos::ZERO));
     assert_eq!(taken, Pushed::Taken);
     let error = port.tx.flush().expect_err("nothing to send by");
     assert!(matches!(error, PortError::Gone { .. }), "{error}");
@@ -218,6 +213,7 @@ fn pass(rx: &mut impl RxPort, tx: &mut impl TxPort) {
             release: f.arrival,
             offload: f.offload,
             lent: None,
+            wire_len: f.wire_len,
         });
         assert_eq!(taken, Pushed::Taken);
     };

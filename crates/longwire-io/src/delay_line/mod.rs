@@ -51,6 +51,10 @@ pub struct Note {
     pub link: LinkId,
     /// What its sender left to the hardware.
     pub offload: Offload,
+    /// How long it was on the wire, in bytes, when only its beginning is
+    /// here; anything up to its own length says that it is whole. Not kept
+    /// for a frame with an offload, all of which is always here.
+    pub wire_len: u32,
 }
 
 /// The delay line's budget has no room for the frame.

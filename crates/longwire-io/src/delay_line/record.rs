@@ -17,6 +17,8 @@ const LENT: u32 = 1 << 25;
 const CHECKSUM: u32 = 1 << 26;
 const KIND_SHIFT: u32 = 27;
 const KIND: u32 = 3 << KIND_SHIFT;
+/// Only the beginning of the frame is here. Never beside an offload.
+const CUT: u32 = 1 << 29;
 
 /// What the reader is told of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +33,9 @@ pub struct Descriptor {
     pub offload: Offload,
     /// Its place in the input port's memory, when it stayed there.
     pub lent: Option<u64>,
+    /// How long it was on the wire: more than `len` when only its beginning
+    /// is here.
+    pub wire_len: u32,
 }
 
 /// The part of a descriptor that every record has.
@@ -48,7 +53,8 @@ pub(super) struct Head {
 #[repr(C, align(16))]
 pub(super) struct Tail {
     /// `Checksum::start`, `Checksum::offset`, `Segments::header_len` and
-    /// `Segments::payload_len`, from the low bits up.
+    /// `Segments::payload_len`, from the low bits up; with [`CUT`], the length
+    /// on the wire.
     offload: u64,
     lent: u64,
 }
@@ -66,6 +72,9 @@ impl Head {
         }
         if let Some(segments) = note.offload.segments {
             word |= kind_bits(segments.kind) << KIND_SHIFT;
+        }
+        if note.wire_len > len && word & (CHECKSUM | KIND) == 0 {
+            word |= CUT;
         }
         Head {
             release: note.release.as_nanos(),
@@ -92,7 +101,7 @@ impl Head {
     /// Whether a [`Tail`] follows.
     #[inline(always)]
     pub(super) fn has_tail(self) -> bool {
-        self.word & (LENT | CHECKSUM | KIND) != 0
+        self.word & (LENT | CHECKSUM | KIND | CUT) != 0
     }
 
     /// How many bytes of the frame lie in the record.
@@ -128,21 +137,26 @@ impl Head {
     /// The descriptor; `tail` is looked at only if there is one.
     #[inline(always)]
     pub(super) fn descriptor(self, tail: impl FnOnce() -> Tail) -> Descriptor {
-        let (offload, lent) = if self.has_tail() {
-            self.unpack(tail())
-        } else {
-            (Offload::NONE, None)
-        };
-        Descriptor {
+        let mut descriptor = Descriptor {
             release: Nanos::from_nanos(self.release),
             link: LinkId(self.link),
             len: self.len(),
-            offload,
-            lent,
+            offload: Offload::NONE,
+            lent: None,
+            wire_len: self.len(),
+        };
+        if self.has_tail() {
+            self.unpack(tail(), &mut descriptor);
         }
+        descriptor
     }
 
-    fn unpack(self, tail: Tail) -> (Offload, Option<u64>) {
+    fn unpack(self, tail: Tail, descriptor: &mut Descriptor) {
+        descriptor.lent = (self.word & LENT != 0).then_some(tail.lent);
+        if self.word & CUT != 0 {
+            descriptor.wire_len = tail.offload as u32;
+            return;
+        }
         let field = |number: u32| (tail.offload >> (16 * number)) as u16;
         let checksum = (self.word & CHECKSUM != 0).then(|| Checksum {
             start: field(0),
@@ -153,16 +167,19 @@ impl Head {
             header_len: field(2),
             payload_len: field(3),
         });
-        let lent = (self.word & LENT != 0).then_some(tail.lent);
-        (Offload { checksum, segments }, lent)
+        descriptor.offload = Offload { checksum, segments };
     }
 }
 
 impl Tail {
     /// The rest of a frame's descriptor.
     #[inline(always)]
-    pub(super) fn new(offload: &Offload, lent: u64) -> Tail {
+    pub(super) fn new(note: &Note, head: Head, lent: u64) -> Tail {
+        let offload = &note.offload;
         let mut packed = 0;
+        if head.word & CUT != 0 {
+            packed = u64::from(note.wire_len);
+        }
         if let Some(checksum) = offload.checksum {
             packed |= u64::from(checksum.start) | u64::from(checksum.offset) << 16;
         }

@@ -157,7 +157,7 @@ impl DelayLineWriter {
         unsafe {
             self.shared.memory.store(record, head);
             if head.has_tail() {
-                let tail = Tail::new(&note.offload, lent);
+                let tail = Tail::new(note, head, lent);
                 self.shared.memory.store(record + size_of::<Head>(), tail);
             }
         }

@@ -14,7 +14,10 @@ use super::packet::{CheckedLine, PacketRx, PacketTx};
 use super::pcap::{PcapRx, PcapTx};
 use super::tap::{TapRx, TapTx};
 use super::xdp::{XdpRx, XdpTx};
-use super::{Arrived, Outgoing, PortError, PortLosses, Pushed, Received, RegionId, RxPort, TxPort};
+use super::{
+    Arrived, Outgoing, PortError, PortLosses, Pushed, Received, RegionId, RxPort, SendStamp,
+    StampedBy, TxPort,
+};
 
 /// The receiving half of any port.
 pub enum AnyRx {
@@ -140,6 +143,18 @@ impl TxPort for AnyTx {
 
     fn fill(&mut self, now: Nanos) {
         each_tx!(self, port => port.fill(now));
+    }
+
+    fn sample_every(&mut self, every: u32) -> Option<StampedBy> {
+        each_tx!(self, port => port.sample_every(every))
+    }
+
+    fn sampled(&mut self, take: &mut impl FnMut(SendStamp)) {
+        each_tx!(self, port => port.sampled(take));
+    }
+
+    fn launch_lead(&self) -> Option<Nanos> {
+        each_tx!(self, port => port.launch_lead())
     }
 
     fn remarks(&self) -> Vec<String> {

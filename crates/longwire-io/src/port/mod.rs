@@ -61,6 +61,23 @@ pub struct Outgoing<'a> {
     pub offload: Offload,
     /// The frame's place in shared memory, if the port may send it from there.
     pub lent: Option<u64>,
+    /// How long it was on the wire when it was captured, in bytes; more than
+    /// `bytes` has where only its beginning was kept. Capture files note it;
+    /// other ports send `bytes`.
+    pub wire_len: u32,
+}
+
+impl<'a> Outgoing<'a> {
+    /// A finished wire frame, all of which is here.
+    pub fn whole(bytes: &'a [u8], release: Nanos) -> Outgoing<'a> {
+        Outgoing {
+            bytes,
+            release,
+            offload: Offload::NONE,
+            lent: None,
+            wire_len: bytes.len() as u32,
+        }
+    }
 }
 
 /// What a call of [`RxPort::receive`] came to.
@@ -95,6 +112,26 @@ pub struct PortLosses {
     pub send_failed: u64,
     /// The frame contradicted what came with it about unfinished work.
     pub unusable: u64,
+}
+
+/// When a frame really left, told by the kernel or the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendStamp {
+    /// The frame's release.
+    pub release: Nanos,
+    /// When it left, on the scale of CLOCK_MONOTONIC.
+    pub left: Nanos,
+    /// Who stamped it.
+    pub by: StampedBy,
+}
+
+/// Who stamps frames as they leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StampedBy {
+    /// The kernel, when it hands the frame to the device.
+    Kernel,
+    /// The device, when the frame goes onto the wire.
+    Device,
 }
 
 /// A memory region that two ports may share: frames lent by one can be sent
@@ -165,6 +202,24 @@ pub trait TxPort {
 
     /// Keeps the wire busy for a while from `now` on.
     fn fill(&mut self, _now: Nanos) {}
+
+    /// Asks for the send stamp of one frame in `every` from now on, of none
+    /// if that is zero. Returns who will stamp; `None` when the port has no
+    /// such stamps.
+    fn sample_every(&mut self, _every: u32) -> Option<StampedBy> {
+        None
+    }
+
+    /// Hands out the send stamps that have come since the last call, oldest
+    /// first. A stamp may come some time after its frame has left, or not at
+    /// all.
+    fn sampled(&mut self, _take: &mut impl FnMut(SendStamp)) {}
+
+    /// How long before its release a frame may be pushed: the device holds it
+    /// until then. `None` for ports that send at once.
+    fn launch_lead(&self) -> Option<Nanos> {
+        None
+    }
 
     /// What there is to say of the port at its end, in sentences.
     fn remarks(&self) -> Vec<String> {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
-use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, RxPort, TxPort};
+use longwire_io::{Arrived, Outgoing, PortError, Pushed, RxPort, TxPort};
 
 use super::pair::now;
 
@@ -229,12 +229,7 @@ fn drain(tx: &mut impl TxPort) {
 }
 
 fn outgoing(bytes: &[u8]) -> Outgoing<'_> {
-    Outgoing {
-        bytes,
-        release: now(),
-        offload: Offload::NONE,
-        lent: None,
-    }
+    Outgoing::whole(bytes, now())
 }
 
 /// A frame that nobody answers, told apart by its bytes.

@@ -131,6 +131,7 @@ pub fn send_with(tx: &mut impl TxPort, bytes: &[u8], offload: Offload) {
         release: Nanos::ZERO,
         offload,
         lent: None,
+        wire_len: bytes.len() as u32,
     };
     assert_eq!(tx.push(frame), Pushed::Taken);
     flush(tx);

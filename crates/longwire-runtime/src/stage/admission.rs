@@ -117,7 +117,7 @@ impl Admission {
 
     #[inline]
     fn keep(&mut self, frame: &Arrived<'_>, release: Nanos) {
-        let note = self.note(release, Offload::NONE);
+        let note = self.note(release, frame.wire_len);
         let kept = match frame.lent {
             Some(place) if frame.bytes.len() >= self.lend_from => {
                 self.line.push_lent(place, frame.bytes.len() as u32, note)
@@ -154,7 +154,7 @@ impl Admission {
                 true => decider.link.next_copy(),
                 false => None,
             };
-            let note = self.note(delivery.release, Offload::NONE);
+            let note = self.note(delivery.release, frame.wire_len);
             let kept = self.line.push(&scratch, note);
             self.kept(kept);
         }
@@ -227,6 +227,7 @@ impl Admission {
                 release: run.release,
                 link,
                 offload,
+                wire_len: bytes.len() as u32,
             };
             match line.push(bytes, note) {
                 Ok(()) => counts.held += wire_frames,
@@ -248,12 +249,14 @@ impl Admission {
         }
     }
 
+    /// What goes along with a finished wire frame.
     #[inline]
-    fn note(&self, release: Nanos, offload: Offload) -> Note {
+    fn note(&self, release: Nanos, wire_len: u32) -> Note {
         Note {
             release,
             link: self.link_id,
-            offload,
+            offload: Offload::NONE,
+            wire_len,
         }
     }
 

@@ -265,6 +265,7 @@ fn outgoing<'a>(next: &Descriptor, bytes: &'a [u8]) -> Outgoing<'a> {
         release: next.release,
         offload: next.offload,
         lent: next.lent,
+        wire_len: next.wire_len,
     }
 }
 

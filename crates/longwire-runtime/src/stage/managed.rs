@@ -88,7 +88,7 @@ impl ManagedLine {
             self.decide_before(arrival, line, account);
             let meta = FrameMeta {
                 arrival,
-                len: next.len,
+                len: next.wire_len,
             };
             let verdict = self.decider.offer(meta, line.bytes(&frame));
             let moved = self.decider.link.last_arrival().saturating_sub(arrival);

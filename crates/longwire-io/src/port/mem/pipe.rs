@@ -46,6 +46,7 @@ impl TxPort for PipeTx {
             release: frame.release,
             link: LinkId(0),
             offload: frame.offload,
+            wire_len: frame.wire_len,
         };
         match self.writer.push(frame.bytes, note) {
             Ok(()) => {
@@ -89,7 +90,7 @@ impl RxPort for PipeRx {
                 bytes: self.reader.front_bytes(),
                 arrival: now,
                 offload: front.offload,
-                wire_len: front.len,
+                wire_len: front.wire_len,
                 lent: None,
             });
             self.reader.advance();

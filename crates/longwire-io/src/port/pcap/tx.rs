@@ -44,7 +44,7 @@ impl TxPort for PcapTx {
             return Pushed::Full;
         }
         let stamp = self.epoch.saturating_add(frame.release);
-        let wire_len = frame.bytes.len() as u32;
+        let wire_len = frame.wire_len.max(frame.bytes.len() as u32);
         if self.writer.gather(stamp, frame.bytes, wire_len).is_err() {
             return Pushed::Refused;
         }

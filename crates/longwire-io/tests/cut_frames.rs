@@ -1,0 +1,64 @@
+//! Frames of which a capture kept only the beginning: how long they were on
+//! the wire comes out at the other end, whatever they pass on the way.
+
+use longwire_engine::{Bytes, Nanos};
+use longwire_io::port::mem;
+use longwire_io::port::options::OpenOptions;
+use longwire_io::port::registry;
+use longwire_io::{Arrived, Outgoing, Pushed, RxPort, TxPort};
+
+/// Bytes kept, and bytes there were: cut, whole, and a length below the
+/// frame's own, which says nothing.
+const FRAMES: [(usize, u32, u32); 4] = [
+    (64, 1514, 1514),
+    (60, 60, 60),
+    (96, 65_550, 65_550),
+    (80, 0, 80),
+];
+
+fn send(tx: &mut impl TxPort) {
+    for (kept, wire_len, _) in FRAMES {
+        let bytes = vec![kept as u8; kept];
+        let frame = Outgoing {
+            wire_len,
+            ..Outgoing::whole(&bytes, Nanos::from_nanos(kept as u64))
+        };
+        assert_eq!(tx.push(frame), Pushed::Taken);
+    }
+    assert_eq!(tx.flush().unwrap(), FRAMES.len());
+}
+
+fn lengths(rx: &mut impl RxPort) -> Vec<(usize, u32)> {
+    let mut got = Vec::new();
+    while got.len() < FRAMES.len() {
+        let take = &mut |frame: Arrived<'_>| got.push((frame.bytes.len(), frame.wire_len));
+        rx.receive(Nanos::MAX, 64, take).unwrap();
+    }
+    got
+}
+
+fn expected() -> Vec<(usize, u32)> {
+    FRAMES.map(|(kept, _, wire_len)| (kept, wire_len)).to_vec()
+}
+
+#[test]
+fn the_pipe_in_memory_tells_how_long_a_frame_was() {
+    let (mut tx, mut rx) = mem::pipe(Bytes(1 << 20)).unwrap();
+    send(&mut tx);
+    assert_eq!(lengths(&mut rx), expected());
+}
+
+#[test]
+fn captures_tell_how_long_a_frame_was() {
+    for extension in ["pcap", "pcapng"] {
+        let dir = env!("CARGO_TARGET_TMPDIR");
+        let path = format!("{dir}/{}-cut.{extension}", std::process::id());
+        let options = OpenOptions::default();
+        let mut writer = registry::open(&format!("pcap:out={path}"), &options).unwrap();
+        send(&mut writer.tx);
+        drop(writer);
+        let mut reader = registry::open(&format!("pcap:{path}"), &options).unwrap();
+        assert_eq!(lengths(&mut reader.rx), expected(), "{extension}");
+        std::fs::remove_file(path).unwrap();
+    }
+}
