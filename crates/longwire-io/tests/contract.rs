@@ -15,7 +15,7 @@ use longwire_io::net::{self, sysctl};
 use longwire_io::port::mem;
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry::{self, AnyRx, AnyTx, Port};
-use longwire_io::{PortError, RxPort, TxPort};
+use longwire_io::{Outgoing, PortError, Pushed, RxPort, TxPort};
 use pair::{PORT, Pair, STATION, namespace, now};
 
 fn open(text: &str) -> Result<Port, PortError> {
@@ -49,6 +49,34 @@ fn the_pipe_in_memory_keeps_the_contract() {
     let (mut tx, mut rx) = (AnyTx::Pipe(Box::new(tx)), AnyRx::Pipe(Box::new(rx)));
     let rules = Rules::live().and_len(9014).and_len(65_549);
     check_port(&mut tx, &mut rx, &rules);
+}
+
+#[test]
+fn the_null_port_takes_everything_and_gives_nothing() {
+    let mut null = open("null").unwrap();
+    assert_eq!(null.name, "null");
+    send_shorts(&mut null.tx);
+    let sent = send_lengths(&mut null.tx, &Rules::live().and_len(65_549));
+    let bytes = &sent.frames[0];
+    for _ in 0..100 {
+        assert_eq!(null.tx.push(Outgoing::whole(bytes, now())), Pushed::Taken);
+    }
+    assert_eq!(null.tx.flush().unwrap(), 100);
+    assert_eq!(
+        (null.tx.unsent(), null.tx.losses()),
+        (0, Default::default())
+    );
+    let received = null
+        .rx
+        .receive(now(), 64, &mut |_| panic!("a frame from nowhere"));
+    assert!(received.unwrap().end);
+    for text in ["null:", "null:eth0"] {
+        let said = open(text).err().unwrap().to_string();
+        assert!(
+            said.contains("is no port") && said.ends_with(", null"),
+            "{said}"
+        );
+    }
 }
 
 #[test]
@@ -136,7 +164,7 @@ fn a_capture_plays_at_its_own_times() {
         let release = Nanos::from_nanos(1_000 + offset);
         writer
             .tx
-            .push(longwire_io::Outgoing::whole(&[offset as u8; 60], release));
+            .push(Outgoing::whole(&[offset as u8; 60], release));
     }
     assert_eq!(writer.tx.flush().unwrap(), 4);
     drop(writer);
@@ -186,7 +214,7 @@ fn a_slow_pipe_neither_blocks_nor_loses() {
     // Far more than a pipe holds.
     let sent = 2_000u32;
     for n in 0..sent {
-        tx.push(longwire_io::Outgoing::whole(
+        tx.push(Outgoing::whole(
             &[n as u8; 700],
             Nanos::from_nanos(u64::from(n)),
         ));

@@ -27,7 +27,8 @@ pub struct Port {
 pub struct PortKind {
     /// What stands before the colon.
     pub name: &'static str,
-    /// What stands after it.
+    /// What stands after it; empty for a kind that is written by its name
+    /// alone.
     pub argument: &'static str,
     /// One line of help.
     pub summary: &'static str,
@@ -109,6 +110,17 @@ pub static PORTS: &[PortKind] = &[
             open_captures(files)
         },
     },
+    PortKind {
+        name: "null",
+        argument: "",
+        summary: "nowhere: frames are counted and forgotten, and none ever comes",
+        example: "null",
+        open: |argument, options| {
+            refuse_gap_frames("null", argument, options, "there is no wire")?;
+            let (rx, tx) = (AnyRx::Silent(Silent), AnyTx::Discard(Discard::default()));
+            Ok(Port::new("null", argument, rx, tx, Vec::new()))
+        },
+    },
 ];
 
 const NO_CHECK_BY_XDP: &str =
@@ -124,16 +136,23 @@ fn refuse_gap_frames(
     match options.gap_frames {
         None => Ok(()),
         Some(_) => Err(PortError::Unsupported {
-            port: format!("{kind}:{argument}"),
+            port: written(kind, argument),
             reason: format!("no gap frames: {why}"),
         }),
+    }
+}
+
+impl PortKind {
+    /// How one of its ports is written, with a word for the argument.
+    pub fn written(&self) -> String {
+        written(self.name, self.argument)
     }
 }
 
 impl Port {
     fn new(kind: &str, argument: &str, rx: AnyRx, tx: AnyTx, notes: Vec<String>) -> Port {
         Port {
-            name: format!("{kind}:{argument}"),
+            name: written(kind, argument),
             rx,
             tx,
             notes,
@@ -141,7 +160,15 @@ impl Port {
     }
 }
 
-/// Opens the port that `text` names: `packet:eth1`, `pcap:a.pcap`, or an
+/// How a port is written.
+fn written(kind: &str, argument: &str) -> String {
+    match argument {
+        "" => kind.to_owned(),
+        argument => format!("{kind}:{argument}"),
+    }
+}
+
+/// Opens the port that `text` names: `packet:eth1`, `pcap:a.pcap`, `null`, or an
 /// interface by its bare name, which means `auto:`.
 ///
 /// # Errors
@@ -150,19 +177,23 @@ pub fn open(text: &str, options: &OpenOptions) -> Result<Port, PortError> {
     let find = |name: &str| PORTS.iter().find(|kind| kind.name == name);
     match text.split_once(':') {
         Some((name, argument)) if !argument.is_empty() => match find(name) {
-            Some(kind) => (kind.open)(argument, options),
-            None => Err(unknown(text)),
+            Some(kind) if !kind.argument.is_empty() => (kind.open)(argument, options),
+            _ => Err(unknown(text)),
         },
-        // A kind without its argument is no interface's name.
-        None if !text.is_empty() && find(text).is_none() => auto::open(text, options),
-        _ => Err(unknown(text)),
+        None => match find(text) {
+            Some(kind) if kind.argument.is_empty() => (kind.open)("", options),
+            // A kind without its argument is no interface's name.
+            None if !text.is_empty() => auto::open(text, options),
+            _ => Err(unknown(text)),
+        },
+        Some(_) => Err(unknown(text)),
     }
 }
 
 fn unknown(text: &str) -> PortError {
     let known: Vec<_> = PORTS
         .iter()
-        .map(|kind| format!("{}:{}", kind.name, kind.argument))
+        .map(PortKind::written)
         .collect();
     PortError::Unknown {
         text: text.to_owned(),

@@ -87,7 +87,7 @@ pub struct RunArgs {
 /// Ports, units and examples.
 fn after_help() -> String {
     let ports = registry::PORTS.iter();
-    let ports = ports.map(|port| (format!("{}:{}", port.name, port.argument), port.summary));
+    let ports = ports.map(|port| (port.written(), port.summary));
     let ports: Vec<(String, &str)> = ports.collect();
     let width = ports
         .iter()
