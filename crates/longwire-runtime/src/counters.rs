@@ -6,6 +6,8 @@ use std::sync::{Mutex, TryLockError};
 use hdrhistogram::Histogram;
 use longwire_engine::{Delivery, DropReason, Nanos};
 
+use crate::stage::DeparturesShared;
+
 /// What the emulator did to frames that the model did not ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
@@ -26,11 +28,13 @@ pub enum Artifact {
     Unusable,
     /// An event that the recorder could not keep up with.
     Unrecorded,
+    /// A replay's frame that was read after it was due.
+    Behind,
 }
 
 impl Artifact {
     /// Every kind, in the order of their indices.
-    pub const ALL: [Artifact; 8] = [
+    pub const ALL: [Artifact; 9] = [
         Artifact::Late,
         Artifact::Memory,
         Artifact::Refused,
@@ -39,6 +43,7 @@ impl Artifact {
         Artifact::SendFailed,
         Artifact::Unusable,
         Artifact::Unrecorded,
+        Artifact::Behind,
     ];
 
     /// The kind's name in reports and JSON.
@@ -52,6 +57,7 @@ impl Artifact {
             Artifact::SendFailed => "send_failed",
             Artifact::Unusable => "unusable",
             Artifact::Unrecorded => "unrecorded",
+            Artifact::Behind => "behind",
         }
     }
 }
@@ -95,10 +101,12 @@ pub(crate) struct IngressCounts {
     pub memory_max: u64,
     /// Wire frames put on the delay line.
     pub held: u64,
+    /// Frames of a replay that were read after they were due.
+    pub behind: u64,
 }
 
 /// How many numbers [`IngressCounts`] publishes.
-pub(crate) const INGRESS_CELLS: usize = 8;
+pub(crate) const INGRESS_CELLS: usize = 9;
 
 impl IngressCounts {
     pub(crate) fn to_cells(self) -> [u64; INGRESS_CELLS] {
@@ -111,6 +119,7 @@ impl IngressCounts {
             self.unusable,
             self.memory_max,
             self.held,
+            self.behind,
         ]
     }
 
@@ -124,6 +133,7 @@ impl IngressCounts {
             unusable,
             memory_max,
             held,
+            behind,
         ] = cells;
         IngressCounts {
             packets,
@@ -134,6 +144,7 @@ impl IngressCounts {
             unusable,
             memory_max,
             held,
+            behind,
         }
     }
 }
@@ -287,14 +298,20 @@ impl LatenessRecorder {
     }
 
     /// Adds to the shared histogram if it is time and nobody reads it.
-    pub(crate) fn flush(&mut self, now: Nanos, shared: &Mutex<Histogram<u64>>, force: bool) {
+    /// Returns whether it did.
+    pub(crate) fn flush(
+        &mut self,
+        now: Nanos,
+        shared: &Mutex<Histogram<u64>>,
+        force: bool,
+    ) -> bool {
         if !force && now.saturating_sub(self.flushed) < FLUSH_EVERY {
-            return;
+            return false;
         }
         let mut total = match shared.try_lock() {
             Ok(total) => total,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) if !force => return,
+            Err(TryLockError::WouldBlock) if !force => return false,
             Err(TryLockError::WouldBlock) => match shared.lock() {
                 Ok(total) => total,
                 Err(poisoned) => poisoned.into_inner(),
@@ -304,6 +321,7 @@ impl LatenessRecorder {
         let _ = total.add(&self.own);
         self.own.reset();
         self.flushed = now;
+        true
     }
 }
 
@@ -337,6 +355,7 @@ pub(crate) struct LinkShared {
     pub seen_until: SeenUntil,
     pub egress: Published<EGRESS_CELLS>,
     pub lateness: Mutex<Histogram<u64>>,
+    pub departures: DeparturesShared,
 }
 
 impl LinkShared {
@@ -347,6 +366,7 @@ impl LinkShared {
             seen_until: SeenUntil::default(),
             egress: Published::default(),
             lateness: Mutex::new(nanos_histogram()),
+            departures: DeparturesShared::new(),
         }
     }
 }

@@ -59,6 +59,57 @@ pub(crate) fn prepare_thread(core: Option<usize>, realtime: bool) -> Vec<String>
     notes
 }
 
+/// The real-time priority of a replay's sending thread: above nothing but
+/// normal programs, below the kernel's own threads.
+const FIFO: libc::c_int = 10;
+
+/// Prepares the calling thread for departures at exact times: a real-time
+/// class, so that nothing but the kernel comes between, if `fifo`. What was
+/// refused is said in sentences.
+pub(crate) fn prepare_sender(core: Option<usize>, realtime: bool, fifo: bool) -> Vec<String> {
+    let mut notes = prepare_thread(core, realtime);
+    if realtime
+        && fifo
+        && let Err(error) = enter_fifo()
+    {
+        notes.push(format!(
+            "no real-time class ({error}): under load, other programs delay departures; root or CAP_SYS_NICE would give it"
+        ));
+    }
+    notes
+}
+
+/// SCHED_FIFO for the calling thread.
+fn enter_fifo() -> Result<(), nix::Error> {
+    let parameters = libc::sched_param {
+        sched_priority: FIFO,
+    };
+    // SAFETY: the kernel reads the parameters during the call; 0 is the
+    // calling thread.
+    let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) };
+    nix::Error::result(result).map(drop)
+}
+
+/// Keeps idle cores from sleeping deeply while it lives: a core that was put
+/// to sleep takes tens of microseconds to wake, twice that in a virtual
+/// machine. The kernel forgets the request when the file is closed, also
+/// after a crash.
+#[derive(Debug)]
+pub(crate) struct StayAwake {
+    _request: File,
+}
+
+impl StayAwake {
+    /// Asks for it; needs the right to write to the device.
+    pub fn ask() -> std::io::Result<StayAwake> {
+        use std::io::Write;
+        let mut request = File::options().write(true).open("/dev/cpu_dma_latency")?;
+        // The longest wake-up that is borne, in microseconds.
+        request.write_all(&0i32.to_ne_bytes())?;
+        Ok(StayAwake { _request: request })
+    }
+}
+
 /// Timers of this thread fire when they are due: a normal thread's are late
 /// by 50 us for the sake of power.
 fn exact_timers() {

@@ -15,6 +15,7 @@ pub mod pipeline;
 pub mod placement;
 pub mod plugin;
 pub mod record;
+pub mod replay;
 pub mod report;
 pub mod run;
 pub mod stage;
@@ -28,5 +29,7 @@ pub use feed::{Fed, Feed, FeedStatus};
 pub use loader::FileLoader;
 pub use plugin::CPlugin;
 pub use record::{Recorder, Tap};
-pub use report::{Lateness, LinkReport, Pauses, RunReport};
+pub use report::{
+    DepartureReport, InputReport, Lateness, LinkReport, Pauses, ReplaySummary, RunReport,
+};
 pub use run::{Running, StartError, start, start_recorded};

@@ -17,6 +17,10 @@ pub struct RunReport {
     pub duration_s: f64,
     /// One entry a direction.
     pub links: Vec<LinkReport>,
+    /// What a replay or a generator has to say beside its links; `None` of
+    /// other runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplaySummary>,
     /// When the machine itself stood still.
     pub pauses: Pauses,
     /// CPU time of the emulator's threads, in seconds; known at the end.
@@ -69,6 +73,43 @@ pub struct LinkReport {
     pub queue_bytes_max: u64,
     /// The most memory that frames and descriptors took, in bytes.
     pub memory_max: u64,
+}
+
+/// What a replay or a generator has to say beside its links.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ReplaySummary {
+    /// What was read, an entry a feed.
+    pub inputs: Vec<InputReport>,
+    /// How true departures were, an entry an output.
+    pub departures: Vec<DepartureReport>,
+}
+
+/// What was read of a trace, or generated.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct InputReport {
+    /// A file's name, or what was generated.
+    pub name: String,
+    /// How much of it was read, from 0 to 1, where that is known.
+    pub fraction: Option<f64>,
+    /// What was counted on the way, by name.
+    pub counts: BTreeMap<&'static str, u64>,
+    /// How long after it was due a frame was read, at the most, in
+    /// microseconds; such frames are the artifact `behind`.
+    pub behind_max_us: f64,
+    /// What its user should know, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// How true the departures of an output were.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct DepartureReport {
+    /// The output's name.
+    pub name: String,
+    /// |gap between two departures − gap of the schedule|, in microseconds.
+    pub gap_error_us: Lateness,
+    /// How much slower than the schedule frames left, in millionths, by least
+    /// squares; `None` where all were due at once.
+    pub drift_ppm: Option<f64>,
 }
 
 /// A summary of how late frames were handed over, in microseconds.

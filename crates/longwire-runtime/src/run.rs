@@ -33,6 +33,8 @@ pub enum StartError {
     Thread(std::io::Error),
     #[error("cannot make an event descriptor: {0}")]
     Event(#[from] nix::Error),
+    #[error("the traces are for {needed} ports, and {given} were given")]
+    Outputs { needed: usize, given: usize },
 }
 
 /// One direction before it runs.
@@ -43,10 +45,10 @@ struct Direction {
 }
 
 /// What a report needs to know of a direction.
-struct Watched {
-    name: String,
-    config: Vec<(&'static str, String)>,
-    shared: Arc<LinkShared>,
+pub(crate) struct Watched {
+    pub name: String,
+    pub config: Vec<(&'static str, String)>,
+    pub shared: Arc<LinkShared>,
 }
 
 /// A running link.
@@ -202,7 +204,7 @@ const MEMORY_MAX: Bytes = Bytes(4 << 30);
 /// The default budget: four times what the link holds in its queue and its
 /// delay line (small frames need descriptors too), or 256 MiB, whichever is
 /// more, and at most 4 GiB. Only what is used is ever taken from the system.
-fn memory_for(config: &LinkConfig) -> Bytes {
+pub(crate) fn memory_for(config: &LinkConfig) -> Bytes {
     let queue = config.queue_limit().bytes.map_or(0, |limit| limit.0);
     let line = match config.rate.bit_rate() {
         Some(rate) => rate.bytes_in(config.delay.mean().saturating_mul(2)).0,
@@ -311,7 +313,7 @@ impl Drop for Running {
 }
 
 impl Watched {
-    fn report(&self) -> LinkReport {
+    pub fn report(&self) -> LinkReport {
         summary::link(&self.name, &self.config, &self.shared)
     }
 }

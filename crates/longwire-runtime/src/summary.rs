@@ -77,6 +77,7 @@ fn artifact(
         Artifact::SendFailed => egress.send_failed,
         Artifact::Unusable => ingress.unusable,
         Artifact::Unrecorded => decided.unrecorded + egress.unrecorded,
+        Artifact::Behind => ingress.behind,
     }
 }
 

@@ -45,6 +45,21 @@ impl Bell {
         }
     }
 
+    /// The thread is about to sleep: whoever feeds it has to ring.
+    pub fn asleep(&self) {
+        self.asleep.store(true, Ordering::SeqCst);
+    }
+
+    /// The thread is awake.
+    pub fn awake(&self) {
+        self.asleep.store(false, Ordering::SeqCst);
+    }
+
+    /// Readable when it has been rung.
+    pub fn event(&self) -> &EventFd {
+        &self.event
+    }
+
     /// Wakes the thread.
     pub fn ring(&self) {
         // A counter that is full has long woken its reader.
@@ -188,7 +203,7 @@ impl Worker {
         };
         // Announce the sleep, then look once more: a frame published between
         // the last look and the announcement would else wait unseen.
-        self.bell.asleep.store(true, Ordering::SeqCst);
+        self.bell.asleep();
         for egress in &mut self.stages.egress {
             if let Some(next) = egress.next_release() {
                 until = until.min(next.saturating_sub(waiter.margin_now()));
@@ -200,8 +215,8 @@ impl Worker {
         for ingress in &self.stages.ingress {
             ingress.before_sleep();
         }
-        waiter.sleep(until, &sources, &self.bell.event);
-        self.bell.asleep.store(false, Ordering::SeqCst);
+        waiter.sleep(until, &sources, self.bell.event());
+        self.bell.awake();
     }
 }
 
@@ -213,14 +228,16 @@ struct Turn {
     input_ended: bool,
 }
 
-fn earlier(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
+/// The earlier of two times, where there are any.
+pub(crate) fn earlier(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
     }
 }
 
-fn thread_cpu_time() -> Nanos {
+/// CPU time of the calling thread.
+pub(crate) fn thread_cpu_time() -> Nanos {
     let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID);
     time.map_or(Nanos::ZERO, |time| {
         Nanos::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)

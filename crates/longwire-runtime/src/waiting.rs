@@ -78,6 +78,15 @@ pub(crate) struct PauseLog {
     pub total: Nanos,
 }
 
+impl PauseLog {
+    /// One more pause.
+    pub fn add(&mut self, length: Nanos) {
+        self.count += 1;
+        self.max = self.max.max(length);
+        self.total = self.total.saturating_add(length);
+    }
+}
+
 impl Waiter {
     pub fn new(mode: WaitMode) -> Waiter {
         Waiter {
@@ -159,9 +168,7 @@ impl Waiter {
             let gap = now.saturating_sub(last);
             self.window.spun = self.window.spun.saturating_add(gap);
             if gap >= PAUSE_MIN {
-                self.pauses.count += 1;
-                self.pauses.max = self.pauses.max.max(gap);
-                self.pauses.total = self.pauses.total.saturating_add(gap);
+                self.pauses.add(gap);
             }
         }
         self.spinning_since = Some(now);

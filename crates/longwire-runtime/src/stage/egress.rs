@@ -8,6 +8,7 @@ use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
 use longwire_io::{Outgoing, PortError, Pushed, TxPort};
 
 use super::decider::Decider;
+use super::departures::Departures;
 use super::managed::ManagedLine;
 use super::{BURST, Step};
 use crate::clock::Clock;
@@ -74,9 +75,15 @@ impl<T: TxPort> Egress<T> {
                 tolerance: parts.tolerance,
                 batch: Vec::with_capacity(BURST),
                 tap: parts.tap.map(Box::new),
+                departures: None,
                 shared,
             },
         }
+    }
+
+    /// From here on, gaps between departures are held against the schedule.
+    pub(crate) fn watch_departures(&mut self) {
+        self.account.departures = Some(Box::new(Departures::new()));
     }
 
     /// The output port.
@@ -255,6 +262,9 @@ impl<T: TxPort> Egress<T> {
         let now = self.clock.now();
         let shared = &self.account.shared;
         self.account.lateness.flush(now, &shared.lateness, true);
+        if let Some(departures) = &mut self.account.departures {
+            departures.flush(now, &shared.departures, true);
+        }
     }
 }
 
@@ -293,6 +303,7 @@ pub(super) struct Account {
     /// Releases and wire frames of what was pushed and has not left.
     batch: Vec<(Nanos, u32)>,
     tap: Option<Box<Tap>>,
+    departures: Option<Box<Departures>>,
     shared: Arc<LinkShared>,
 }
 
@@ -336,6 +347,9 @@ impl Account {
         let mut alike = (Nanos::ZERO, 0);
         for (release, wire_frames) in self.batch.drain(..left) {
             let lateness = handover.saturating_sub(release);
+            if let Some(departures) = &mut self.departures {
+                departures.record(release, lateness);
+            }
             handover = handover.saturating_add(Nanos::from_nanos(share));
             self.counts.late += match lateness > self.tolerance {
                 true => u64::from(wire_frames),
@@ -350,12 +364,15 @@ impl Account {
         }
         self.lateness.record(alike.0, alike.1);
         self.publish();
-        self.lateness.flush(end, &self.shared.lateness, false);
+        self.rest(end);
     }
 
-    /// Nothing is due: time to show what was recorded.
+    /// Time to show what was recorded, now and then.
     fn rest(&mut self, now: Nanos) {
         self.lateness.flush(now, &self.shared.lateness, false);
+        if let Some(departures) = &mut self.departures {
+            departures.flush(now, &self.shared.departures, false);
+        }
     }
 
     fn publish(&mut self) {

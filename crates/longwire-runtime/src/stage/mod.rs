@@ -3,13 +3,17 @@
 
 mod admission;
 mod decider;
+mod departures;
 mod egress;
+mod feeding;
 mod ingress;
 mod managed;
 mod segments;
 
 pub use decider::Decider;
+pub(crate) use departures::DeparturesShared;
 pub use egress::{Egress, EgressParts};
+pub(crate) use feeding::{FeedShared, FeedStep, Feeding, FeedingOutput};
 pub use ingress::{Ingress, IngressParts, shares_memory};
 
 use longwire_engine::Nanos;

@@ -1,0 +1,104 @@
+//! Putting a replay together: delay lines, links and stages.
+
+use std::sync::Arc;
+
+use longwire_engine::{Bytes, Link, LinkId, Nanos};
+use longwire_io::delay_line::{DelayLineConfig, delay_line};
+use longwire_io::port::AnyTx;
+
+use super::{ReplayConfig, ReplayOutput};
+use crate::clock::Clock;
+use crate::counters::LinkShared;
+use crate::feed::Feed;
+use crate::record::{Epoch, Recording};
+use crate::run::{StartError, Watched, memory_for};
+use crate::stage::{Decider, Egress, EgressParts, Feeding, FeedingOutput, place_link};
+
+/// What waits for a port that takes frames at its own speed: little enough to
+/// stay in a cache.
+const READ_AHEAD_TOP_SPEED: u64 = 1 << 20;
+
+/// A replay that is being put together.
+pub(super) struct Building<'a> {
+    pub config: &'a ReplayConfig,
+    pub epoch: Epoch,
+    pub recording: Option<&'a Recording>,
+    pub paced: bool,
+    pub watched: Vec<Watched>,
+    pub egress: Vec<Egress<AnyTx>>,
+    pub notes: Vec<String>,
+}
+
+impl Building<'_> {
+    /// One feed with its outputs.
+    pub fn feeding(
+        &mut self,
+        mut feed: Box<dyn Feed>,
+        outputs: impl Iterator<Item = ReplayOutput>,
+    ) -> Result<Feeding, StartError> {
+        feed.begin(self.epoch);
+        let outputs: Result<Vec<_>, _> = outputs.map(|output| self.output(output)).collect();
+        let read_ahead = match self.paced {
+            true => self.config.read_ahead.0,
+            false => self.config.read_ahead.0.min(READ_AHEAD_TOP_SPEED),
+        };
+        Ok(Feeding::new(
+            feed,
+            outputs?,
+            self.epoch.monotonic,
+            read_ahead,
+        ))
+    }
+
+    fn output(&mut self, output: ReplayOutput) -> Result<FeedingOutput, StartError> {
+        let ReplayOutput { port, link: setup } = output;
+        let link_id = LinkId(self.watched.len() as u32);
+        let tap = || self.recording.map(|recording| recording.tap(link_id));
+        let mut link = setup.config;
+        link.epoch = self.epoch.monotonic;
+        let read_ahead = self.config.read_ahead.0;
+        let derived = || Bytes(memory_for(&link).0.saturating_add(read_ahead * 2));
+        let (line, reader) = delay_line(&DelayLineConfig {
+            budget: self.config.memory.unwrap_or_else(derived),
+            huge_pages: true,
+        })?;
+        let described = link.describe();
+        let transparent = link.rate.is_unlimited() && link.delay.mean() == Nanos::ZERO;
+        let shared = Arc::new(LinkShared::new());
+        let link = Link::new(link, self.config.seed, link_id);
+        let in_order = link.in_order();
+        let decider = Decider::new(link, link_id, Arc::clone(&shared), tap());
+        let (at_arrival, at_egress) = place_link(decider);
+        let parts = EgressParts {
+            port: port.tx,
+            line: reader,
+            clock: Clock::Monotonic,
+            in_order,
+            link: at_egress,
+            tap: tap(),
+            tolerance: if self.paced {
+                self.config.tolerance
+            } else {
+                Nanos::MAX
+            },
+        };
+        let mut egress = Egress::new(parts, Arc::clone(&shared));
+        if self.paced {
+            egress.watch_departures();
+        }
+        self.egress.push(egress);
+        self.notes.extend(port.notes);
+        self.watched.push(Watched {
+            name: setup.name,
+            config: described,
+            shared: Arc::clone(&shared),
+        });
+        Ok(FeedingOutput {
+            link: at_arrival,
+            link_id,
+            line,
+            shared,
+            transparent,
+        })
+    }
+}

@@ -1,0 +1,70 @@
+//! What a replay is to be.
+
+use longwire_engine::{Bytes, Nanos};
+use longwire_io::port::Port;
+
+use crate::config::{LinkSetup, WaitMode};
+use crate::faults::Faults;
+
+/// Where frames of a replay go: through a link, to a port.
+pub struct ReplayOutput {
+    /// The port. Its receiving half is closed.
+    pub port: Port,
+    /// The emulated link before it.
+    pub link: LinkSetup,
+}
+
+/// When a replay starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// As soon as some frames have been read.
+    #[default]
+    Soon,
+    /// At this time since 1970, by this machine's clock: several machines may
+    /// start together.
+    At(Nanos),
+}
+
+/// What a replay is to be.
+#[derive(Clone, Debug)]
+pub struct ReplayConfig {
+    /// The seed of the links' random streams.
+    pub seed: u64,
+    /// How the sending thread waits.
+    pub wait: WaitMode,
+    /// How many bytes of frames may wait for an output before reading pauses.
+    pub read_ahead: Bytes,
+    /// The most memory that frames may wait in, for each output. `None`
+    /// derives it from `read_ahead` and from the link's rate and delay.
+    pub memory: Option<Bytes>,
+    /// A departure later than this counts as an artifact.
+    pub tolerance: Nanos,
+    /// Ask for a real-time scheduling class, locked memory and cores that do
+    /// not sleep deeply.
+    pub realtime: bool,
+    /// When it starts.
+    pub start: Start,
+    /// Where the links' plugins say that they failed, which ends the replay.
+    pub faults: Faults,
+}
+
+impl ReplayConfig {
+    /// What is read ahead by default: some seconds of a slow trace, and a
+    /// fraction of one where a cache's worth is enough.
+    pub const READ_AHEAD: Bytes = Bytes(32 << 20);
+}
+
+impl Default for ReplayConfig {
+    fn default() -> ReplayConfig {
+        ReplayConfig {
+            seed: 1,
+            wait: WaitMode::Adaptive,
+            read_ahead: ReplayConfig::READ_AHEAD,
+            memory: None,
+            tolerance: Nanos::from_millis(1),
+            realtime: true,
+            start: Start::Soon,
+            faults: Faults::new(),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Replay: frames that are known ahead of time, sent exactly when they are
+//! due.
+//!
+//! A reading thread takes frames from [feeds](crate::feed), offers them to
+//! emulated links as of their times, and keeps delay lines filled. A sending
+//! thread does nothing but wait and send. Every departure comes from the
+//! schedule and never from the departure before, so no error accumulates.
+
+mod build;
+mod config;
+mod pacer;
+mod pump;
+mod reader;
+mod run;
+mod summary;
+
+pub use config::{ReplayConfig, ReplayOutput, Start};
+pub use run::{Replaying, start};

@@ -1,0 +1,181 @@
+//! Waiting for the next departure of a replay: exact, and cheap.
+//!
+//! A replay knows its departures ahead of time, so its thread needs to look
+//! for nothing between two of them: it sleeps until shortly before, and spins
+//! the rest. How shortly is learnt from how late the kernel wakes it.
+
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use longwire_engine::Nanos;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::eventfd::EventFd;
+use nix::sys::time::TimeSpec;
+
+use crate::clock::monotonic_now;
+use crate::config::WaitMode;
+use crate::waiting::PauseLog;
+
+/// How long before a departure the thread wakes at first; then it learns.
+const MARGIN_START: Nanos = Nanos::from_micros(60);
+const MARGIN_MIN: Nanos = Nanos::from_micros(2);
+/// Beyond this the machine was paused or busy, and no margin would help.
+const MARGIN_MAX: Nanos = Nanos::from_micros(250);
+
+/// So many of a thousand wake-ups may come later than the margin.
+const LATE_PER_MILLE: u64 = 4;
+
+/// A step of learning is this part of the margin.
+const STEP: u64 = 1_024;
+
+/// Sleeping for less than this costs more than spinning.
+const SLEEP_MIN: Nanos = Nanos::from_micros(5);
+
+/// Without a departure to wait for, the thread looks up this often.
+const IDLE: Nanos = Nanos::from_millis(100);
+
+/// A gap this long between two turns of the spinning loop is a pause of the
+/// machine, or of this thread.
+const PAUSE_MIN: Nanos = Nanos::from_micros(100);
+
+/// Waits for one thread.
+#[derive(Debug)]
+pub(crate) struct Pacer {
+    mode: WaitMode,
+    margin: Nanos,
+    pub pauses: PauseLog,
+}
+
+impl Pacer {
+    pub fn new(mode: WaitMode) -> Pacer {
+        Pacer {
+            mode,
+            margin: MARGIN_START,
+            pauses: PauseLog::default(),
+        }
+    }
+
+    /// How long before a departure the thread wakes.
+    pub fn margin(&self) -> Nanos {
+        match self.mode {
+            WaitMode::Block => Nanos::ZERO,
+            WaitMode::Spin | WaitMode::Adaptive => self.margin,
+        }
+    }
+
+    /// Until when to sleep before a departure at `next_at`; `None` if it is
+    /// so near, or sleeping so unwanted, that spinning is right.
+    pub fn sleeps_until(&self, next_at: Option<Nanos>, now: Nanos) -> Option<Nanos> {
+        let Some(next) = next_at else {
+            // Nothing has been read yet. Even a spinning replay has nothing
+            // to be late for.
+            return Some(now.saturating_add(IDLE));
+        };
+        let until = next.saturating_sub(self.margin());
+        let worth = until > now.saturating_add(SLEEP_MIN) || self.mode == WaitMode::Block;
+        let sleeps = self.mode != WaitMode::Spin && worth && until > now;
+        sleeps.then(|| until.min(now.saturating_add(IDLE)))
+    }
+
+    /// Sleeps until `until`, or until the bell rings.
+    pub fn sleep(&mut self, until: Nanos, bell: &EventFd) {
+        let mut polled = [PollFd::new(bell.as_fd(), PollFlags::POLLIN)];
+        let timeout = until.saturating_sub(monotonic_now());
+        let timeout = TimeSpec::from(Duration::from_nanos(timeout.as_nanos()));
+        match ppoll(&mut polled, Some(timeout), None) {
+            Ok(0) => self.learn(monotonic_now().saturating_sub(until)),
+            // Interrupted, or called.
+            _ => {
+                let _ = bell.read();
+            }
+        }
+    }
+
+    /// Spins until `time`, which is near, or for as long as the margin is at
+    /// its most.
+    pub fn spin_until(&mut self, time: Nanos) {
+        let mut last = monotonic_now();
+        let enough = last.saturating_add(MARGIN_MAX);
+        while last < time && last < enough {
+            std::hint::spin_loop();
+            let now = monotonic_now();
+            let gap = now.saturating_sub(last);
+            if gap >= PAUSE_MIN {
+                self.pauses.add(gap);
+            }
+            last = now;
+        }
+    }
+
+    /// Follows a high quantile of the wake-up latency by steps up and down,
+    /// whose sizes are as the odds of the two: a late wake-up's own size does
+    /// not matter, so a pause of the machine costs no core afterwards.
+    fn learn(&mut self, latency: Nanos) {
+        let step = self.margin.as_nanos() / STEP + 1;
+        let next = if latency > self.margin {
+            let odds = (1_000 - LATE_PER_MILLE) / LATE_PER_MILLE;
+            self.margin.saturating_add(Nanos::from_nanos(step * odds))
+        } else {
+            self.margin.saturating_sub(Nanos::from_nanos(step))
+        };
+        self.margin = next.clamp(MARGIN_MIN, MARGIN_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Learns from latencies of which a tenth of a thousandth each is known.
+    fn learnt(latency_of: impl Fn(u64) -> Nanos) -> Nanos {
+        let mut pacer = Pacer::new(WaitMode::Adaptive);
+        for number in 0..200_000u64 {
+            // A permutation of 0..1009: latencies come in no order.
+            pacer.learn(latency_of(number * 401 % 1_009));
+        }
+        pacer.margin()
+    }
+
+    #[test]
+    fn the_margin_is_a_high_quantile_of_the_wake_up_latency() {
+        // Evenly from 10 to 20 us: the quantile of 99.6 % is 19.96 us.
+        let margin = learnt(|n| Nanos::from_nanos(10_000 + n * 10_000 / 1_009));
+        let expected = 19_600..21_500;
+        assert!(expected.contains(&margin.as_nanos()), "{margin}");
+    }
+
+    #[test]
+    fn pauses_of_the_machine_do_not_keep_the_thread_spinning() {
+        // A tenth of a percent comes 3 ms late.
+        let margin = learnt(|n| match n {
+            0 => Nanos::from_millis(3),
+            _ => Nanos::from_micros(10),
+        });
+        assert!(margin < Nanos::from_micros(15), "{margin}");
+    }
+
+    #[test]
+    fn spin_never_sleeps_and_block_sleeps_to_the_departure_itself() {
+        let now = Nanos::from_secs(1);
+        let next = now.saturating_add(Nanos::from_millis(1));
+        let until = |mode| Pacer::new(mode).sleeps_until(Some(next), now);
+        assert_eq!(until(WaitMode::Spin), None);
+        assert_eq!(until(WaitMode::Block), Some(next));
+        assert_eq!(
+            until(WaitMode::Adaptive),
+            Some(next.saturating_sub(MARGIN_START))
+        );
+    }
+
+    #[test]
+    fn a_near_departure_is_spun_for() {
+        let now = Nanos::from_secs(1);
+        let near = now.saturating_add(MARGIN_START).saturating_add(SLEEP_MIN);
+        let pacer = Pacer::new(WaitMode::Adaptive);
+        assert_eq!(pacer.sleeps_until(Some(near), now), None);
+        let mut pacer = Pacer::new(WaitMode::Adaptive);
+        let soon = monotonic_now().saturating_add(Nanos::from_micros(20));
+        pacer.spin_until(soon);
+        assert!(monotonic_now() >= soon);
+    }
+}

@@ -1,0 +1,99 @@
+//! The sending thread of a replay: waits for each departure and sends.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use longwire_engine::Nanos;
+use longwire_io::port::AnyTx;
+use longwire_io::{PortError, TxPort};
+
+use super::pacer::Pacer;
+use crate::clock::monotonic_now;
+use crate::config::WaitMode;
+use crate::stage::Egress;
+use crate::thread::{Bell, Control, ThreadEnd, earlier, thread_cpu_time};
+
+/// The sending thread: egress stages in turn.
+pub(crate) struct Pump {
+    pub egress: Vec<Egress<AnyTx>>,
+    pub wait: WaitMode,
+    pub bell: Arc<Bell>,
+    pub control: Arc<Control>,
+    /// How many threads read traces.
+    pub readers: u64,
+}
+
+impl Pump {
+    /// Sends until everything has been read and has left, until stopped, or
+    /// until a port fails.
+    pub fn run(mut self) -> ThreadEnd {
+        let mut pacer = Pacer::new(self.wait);
+        let error = self.turns(&mut pacer).err();
+        let failed = error.is_some();
+        self.control.failed.fetch_or(failed, Ordering::SeqCst);
+        for egress in &mut self.egress {
+            egress.finish();
+        }
+        let ports = self.egress.iter().map(Egress::port);
+        ThreadEnd {
+            error,
+            pauses: pacer.pauses,
+            margin: pacer.margin(),
+            cpu: thread_cpu_time(),
+            remarks: ports.flat_map(TxPort::remarks).collect(),
+        }
+    }
+
+    fn turns(&mut self, pacer: &mut Pacer) -> Result<(), PortError> {
+        while !self.control.stop.load(Ordering::Relaxed) && !self.control.faults.any() {
+            let mut next_at = None;
+            let mut sent = 0;
+            for egress in &mut self.egress {
+                let step = egress.step()?;
+                sent += step.frames;
+                next_at = earlier(next_at, step.next_at);
+            }
+            if sent > 0 && next_at.is_none_or(|next| next <= monotonic_now()) {
+                continue;
+            }
+            if next_at.is_none() && self.is_done() {
+                break;
+            }
+            self.wait(pacer, next_at);
+        }
+        Ok(())
+    }
+
+    /// Everything has been read, and has left.
+    fn is_done(&mut self) -> bool {
+        self.control.inputs_ended.load(Ordering::SeqCst) == self.readers
+            && self.egress.iter_mut().all(Egress::is_empty)
+    }
+
+    fn wait(&mut self, pacer: &mut Pacer, next_at: Option<Nanos>) {
+        let now = monotonic_now();
+        let Some(until) = pacer.sleeps_until(next_at, now) else {
+            if let Some(next) = next_at {
+                pacer.spin_until(next);
+            }
+            return;
+        };
+        // Announce the sleep, then look once more: a frame published between
+        // the last look and the announcement would else wait unseen.
+        self.bell.asleep();
+        let next = self.egress.iter_mut().filter_map(Egress::next_release);
+        let until = match next.min() {
+            Some(next) => until.min(next.saturating_sub(pacer.margin())),
+            None => until,
+        };
+        if until > now && !self.ended_unseen(next_at) {
+            pacer.sleep(until, self.bell.event());
+        }
+        self.bell.awake();
+    }
+
+    /// The end of the inputs may have come since the last look.
+    fn ended_unseen(&self, next_at: Option<Nanos>) -> bool {
+        next_at.is_none() && self.control.inputs_ended.load(Ordering::SeqCst) == self.readers
+    }
+}

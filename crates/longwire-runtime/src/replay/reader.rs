@@ -1,0 +1,145 @@
+//! The reading thread of a replay: keeps delay lines filled ahead of time.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use longwire_engine::Nanos;
+use longwire_io::PortError;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+
+use crate::clock::monotonic_now;
+use crate::stage::{FeedStep, Feeding};
+use crate::thread::{Bell, Control, ThreadEnd, thread_cpu_time};
+
+/// A stop is seen so soon.
+const SLEEP_MAX: Nanos = Nanos::from_millis(50);
+
+/// Shorter waits than this are spun.
+const SPIN_MAX: Nanos = Nanos::from_micros(50);
+
+/// The reading thread: feeding stages in turn.
+pub(crate) struct Reader {
+    pub feedings: Vec<Feeding>,
+    /// The threads that send what is read.
+    pub fed: Vec<Arc<Bell>>,
+    pub control: Arc<Control>,
+    /// Reading begins at this time.
+    pub begin: Nanos,
+}
+
+/// What one turn of the loop came to.
+#[derive(Default)]
+struct Turn {
+    fed: bool,
+    ended: bool,
+    /// When there may be room again.
+    full_until: Option<Nanos>,
+}
+
+impl Reader {
+    /// Reads until the end of every trace, until stopped, or until one cannot
+    /// be read on: then what was read is still sent.
+    pub fn run(mut self) -> ThreadEnd {
+        self.wait_to_begin();
+        let error = self.turns().err();
+        for feeding in &mut self.feedings {
+            feeding.finish();
+        }
+        self.control.inputs_ended.fetch_add(1, Ordering::SeqCst);
+        self.fed.iter().for_each(|bell| bell.ring());
+        ThreadEnd {
+            error,
+            cpu: thread_cpu_time(),
+            ..ThreadEnd::default()
+        }
+    }
+
+    fn stopped(&self) -> bool {
+        let Control {
+            stop,
+            failed,
+            faults,
+            ..
+        } = &*self.control;
+        stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) || faults.any()
+    }
+
+    fn wait_to_begin(&self) {
+        while !self.stopped() {
+            let left = self.begin.saturating_sub(monotonic_now());
+            if left == Nanos::ZERO {
+                break;
+            }
+            sleep(left.min(SLEEP_MAX), &[]);
+        }
+    }
+
+    /// The first error ends all reading, for the traces share one time base.
+    fn turns(&mut self) -> Result<(), PortError> {
+        while !self.stopped() {
+            let turn = self.turn()?;
+            if turn.fed {
+                self.fed.iter().for_each(|bell| bell.ring_if_asleep());
+                continue;
+            }
+            if turn.ended {
+                break;
+            }
+            self.wait(turn.full_until);
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self) -> Result<Turn, PortError> {
+        let mut turn = Turn {
+            ended: true,
+            ..Turn::default()
+        };
+        for feeding in &mut self.feedings {
+            let step = feeding.step()?;
+            turn.ended &= step == FeedStep::Ended;
+            match step {
+                FeedStep::Fed => turn.fed = true,
+                FeedStep::Full(until) => {
+                    turn.full_until = Some(turn.full_until.map_or(until, |other| other.min(until)));
+                }
+                FeedStep::Later | FeedStep::Ended => {}
+            }
+        }
+        Ok(turn)
+    }
+
+    /// Waits for room, or for a slow input.
+    fn wait(&self, full_until: Option<Nanos>) {
+        // What a slow input gave before it had nothing more.
+        self.fed.iter().for_each(|bell| bell.ring_if_asleep());
+        let now = monotonic_now();
+        let until = full_until.unwrap_or(Nanos::MAX);
+        let left = until.saturating_sub(now).min(SLEEP_MAX);
+        if left <= SPIN_MAX {
+            while monotonic_now() < until {
+                std::hint::spin_loop();
+            }
+            return;
+        }
+        let sources: Vec<BorrowedFd<'_>> = match full_until {
+            // Everybody has enough.
+            Some(_) if self.feedings.len() == 1 => Vec::new(),
+            _ => self.feedings.iter().filter_map(Feeding::readable).collect(),
+        };
+        sleep(left, &sources);
+    }
+}
+
+fn sleep(time: Nanos, sources: &[BorrowedFd<'_>]) {
+    let polled = sources
+        .iter()
+        .map(|source| PollFd::new(*source, PollFlags::POLLIN));
+    let mut polled: Vec<PollFd<'_>> = polled.collect();
+    let timeout = TimeSpec::from(Duration::from_nanos(time.as_nanos()));
+    // Early or late: the caller looks again.
+    let _ = ppoll(&mut polled, Some(timeout), None);
+}
