@@ -1,6 +1,7 @@
 //! Changing frames' bytes: congestion marks, rewritten headers, spoilt bits,
 //! and checksums that fit again.
 
+use crate::checksum::{Change, crc32c, fold, sum_words};
 use crate::header::{Ecn, IpHeader, IpVersion, Piece, Transport};
 use crate::random::Stream;
 use crate::verdict::Corruption;
@@ -34,12 +35,14 @@ pub(crate) fn set_ip(bytes: &mut [u8], ip: &IpHeader, edit: IpEdit) {
     let header = &mut bytes[ip.at..];
     match ip.version {
         IpVersion::V4 => {
-            let before = [header[0], header[1], header[8], header[9]];
+            let word = |header: &[u8], at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+            let before = (word(header, 0), word(header, 8));
             header[1] = class;
             header[8] = edit.ttl;
-            let after = [header[0], header[1], header[8], header[9]];
-            let sum = u16::from_be_bytes([header[10], header[11]]);
-            let sum = updated_checksum(sum, before, after);
+            let mut change = Change::NONE;
+            change.word(before.0, word(header, 0));
+            change.word(before.1, word(header, 8));
+            let sum = change.update(word(header, 10));
             header[10..12].copy_from_slice(&sum.to_be_bytes());
         }
         IpVersion::V6 => {
@@ -48,25 +51,6 @@ pub(crate) fn set_ip(bytes: &mut [u8], ip: &IpHeader, edit: IpEdit) {
             header[7] = edit.ttl;
         }
     }
-}
-
-/// The checksum after two 16-bit words have changed: HC' = ~(~HC + ~m + m')
-/// (RFC 1624, equation 3).
-fn updated_checksum(checksum: u16, before: [u8; 4], after: [u8; 4]) -> u16 {
-    let mut sum = u32::from(!checksum);
-    for at in [0, 2] {
-        sum += u32::from(!u16::from_be_bytes([before[at], before[at + 1]]));
-        sum += u32::from(u16::from_be_bytes([after[at], after[at + 1]]));
-    }
-    !fold(sum)
-}
-
-/// One's complement: carries are added at the low end.
-fn fold(mut sum: u32) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
 }
 
 /// Turns over the bits that `corruption` names, and repairs the checksums if
@@ -124,9 +108,9 @@ fn choose(stream: &mut Stream, there: u64, wanted: u64, mut take: impl FnMut(u64
     }
 }
 
-/// Makes the IPv4 header's checksum and that of TCP, UDP, ICMP or ICMPv6 fit
-/// the bytes, also behind IPv6's extension headers. Fragments, packets cut
-/// short and packets with further hops in a routing header keep their
+/// Makes the IPv4 header's checksum and that of TCP, UDP, ICMP, ICMPv6 or
+/// SCTP fit the bytes, also behind IPv6's extension headers. Fragments, packets
+/// cut short and packets with further hops in a routing header keep their
 /// transport checksum, which covers bytes that are not here.
 pub fn repair_checksums(bytes: &mut [u8]) {
     let Some(ip) = IpHeader::parse(bytes) else {
@@ -167,6 +151,9 @@ fn repair_transport(bytes: &mut [u8], ip: &IpHeader) {
     if packet_end > bytes.len() || packet_end < start {
         return;
     }
+    if protocol == SCTP {
+        return repair_sctp(&mut bytes[start..packet_end]);
+    }
     let (checksum_at, pseudo_header) = match protocol {
         6 => (16, true),
         17 => (6, true),
@@ -190,9 +177,8 @@ fn repair_transport(bytes: &mut [u8], ip: &IpHeader) {
             IpVersion::V4 => ip.at + 12..ip.at + 20,
             IpVersion::V6 => ip.at + 8..ip.at + 40,
         };
-        let len = (packet_end - start) as u32;
-        sum = u32::from(fold(sum)) + u32::from(fold(sum_words(&bytes[addresses])));
-        sum += u32::from(protocol) + (len >> 16) + (len & 0xffff);
+        let len = (packet_end - start) as u64;
+        sum += sum_words(&bytes[addresses]) + u64::from(protocol) + len;
     }
     let sum = match !fold(sum) {
         0 if protocol == 17 => 0xffff,
@@ -201,13 +187,18 @@ fn repair_transport(bytes: &mut [u8], ip: &IpHeader) {
     bytes[checksum_at..checksum_at + 2].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// The sum of 16-bit words, an odd last byte filled up with zero (RFC 1071).
-/// At most 64 KiB: the sum stays below 2^32.
-fn sum_words(bytes: &[u8]) -> u32 {
-    let words = bytes.chunks(2).map(|word| match word {
-        [high, low] => u32::from(u16::from_be_bytes([*high, *low])),
-        [high] => u32::from(*high) << 8,
-        _ => 0,
-    });
-    words.sum()
+/// SCTP's protocol number.
+const SCTP: u8 = 132;
+
+/// Makes the checksum of an SCTP packet fit: CRC32c over all of it, the
+/// checksum taken as zero, and written with the low byte first (RFC 9260,
+/// section 6.8 and appendix A).
+pub(crate) fn repair_sctp(packet: &mut [u8]) {
+    const CHECKSUM: core::ops::Range<usize> = 8..12;
+    if packet.len() < CHECKSUM.end {
+        return;
+    }
+    packet[CHECKSUM].fill(0);
+    let sum = crc32c(&[packet]);
+    packet[CHECKSUM].copy_from_slice(&sum.to_le_bytes());
 }

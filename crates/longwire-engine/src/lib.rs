@@ -13,10 +13,12 @@
 
 extern crate alloc;
 
+mod checksum;
 mod coin;
 mod edit;
 pub mod emulator;
 mod fifo;
+pub mod filter;
 pub mod fragment;
 pub mod frame;
 pub mod header;

@@ -6,9 +6,10 @@ use core::fmt;
 
 /// Why a filter was refused, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FilterError {
+pub struct FilterError {
     /// The column, in characters from 1.
     pub column: usize,
+    /// What is wrong, and what would do.
     pub message: String,
 }
 

@@ -4,12 +4,10 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::net::{Ipv4Addr, Ipv6Addr};
-use core::str::FromStr;
 
-use super::filter::{Field, Filter, Net, Relation, Side, Test};
+use super::facts::{Field, Node, Relation, Side, Test};
 use super::tokens::{FilterError, Token, tokens};
-use crate::header::IpVersion;
+use super::values::{Net, code_point, hexadecimal, mac, number};
 
 /// Parentheses and negations within one another, at the most.
 const DEPTH_MAX: u32 = 32;
@@ -18,7 +16,7 @@ const DEPTH_MAX: u32 = 32;
 ///
 /// # Errors
 /// What is wrong with it, and in which column.
-pub(super) fn parse(text: &str) -> Result<Filter, FilterError> {
+pub(super) fn parse(text: &str) -> Result<Node, FilterError> {
     let (tokens, end) = tokens(text);
     let mut parser = Parser {
         tokens: &tokens,
@@ -86,29 +84,29 @@ impl<'a> Parser<'a> {
         Ok(value)
     }
 
-    fn any(&mut self, depth: u32) -> Result<Filter, FilterError> {
+    fn any(&mut self, depth: u32) -> Result<Node, FilterError> {
         let mut filters = alloc::vec![self.all(depth)?];
         while self.take_if(&["or", "||"]) {
             filters.push(self.all(depth)?);
         }
-        Ok(joined(filters, Filter::Any))
+        Ok(joined(filters, Node::Any))
     }
 
-    fn all(&mut self, depth: u32) -> Result<Filter, FilterError> {
+    fn all(&mut self, depth: u32) -> Result<Node, FilterError> {
         let mut filters = alloc::vec![self.one(depth)?];
         while self.take_if(&["and", "&&"]) {
             filters.push(self.one(depth)?);
         }
-        Ok(joined(filters, Filter::All))
+        Ok(joined(filters, Node::All))
     }
 
-    fn one(&mut self, depth: u32) -> Result<Filter, FilterError> {
+    fn one(&mut self, depth: u32) -> Result<Node, FilterError> {
         if depth > DEPTH_MAX {
             let message = format!("more than {DEPTH_MAX} parentheses and negations in one another");
             return Err(self.wrong(message));
         }
         if self.take_if(&["not", "!"]) {
-            return Ok(Filter::Not(Box::new(self.one(depth + 1)?)));
+            return Ok(Node::Not(Box::new(self.one(depth + 1)?)));
         }
         if self.take_if(&["("]) {
             let filter = self.any(depth + 1)?;
@@ -120,18 +118,18 @@ impl<'a> Parser<'a> {
         self.test()
     }
 
-    fn test(&mut self) -> Result<Filter, FilterError> {
+    fn test(&mut self) -> Result<Node, FilterError> {
         const WHAT: &str = "a test such as ip, udp, port 53, src net 10.0.0.0/8 or len > 100";
         let word = self.peek().ok_or_else(|| self.expected(WHAT))?;
         if let Some(test) = protocol(word) {
             self.take();
-            let test = Filter::Test(test);
+            let test = Node::Test(test);
             // As in "udp port 53".
             return match self.peek() {
                 Some("src" | "dst" | "host" | "net" | "port" | "portrange") => {
-                    Ok(Filter::All(alloc::vec![
+                    Ok(Node::All(alloc::vec![
                         test,
-                        Filter::Test(self.of_side()?)
+                        Node::Test(self.of_side()?)
                     ]))
                 }
                 _ => Ok(test),
@@ -144,7 +142,7 @@ impl<'a> Parser<'a> {
             "vlan" | "proto" | "flag" | "fragment" | "bytes" => self.other()?,
             _ => return Err(self.expected(WHAT)),
         };
-        Ok(Filter::Test(test))
+        Ok(Node::Test(test))
     }
 
     fn side(&mut self) -> Side {
@@ -177,13 +175,13 @@ impl<'a> Parser<'a> {
             }
             Some("net") => {
                 self.take();
-                let net = self.read("a network such as 10.0.0.0/8 or 2001:db8::/32", net)?;
+                let net = self.read("a network such as 10.0.0.0/8 or 2001:db8::/32", Net::with_prefix)?;
                 Ok(Test::Net { side, net })
             }
             _ => {
                 // "src 10.0.0.1" is "src host 10.0.0.1".
                 self.take_if(&["host"]);
-                let net = self.read("an address such as 10.0.0.1 or 2001:db8::1", host)?;
+                let net = self.read("an address such as 10.0.0.1 or 2001:db8::1", Net::host)?;
                 Ok(Test::Net { side, net })
             }
         }
@@ -285,7 +283,7 @@ impl<'a> Parser<'a> {
 }
 
 /// One filter as it is, several as one.
-fn joined(mut filters: Vec<Filter>, join: fn(Vec<Filter>) -> Filter) -> Filter {
+fn joined(mut filters: Vec<Node>, join: fn(Vec<Node>) -> Node) -> Node {
     match filters.len() {
         1 => filters.swap_remove(0),
         _ => join(filters),
@@ -304,81 +302,4 @@ fn protocol(word: &str) -> Option<Test> {
         "sctp" => Test::Protocol(132),
         _ => return None,
     })
-}
-
-/// A whole number, also as 0x88cc.
-fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
-    let value = match text.strip_prefix("0x") {
-        Some(digits) if digits.bytes().all(|digit| digit.is_ascii_hexdigit()) => {
-            u64::from_str_radix(digits, 16).ok()?
-        }
-        None if text.bytes().all(|digit| digit.is_ascii_digit()) => text.parse().ok()?,
-        _ => return None,
-    };
-    T::try_from(value).ok()
-}
-
-/// Names of code points: ef (RFC 3246), cs0 to cs7 (RFC 2474), af11 to af43
-/// (RFC 2597).
-fn code_point(text: &str) -> Option<u64> {
-    let digit = |byte: &u8| u64::from(byte - b'0');
-    match text.as_bytes() {
-        b"ef" => Some(46),
-        [b'c', b's', class @ b'0'..=b'7'] => Some(digit(class) * 8),
-        [b'a', b'f', class @ b'1'..=b'4', drop @ b'1'..=b'3'] => {
-            Some(digit(class) * 8 + digit(drop) * 2)
-        }
-        _ => None,
-    }
-}
-
-fn host(text: &str) -> Option<Net> {
-    let (version, address) = address(text)?;
-    let prefix = match version {
-        IpVersion::V4 => 32,
-        IpVersion::V6 => 128,
-    };
-    Some(Net {
-        version,
-        address,
-        prefix,
-    })
-}
-
-fn net(text: &str) -> Option<Net> {
-    let (start, prefix) = text.split_once('/')?;
-    let whole = host(start)?;
-    let prefix = number(prefix).filter(|prefix: &u8| *prefix <= whole.prefix)?;
-    Some(Net { prefix, ..whole })
-}
-
-fn address(text: &str) -> Option<(IpVersion, [u8; 16])> {
-    if let Ok(address) = Ipv6Addr::from_str(text) {
-        return Some((IpVersion::V6, address.octets()));
-    }
-    let mut octets = [0; 16];
-    octets[..4].copy_from_slice(&Ipv4Addr::from_str(text).ok()?.octets());
-    Some((IpVersion::V4, octets))
-}
-
-fn mac(text: &str) -> Option<[u8; 6]> {
-    let pairs = text
-        .split(':')
-        .map(|pair| hexadecimal(pair).filter(|bytes| bytes.len() == 1));
-    let bytes: Vec<Vec<u8>> = pairs.collect::<Option<_>>()?;
-    bytes.concat().try_into().ok()
-}
-
-/// Bytes as pairs of digits, with or without colons between them.
-fn hexadecimal(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    for digits in text.split(':') {
-        let whole = !digits.is_empty() && digits.len().is_multiple_of(2);
-        if !whole || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return None;
-        }
-        let pairs = (0..digits.len()).step_by(2);
-        bytes.extend(pairs.filter_map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok()));
-    }
-    Some(bytes)
 }

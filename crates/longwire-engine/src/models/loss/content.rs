@@ -5,18 +5,14 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;
 
-mod filter;
-mod parser;
-mod tokens;
-
 use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use crate::filter::Filter;
 use crate::models::Entry;
 use crate::passing::Passing;
 use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::units::Probability;
 use crate::verdict::DropReason;
-use filter::{Facts, Filter};
 
 /// The registry line.
 pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
@@ -48,7 +44,7 @@ static INFO: ModelInfo = ModelInfo {
 
 fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let text = arguments.read("match", |text| Ok(text.to_string()))?;
-    let filter = parser::parse(&text);
+    let filter = Filter::parse(&text);
     let filter = filter.map_err(|error| arguments.unfit(format!("match: {error}")))?;
     let content = ContentLoss {
         text,
@@ -77,8 +73,8 @@ impl LossModel for ContentLoss {
     }
 
     fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Lost {
-        let facts = Facts::of(frame.bytes, frame.frame.len);
-        let lost = self.filter.matches(&facts) && stream.chance(self.probability);
+        let met = self.filter.matches(frame.bytes, frame.frame.len);
+        let lost = met && stream.chance(self.probability);
         lost.then_some(DropReason::Content)
     }
 

@@ -3,16 +3,17 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use super::values::Net;
 use crate::frame::mac_header_len;
 use crate::header::{IpHeader, IpVersion, Piece, Transport};
 
 /// A filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Filter {
+pub(super) enum Node {
     Test(Test),
-    Not(Box<Filter>),
-    All(Vec<Filter>),
-    Any(Vec<Filter>),
+    Not(Box<Node>),
+    All(Vec<Node>),
+    Any(Vec<Node>),
 }
 
 /// One test of a frame.
@@ -50,15 +51,6 @@ pub(super) enum Side {
     Source,
     Destination,
     Either,
-}
-
-/// The first bits of addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Net {
-    pub version: IpVersion,
-    /// Of IPv4, only the first four bytes count.
-    pub address: [u8; 16],
-    pub prefix: u8,
 }
 
 /// A number that a frame has.
@@ -183,9 +175,7 @@ impl<'a> Facts<'a> {
         };
         let at = at + len * usize::from(destination);
         let address = self.bytes.get(at..at + len)?;
-        let (whole, rest) = (usize::from(net.prefix / 8), net.prefix % 8);
-        let same = address[..whole] == net.address[..whole];
-        Some(same && (rest == 0 || (address[whole] ^ net.address[whole]) >> (8 - rest) == 0))
+        Some(net.holds(address))
     }
 
     fn has_flag(&self, flags: u8) -> Option<bool> {
@@ -196,14 +186,14 @@ impl<'a> Facts<'a> {
     }
 }
 
-impl Filter {
+impl Node {
     /// Whether the frame is one that is meant.
     pub fn matches(&self, facts: &Facts<'_>) -> bool {
         match self {
-            Filter::Test(test) => test.matches(facts),
-            Filter::Not(filter) => !filter.matches(facts),
-            Filter::All(filters) => filters.iter().all(|filter| filter.matches(facts)),
-            Filter::Any(filters) => filters.iter().any(|filter| filter.matches(facts)),
+            Node::Test(test) => test.matches(facts),
+            Node::Not(filter) => !filter.matches(facts),
+            Node::All(filters) => filters.iter().all(|filter| filter.matches(facts)),
+            Node::Any(filters) => filters.iter().any(|filter| filter.matches(facts)),
         }
     }
 }

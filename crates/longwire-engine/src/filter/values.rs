@@ -1,0 +1,140 @@
+//! Values as users write them: numbers, addresses, networks, bytes.
+
+use alloc::vec::Vec;
+use core::net::{Ipv4Addr, Ipv6Addr};
+use core::str::FromStr;
+
+use crate::header::IpVersion;
+
+/// The first bits of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Net {
+    pub version: IpVersion,
+    /// Of IPv4, only the first four bytes count.
+    pub address: [u8; 16],
+    pub prefix: u8,
+}
+
+impl Net {
+    /// A whole address.
+    pub fn host(text: &str) -> Option<Net> {
+        if let Ok(address) = Ipv6Addr::from_str(text) {
+            return Some(Net {
+                version: IpVersion::V6,
+                address: address.octets(),
+                prefix: 128,
+            });
+        }
+        let octets = Ipv4Addr::from_str(text).ok()?.octets();
+        Some(Net::v4(octets, 32))
+    }
+
+    fn v4(octets: [u8; 4], prefix: u8) -> Net {
+        let mut address = [0; 16];
+        address[..4].copy_from_slice(&octets);
+        Net {
+            version: IpVersion::V4,
+            address,
+            prefix,
+        }
+    }
+
+    /// An address with a prefix length, as in 10.0.0.0/8.
+    pub fn with_prefix(text: &str) -> Option<Net> {
+        let (start, prefix) = text.split_once('/')?;
+        let whole = Net::host(start).or_else(|| Net::short(start))?;
+        let bits = Net::bits(whole.version);
+        let prefix = number(prefix).filter(|prefix: &u8| *prefix <= bits)?;
+        Some(Net { prefix, ..whole })
+    }
+
+    /// An address with or without a prefix length.
+    pub fn host_or_prefix(text: &str) -> Option<Net> {
+        Net::with_prefix(text).or_else(|| Net::host(text))
+    }
+
+    /// The first one to three numbers of an IPv4 address, which are then the
+    /// prefix: 192.168 is 192.168.0.0/16.
+    pub fn short(text: &str) -> Option<Net> {
+        let mut octets = [0; 4];
+        let mut count = 0;
+        for part in text.split('.') {
+            *octets.get_mut(count)? = number(part)?;
+            count += 1;
+        }
+        (count < 4).then(|| Net::v4(octets, count as u8 * 8))
+    }
+
+    /// The bits of an address.
+    pub fn bits(version: IpVersion) -> u8 {
+        match version {
+            IpVersion::V4 => 32,
+            IpVersion::V6 => 128,
+        }
+    }
+
+    /// Whether an address's bytes begin with these bits.
+    #[inline]
+    pub fn holds(&self, address: &[u8]) -> bool {
+        let (whole, rest) = (usize::from(self.prefix / 8), self.prefix % 8);
+        let same = address[..whole] == self.address[..whole];
+        same && (rest == 0 || (address[whole] ^ self.address[whole]) >> (8 - rest) == 0)
+    }
+}
+
+/// A whole number, also as 0x88cc.
+pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
+    let value = match text.strip_prefix("0x") {
+        Some(digits) if digits.bytes().all(|digit| digit.is_ascii_hexdigit()) => {
+            u64::from_str_radix(digits, 16).ok()?
+        }
+        None if text.bytes().all(|digit| digit.is_ascii_digit()) => text.parse().ok()?,
+        _ => return None,
+    };
+    T::try_from(value).ok()
+}
+
+/// Names of code points: ef (RFC 3246), cs0 to cs7 (RFC 2474), af11 to af43
+/// (RFC 2597).
+pub(crate) fn code_point(text: &str) -> Option<u64> {
+    let digit = |byte: &u8| u64::from(byte - b'0');
+    match text.as_bytes() {
+        b"ef" => Some(46),
+        [b'c', b's', class @ b'0'..=b'7'] => Some(digit(class) * 8),
+        [b'a', b'f', class @ b'1'..=b'4', drop @ b'1'..=b'3'] => {
+            Some(digit(class) * 8 + digit(drop) * 2)
+        }
+        _ => None,
+    }
+}
+
+/// An Ethernet address: six pairs of digits with colons or hyphens between
+/// them, of which a leading zero may be left out.
+pub(crate) fn mac(text: &str) -> Option<[u8; 6]> {
+    let mark = if text.contains(':') { ':' } else { '-' };
+    let mut address = [0; 6];
+    let mut count = 0;
+    for pair in text.split(mark) {
+        let whole = (1..=2).contains(&pair.len());
+        if !whole || !pair.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        *address.get_mut(count)? = u8::from_str_radix(pair, 16).ok()?;
+        count += 1;
+    }
+    (count == 6).then_some(address)
+}
+
+/// Bytes as pairs of digits, with or without colons between them.
+pub(crate) fn hexadecimal(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for digits in text.split(':') {
+        let whole = !digits.is_empty() && digits.len().is_multiple_of(2);
+        if !whole || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        let pairs = (0..digits.len()).step_by(2);
+        bytes.extend(pairs.filter_map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok()));
+    }
+    Some(bytes)
+}
