@@ -53,7 +53,7 @@ impl Probe {
             return false;
         };
         let stream = u64::from(self.stream % Probe::STREAMS);
-        let name = stream << 48 | self.sequence % Probe::SEQUENCES;
+        let name = (stream << 48) | (self.sequence % Probe::SEQUENCES);
         let sent = self.sent.as_nanos();
         place[..2].copy_from_slice(&check(name, sent).to_be_bytes());
         place[2..10].copy_from_slice(&name.to_be_bytes());

@@ -33,6 +33,14 @@ pub enum Purpose {
     Reordering = 9,
     /// Rewriting.
     Rewrite = 10,
+    /// When generated frames are due.
+    Arrivals = 11,
+    /// How long they are.
+    Sizes = 12,
+    /// Which flow each is of.
+    Flows = 13,
+    /// What they carry.
+    Payload = 14,
 }
 
 /// A random stream (xoshiro256++, Blackman and Vigna 2021).
@@ -107,7 +115,8 @@ impl Stream {
 /// Stirs one word into a hash, so that neighbouring seeds, links and places
 /// get unrelated streams. The finaliser is that of SplitMix64 (Steele, Lea,
 /// Flood 2014).
-fn absorb(state: u64, word: u64) -> u64 {
+#[inline]
+pub(crate) fn absorb(state: u64, word: u64) -> u64 {
     let mut z = (state ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

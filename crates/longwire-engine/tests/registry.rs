@@ -207,6 +207,8 @@ fn every_model_conforms() {
     assert_conforms(&models::ORDER, &mut seen);
     assert_conforms(&models::MTU, &mut seen);
     assert_conforms(&models::REWRITE, &mut seen);
+    assert_conforms(&models::ARRIVALS, &mut seen);
+    assert_conforms(&models::SIZES, &mut seen);
     // A kind left out above would be missing.
     let all = models::all()
         .into_iter()

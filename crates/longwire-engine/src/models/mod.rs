@@ -8,6 +8,7 @@ use alloc::borrow::ToOwned;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+pub mod arrivals;
 pub mod corruption;
 pub mod delay;
 pub mod duplication;
@@ -20,6 +21,7 @@ pub mod queue;
 pub mod rate;
 pub mod reordering;
 pub mod rewrite;
+pub mod sizes;
 
 use crate::loader::{Loader, NoLoader};
 use crate::spec::{Arguments, ModelInfo, SpecError};
@@ -89,6 +91,7 @@ impl<M> Kind<M> {
     }
 }
 
+pub use arrivals::KIND as ARRIVALS;
 pub use corruption::KIND as CORRUPTION;
 pub use delay::KIND as DELAY;
 pub use duplication::KIND as DUPLICATION;
@@ -100,6 +103,7 @@ pub use queue::KIND as QUEUE;
 pub use rate::KIND as RATE;
 pub use reordering::KIND as REORDERING;
 pub use rewrite::KIND as REWRITE;
+pub use sizes::KIND as SIZES;
 
 /// Every registered model: the name of its kind and its description.
 pub fn all() -> Vec<(&'static str, &'static ModelInfo)> {
@@ -117,5 +121,7 @@ pub fn all() -> Vec<(&'static str, &'static ModelInfo)> {
         .chain(list(&ORDER))
         .chain(list(&MTU))
         .chain(list(&REWRITE))
+        .chain(list(&ARRIVALS))
+        .chain(list(&SIZES))
         .collect()
 }

@@ -22,7 +22,7 @@ struct Introduction {
     text: &'static str,
 }
 
-static INTRODUCTIONS: [Introduction; 11] = [
+static INTRODUCTIONS: [Introduction; 13] = [
     Introduction {
         kind: "rate",
         title: "Rate",
@@ -87,6 +87,21 @@ static INTRODUCTIONS: [Introduction; 11] = [
         title: "Rewriting",
         text: "What the link changes in every frame. May be given several times.",
     },
+    Introduction {
+        kind: "arrivals",
+        title: "Arrivals",
+        text: "An option of `longwire generate`: when the frames are due that it makes. Every \
+               model keeps to the mean rate that `--rate` asks for, in bits or in packets a \
+               second.",
+    },
+    Introduction {
+        kind: "sizes",
+        title: "Sizes",
+        text: "An option of `longwire generate`: how long the frames are that it makes. A size \
+               counts from the destination MAC address to the end of the payload: the shortest \
+               frame of an Ethernet has 60 bytes. Testers count the frame check sequence too, \
+               and call it 64; write `fcs=with` for sizes that are counted so.",
+    },
 ];
 
 /// Every page, the index first.
@@ -95,8 +110,8 @@ pub fn pages() -> Vec<Page> {
     let mut index = String::from(
         "# Models\n\nWritten from the registry by `longwire models --pages docs/models`; a test \
          keeps it so. A model is\nwritten `NAME:KEY=VALUE,KEY=VALUE`; the first of a kind also \
-         takes a bare value.\nEvery option sets both directions; `--up-…` and `--down-…` set \
-         one.\n\n| option | models |\n|---|---|\n",
+         takes a bare value.\nEvery option of a link sets both directions; `--up-…` and `--down-…` \
+         set one.\n\n| option | models |\n|---|---|\n",
     );
     let mut pages = Vec::new();
     for Introduction { kind, title, text } in &INTRODUCTIONS {

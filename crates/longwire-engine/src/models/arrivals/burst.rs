@@ -1,0 +1,101 @@
+//! Bursts of a fixed number of frames.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::{ArrivalModel, Arrivals, EvenClock, Load};
+use crate::models::Entry;
+use crate::models::framing::Framing;
+use crate::models::rate::Serializer;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{BitRate, Nanos, Packets};
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "burst",
+    summary: "so many frames back to back, then nothing until the mean rate is met again; the \
+              bursts begin at an even pace, exactly",
+    params: &[
+        Param {
+            name: "frames",
+            unit: Unit::Packets,
+            default: None,
+            help: "frames of a burst, from 1p",
+        },
+        Param {
+            name: "line",
+            unit: Unit::Rate,
+            default: None,
+            help: "the rate inside a burst, Ethernet framing included, as in 10gbit; without \
+                   it, the frames of a burst are due at once",
+        },
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn ArrivalModel>, SpecError> {
+    let frames: Packets = arguments.required("frames")?;
+    if frames.0 == 0 {
+        return Err(arguments.unfit("frames=0p is no burst; the least is 1p"));
+    }
+    let line = arguments.optional("line")?;
+    Ok(Box::new(Burst { frames, line }))
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Burst {
+    frames: Packets,
+    line: Option<BitRate>,
+}
+
+impl ArrivalModel for Burst {
+    fn begin(&self, load: Load) -> Box<dyn Arrivals> {
+        Box::new(BurstArrivals {
+            frames: self.frames.0,
+            left: 0,
+            begin: Nanos::ZERO,
+            even: EvenClock::new(load.rate),
+            line: Serializer::new(self.line, Framing::ETHERNET),
+            free_at: Nanos::ZERO,
+        })
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "burst:frames={}", self.frames)?;
+        match self.line {
+            Some(line) => write!(f, ",line={line}"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct BurstArrivals {
+    frames: u64,
+    /// Frames of this burst that are still to come.
+    left: u64,
+    /// When this burst began.
+    begin: Nanos,
+    even: EvenClock,
+    line: Serializer,
+    /// When the line has sent what was due.
+    free_at: Nanos,
+}
+
+impl Arrivals for BurstArrivals {
+    fn due(&mut self, len: u32, _stream: &mut Stream) -> Nanos {
+        let even = self.even.due(len);
+        if self.left == 0 {
+            self.left = self.frames;
+            self.begin = even;
+        }
+        self.left -= 1;
+        // A burst that takes the line longer than its share of time runs into
+        // the next one.
+        let due = self.begin.max(self.free_at);
+        self.free_at = self.line.depart(due, len);
+        due
+    }
+}

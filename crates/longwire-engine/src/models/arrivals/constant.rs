@@ -1,0 +1,42 @@
+//! Frames at an even pace.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::{ArrivalModel, Arrivals, EvenClock, Load};
+use crate::models::Entry;
+use crate::random::Stream;
+use crate::spec::ModelInfo;
+use crate::units::Nanos;
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry {
+    info: &ModelInfo {
+        name: "constant",
+        summary: "an even pace: each frame is due when those before it have passed at the rate, \
+                  exactly, for the remainder is carried",
+        params: &[],
+    },
+    build: |_| Ok(Box::new(Constant)),
+};
+
+/// An even pace.
+#[derive(Clone, Copy, Debug)]
+pub struct Constant;
+
+impl ArrivalModel for Constant {
+    fn begin(&self, load: Load) -> Box<dyn Arrivals> {
+        Box::new(EvenClock::new(load.rate))
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("constant")
+    }
+}
+
+impl Arrivals for EvenClock {
+    #[inline]
+    fn due(&mut self, len: u32, _stream: &mut Stream) -> Nanos {
+        EvenClock::due(self, len)
+    }
+}

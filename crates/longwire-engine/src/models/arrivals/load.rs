@@ -1,0 +1,163 @@
+//! The load that is asked for, and an exact clock of even arrivals under it.
+
+use core::fmt;
+use core::str::FromStr;
+
+use alloc::string::ToString;
+
+use crate::models::framing::Framing;
+use crate::models::sizes::SizeModel;
+use crate::units::{BitRate, Nanos, PacketRate, UnitError};
+
+const NANOS_PER_SEC: u64 = 1_000_000_000;
+
+/// A packet in the unit of [`PacketRate`].
+const MILLIPACKETS: u64 = 1_000;
+
+/// A mean rate of frames: by their bits, or by their number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadRate {
+    /// So many bits a second, counted as the framing says.
+    Bits(BitRate, Framing),
+    /// So many frames a second, however long they are.
+    Packets(PacketRate),
+}
+
+impl LoadRate {
+    /// What a frame of `len` bytes counts, in the unit whose number a second
+    /// is [`LoadRate::per_sec`]: bits, or thousandths of a packet.
+    #[inline]
+    pub fn work(&self, len: u32) -> u64 {
+        match self {
+            LoadRate::Bits(_, framing) => framing.wire_bits(len),
+            LoadRate::Packets(_) => MILLIPACKETS,
+        }
+    }
+
+    /// Work a second.
+    pub fn per_sec(&self) -> u64 {
+        match self {
+            LoadRate::Bits(rate, _) => rate.bits_per_sec(),
+            LoadRate::Packets(rate) => rate.packets_per_kilosec(),
+        }
+    }
+
+    /// The same rate with bits counted in this framing.
+    #[must_use]
+    pub fn framed(self, framing: Framing) -> LoadRate {
+        match self {
+            LoadRate::Bits(rate, _) => LoadRate::Bits(rate, framing),
+            packets @ LoadRate::Packets(_) => packets,
+        }
+    }
+}
+
+impl FromStr for LoadRate {
+    type Err = UnitError;
+
+    /// `10gbit` or `1mpps`; bits without framing.
+    fn from_str(text: &str) -> Result<LoadRate, UnitError> {
+        if text.to_ascii_lowercase().ends_with("pps") {
+            return text.parse().map(LoadRate::Packets);
+        }
+        match text.parse() {
+            Ok(rate) => Ok(LoadRate::Bits(rate, Framing::NONE)),
+            Err(UnitError::UnknownUnit { unit, .. }) => Err(UnitError::UnknownUnit {
+                text: text.to_string(),
+                unit,
+                known: "rates are in bit, kbit, mbit or gbit a second, or in pps, kpps or mpps",
+            }),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl fmt::Display for LoadRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadRate::Bits(rate, _) => rate.fmt(f),
+            LoadRate::Packets(rate) => rate.fmt(f),
+        }
+    }
+}
+
+/// A mean rate, and what a frame counts on average.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// The rate.
+    pub rate: LoadRate,
+    /// The mean of [`LoadRate::work`] over the frames to come.
+    mean_work: f64,
+}
+
+impl Load {
+    /// Frames of these sizes at this rate.
+    pub fn new(rate: LoadRate, sizes: &dyn SizeModel) -> Load {
+        let mut mean_work = 0.0;
+        sizes.each(&mut |len, share| mean_work += rate.work(len) as f64 * share);
+        Load { rate, mean_work }
+    }
+
+    /// The mean time from one frame to the next, in nanoseconds.
+    pub fn mean_gap(&self) -> f64 {
+        self.mean_work * NANOS_PER_SEC as f64 / self.rate.per_sec() as f64
+    }
+
+    /// The mean number of frames a second.
+    pub fn packets_per_sec(&self) -> f64 {
+        self.rate.per_sec() as f64 / self.mean_work
+    }
+}
+
+/// Even arrivals: each frame is due when the work of those before it is done
+/// at the mean rate. Exact: times are the true ones rounded down to a
+/// nanosecond, and what rounding left is carried on.
+#[derive(Clone, Debug)]
+pub struct EvenClock {
+    rate: LoadRate,
+    /// The true time is `at + remainder / rate`.
+    at: u64,
+    remainder: u64,
+    /// The last work with its quotient and remainder: lengths repeat, and
+    /// divisions are dear.
+    last: (u64, u64, u64),
+}
+
+impl EvenClock {
+    /// A clock at this rate, at time zero.
+    pub fn new(rate: LoadRate) -> EvenClock {
+        EvenClock {
+            rate,
+            at: 0,
+            remainder: 0,
+            last: (0, 0, 0),
+        }
+    }
+
+    /// When the next frame, of `len` bytes, is due; [`Nanos::MAX`] beyond the
+    /// clock's end.
+    #[inline]
+    pub fn due(&mut self, len: u32) -> Nanos {
+        let due = Nanos::from_nanos(self.at);
+        let work = self.rate.work(len);
+        if work != self.last.0 {
+            self.divide(work);
+        }
+        let (_, nanos, remainder) = self.last;
+        self.at = self.at.saturating_add(nanos);
+        self.remainder += remainder;
+        if self.remainder >= self.rate.per_sec() {
+            self.remainder -= self.rate.per_sec();
+            self.at = self.at.saturating_add(1);
+        }
+        due
+    }
+
+    #[cold]
+    fn divide(&mut self, work: u64) {
+        let per_sec = u128::from(self.rate.per_sec());
+        let scaled = u128::from(work) * u128::from(NANOS_PER_SEC);
+        let nanos = u64::try_from(scaled / per_sec).unwrap_or(u64::MAX);
+        self.last = (work, nanos, (scaled % per_sec) as u64);
+    }
+}

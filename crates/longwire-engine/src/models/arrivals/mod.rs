@@ -1,0 +1,55 @@
+//! Arrivals: when generated frames are due.
+//!
+//! Every model keeps to the mean rate that is asked for; it decides how the
+//! frames are spread around it.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use crate::models::Kind;
+use crate::random::Stream;
+use crate::units::Nanos;
+
+pub mod burst;
+pub mod constant;
+mod load;
+pub mod on_off;
+pub mod poisson;
+pub mod ramp;
+
+pub use load::{EvenClock, Load, LoadRate};
+
+/// How frames are spread around a mean rate.
+pub trait ArrivalModel: fmt::Debug + Send + Sync {
+    /// Begins a sequence of arrivals under this load, at time zero.
+    fn begin(&self, load: Load) -> Box<dyn Arrivals>;
+
+    /// The model as its user would write it.
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+}
+
+impl fmt::Display for dyn ArrivalModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.describe(f)
+    }
+}
+
+/// A sequence of arrivals.
+pub trait Arrivals: fmt::Debug + Send {
+    /// When the next frame, of `len` bytes, is due after the beginning: never
+    /// before the frame in front of it. [`Nanos::MAX`] is never.
+    fn due(&mut self, len: u32, stream: &mut Stream) -> Nanos;
+}
+
+/// Arrival models.
+pub static KIND: Kind<Box<dyn ArrivalModel>> = Kind {
+    name: "arrivals",
+    example: "constant",
+    entries: &[
+        constant::ENTRY,
+        poisson::ENTRY,
+        on_off::ENTRY,
+        burst::ENTRY,
+        ramp::ENTRY,
+    ],
+};

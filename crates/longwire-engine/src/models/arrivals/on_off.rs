@@ -1,0 +1,151 @@
+//! Traffic that comes and goes.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::{ArrivalModel, Arrivals, EvenClock, Load};
+use crate::models::Entry;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{Nanos, UnitError, parse_real};
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "on-off",
+    summary: "periods with frames at an even pace, and periods without; the pace is the mean \
+              rate times (on+off)/on. Many sources with Pareto periods of a shape below 2 \
+              together are self-similar (Willinger, Taqqu, Sherman and Wilson, 1997)",
+    params: &[
+        Param {
+            name: "on",
+            unit: Unit::Time,
+            default: None,
+            help: "mean length of a period with frames",
+        },
+        Param {
+            name: "off",
+            unit: Unit::Time,
+            default: None,
+            help: "mean length of a period without",
+        },
+        Param {
+            name: "law",
+            unit: Unit::Choice(&["exponential", "pareto", "constant"]),
+            default: Some("exponential"),
+            help: "how the lengths of periods are distributed",
+        },
+        Param {
+            name: "shape",
+            unit: Unit::Real,
+            default: Some("1.5"),
+            help: "the Pareto law's: above 1, at most 100; below 2 the variance is infinite",
+        },
+    ],
+};
+
+/// The laws, in the order of their words.
+const LAWS: [&str; 3] = ["exponential", "pareto", "constant"];
+const PARETO: usize = 1;
+const CONSTANT: usize = 2;
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn ArrivalModel>, SpecError> {
+    let (on, off): (Nanos, Nanos) = (arguments.required("on")?, arguments.required("off")?);
+    if on == Nanos::ZERO {
+        return Err(arguments.unfit("on=0 leaves no time for frames; the least is 1ns"));
+    }
+    let shape = arguments.read("shape", |text| match parse_real(text)? {
+        shape if shape > 1.0 && shape <= 100.0 => Ok(shape),
+        _ => Err(UnitError::OutOfRange {
+            text: text.into(),
+            range: "above 1 to 100: with less there is no mean",
+        }),
+    })?;
+    Ok(Box::new(OnOff {
+        on,
+        off,
+        law: arguments.choice("law")?,
+        shape,
+    }))
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OnOff {
+    on: Nanos,
+    off: Nanos,
+    law: usize,
+    shape: f64,
+}
+
+impl OnOff {
+    /// The length of a period with this mean.
+    fn draw(&self, mean: Nanos, stream: &mut Stream) -> u64 {
+        match self.law {
+            CONSTANT => mean.as_nanos(),
+            // scale·u^(-1/shape), with the mean scale·shape/(shape-1).
+            PARETO => {
+                let scale = mean.as_nanos() as f64 * (self.shape - 1.0) / self.shape;
+                let length = scale * libm::pow(stream.unit(), -1.0 / self.shape);
+                (length + 0.5) as u64
+            }
+            _ => stream.exponential(mean).as_nanos(),
+        }
+    }
+}
+
+impl ArrivalModel for OnOff {
+    fn begin(&self, load: Load) -> Box<dyn Arrivals> {
+        Box::new(OnOffArrivals {
+            model: *self,
+            even: EvenClock::new(load.rate),
+            on: 0,
+            off: 0,
+        })
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (on, off, law) = (self.on, self.off, LAWS[self.law]);
+        write!(f, "on-off:on={on},off={off},law={law},shape={}", self.shape)
+    }
+}
+
+#[derive(Debug)]
+struct OnOffArrivals {
+    model: OnOff,
+    /// Tells the time as if there were no periods.
+    even: EvenClock,
+    /// How long all periods with frames have been so far, to the end of this
+    /// one; and those without.
+    on: u64,
+    off: u64,
+}
+
+impl Arrivals for OnOffArrivals {
+    fn due(&mut self, len: u32, stream: &mut Stream) -> Nanos {
+        let even = self.even.due(len);
+        if even == Nanos::MAX {
+            return even;
+        }
+        // The clock runs in periods with frames only, and faster by the share
+        // they have of all time. Converted from the beginning each time, so
+        // that nothing accumulates.
+        let (on, off) = (self.model.on.as_nanos(), self.model.off.as_nanos());
+        let position = u128::from(even.as_nanos()) * u128::from(on);
+        let position = (position / (u128::from(on) + u128::from(off))) as u64;
+        let mut first = self.on == 0;
+        while position >= self.on {
+            if !first {
+                let length = self.model.draw(self.model.off, stream);
+                self.off = self.off.saturating_add(length);
+            }
+            first = false;
+            let length = self.model.draw(self.model.on, stream);
+            self.on = self.on.saturating_add(length.max(1));
+            if self.on == u64::MAX {
+                break;
+            }
+        }
+        Nanos::from_nanos(position.saturating_add(self.off))
+    }
+}

@@ -1,0 +1,59 @@
+//! Arrivals that know nothing of each other.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::{ArrivalModel, Arrivals, Load};
+use crate::models::Entry;
+use crate::random::Stream;
+use crate::spec::ModelInfo;
+use crate::units::Nanos;
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry {
+    info: &ModelInfo {
+        name: "poisson",
+        summary: "a Poisson process: the times between frames are independent and exponential \
+                  (RFC 2330, section 11.1.1), whatever the frames' sizes",
+        params: &[],
+    },
+    build: |_| Ok(Box::new(Poisson)),
+};
+
+#[derive(Clone, Copy, Debug)]
+struct Poisson;
+
+impl ArrivalModel for Poisson {
+    fn begin(&self, load: Load) -> Box<dyn Arrivals> {
+        Box::new(PoissonArrivals {
+            mean_gap: load.mean_gap(),
+            at: 0,
+            fraction: 0.0,
+        })
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("poisson")
+    }
+}
+
+#[derive(Debug)]
+struct PoissonArrivals {
+    /// In nanoseconds.
+    mean_gap: f64,
+    /// The whole nanoseconds of the last arrival, and the rest, below one:
+    /// gaps are not rounded one by one.
+    at: u64,
+    fraction: f64,
+}
+
+impl Arrivals for PoissonArrivals {
+    fn due(&mut self, _len: u32, stream: &mut Stream) -> Nanos {
+        let gap = -libm::log(stream.unit()) * self.mean_gap + self.fraction;
+        let whole = libm::floor(gap);
+        self.fraction = gap - whole;
+        // The conversion saturates.
+        self.at = self.at.saturating_add(whole as u64);
+        Nanos::from_nanos(self.at)
+    }
+}

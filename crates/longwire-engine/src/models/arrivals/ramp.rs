@@ -1,0 +1,160 @@
+//! A rate that rises or falls.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use core::fmt::{self, Write};
+
+use super::{ArrivalModel, Arrivals, Load};
+use crate::frame::FrameMeta;
+use crate::models::Entry;
+use crate::models::rate::{self, Rate};
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::{Bytes, Nanos, Packets, Probability, parse_count};
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "ramp",
+    summary: "a pace that goes from one share of the rate to another in a given time, in a \
+              straight line or in steps, and stays there; exact within a line and from step to \
+              step",
+    params: &[
+        Param {
+            name: "from",
+            unit: Unit::Probability,
+            default: Some("0%"),
+            help: "the share of the rate at the beginning",
+        },
+        Param {
+            name: "to",
+            unit: Unit::Probability,
+            default: Some("100%"),
+            help: "the share of the rate at the end",
+        },
+        Param {
+            name: "time",
+            unit: Unit::Time,
+            default: None,
+            help: "how long it takes, from 1us",
+        },
+        Param {
+            name: "steps",
+            unit: Unit::Count,
+            default: Some("0"),
+            help: "so many paces of equal length, the first and the last as given, from 2 to \
+                   1000; 0 is a straight line",
+        },
+    ],
+};
+
+const STEPS_MAX: u64 = 1_000;
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn ArrivalModel>, SpecError> {
+    let ramp = Ramp {
+        from: arguments.required("from")?,
+        to: arguments.required("to")?,
+        time: arguments.required("time")?,
+        steps: arguments.read("steps", parse_count)?,
+    };
+    if ramp.steps == 1 || ramp.steps > STEPS_MAX {
+        let message = format!(
+            "steps={} is outside 2..{STEPS_MAX}; 0 is a line",
+            ramp.steps
+        );
+        return Err(arguments.unfit(message));
+    }
+    if ramp.time < Nanos::from_micros(1) {
+        return Err(arguments.unfit("time is below 1us, the least"));
+    }
+    if ramp.from == Probability::ZERO && ramp.to == Probability::ZERO {
+        return Err(arguments.unfit("from=0% and to=0%: nothing would ever be sent"));
+    }
+    Ok(Box::new(ramp))
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ramp {
+    from: Probability,
+    to: Probability,
+    time: Nanos,
+    steps: u64,
+}
+
+impl Ramp {
+    /// The course of the rate, as the rate model of that shape takes it.
+    fn course(&self, per_sec: u64) -> String {
+        let whole = per_sec as f64;
+        let (from, to) = (self.from.as_f64() * whole, self.to.as_f64() * whole);
+        let rate = |share: f64| (from + (to - from) * share + 0.5) as u64;
+        let mut text = String::from("steps:at=");
+        if self.steps == 0 {
+            let _ = write!(text, "0s/{}bit;{}/{}bit", rate(0.0), self.time, rate(1.0));
+            return text + ",change=linear";
+        }
+        for step in 0..self.steps {
+            let time = u128::from(self.time.as_nanos()) * u128::from(step) / u128::from(self.steps);
+            let time = Nanos::from_nanos(time as u64);
+            let share = step as f64 / (self.steps - 1) as f64;
+            let _ = write!(text, "{time}/{}bit;", rate(share));
+        }
+        text
+    }
+}
+
+impl ArrivalModel for Ramp {
+    fn begin(&self, load: Load) -> Box<dyn Arrivals> {
+        let course = rate::KIND.parse(&self.course(load.rate.per_sec()));
+        Box::new(RampArrivals {
+            load,
+            // The rate is below a bit a second all the time if it is refused.
+            wire: course.ok(),
+            next: Nanos::ZERO,
+        })
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Ramp {
+            from,
+            to,
+            time,
+            steps,
+        } = self;
+        write!(f, "ramp:from={from},to={to},time={time},steps={steps}")
+    }
+}
+
+#[derive(Debug)]
+struct RampArrivals {
+    load: Load,
+    /// A wire of that rate, which is never idle: a frame is due when the one
+    /// before has left.
+    wire: Option<Rate>,
+    next: Nanos,
+}
+
+impl Arrivals for RampArrivals {
+    fn due(&mut self, len: u32, stream: &mut Stream) -> Nanos {
+        let due = self.next;
+        let Some(Rate::Model(wire)) = &mut self.wire else {
+            return Nanos::MAX;
+        };
+        let at = wire.ready(due, stream);
+        if at == Nanos::MAX {
+            self.next = Nanos::MAX;
+            return due;
+        }
+        let passing = Passing {
+            frame: FrameMeta { arrival: at, len },
+            at,
+            bytes: &[],
+            waiting: (Packets(0), Bytes(0)),
+        };
+        let work = self.load.rate.work(len);
+        self.next = wire.serve(&passing, work, stream).max(due);
+        due
+    }
+}

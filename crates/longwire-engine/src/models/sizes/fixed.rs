@@ -1,0 +1,69 @@
+//! Frames of one size.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::{FCS, Fcs, SizeModel};
+use crate::models::Entry;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::parse_count;
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "fixed",
+    summary: "every frame has the same size",
+    params: &[
+        Param {
+            name: "size",
+            unit: Unit::Count,
+            default: None,
+            help: "bytes from the destination MAC address to the end of the payload",
+        },
+        FCS,
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {
+    let fcs = Fcs::read(arguments)?;
+    let size = fcs.frame(arguments.read("size", parse_count)?);
+    let size = size.map_err(|message| arguments.unfit(message))?;
+    Ok(Box::new(Fixed { size, fcs }))
+}
+
+/// One size.
+#[derive(Clone, Copy, Debug)]
+pub struct Fixed {
+    size: u32,
+    fcs: Fcs,
+}
+
+impl Fixed {
+    /// Frames of `size` bytes, without frame check sequence.
+    pub fn new(size: u32) -> Fixed {
+        let fcs = Fcs { counted: false };
+        Fixed { size, fcs }
+    }
+}
+
+impl SizeModel for Fixed {
+    #[inline]
+    fn draw(&self, _number: u64, _stream: &mut Stream) -> u32 {
+        self.size
+    }
+
+    fn each(&self, take: &mut dyn FnMut(u32, f64)) {
+        take(self.size, 1.0);
+    }
+
+    fn fixed(&self) -> Option<u32> {
+        Some(self.size)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = self.size + self.fcs.excess();
+        write!(f, "fixed:size={size},fcs={}", self.fcs)
+    }
+}

@@ -1,0 +1,83 @@
+//! Sizes from a file.
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::weighted::{ORDER, Weighted, read_weighted};
+use super::{FCS, Fcs, SizeModel};
+use crate::models::Entry;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "list",
+    summary: "the sizes in a file, each as often as its weights there say",
+    params: &[
+        Param {
+            name: "file",
+            unit: Unit::File("# size, and how many of a round\n60 7\n590 4\n1514\n"),
+            default: None,
+            help: "the file: a line for each size, its weight behind it, 1 when left out; # \
+                   begins a remark",
+        },
+        ORDER,
+        FCS,
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {
+    let file = arguments.word("file").unwrap_or_default().to_string();
+    let mut written: Vec<(u64, u64)> = Vec::new();
+    arguments.lines("file", &mut |_, line| {
+        let text = line.split('#').next().unwrap_or_default();
+        let mut words = text.split_whitespace();
+        let Some(size) = words.next() else {
+            return Ok(());
+        };
+        let (size, mut weight) = read_weighted(size)?;
+        if let Some(word) = words.next() {
+            weight = read_weighted(word)?.0;
+        }
+        // A size that comes again adds to its weight, so that a list of the
+        // sizes of frames as they came is read too.
+        match written.iter_mut().find(|(known, _)| *known == size) {
+            Some((_, known)) => *known = known.saturating_add(weight),
+            None => written.push((size, weight)),
+        }
+        match words.next() {
+            Some(word) => Err(alloc::format!("'{word}' follows size and weight")),
+            None => Ok(()),
+        }
+    })?;
+    if written.is_empty() {
+        return Err(arguments.file_error("file", "it holds no sizes"));
+    }
+    let weighted = Weighted::new(written, Fcs::read(arguments)?, arguments)?;
+    Ok(Box::new(List { file, weighted }))
+}
+
+#[derive(Clone, Debug)]
+struct List {
+    file: String,
+    weighted: Weighted,
+}
+
+impl SizeModel for List {
+    fn draw(&self, number: u64, stream: &mut Stream) -> u32 {
+        self.weighted.draw(number, stream)
+    }
+
+    fn each(&self, take: &mut dyn FnMut(u32, f64)) {
+        self.weighted.each(take);
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "list:file={},", self.file)?;
+        self.weighted.describe_rest(f)
+    }
+}

@@ -1,0 +1,66 @@
+//! A mix of sizes.
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::weighted::{ORDER, Weighted, read_weighted};
+use super::{FCS, Fcs, SizeModel};
+use crate::models::Entry;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "mix",
+    summary: "some sizes, each as often as its weight says",
+    params: &[
+        Param {
+            name: "sizes",
+            unit: Unit::Text("60/7;590/4;1514/1"),
+            default: None,
+            help: "SIZE/WEIGHT;SIZE/WEIGHT, or SIZE alone for a weight of 1 (mind the shell: \
+                   quote it)",
+        },
+        ORDER,
+        FCS,
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {
+    let text = arguments.read("sizes", |text| Ok(text.to_string()))?;
+    let items = text
+        .split(';')
+        .map(str::trim)
+        .filter(|item| !item.is_empty());
+    let written: Result<Vec<(u64, u64)>, String> = items.map(read_weighted).collect();
+    let written = written.map_err(|message| arguments.unfit(message))?;
+    let weighted = Weighted::new(written, Fcs::read(arguments)?, arguments)?;
+    Ok(Box::new(Mix(weighted)))
+}
+
+#[derive(Clone, Debug)]
+struct Mix(Weighted);
+
+impl SizeModel for Mix {
+    fn draw(&self, number: u64, stream: &mut Stream) -> u32 {
+        self.0.draw(number, stream)
+    }
+
+    fn each(&self, take: &mut dyn FnMut(u32, f64)) {
+        self.0.each(take);
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("mix:sizes=")?;
+        for (index, (size, weight)) in self.0.written().iter().enumerate() {
+            let mark = if index == 0 { "" } else { ";" };
+            write!(f, "{mark}{size}/{weight}")?;
+        }
+        f.write_str(",")?;
+        self.0.describe_rest(f)
+    }
+}

@@ -1,0 +1,74 @@
+//! Sizes spread evenly over a range.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::{FCS, Fcs, SizeModel};
+use crate::models::Entry;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::units::parse_count;
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "uniform",
+    summary: "sizes spread evenly from min to max, both included",
+    params: &[
+        Param {
+            name: "min",
+            unit: Unit::Count,
+            default: None,
+            help: "the least size, in bytes",
+        },
+        Param {
+            name: "max",
+            unit: Unit::Count,
+            default: None,
+            help: "the greatest size, in bytes",
+        },
+        FCS,
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {
+    let fcs = Fcs::read(arguments)?;
+    let bound = |key: &'static str| {
+        let size = fcs.frame(arguments.read(key, parse_count)?);
+        size.map_err(|message| arguments.unfit(message))
+    };
+    let (min, max) = (bound("min")?, bound("max")?);
+    if min > max {
+        return Err(arguments.unfit("min is above max"));
+    }
+    Ok(Box::new(Uniform { min, max, fcs }))
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Uniform {
+    min: u32,
+    max: u32,
+    fcs: Fcs,
+}
+
+impl SizeModel for Uniform {
+    fn draw(&self, _number: u64, stream: &mut Stream) -> u32 {
+        self.min + stream.up_to(u64::from(self.max - self.min)) as u32
+    }
+
+    fn each(&self, take: &mut dyn FnMut(u32, f64)) {
+        let share = 1.0 / f64::from(self.max - self.min + 1);
+        (self.min..=self.max).for_each(|size| take(size, share));
+    }
+
+    fn fixed(&self) -> Option<u32> {
+        (self.min == self.max).then_some(self.min)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let excess = self.fcs.excess();
+        let (min, max) = (self.min + excess, self.max + excess);
+        write!(f, "uniform:min={min},max={max},fcs={}", self.fcs)
+    }
+}

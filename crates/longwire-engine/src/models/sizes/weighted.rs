@@ -1,0 +1,163 @@
+//! Sizes with weights, in a fixed round or at random.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::Fcs;
+use crate::random::Stream;
+use crate::spec::{Arguments, Param, SpecError, Unit};
+use crate::units::parse_count;
+
+/// The order of sizes.
+pub(super) const ORDER: Param = Param {
+    name: "order",
+    unit: Unit::Choice(&["round", "random"]),
+    default: Some("round"),
+    help: "round, the same sequence again and again, each size spread evenly over it (RFC 6985 \
+           asks for a known sequence); or random, each frame drawn by itself",
+};
+
+/// The longest round: beyond it nobody could tell it from chance.
+const ROUND_MAX: u64 = 1 << 16;
+
+/// Different sizes of a mix.
+const SIZES_MAX: usize = 4_096;
+
+/// The greatest weight.
+const WEIGHT_MAX: u64 = 1 << 32;
+
+/// Sizes with weights.
+#[derive(Clone, Debug)]
+pub(super) struct Weighted {
+    /// Sizes as they are written, and their weights.
+    written: Vec<(u64, u64)>,
+    fcs: Fcs,
+    random: bool,
+    /// The sizes of frames, as often as they come in a round; empty if they
+    /// are random.
+    round: Vec<u32>,
+    /// The sizes of frames, each with the weights up to it.
+    upto: Vec<(u32, u64)>,
+}
+
+impl Weighted {
+    /// Of sizes and weights as they were written.
+    pub fn new(
+        written: Vec<(u64, u64)>,
+        fcs: Fcs,
+        arguments: &Arguments<'_>,
+    ) -> Result<Weighted, SpecError> {
+        let random = arguments.choice(ORDER.name)? == 1;
+        let refuse = |message: String| Err(arguments.unfit(message));
+        if written.len() > SIZES_MAX {
+            return refuse(format!("more than {SIZES_MAX} sizes"));
+        }
+        let (mut upto, mut total) = (Vec::new(), 0u64);
+        for (size, weight) in &written {
+            let size = fcs
+                .frame(*size)
+                .map_err(|message| arguments.unfit(message))?;
+            if *weight > WEIGHT_MAX {
+                return refuse(format!("a weight of {weight} is above {WEIGHT_MAX}"));
+            }
+            total += weight;
+            upto.push((size, total));
+        }
+        if total == 0 {
+            return refuse("no size has a weight above 0".into());
+        }
+        let mut weighted = Weighted {
+            written,
+            fcs,
+            random,
+            round: Vec::new(),
+            upto,
+        };
+        if !random {
+            let divisor = weighted.written.iter().fold(0, |a, (_, b)| gcd(a, *b));
+            if total / divisor > ROUND_MAX {
+                let frames = total / divisor;
+                return refuse(format!(
+                    "a round would have {frames} frames, more than {ROUND_MAX}; write smaller \
+                     weights, or order=random"
+                ));
+            }
+            weighted.round = weighted.spread(divisor);
+        }
+        Ok(weighted)
+    }
+
+    /// A round in which each size comes at even distances: the next one is
+    /// always that which is furthest behind its share.
+    fn spread(&self, divisor: u64) -> Vec<u32> {
+        let sizes = self.upto.iter().map(|(size, _)| *size);
+        let weights = self.written.iter().map(|(_, weight)| weight / divisor);
+        let parts: Vec<(u32, u64)> = sizes.zip(weights).collect();
+        let total: u64 = parts.iter().map(|(_, weight)| weight).sum();
+        let mut behind = vec![0i64; parts.len()];
+        let mut round = Vec::with_capacity(total as usize);
+        for _ in 0..total {
+            let mut chosen = 0;
+            for (index, (_, weight)) in parts.iter().enumerate() {
+                behind[index] += *weight as i64;
+                if behind[index] > behind[chosen] {
+                    chosen = index;
+                }
+            }
+            behind[chosen] -= total as i64;
+            round.push(parts[chosen].0);
+        }
+        round
+    }
+
+    #[inline]
+    pub fn draw(&self, number: u64, stream: &mut Stream) -> u32 {
+        if let Some(last) = (self.round.len() as u64).checked_sub(1) {
+            // Most rounds are short of 2^16, so the division is a cheap one.
+            return self.round[(number % (last + 1)) as usize];
+        }
+        let total = self.upto.last().map_or(1, |(_, total)| *total);
+        let draw = stream.up_to(total - 1);
+        let index = self.upto.partition_point(|(_, upto)| *upto <= draw);
+        self.upto[index].0
+    }
+
+    pub fn each(&self, take: &mut dyn FnMut(u32, f64)) {
+        let total = self.upto.last().map_or(1, |(_, total)| *total) as f64;
+        for ((size, _), (_, weight)) in self.upto.iter().zip(&self.written) {
+            if *weight > 0 {
+                take(*size, *weight as f64 / total);
+            }
+        }
+    }
+
+    /// `order=…,fcs=…`.
+    pub fn describe_rest(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let order = if self.random { "random" } else { "round" };
+        write!(f, "order={order},fcs={}", self.fcs)
+    }
+
+    /// Sizes and weights as they were written.
+    pub fn written(&self) -> &[(u64, u64)] {
+        &self.written
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Reads a size and its weight: `594/4`, `594:4`, or `594` alone.
+pub(super) fn read_weighted(text: &str) -> Result<(u64, u64), String> {
+    let (size, weight) = text
+        .split_once(['/', ':'])
+        .map_or((text, "1"), |(size, weight)| (size.trim(), weight.trim()));
+    let number = |text: &str| {
+        let number = parse_count(text.trim());
+        number.map_err(|_| format!("'{text}' is no number of bytes and no SIZE/WEIGHT as 594/4"))
+    };
+    Ok((number(size)?, number(weight)?))
+}

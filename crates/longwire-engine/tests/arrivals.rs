@@ -1,0 +1,240 @@
+//! When generated frames are due: exactly where the times are given, and by
+//! stated bounds where they are drawn.
+
+use longwire_engine::models::arrivals::{EvenClock, Load, LoadRate};
+use longwire_engine::models::framing::Framing;
+use longwire_engine::models::{ARRIVALS, SIZES};
+use longwire_engine::random::{Purpose, Stream};
+use longwire_engine::{BitRate, Nanos, PacketRate};
+
+fn load(rate: &str, sizes: &str) -> Load {
+    let rate: LoadRate = rate.parse().expect("a rate");
+    Load::new(rate, &*SIZES.parse(sizes).expect("sizes"))
+}
+
+/// The first `count` times of a model, for frames of `len` bytes.
+fn times(model: &str, rate: &str, len: u32, count: usize, seed: u64) -> Vec<u64> {
+    let load = load(rate, &len.to_string());
+    let mut arrivals = ARRIVALS.parse(model).expect(model).begin(load);
+    let mut stream = Stream::new(seed, 0, Purpose::Arrivals);
+    (0..count)
+        .map(|_| arrivals.due(len, &mut stream).as_nanos())
+        .collect()
+}
+
+#[test]
+fn an_even_pace_of_packets_is_exact() {
+    for milli in [1_000, 999_999_937, 14_880_952_381, 1_000_000_000_000] {
+        let rate = PacketRate::from_packets_per_kilosec(milli).expect("in range");
+        let mut clock = EvenClock::new(LoadRate::Packets(rate));
+        for number in 0..3_000_000 {
+            assert_eq!(clock.due(1_514), rate.due(number), "{rate} {number}");
+        }
+    }
+}
+
+#[test]
+fn nothing_has_gathered_after_an_hour() {
+    // 81,000.0006… ns a packet: 44,444,444.4 packets in an hour.
+    let rate = PacketRate::from_packets_per_kilosec(12_345_679).expect("in range");
+    let mut clock = EvenClock::new(LoadRate::Packets(rate));
+    let count = 44_444_445;
+    let last = (0..count).map(|_| clock.due(60)).last();
+    assert_eq!(last, Some(rate.due(count - 1)));
+    assert!(last > Some(Nanos::from_secs(3_599)));
+}
+
+#[test]
+fn an_even_pace_of_bits_is_exact() {
+    let rate = BitRate::from_bits_per_sec(9_999_999_967).expect("in range");
+    let mut clock = EvenClock::new(LoadRate::Bits(rate, Framing::ETHERNET));
+    let mut bits = 0u128;
+    for number in 0..2_000_000u32 {
+        let len = 60 + number * 7 % 1_455;
+        let due = bits * 1_000_000_000 / u128::from(rate.bits_per_sec());
+        assert_eq!(u128::from(clock.due(len).as_nanos()), due, "{number}");
+        bits += u128::from(len + 24) * 8;
+    }
+}
+
+#[test]
+fn a_load_knows_its_frames() {
+    // 12 frames of a round: 7 of 60, 4 of 590, 1 of 1514 bytes.
+    let imix = load("10mbit", "imix");
+    let mean = (7.0 * 60.0 + 4.0 * 590.0 + 1_514.0) / 12.0;
+    assert!((imix.packets_per_sec() - 10e6 / (mean * 8.0)).abs() < 1e-6);
+    let even = load("2mpps", "imix");
+    assert!((even.mean_gap() - 500.0).abs() < 1e-9);
+}
+
+/// Gaps of a Poisson process against the exponential law: the largest distance
+/// of the two distribution functions is above 2.8/sqrt(n) with a probability
+/// of 3e-7 (Kolmogorov; n = 200,000; seed 7). Gaps in whole nanoseconds, of a
+/// mean of 10,000, add 1e-4 at most.
+#[test]
+fn poisson_gaps_are_exponential() {
+    let n = 200_000;
+    let times = times("poisson", "100kpps", 60, n + 1, 7);
+    let mut gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    gaps.sort_unstable();
+    let distance = gaps.iter().enumerate().map(|(index, gap)| {
+        let law = 1.0 - (-(*gap as f64) / 10_000.0).exp();
+        (law - (index as f64 + 0.5) / n as f64).abs()
+    });
+    let distance = distance.fold(0.0, f64::max);
+    assert!(distance < 2.8 / (n as f64).sqrt() + 1e-4, "{distance}");
+}
+
+/// The sum of n gaps has a relative standard deviation of 1/sqrt(n): five of
+/// them are exceeded with a probability of 6e-7 (n = 1,000,000; seed 3).
+#[test]
+fn poisson_keeps_its_rate_for_any_size() {
+    let n = 1_000_000;
+    for (rate, gap) in [("10mpps", 100.0), ("10gbit", 48.0)] {
+        let last = times("poisson", rate, 60, n + 1, 3)[n] as f64;
+        let error = last / (n as f64 * gap) - 1.0;
+        assert!(error.abs() < 5.0 / (n as f64).sqrt(), "{rate}: {error}");
+    }
+}
+
+#[test]
+fn constant_periods_are_exact() {
+    // 1,000 frames a second on average, 4,000 while they come.
+    let times = times("on-off:on=5ms,off=15ms,law=constant", "1kpps", 60, 200, 1);
+    for (number, time) in times.iter().enumerate() {
+        let number = number as u64;
+        let (period, place) = (number / 20, number % 20);
+        assert_eq!(*time, period * 20_000_000 + place * 250_000, "{number}");
+    }
+}
+
+/// With exponential periods of 10 ms each, the number of frames until a time T
+/// has a variance of about T·rate²·(2·mean/4); over 400 s at a mean of 10,000
+/// frames a second that is a standard deviation of 14,142 frames in 4,000,000,
+/// 0.35 %. Five of them: probability 6e-7 (seed 5).
+#[test]
+fn exponential_periods_keep_the_mean_rate() {
+    let n = 4_000_000;
+    let times = times("on-off:on=10ms,off=10ms", "10kpps", 60, n + 1, 5);
+    let error = times[n] as f64 / 400e9 - 1.0;
+    assert!(error.abs() < 5.0 * 0.0036, "{error}");
+    // Within a period frames are 50 us apart, never less.
+    let gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
+    let close = gaps.clone().filter(|gap| (49_999..=50_001).contains(gap));
+    assert!(close.count() > n * 99 / 100);
+    assert!(gaps.min() >= Some(49_999));
+}
+
+/// Lengths of Pareto periods: the share above twice the least is 2^-shape.
+/// Of about 10,000 periods at shape 1.5 that is 0.354 with a standard
+/// deviation of 0.0048; five of them are allowed (seed 11).
+#[test]
+fn pareto_periods_have_their_tail() {
+    let model = "on-off:on=1ms,off=3ms,law=pareto,shape=1.5";
+    let times = times(model, "250kpps", 60, 10_000_000, 11);
+    // Frames come each microsecond; a gap of more is a period without, of at
+    // least 3 ms / 3.
+    let gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
+    let offs: Vec<u64> = gaps.filter(|gap| *gap > 500_000).collect();
+    assert!(offs.len() > 8_000, "{}", offs.len());
+    assert!(offs.iter().all(|off| *off >= 1_000_000));
+    let long = offs.iter().filter(|off| **off > 2_000_500).count();
+    let share = long as f64 / offs.len() as f64;
+    let expected = 2f64.powf(-1.5);
+    let deviation = (expected * (1.0 - expected) / offs.len() as f64).sqrt();
+    assert!((share - expected).abs() < 5.0 * deviation, "{share}");
+}
+
+#[test]
+fn bursts_begin_evenly() {
+    let times = times("burst:frames=4p", "1mpps", 60, 4_000, 1);
+    for (number, time) in times.iter().enumerate() {
+        assert_eq!(*time, number as u64 / 4 * 4_000, "{number}");
+    }
+}
+
+#[test]
+fn frames_of_a_burst_keep_to_the_line() {
+    // 84 bytes at 1 Gbit/s are 672 ns.
+    let times = times("burst:frames=4p,line=1gbit", "1mpps", 60, 4_000, 1);
+    for (number, time) in times.iter().enumerate() {
+        let number = number as u64;
+        assert_eq!(*time, number / 4 * 4_000 + number % 4 * 672, "{number}");
+    }
+}
+
+#[test]
+fn a_line_slower_than_the_load_sets_the_pace() {
+    let times = times("burst:frames=4p,line=100mbit", "1mpps", 60, 1_000, 1);
+    for (number, time) in times.iter().enumerate() {
+        assert_eq!(*time, number as u64 * 6_720);
+    }
+}
+
+#[test]
+fn a_straight_ramp_sends_half_of_what_the_rate_would() {
+    // From 0 to 1 Mpps in 1 s: t²/2 packets a microsecond, so packet n is due
+    // at sqrt(2n) ms·… exactly: the n-th when t² = 2n·1000² us².
+    let times = times("ramp:time=1s", "1mpps", 60, 600_001, 1);
+    for number in [1u64, 2, 50, 5_000, 123_457, 500_000] {
+        let exact = (2.0 * number as f64).sqrt() * 1e6;
+        let error = times[number as usize] as f64 - exact;
+        assert!(error.abs() <= 1.5, "{number}: {error}");
+    }
+    assert_eq!(times[600_000], 1_100_000_000, "then it stays");
+}
+
+#[test]
+fn a_ramp_in_steps_keeps_each_pace() {
+    let times = times(
+        "ramp:from=50%,to=100%,time=2s,steps=2",
+        "1kpps",
+        60,
+        3_000,
+        1,
+    );
+    assert_eq!(times[250], 500_000_000);
+    assert_eq!(times[500], 1_000_000_000);
+    assert_eq!(times[1_500], 2_000_000_000);
+    assert_eq!(times[2_500], 3_000_000_000);
+}
+
+#[test]
+fn a_ramp_to_nothing_ends() {
+    // 500 frames fit the line down from 1,000 a second to none.
+    let times = times("ramp:from=100%,to=0%,time=1s", "1kpps", 60, 600, 1);
+    assert!(times[499] < 1_000_000_000);
+    assert_eq!(times[599], u64::MAX);
+}
+
+#[test]
+fn the_seed_decides() {
+    for model in ["poisson", "on-off:on=1ms,off=1ms"] {
+        let draw = |seed| times(model, "1mpps", 60, 5_000, seed);
+        assert_eq!(draw(1), draw(1), "{model}");
+        assert_ne!(draw(1), draw(2), "{model}");
+        assert!(draw(1).is_sorted(), "{model}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    for model in [
+        "burst:frames=0p",
+        "on-off:on=0,off=1ms",
+        "on-off:on=1ms,off=1ms,shape=1",
+        "ramp:time=1s,steps=1",
+        "ramp:time=1s,from=0%,to=0%",
+        "ramp:time=10ns",
+        "sometimes",
+    ] {
+        assert!(ARRIVALS.parse(model).is_err(), "{model}");
+    }
+    for rate in ["10", "10mb", "0pps", "0bit", "fast", "11tbit"] {
+        assert!(rate.parse::<LoadRate>().is_err(), "{rate}");
+    }
+    for rate in ["10mbit", "1.5mpps", "0.5pps"] {
+        let parsed: LoadRate = rate.parse().expect(rate);
+        assert_eq!(parsed.to_string(), rate);
+    }
+}

@@ -1,0 +1,124 @@
+//! Sizes of generated frames.
+
+use std::collections::BTreeMap;
+
+use longwire_engine::models::SIZES;
+use longwire_engine::models::sizes::SizeModel;
+use longwire_engine::random::{Purpose, Stream};
+
+fn sizes(text: &str) -> Box<dyn SizeModel> {
+    SIZES
+        .parse(text)
+        .unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn draw(text: &str, count: u64, seed: u64) -> Vec<u32> {
+    let model = sizes(text);
+    let mut stream = Stream::new(seed, 0, Purpose::Sizes);
+    (0..count)
+        .map(|number| model.draw(number, &mut stream))
+        .collect()
+}
+
+fn counts(sizes: &[u32]) -> BTreeMap<u32, u64> {
+    let mut counts = BTreeMap::new();
+    sizes
+        .iter()
+        .for_each(|size| *counts.entry(*size).or_default() += 1);
+    counts
+}
+
+#[test]
+fn a_bare_number_is_a_size() {
+    assert_eq!(draw("1514", 3, 1), [1_514; 3]);
+    assert_eq!(draw("fixed:size=64,fcs=with", 3, 1), [60; 3]);
+    assert_eq!(sizes("64").fixed(), Some(64));
+}
+
+#[test]
+fn every_round_of_the_internet_mix_is_exact() {
+    let drawn = draw("imix", 12_000, 1);
+    for round in drawn.chunks(12) {
+        let expected = BTreeMap::from([(60, 7), (590, 4), (1_514, 1)]);
+        assert_eq!(counts(round), expected);
+    }
+    // Spread evenly: never three frames in a row of which none is a short one.
+    assert!(drawn.windows(3).all(|three| three.contains(&60)));
+    assert_eq!(
+        counts(&draw("imix:fcs=without", 12, 1)).keys().max(),
+        Some(&1_518)
+    );
+}
+
+#[test]
+fn a_mix_is_what_was_written() {
+    let model = sizes("mix:sizes=64:7;594/4;1518,fcs=with");
+    assert_eq!(
+        model.to_string(),
+        "mix:sizes=64/7;594/4;1518/1,order=round,fcs=with"
+    );
+    let mut shares = Vec::new();
+    model.each(&mut |size, share| shares.push((size, share)));
+    assert_eq!(
+        shares,
+        [(60, 7.0 / 12.0), (590, 4.0 / 12.0), (1_514, 1.0 / 12.0)]
+    );
+    assert_eq!(model.range(), (60, 1_514));
+    // Weights with a common divisor are the same round.
+    assert_eq!(
+        draw("mix:sizes=100/20;200/10", 30, 1),
+        draw("mix:sizes=100/2;200/1", 30, 1)
+    );
+}
+
+/// Each count of n draws is within five standard deviations of its share, with
+/// a probability of 6e-7 each to be outside (n = 120,000; seed 9).
+#[test]
+fn random_mixes_keep_their_shares() {
+    let n = 120_000u32;
+    let counts = counts(&draw(
+        "mix:sizes=64/7;594/4;1518/1,order=random",
+        n.into(),
+        9,
+    ));
+    for (size, weight) in [(64, 7.0), (594, 4.0), (1_518, 1.0)] {
+        let (share, n) = (weight / 12.0, f64::from(n));
+        let error = counts[&size] as f64 - n * share;
+        let deviation = (n * share * (1.0 - share)).sqrt();
+        assert!(error.abs() < 5.0 * deviation, "{size}: {error}");
+    }
+}
+
+/// Chi-square over the 101 sizes of 101,000 draws: 100 degrees of freedom,
+/// above 185 with a probability of 5e-7 (seed 2).
+#[test]
+fn uniform_sizes_are_uniform() {
+    let counts = counts(&draw("uniform:min=100,max=200", 101_000, 2));
+    assert_eq!(counts.len(), 101);
+    let chi: f64 = counts
+        .values()
+        .map(|count| (*count as f64 - 1e3).powi(2) / 1e3)
+        .sum();
+    assert!(chi < 185.0, "{chi}");
+    assert_eq!(sizes("uniform:min=100,max=200").mean().round(), 150.0);
+}
+
+#[test]
+fn what_no_frame_can_be_is_refused() {
+    for text in [
+        "13",
+        "fixed:size=17,fcs=with",
+        "65536",
+        "64b",
+        "uniform:min=100,max=99",
+        "mix:sizes=64/0",
+        "mix:sizes=64/x",
+        "mix:sizes=",
+        "mix:sizes=64/65536;65/1",
+        "mix:sizes=64/4294967297",
+        "list",
+    ] {
+        assert!(SIZES.parse(text).is_err(), "{text}");
+    }
+    assert!(SIZES.parse("mix:sizes=64/65536;65/1,order=random").is_ok());
+}
