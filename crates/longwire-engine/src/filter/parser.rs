@@ -127,10 +127,7 @@ impl<'a> Parser<'a> {
             // As in "udp port 53".
             return match self.peek() {
                 Some("src" | "dst" | "host" | "net" | "port" | "portrange") => {
-                    Ok(Node::All(alloc::vec![
-                        test,
-                        Node::Test(self.of_side()?)
-                    ]))
+                    Ok(Node::All(alloc::vec![test, Node::Test(self.of_side()?)]))
                 }
                 _ => Ok(test),
             };
@@ -175,7 +172,10 @@ impl<'a> Parser<'a> {
             }
             Some("net") => {
                 self.take();
-                let net = self.read("a network such as 10.0.0.0/8 or 2001:db8::/32", Net::with_prefix)?;
+                let net = self.read(
+                    "a network such as 10.0.0.0/8 or 2001:db8::/32",
+                    Net::with_prefix,
+                )?;
                 Ok(Test::Net { side, net })
             }
             _ => {

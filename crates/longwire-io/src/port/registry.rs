@@ -191,10 +191,7 @@ pub fn open(text: &str, options: &OpenOptions) -> Result<Port, PortError> {
 }
 
 fn unknown(text: &str) -> PortError {
-    let known: Vec<_> = PORTS
-        .iter()
-        .map(PortKind::written)
-        .collect();
+    let known: Vec<_> = PORTS.iter().map(PortKind::written).collect();
     PortError::Unknown {
         text: text.to_owned(),
         known: known.join(", "),

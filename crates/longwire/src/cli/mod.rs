@@ -3,6 +3,7 @@
 
 mod link;
 mod options;
+mod pump;
 mod running;
 mod style;
 
@@ -23,6 +24,7 @@ use crate::commands::simulate::SimulateArgs;
 
 pub use link::{DUPLEX_HELP, DuplexArgs, LINK_HELP};
 pub use options::given;
+pub use pump::{OutputLinkArgs, PumpArgs, StartAt};
 pub use running::{RecordArgs, ReportArgs, RunningArgs, SeedArgs, Wait};
 pub use style::Paint;
 

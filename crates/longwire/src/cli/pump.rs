@@ -1,0 +1,228 @@
+//! Options of commands that send frames at times known ahead: `replay` and
+//! `generate`.
+
+use std::str::FromStr;
+
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use longwire_engine::trace::moment;
+use longwire_engine::{Bytes, LinkConfig, Nanos};
+use longwire_io::port::options::OpenOptions;
+use longwire_io::port::registry;
+use longwire_runtime::record::Epoch;
+use longwire_runtime::replay::{ReplayConfig, ReplayOutput, Start};
+use longwire_runtime::{Faults, LinkSetup};
+
+use super::{DuplexArgs, RecordArgs, ReportArgs, SeedArgs, Wait};
+use crate::Error;
+
+/// How the link's rate is called where `--rate` is the pace of sending.
+const LINK_RATE: &str = "link-rate";
+
+/// Where frames are sent, through which link, and how exactly.
+#[derive(Clone, Debug, Args)]
+pub struct PumpArgs {
+    /// The port to send to; given twice or more, one output each
+    #[arg(
+        long,
+        value_name = "PORT",
+        required = true,
+        help_heading = "Sending",
+        long_help = "The port to send to: an interface's name, or one of those below. Given twice \
+                     or more, there are as many outputs, in one time base"
+    )]
+    pub to: Vec<String>,
+
+    /// Start at this time rather than at once: +10s, 2026-11-20T17:30:00Z, or
+    /// seconds since 1970; machines with synchronised clocks start together
+    #[arg(long, value_name = "TIME", help_heading = "Sending")]
+    pub start_at: Option<StartAt>,
+
+    /// How the sending thread waits for the next departure
+    #[arg(long, value_name = "HOW", value_enum, default_value_t)]
+    #[arg(help_heading = "Sending")]
+    pub wait: Wait,
+
+    /// How much may be read ahead, for each output
+    #[arg(long, value_name = "SIZE", default_value = "32mb")]
+    #[arg(help_heading = "Sending")]
+    pub read_ahead: Bytes,
+
+    /// The most memory that frames may wait in, for each output; without it,
+    /// derived from --read-ahead and the link
+    #[arg(long, value_name = "SIZE", help_heading = "Sending")]
+    pub memory: Option<Bytes>,
+
+    /// A frame sent later than this counts as an artifact
+    #[arg(long, value_name = "TIME", default_value = "1ms")]
+    #[arg(help_heading = "Sending")]
+    pub tolerance: Nanos,
+
+    /// Ask neither for a real-time class nor for locked memory nor for cores
+    /// that stay awake
+    #[arg(long, help_heading = "Sending")]
+    pub no_realtime: bool,
+
+    /// The link before each output.
+    #[command(flatten)]
+    pub link: OutputLinkArgs,
+
+    /// The seed.
+    #[command(flatten)]
+    pub seed: SeedArgs,
+
+    /// What it records.
+    #[command(flatten)]
+    pub record: RecordArgs,
+
+    /// The report.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// The link options of commands whose `--rate` is the pace of sending: the
+/// link's rate is `--link-rate`.
+#[derive(Clone, Debug, Default)]
+pub struct OutputLinkArgs(pub DuplexArgs);
+
+impl Args for OutputLinkArgs {
+    fn augment_args(command: Command) -> Command {
+        DuplexArgs::augment_args(command).mut_arg("rate", |arg| arg.long(LINK_RATE))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for OutputLinkArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<OutputLinkArgs, clap::Error> {
+        DuplexArgs::from_arg_matches(matches).map(OutputLinkArgs)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
+/// When to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartAt {
+    /// So long from now.
+    In(Nanos),
+    /// At this time since 1970.
+    At(Nanos),
+}
+
+impl FromStr for StartAt {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<StartAt, String> {
+        if let Some(time) = text.strip_prefix('+') {
+            let time: Result<Nanos, _> = time.parse();
+            return time.map(StartAt::In).map_err(|error| error.to_string());
+        }
+        if let Some(nanos) = moment::nanos(text) {
+            return Ok(StartAt::At(Nanos::from_nanos(nanos)));
+        }
+        let since_1970: Option<Nanos> = seconds(text);
+        since_1970.map(StartAt::At).ok_or_else(|| {
+            format!("'{text}' is no time; write +10s, 2026-11-20T17:30:00Z or seconds since 1970")
+        })
+    }
+}
+
+/// Whole seconds, with up to nine decimals.
+fn seconds(text: &str) -> Option<Nanos> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) || fraction.len() > 9 {
+        return None;
+    }
+    let whole: u64 = whole.parse().ok()?;
+    let fraction: u64 = format!("{fraction:0<9}").parse().ok()?;
+    let nanos = whole.checked_mul(1_000_000_000)?.checked_add(fraction)?;
+    Some(Nanos::from_nanos(nanos))
+}
+
+impl PumpArgs {
+    /// Opens the ports, each behind its link. `ways`: there are two outputs,
+    /// one for each direction of a conversation.
+    ///
+    /// # Errors
+    /// If a port cannot be opened, or the link's options do not fit together.
+    pub fn outputs(&self, ways: bool) -> Result<Vec<ReplayOutput>, Error> {
+        let options = OpenOptions::default();
+        let names = self.names(ways);
+        let ports = self.to.iter().zip(names).enumerate();
+        let outputs = ports.map(|(index, (port, name))| {
+            let config = self.link(ways && index == 1)?;
+            let port = registry::open(port, &options)?;
+            let link = LinkSetup { name, config };
+            Ok(ReplayOutput { port, link })
+        });
+        outputs.collect()
+    }
+
+    /// The link before an output; `down`: before the one of the servers' side.
+    ///
+    /// # Errors
+    /// If its options do not fit together.
+    fn link(&self, down: bool) -> Result<LinkConfig, Error> {
+        match down {
+            false => self.link.0.link_up(),
+            true => self.link.0.link_down(),
+        }
+    }
+
+    /// What the outputs are called in the report.
+    pub fn names(&self, ways: bool) -> Vec<String> {
+        match self.to.len() {
+            2 if ways => vec!["up".to_owned(), "down".to_owned()],
+            1 => vec!["out".to_owned()],
+            many => (1..=many).map(|number| format!("out{number}")).collect(),
+        }
+    }
+
+    /// The runtime's configuration.
+    pub fn config(&self) -> ReplayConfig {
+        ReplayConfig {
+            seed: self.seed.seed,
+            wait: self.wait.into(),
+            read_ahead: self.read_ahead,
+            memory: self.memory,
+            tolerance: self.tolerance,
+            realtime: !self.no_realtime,
+            start: self.start(),
+            faults: self.faults().clone(),
+        }
+    }
+
+    fn start(&self) -> Start {
+        match self.start_at {
+            None => Start::Soon,
+            Some(StartAt::At(wall)) => Start::At(wall),
+            Some(StartAt::In(time)) => Start::At(Epoch::now().wall.saturating_add(time)),
+        }
+    }
+
+    fn faults(&self) -> &Faults {
+        &self.link.0.faults
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_is_a_span_a_date_or_seconds() {
+        let at = |nanos| Ok(StartAt::At(Nanos::from_nanos(nanos)));
+        assert_eq!("+10s".parse(), Ok(StartAt::In(Nanos::from_secs(10))));
+        assert_eq!("1970-01-01T00:00:02Z".parse(), at(2_000_000_000));
+        assert_eq!("1763650000".parse(), at(1_763_650_000_000_000_000));
+        assert_eq!("5.25".parse(), at(5_250_000_000));
+        for text in ["", "+", "soon", "12:00", "-5", "1e9", "5."] {
+            assert!(text.parse::<StartAt>().is_err(), "{text}");
+        }
+    }
+}
