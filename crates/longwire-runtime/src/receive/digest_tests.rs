@@ -1,0 +1,126 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+/// An Ethernet frame of an IPv4 UDP datagram.
+fn udp4() -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+    frame.extend([0x45, 0, 0, 48, 0, 1, 0, 0, 64, 17, 0x12, 0x34]);
+    frame.extend([10, 0, 0, 1, 10, 0, 0, 2, 4, 1, 4, 2, 0, 28, 0x56, 0x78]);
+    frame.extend(1..=20);
+    frame
+}
+
+/// The same over IPv6 with a hop-by-hop header.
+fn udp6() -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86, 0xdd];
+    frame.extend([0x60, 0, 0, 0, 0, 36, 0, 64]);
+    frame.extend(1..=32);
+    frame.extend([17, 0, 1, 4, 0, 0, 0, 0]);
+    frame.extend([4, 1, 4, 2, 0, 28, 0x56, 0x78]);
+    frame.extend(1..=20);
+    frame
+}
+
+fn whole(frame: &[u8], ignored: &str) -> u64 {
+    let ignored = match ignored {
+        "" => Ignored::default(),
+        fields => fields.parse().unwrap_or_else(|error| panic!("{error}")),
+    };
+    digest(frame, frame.len() as u32, &ignored)
+}
+
+/// Which bytes do not count.
+fn blind(frame: &[u8], ignored: &str) -> BTreeSet<usize> {
+    let unchanged = whole(frame, ignored);
+    let is_blind = |at: &usize| {
+        let mut changed = frame.to_vec();
+        // Not so that version or protocol turn into others that are known.
+        changed[*at] ^= 1;
+        whole(&changed, ignored) == unchanged
+    };
+    (0..frame.len()).filter(is_blind).collect()
+}
+
+fn places(ranges: &[std::ops::Range<usize>]) -> BTreeSet<usize> {
+    ranges.iter().cloned().flatten().collect()
+}
+
+#[test]
+fn every_byte_counts_but_those_of_ignored_fields() {
+    let frame = udp4();
+    for (ignored, ranges) in [
+        ("", &[][..]),
+        ("mac", &[0..12][..]),
+        ("tos", &[15..16, 24..26]),
+        ("ttl", &[22..23, 24..26]),
+        ("address", &[24..34, 40..42]),
+        ("port", &[34..38, 40..42]),
+        ("checksum", &[24..26, 40..42]),
+        ("mac, ttl,checksum", &[0..12, 22..23, 24..26, 40..42]),
+    ] {
+        assert_eq!(blind(&frame, ignored), places(ranges), "{ignored}");
+    }
+    let frame = udp6();
+    for (ignored, ranges) in [
+        ("ttl", &[21..22][..]),
+        ("address", &[22..54, 68..70]),
+        ("port", &[62..66, 68..70]),
+        ("checksum", &[68..70]),
+    ] {
+        assert_eq!(blind(&frame, ignored), places(ranges), "{ignored}");
+    }
+    let mut other = frame.clone();
+    (other[14], other[15]) = (0x6a, 0x50);
+    assert_eq!(whole(&frame, "tos"), whole(&other, "tos"));
+}
+
+#[test]
+fn later_fragments_have_no_ports_to_ignore() {
+    let mut frame = udp4();
+    frame[21] = 8;
+    assert_eq!(blind(&frame, "port"), BTreeSet::new());
+}
+
+#[test]
+fn a_frame_cut_short_equals_one_that_ends_in_zeros() {
+    let mut frame = udp4();
+    frame.resize(1_400, 0);
+    for held in [62, 64, 100, 255, 256, 257, 1_399] {
+        let cut = digest(&frame[..held], 1_400, &Ignored::default());
+        assert_eq!(cut, whole(&frame, ""), "{held}");
+    }
+    assert_ne!(whole(&frame[..1_399], ""), whole(&frame, ""));
+}
+
+#[test]
+fn frames_that_differ_little_have_digests_of_their_own() {
+    let mut digests = BTreeSet::new();
+    let mut frame = vec![0; 1_500];
+    for number in 0..50_000u32 {
+        frame[1_000..1_004].copy_from_slice(&number.to_be_bytes());
+        digests.insert(whole(&frame, ""));
+    }
+    assert_eq!(digests.len(), 50_000);
+    // The low bits alone spread them, for tables.
+    let low: BTreeSet<u64> = digests.iter().map(|digest| digest % 65_536).collect();
+    assert!(low.len() > 33_000, "{}", low.len());
+}
+
+#[test]
+fn short_and_strange_frames_are_no_trouble() {
+    let ignored: Ignored = "mac,address,port,tos,ttl,checksum"
+        .parse()
+        .unwrap_or_default();
+    for frame in [udp4(), udp6()] {
+        for len in 0..frame.len() {
+            digest(&frame[..len], 60, &ignored);
+        }
+    }
+    let unknown = "mac,colour".parse::<Ignored>().err();
+    let text = unknown.map(|error| error.to_string()).unwrap_or_default();
+    assert!(
+        text.contains("'colour'") && text.contains("checksum"),
+        "{text}"
+    );
+}

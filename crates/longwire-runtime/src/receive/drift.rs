@@ -1,0 +1,174 @@
+//! How much slower or faster than a schedule arrivals came; the method stands
+//! with [`Drift`].
+
+use super::report::Drift;
+
+/// Stretches that a run is cut into, at most.
+const STRETCHES: usize = 256;
+
+/// Fewer tell nothing.
+const STRETCHES_MIN: usize = 8;
+
+/// How long a stretch is at first, in nanoseconds.
+const LENGTH_START: u64 = 1_000_000;
+
+/// The frame of a stretch that came earliest against the schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Earliest {
+    due: u64,
+    /// Arrival − due.
+    offset: i64,
+}
+
+/// Fits the slope of offsets in bounded memory: when the stretches run out,
+/// each takes in its neighbour.
+#[derive(Clone, Debug)]
+pub(super) struct DriftFit {
+    length: u64,
+    stretches: Vec<Option<Earliest>>,
+}
+
+impl DriftFit {
+    pub(super) fn new() -> DriftFit {
+        DriftFit {
+            length: LENGTH_START,
+            stretches: vec![None; STRETCHES],
+        }
+    }
+
+    /// A frame that was due `due` nanoseconds after the schedule's start came
+    /// `offset` nanoseconds after that.
+    #[inline]
+    pub(super) fn record(&mut self, due: u64, offset: i64) {
+        while due / self.length >= STRETCHES as u64 {
+            self.merge();
+        }
+        let slot = &mut self.stretches[(due / self.length) as usize];
+        let came = Earliest { due, offset };
+        match slot {
+            Some(earliest) if earliest.offset <= offset => {}
+            _ => *slot = Some(came),
+        }
+    }
+
+    #[cold]
+    fn merge(&mut self) {
+        for index in 0..STRETCHES {
+            let pair = self.stretches.get(2 * index..2 * index + 2);
+            let both = pair.unwrap_or_default().iter().flatten();
+            self.stretches[index] = both.min_by_key(|earliest| earliest.offset).copied();
+        }
+        self.length = self.length.saturating_mul(2);
+    }
+
+    /// The slope, once there is enough to tell it from.
+    pub(super) fn fit(&self) -> Option<Drift> {
+        let points: Vec<Earliest> = self.stretches.iter().flatten().copied().collect();
+        let count = points.len();
+        if count < STRETCHES_MIN {
+            return None;
+        }
+        let mut slopes = Vec::with_capacity(count * (count - 1) / 2);
+        for (index, one) in points.iter().enumerate() {
+            for other in &points[index + 1..] {
+                let rise = (other.offset - one.offset) as f64;
+                slopes.push(rise / (other.due - one.due) as f64 * 1e6);
+            }
+        }
+        slopes.sort_unstable_by(f64::total_cmp);
+        // The ranks of Sen's interval: as many pairs on either side of the
+        // middle as Kendall's statistic leaves by chance in 95 % of cases.
+        let pairs = slopes.len() as f64;
+        let points = count as f64;
+        let by_chance = 1.96 * (points * (points - 1.0) * (2.0 * points + 5.0) / 18.0).sqrt();
+        let at = |rank: f64| slopes[(rank.max(0.0) as usize).min(slopes.len() - 1)];
+        Some(Drift {
+            ppm: median(&slopes),
+            low_ppm: at(((pairs - by_chance) / 2.0).floor()),
+            high_ppm: at(((pairs + by_chance) / 2.0).ceil()),
+            stretches: count,
+        })
+    }
+}
+
+fn median(sorted: &[f64]) -> f64 {
+    let middle = sorted.len() / 2;
+    match sorted.len() % 2 {
+        1 => sorted[middle],
+        _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frames every 70 us for `count`, their offsets by `offset(number, due)`.
+    fn fit(count: u64, offset: impl Fn(u64, u64) -> f64) -> Option<Drift> {
+        let mut drift = DriftFit::new();
+        for number in 0..count {
+            let due = number * 70_000;
+            drift.record(due, offset(number, due) as i64);
+        }
+        drift.fit()
+    }
+
+    /// Some microseconds, different for each frame.
+    fn noise(number: u64) -> f64 {
+        (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50) as f64 / 4.0
+    }
+
+    #[test]
+    fn a_slope_is_found_to_a_tenth_of_a_ppm_under_noise() {
+        for slope in [-300.0, -1.0, 0.0, 2.5, 28_600.0] {
+            let drift = fit(50_000, |number, due| {
+                5e9 + noise(number) + due as f64 * slope / 1e6
+            })
+            .unwrap_or_default();
+            assert!((drift.ppm - slope).abs() < 0.1, "{slope}: {drift:?}");
+            assert!(drift.low_ppm <= drift.ppm && drift.ppm <= drift.high_ppm);
+            assert!(drift.stretches > 64);
+        }
+    }
+
+    #[test]
+    fn pauses_move_nothing() {
+        // A tenth of the time frames are held up for up to 4 ms, at the end
+        // of the run more often than at its beginning.
+        let held = |number: u64| {
+            let pause = number % 5_000 < 200 + number / 100;
+            if pause {
+                (number % 57) as f64 * 70_000.0
+            } else {
+                0.0
+            }
+        };
+        let drift = fit(50_000, |number, due| {
+            noise(number) + held(number) + due as f64 / 1e6
+        })
+        .unwrap_or_default();
+        assert!((drift.ppm - 1.0).abs() < 0.2, "{drift:?}");
+    }
+
+    #[test]
+    fn too_little_says_nothing() {
+        assert_eq!(fit(0, |_, _| 0.0), None);
+        assert_eq!(fit(3, |_, _| 0.0), None);
+        // All within a moment.
+        let mut drift = DriftFit::new();
+        (0..1_000).for_each(|due| drift.record(due, 7));
+        assert_eq!(drift.fit(), None);
+    }
+
+    #[test]
+    fn a_day_takes_no_more_memory_than_a_second() {
+        let mut drift = DriftFit::new();
+        for second in 0..86_400u64 {
+            let due = second * 1_000_000_000;
+            drift.record(due, (due / 100_000) as i64);
+        }
+        assert_eq!(drift.stretches.len(), STRETCHES);
+        let drift = drift.fit().unwrap_or_default();
+        assert!((drift.ppm - 10.0).abs() < 0.01, "{drift:?}");
+    }
+}

@@ -1,0 +1,198 @@
+use longwire_engine::random::Stream;
+
+use super::*;
+
+fn expected(digest: u64) -> Expected {
+    Expected {
+        digest,
+        due: Nanos::from_micros(70 * digest),
+        wire_len: 60 + (digest % 5) as u32,
+    }
+}
+
+/// Feeds `matching` as a reader of a trace of `total` frames does.
+struct Feeder {
+    next: u64,
+    total: u64,
+}
+
+impl Feeder {
+    fn fill(&mut self, matching: &mut Matching, name: impl Fn(u64) -> u64) {
+        while matching.room() > 0 && self.next < self.total {
+            let mut expected = expected(self.next);
+            expected.digest = name(self.next);
+            matching.expect(expected);
+            self.next += 1;
+        }
+    }
+}
+
+/// Runs arrivals, by their frames' digests, against a trace of the digests 0
+/// to `total`.
+fn run(total: u64, arrivals: &[u64]) -> Matching {
+    let mut matching = Matching::new();
+    let mut feeder = Feeder { next: 0, total };
+    for (place, digest) in arrivals.iter().enumerate() {
+        feeder.fill(&mut matching, |number| number);
+        let wire_len = expected(*digest).wire_len;
+        matching.came(*digest, wire_len, Nanos::from_micros(70 * place as u64));
+    }
+    matching
+}
+
+#[test]
+fn all_in_order_is_all_matched() {
+    let total = 3 * WINDOW as u64 + 17;
+    let arrivals: Vec<u64> = (0..total).collect();
+    let matching = run(total, &arrivals);
+    let counts = matching.counts();
+    let wanted = Counts {
+        frames: total,
+        matched: total,
+        ..Counts::default()
+    };
+    assert_eq!(counts, wanted);
+    let timing = matching.against().report();
+    assert_eq!(timing.gap_error_us.count, total - 1);
+    assert_eq!(timing.gap_error_us.max, 0.0);
+}
+
+#[test]
+fn loss_duplicates_and_disorder_are_counted_exactly() {
+    for seed in 0..20 {
+        let mut chance = Stream::of_seed(seed);
+        let total = 150_000;
+        let spread = 1 + seed % 8;
+        let (mut lost, mut duplicates) = (0, 0);
+        let mut order: Vec<(u64, u64)> = Vec::new();
+        // The last one comes, so that the loss before it is seen.
+        for number in 0..total - 1 {
+            if chance.up_to(99) == 0 {
+                lost += 1;
+                continue;
+            }
+            order.push((number + chance.up_to(spread), number));
+            if chance.up_to(99) == 0 {
+                duplicates += 1;
+                order.push((number + chance.up_to(50), number));
+            }
+        }
+        order.push((total + 50, total - 1));
+        order.sort_by_key(|(place, _)| *place);
+        let arrivals: Vec<u64> = order.iter().map(|(_, number)| *number).collect();
+        // As the definition says: below one that came before, the first time.
+        let mut reordered = 0;
+        let (mut highest, mut seen) = (0, vec![false; total as usize]);
+        for number in &arrivals {
+            let first = !std::mem::replace(&mut seen[*number as usize], true);
+            reordered += u64::from(first && *number < highest);
+            highest = highest.max(*number);
+        }
+        let wanted = Counts {
+            frames: total,
+            matched: total - lost,
+            lost,
+            duplicates,
+            reordered,
+            ..Counts::default()
+        };
+        assert_eq!(run(total, &arrivals).counts(), wanted, "seed {seed}");
+    }
+}
+
+#[test]
+fn changed_frames_are_told_from_foreign_ones() {
+    // 5 to 7 come changed (their digests are unknown), with their lengths.
+    let changed = |number: u64| 1_000_000 + number;
+    let mut arrivals: Vec<u64> = (0..5).collect();
+    arrivals.extend([changed(5), changed(6), changed(7)]);
+    arrivals.extend(8..20);
+    // Two that stand in no frame's place, and a loss with a foreign frame of
+    // another length.
+    arrivals.extend([changed(1), changed(2)]);
+    arrivals.extend(20..30);
+    arrivals.push(changed(31));
+    arrivals.extend(31..40);
+    let counts = run(40, &arrivals).counts();
+    let wanted = Counts {
+        frames: 40,
+        matched: 36,
+        lost: 1,
+        changed: 3,
+        foreign: 3,
+        ..Counts::default()
+    };
+    assert_eq!(counts, wanted);
+}
+
+#[test]
+fn equal_frames_are_taken_in_order_and_copies_do_not_leap() {
+    // Every tenth frame of the trace is the same.
+    let name = |number: u64| {
+        if number.is_multiple_of(10) {
+            7_777_777
+        } else {
+            number
+        }
+    };
+    let total = 2_000;
+    let mut matching = Matching::new();
+    let mut feeder = Feeder { next: 0, total };
+    feeder.fill(&mut matching, name);
+    for number in 0..total {
+        if number == 505 {
+            continue;
+        }
+        let wire_len = expected(number).wire_len;
+        matching.came(name(number), wire_len, Nanos::ZERO);
+        if number == 1_000 {
+            // A copy of one of the equal frames: the next is ten ahead.
+            matching.came(name(number), wire_len, Nanos::ZERO);
+        }
+    }
+    let wanted = Counts {
+        frames: total,
+        matched: total - 1,
+        lost: 1,
+        duplicates: 1,
+        ..Counts::default()
+    };
+    assert_eq!(matching.counts(), wanted);
+}
+
+#[test]
+fn nothing_but_equal_frames_works_and_stays_fast() {
+    let mut matching = Matching::new();
+    let mut feeder = Feeder {
+        next: 0,
+        total: 300_000,
+    };
+    for _ in 0..290_000 {
+        feeder.fill(&mut matching, |_| 42);
+        matching.came(42, 60, Nanos::ZERO);
+        matching.came(43, 99, Nanos::ZERO);
+    }
+    let counts = matching.counts();
+    assert_eq!((counts.matched, counts.foreign), (290_000, 290_000));
+    assert_eq!(counts.behind_last, 10_000);
+}
+
+#[test]
+fn what_is_behind_the_last_frame_is_not_lost_yet() {
+    let counts = run(100, &[0, 1, 2, 5]).counts();
+    assert_eq!((counts.lost, counts.behind_last), (2, 94));
+    let counts = run(10, &[]).counts();
+    assert_eq!((counts.lost, counts.behind_last), (0, 10));
+}
+
+#[test]
+fn a_hole_as_long_as_the_window_is_crossed() {
+    // The frontier reaches as far as the trace was read ahead, no further.
+    let hole = AHEAD - 1_000;
+    let mut arrivals: Vec<u64> = (0..1_000).collect();
+    arrivals.extend(hole..hole + 3 * AHEAD);
+    let counts = run(hole + 3 * AHEAD, &arrivals).counts();
+    assert_eq!(counts.lost, hole - 1_000);
+    assert_eq!(counts.matched, 3 * AHEAD + 1_000);
+    assert_eq!(counts.reordered, 0);
+}

@@ -1,0 +1,146 @@
+use std::collections::BTreeSet;
+
+use longwire_engine::random::Stream;
+
+use super::*;
+
+/// RFC 4737 read literally, with every packet remembered.
+#[derive(Default)]
+struct Oracle {
+    /// Numbers in order of arrival, duplicates left out.
+    kept: Vec<(u64, Nanos)>,
+    duplicates: u64,
+    reordered: u64,
+    extents: Vec<u64>,
+    lates: Vec<u64>,
+}
+
+impl Oracle {
+    fn came(&mut self, number: u64, arrival: Nanos) {
+        if self.kept.iter().any(|(seen, _)| *seen == number) {
+            self.duplicates += 1;
+            return;
+        }
+        // The earliest packet with a greater number.
+        let earliest = self.kept.iter().position(|(seen, _)| *seen > number);
+        if let Some(at) = earliest {
+            self.reordered += 1;
+            self.extents.push((self.kept.len() - at) as u64);
+            let late = arrival.saturating_sub(self.kept[at].1);
+            self.lates.push(late.as_nanos());
+        }
+        self.kept.push((number, arrival));
+    }
+
+    fn check(&self, report: &SequenceReport) {
+        let numbers: BTreeSet<u64> = self.kept.iter().map(|(number, _)| *number).collect();
+        let (first, last) = (numbers.first().copied(), numbers.last().copied());
+        assert_eq!((Some(report.first), Some(report.last)), (first, last));
+        assert_eq!(report.received, numbers.len() as u64);
+        let all = report.last - report.first + 1;
+        assert_eq!(report.lost, all - numbers.len() as u64);
+        assert_eq!(report.duplicates, self.duplicates);
+        assert_eq!(report.reordered, self.reordered);
+        assert_eq!(report.extent.count, self.reordered);
+        assert_eq!(report.beyond_window, 0);
+        if self.reordered > 0 {
+            let max = self.extents.iter().max().copied().unwrap_or(0);
+            assert_eq!(report.extent.max, max as f64);
+            let mean = self.extents.iter().sum::<u64>() as f64 / self.reordered as f64;
+            assert!((report.extent.mean - mean).abs() < 1e-9);
+            let late = self.lates.iter().max().copied().unwrap_or(0);
+            assert_eq!(report.late_us.max, late as f64 / 1e3);
+        }
+    }
+}
+
+fn compare(numbers: &[u64]) -> SequenceReport {
+    let (mut sequence, mut oracle) = (Sequence::new(), Oracle::default());
+    for (place, number) in numbers.iter().enumerate() {
+        let arrival = Nanos::from_micros(10 * place as u64);
+        sequence.came(*number, arrival);
+        oracle.came(*number, arrival);
+    }
+    let report = sequence.report();
+    oracle.check(&report);
+    report
+}
+
+#[test]
+fn the_examples_of_rfc_4737() {
+    // Section 7.1 and figure 1: packet 2 out of order.
+    let report = compare(&[1, 3, 4, 2, 5]);
+    assert_eq!((report.reordered, report.lost), (1, 0));
+    assert_eq!(report.extent.max, 2.0);
+    // A hole of two, one of them late.
+    let report = compare(&[10, 11, 14, 15, 12, 16]);
+    assert_eq!((report.reordered, report.lost), (1, 1));
+    assert_eq!(report.extent.max, 2.0);
+    // Packets before the first to come.
+    compare(&[5, 4, 3, 6]);
+    compare(&[1, 1, 1, 2, 1, 3, 2]);
+    compare(&[7]);
+}
+
+#[test]
+fn disorder_of_every_kind_is_counted_as_the_oracle_counts_it() {
+    for seed in 0..30 {
+        let mut chance = Stream::of_seed(seed);
+        // Each packet is held back by up to `spread` places, a tenth of them
+        // is lost, some come twice.
+        let spread = 1 + seed % 15;
+        let mut order: Vec<(u64, u64)> = Vec::new();
+        for number in 0..600 {
+            if chance.up_to(9) == 0 {
+                continue;
+            }
+            let copies = 1 + u64::from(chance.up_to(19) == 0);
+            for _ in 0..copies {
+                order.push((number + chance.up_to(spread - 1), number));
+            }
+        }
+        order.sort_by_key(|(place, _)| *place);
+        let numbers: Vec<u64> = order.iter().map(|(_, number)| number + 1_000).collect();
+        compare(&numbers);
+    }
+}
+
+#[test]
+fn numbers_far_apart_are_judged_within_the_window_only() {
+    let mut sequence = Sequence::new();
+    let mut came = |number| sequence.came(number, Nanos::ZERO);
+    assert_eq!(came(0), Came::InOrder { next: false });
+    assert_eq!(came(1), Came::InOrder { next: true });
+    assert_eq!(came(WINDOW + 50), Came::InOrder { next: false });
+    assert_eq!(came(1), Came::BeyondWindow);
+    // As far back as the window reaches, and not seen.
+    assert_eq!(came(51), Came::Reordered);
+    assert_eq!(came(51), Came::Duplicate);
+    // Its bit was another number's before.
+    assert_eq!(came(WINDOW + 49), Came::Reordered);
+    assert_eq!(came(5 * WINDOW + 1), Came::InOrder { next: false });
+    let report = sequence.report();
+    assert_eq!(report.beyond_window, 1);
+    assert_eq!(report.received, 6);
+    assert_eq!(report.lost, 5 * WINDOW + 2 - 6);
+}
+
+#[test]
+fn a_packet_after_a_late_one_is_not_next_to_the_highest() {
+    let mut sequence = Sequence::new();
+    let came = [1, 2, 5, 3, 6, 7].map(|number| sequence.came(number, Nanos::ZERO));
+    assert_eq!(came[4], Came::InOrder { next: false });
+    assert_eq!(came[5], Came::InOrder { next: true });
+}
+
+#[test]
+fn memory_is_bounded_under_loss_of_every_other_packet() {
+    let mut sequence = Sequence::new();
+    for number in 0..100_000 {
+        sequence.came(2 * number, Nanos::ZERO);
+    }
+    assert_eq!(sequence.runs.len(), RUNS);
+    let report = sequence.report();
+    assert_eq!(report.lost, 99_999);
+    assert_eq!(report.reordered, 0);
+}
