@@ -14,6 +14,7 @@ pub mod loader;
 pub mod pipeline;
 pub mod placement;
 pub mod plugin;
+pub mod receive;
 pub mod record;
 pub mod replay;
 pub mod report;
