@@ -6,6 +6,8 @@
 //! there is room, offers them to the emulated link as of their times, and
 //! leaves the waiting to the egress stage.
 
+pub mod generator;
+
 use std::os::fd::BorrowedFd;
 
 use longwire_engine::Nanos;

@@ -1,0 +1,254 @@
+//! The generator: frames made up by flows, sizes and arrivals.
+//!
+//! A frame is never built from scratch. Headers and payload stand ready in a
+//! template; for each frame, the fields that differ are written into it, and
+//! the checksums follow from sums that were made beforehand. So a frame costs
+//! the same however long it is.
+
+mod addresses;
+mod flows;
+mod template;
+
+use std::sync::Arc;
+
+use longwire_engine::Nanos;
+use longwire_engine::models::arrivals::{ArrivalModel, Arrivals, Load, LoadRate};
+use longwire_engine::models::sizes::SizeModel;
+use longwire_engine::probe::Probe;
+use longwire_engine::random::{Purpose, Stream};
+use longwire_io::{PortError, Received};
+
+pub use addresses::{AddressRange, MacAddress, PortRange};
+pub use flows::{FLOWS_MAX, FlowConfig, FlowOrder, Protocol, TcpFlags, VlanTag};
+pub use template::{PAYLOAD_MAX, Payload};
+
+use self::flows::Flows;
+use self::template::Template;
+use super::{Fed, Feed, FeedStatus};
+use crate::clock::monotonic_now;
+use crate::record::Epoch;
+
+/// What is to be generated.
+#[derive(Clone, Debug)]
+pub struct GeneratorConfig {
+    /// Addresses, ports and headers.
+    pub flows: FlowConfig,
+    /// How long frames are, from the destination MAC address to the end of the
+    /// payload.
+    pub sizes: Arc<dyn SizeModel>,
+    /// How they are spread around the rate.
+    pub arrivals: Arc<dyn ArrivalModel>,
+    /// The mean rate; `None` is as fast as the port takes them.
+    pub rate: Option<LoadRate>,
+    /// What stands behind the headers.
+    pub payload: Payload,
+    /// Stamp each frame with a [`Probe`] at the beginning of its payload, of
+    /// this stream. A paced frame carries the time at which it was due, so
+    /// that what delays its sending counts as delay; frames without times
+    /// carry that at which they were made.
+    pub probe: Option<u32>,
+    /// End after so many frames.
+    pub count: Option<u64>,
+    /// End before the frame that would be due this long after the start.
+    pub time: Option<Nanos>,
+    /// The seed of sizes, arrivals, random flows and random payload.
+    pub seed: u64,
+}
+
+/// Why frames cannot be generated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum GeneratorError {
+    #[error(
+        "sizes of {size} bytes are too short: headers take {headers} bytes{}; the least is {least}",
+        if *.probe { " and the probe 18" } else { "" }
+    )]
+    TooShort {
+        size: u32,
+        headers: u32,
+        probe: bool,
+        least: u32,
+    },
+    #[error(
+        "{count} flows cannot be told apart: sources, destinations and ports given make {possible}; \
+         widen one of them"
+    )]
+    TooManyFlows { count: u64, possible: u128 },
+    #[error("{count} flows are outside 1..{FLOWS_MAX}")]
+    FlowsRange { count: u64 },
+    #[error("sources are of {sources} and destinations of {destinations}; both must be of one")]
+    Mixed {
+        sources: &'static str,
+        destinations: &'static str,
+    },
+    #[error("'{text}' is {wrong}; write for example {example}")]
+    Text {
+        text: String,
+        wrong: &'static str,
+        example: &'static str,
+    },
+}
+
+/// A feed of generated frames.
+pub struct GeneratorFeed {
+    config: GeneratorConfig,
+    template: Template,
+    flows: Flows,
+    pace: Option<Box<dyn Arrivals>>,
+    /// Where every frame has the same size.
+    fixed: Option<u32>,
+    sizes_stream: Stream,
+    arrivals_stream: Stream,
+    /// When the replay starts, since 1970 and on the clock.
+    start: Epoch,
+    sent: u64,
+    /// The time of the last frame.
+    last: Nanos,
+    ended: bool,
+    frame_max: usize,
+}
+
+impl GeneratorFeed {
+    /// A generator at its first frame.
+    ///
+    /// # Errors
+    /// If the parts do not fit together.
+    pub fn new(config: GeneratorConfig) -> Result<GeneratorFeed, GeneratorError> {
+        let (least, greatest) = config.sizes.range();
+        let stream = |purpose| Stream::new(config.seed, 0, purpose);
+        let template = Template::new(&config, greatest, &mut stream(Purpose::Payload))?;
+        let probe = config.probe.is_some();
+        let needed = template.headers() + if probe { Probe::LEN as u32 } else { 0 };
+        if least < needed {
+            return Err(GeneratorError::TooShort {
+                size: least,
+                headers: template.headers(),
+                probe,
+                least: needed,
+            });
+        }
+        let flows = Flows::new(&config.flows, stream(Purpose::Flows))?;
+        let load = config.rate.map(|rate| Load::new(rate, &*config.sizes));
+        Ok(GeneratorFeed {
+            template,
+            flows,
+            pace: load.map(|load| config.arrivals.begin(load)),
+            fixed: config.sizes.fixed(),
+            sizes_stream: stream(Purpose::Sizes),
+            arrivals_stream: stream(Purpose::Arrivals),
+            start: Epoch {
+                monotonic: Nanos::ZERO,
+                wall: Nanos::ZERO,
+            },
+            sent: 0,
+            last: Nanos::ZERO,
+            ended: false,
+            frame_max: greatest as usize,
+            config,
+        })
+    }
+
+    /// Frames handed out.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// The length of the next frame and when it is due, or `None` at the end.
+    #[inline]
+    fn next(&mut self) -> Option<(u32, Nanos)> {
+        if self.config.count.is_some_and(|count| self.sent >= count) {
+            return None;
+        }
+        let len = match self.fixed {
+            Some(len) => len,
+            None => self.config.sizes.draw(self.sent, &mut self.sizes_stream),
+        };
+        let due = match &mut self.pace {
+            Some(pace) => pace.due(len, &mut self.arrivals_stream),
+            None => Nanos::ZERO,
+        };
+        let over = self.config.time.is_some_and(|time| due >= time);
+        (due != Nanos::MAX && !over).then_some((len, due))
+    }
+
+    /// How far it is by count or time, whichever ends it first.
+    fn fraction(&self) -> Option<f64> {
+        if self.ended {
+            return Some(1.0);
+        }
+        let counted = self.config.count.filter(|count| *count > 0);
+        let counted = counted.map(|count| self.sent as f64 / count as f64);
+        let timed = self.config.time.filter(|_| self.pace.is_some());
+        let timed = timed.map(|time| self.last.as_secs_f64() / time.as_secs_f64());
+        match (counted, timed) {
+            (Some(counted), Some(timed)) => Some(counted.max(timed)),
+            (counted, timed) => counted.or(timed),
+        }
+    }
+}
+
+impl Feed for GeneratorFeed {
+    fn feed(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> Result<Received, PortError> {
+        let mut made = self.start.wall;
+        if self.pace.is_none() {
+            let now = monotonic_now();
+            made = self.start.wall_time(now);
+            // Without times, the time given is that of the clock.
+            let elapsed = now.saturating_sub(self.start.monotonic);
+            self.ended |= self.config.time.is_some_and(|time| elapsed >= time);
+        }
+        let mut frames = 0;
+        while frames < max && !self.ended {
+            let Some((len, due)) = self.next() else {
+                self.ended = true;
+                break;
+            };
+            let probe = self.config.probe.map(|stream| Probe {
+                stream,
+                sequence: self.sent,
+                sent: made.saturating_add(due),
+            });
+            let flow = self.flows.next();
+            let bytes = self.template.frame(len, flow, probe);
+            take(Fed {
+                bytes,
+                wire_len: len,
+                due,
+                output: 0,
+            });
+            self.last = due;
+            self.sent += 1;
+            frames += 1;
+        }
+        Ok(Received {
+            frames,
+            end: self.ended,
+        })
+    }
+
+    fn begin(&mut self, start: Epoch) {
+        self.start = start;
+    }
+
+    fn is_paced(&self) -> bool {
+        self.pace.is_some()
+    }
+
+    fn frame_max(&self) -> usize {
+        self.frame_max
+    }
+
+    fn status(&self) -> FeedStatus {
+        let config = &self.config;
+        let pace = match config.rate {
+            Some(rate) => format!("{rate}, {}", config.arrivals),
+            None => "top speed".to_owned(),
+        };
+        FeedStatus {
+            name: format!("{}, sizes {}, {pace}", config.flows, config.sizes),
+            fraction: self.fraction(),
+            counts: vec![("generated", self.sent)],
+            notes: Vec::new(),
+        }
+    }
+}
