@@ -6,6 +6,7 @@ use longwire_engine::Nanos;
 
 mod any;
 mod auto;
+pub mod bare;
 mod error;
 pub mod gap;
 mod interface;

@@ -8,6 +8,7 @@ mod loss;
 mod memcpy;
 mod plugin;
 mod rate;
+mod send;
 mod testbed;
 mod throughput;
 
@@ -20,6 +21,7 @@ use serde::Serialize;
 
 use crate::cli::Wait;
 use crate::{Error, Globals};
+pub use send::SendArgs;
 
 /// What `bench` takes.
 #[derive(Debug, Args)]
@@ -54,6 +56,8 @@ pub enum Bench {
     Rate(RateArgs),
     /// Loss against its binomial bound
     Loss(LossArgs),
+    /// Frames a second into a veth pair, against bare sockets
+    Send(SendArgs),
     /// What the hooks of a plugin in C cost a packet
     Plugin(PluginArgs),
     /// What an idle link costs
@@ -204,6 +208,10 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
             show(globals, loss::measure(&own, kind)?, |rows| {
                 loss::print(rows)
             })
+        }
+        Bench::Send(own) => {
+            let rows = send::measure(&own.quickened(args.quick))?;
+            show(globals, rows, |rows| send::print(rows))
         }
         Bench::Plugin(own) => {
             let rows = plugin::measure(own, args.quick)?;

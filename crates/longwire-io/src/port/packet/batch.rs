@@ -33,7 +33,7 @@ pub(super) struct Batch {
 unsafe impl Send for Batch {}
 
 /// A message without an address: the sockets are bound.
-pub(super) fn message(parts: &mut [libc::iovec]) -> libc::msghdr {
+pub(in crate::port) fn message(parts: &mut [libc::iovec]) -> libc::msghdr {
     // SAFETY: `msghdr` is a C structure of integers and pointers, for which
     // zeros are valid.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };

@@ -26,6 +26,7 @@ use super::socket::{Buffer, checked, enlarge, failure, set_option};
 use super::xdp::Sender;
 use crate::net::interface::Interface;
 pub use checked::{CheckedLine, open_gap};
+pub(super) use batch::message;
 use ring::{Layout, Ring};
 pub use rx::PacketRx;
 pub use tx::PacketTx;
@@ -168,14 +169,14 @@ fn open_fast(interface: &Interface, notes: &mut Vec<String>) -> Option<Sender> {
     }
 }
 
-fn raw_socket(port: &str) -> Result<OwnedFd, PortError> {
+pub(super) fn raw_socket(port: &str) -> Result<OwnedFd, PortError> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     socket(AddressFamily::Packet, SockType::Raw, flags, None)
         .map_err(|e| failure(port, "opening a packet socket", e.into()))
 }
 
 /// Binds to the interface, for receiving frames of `protocol`; 0 for none.
-fn bind(socket: BorrowedFd<'_>, interface: &Interface, protocol: u16) -> io::Result<()> {
+pub(super) fn bind(socket: BorrowedFd<'_>, interface: &Interface, protocol: u16) -> io::Result<()> {
     // SAFETY: `sockaddr_ll` is a C structure of integers, for which zeros are
     // valid.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };

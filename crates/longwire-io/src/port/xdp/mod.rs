@@ -5,6 +5,7 @@
 //! link holds it on the interface, so that the kernel removes it however the
 //! process ends.
 
+mod bare;
 mod bpf;
 mod program;
 mod rings;
@@ -24,6 +25,7 @@ use super::settings::{Frames, Settings, Wanted};
 use super::socket::failure;
 use crate::net::ethtool::Ethtool;
 use crate::net::interface::Interface;
+pub use bare::BareXdp;
 use program::{Place, Program};
 use rx::Queue;
 pub use rx::XdpRx;

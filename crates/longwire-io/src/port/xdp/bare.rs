@@ -1,0 +1,107 @@
+//! The least that sends by AF_XDP, to measure ports against: one chunk of
+//! memory with one frame, every descriptor of the ring pointing to it, and
+//! nothing but the socket's own calls in the loop.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use super::super::socket::failure;
+use super::super::{PortError, interface};
+use super::socket::{Sending, Step, Unbound};
+use super::umem::{PAGE, Umem};
+
+/// Entries of the transmit ring, and frames of one burst at the most.
+const FRAMES: u32 = 512;
+
+/// A socket that sends one frame over and over.
+pub struct BareXdp {
+    // Unmapped before the socket is closed.
+    sending: Sending,
+    socket: OwnedFd,
+    _umem: Umem,
+    len: u32,
+    /// Frames in the ring whose completion has not come.
+    on_the_way: u32,
+}
+
+impl BareXdp {
+    /// Opens an interface of the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// When AF_XDP cannot be had there, or the frame is longer than a page.
+    pub fn open(name: &str, frame: &[u8]) -> Result<BareXdp, PortError> {
+        let port = format!("xdp:{name}");
+        let interface = interface::find_up(&port, name)?;
+        BareXdp::open_index(interface.index, frame)
+            .map_err(|(action, error)| failure(&port, action, error))
+    }
+
+    fn open_index(interface: u32, frame: &[u8]) -> Result<BareXdp, Step> {
+        let umem = Umem::new(PAGE, 1).map_err(|e| ("getting frame memory", e))?;
+        // SAFETY: the only chunk, which nobody has yet.
+        match unsafe { umem.piece(0, frame.len()) } {
+            Some(chunk) => chunk.copy_from_slice(frame),
+            None => return Err(("placing the frame", io::ErrorKind::InvalidInput.into())),
+        }
+        let (socket, sending) = Unbound::with_memory(&umem, 64, FRAMES)?;
+        socket
+            .bind(interface, 0, false, None)
+            .map_err(|e| ("binding to a queue", e))?;
+        Ok(BareXdp {
+            sending,
+            socket: socket.socket,
+            _umem: umem,
+            len: frame.len() as u32,
+            on_the_way: 0,
+        })
+    }
+
+    /// Puts up to `burst` frames into the ring, makes the kernel look, and
+    /// takes back what is done. Returns how many are done.
+    ///
+    /// # Errors
+    /// What the system says, but for a full device.
+    pub fn send(&mut self, burst: u32) -> io::Result<usize> {
+        let Sending {
+            transmit,
+            completion,
+        } = &mut self.sending;
+        let room = FRAMES - self.on_the_way;
+        for _ in 0..burst.min(room).min(transmit.room()) {
+            transmit.put(libc::xdp_desc {
+                addr: 0,
+                len: self.len,
+                options: 0,
+            });
+            self.on_the_way += 1;
+        }
+        transmit.submit();
+        // SAFETY: a call without a buffer or an address.
+        let result = unsafe {
+            libc::sendto(
+                self.socket.as_raw_fd(),
+                std::ptr::null(),
+                0,
+                libc::MSG_DONTWAIT,
+                std::ptr::null(),
+                0,
+            )
+        };
+        if result < 0 {
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS) => {}
+                _ => return Err(error),
+            }
+        }
+        transmit.look();
+        let mut done = 0;
+        while completion.peek().is_some() {
+            completion.advance();
+            done += 1;
+        }
+        completion.release();
+        self.on_the_way -= done;
+        Ok(done as usize)
+    }
+}
