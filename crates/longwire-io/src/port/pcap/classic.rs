@@ -2,9 +2,10 @@
 //! and time unit that the first four bytes tell
 //! (draft-ietf-opsawg-pcap, "PCAP Capture File Format").
 
+use super::CAPTURED_MAX;
+use super::link_type::{self, ETHERNET_LEN, Framing};
 use super::reader::Place;
 use super::source::{Filled, Order, Source, Stop};
-use super::{CAPTURED_MAX, link_type};
 
 const HEADER_LEN: usize = 24;
 const RECORD_HEADER_LEN: usize = 16;
@@ -21,6 +22,7 @@ pub(super) struct Classic {
     captured_max: u32,
     /// Bytes of frame checksum at the end of each frame.
     fcs_len: u32,
+    framing: Framing,
 }
 
 impl Classic {
@@ -57,9 +59,9 @@ impl Classic {
             snapshot => snapshot.min(CAPTURED_MAX),
         };
         let field = order.u32(header, 20);
-        if field & 0xffff != link_type::ETHERNET {
+        let Some(framing) = Framing::of(field & 0xffff) else {
             return Err(Stop::Unsupported(link_type::refusal(field & 0xffff)));
-        }
+        };
         let fcs_len = match field & FCS_PRESENT {
             0 => 0,
             // In units of 16 bits.
@@ -71,12 +73,16 @@ impl Classic {
             nanos_per_tick: nanos,
             captured_max,
             fcs_len,
+            framing,
         })
     }
 
-    /// The longest record that can come.
-    pub(super) fn captured_max(&self) -> u32 {
-        self.captured_max
+    /// The longest frame that can come.
+    pub(super) fn frame_max(&self) -> usize {
+        match self.framing {
+            Framing::Ethernet => self.captured_max as usize,
+            _ => self.captured_max as usize + ETHERNET_LEN,
+        }
     }
 
     /// Reads a record.
@@ -109,13 +115,8 @@ impl Classic {
             return Err(cut(source, held, len, "data"));
         }
         let at = source.consume(len) + RECORD_HEADER_LEN;
-        Ok(Some(Place::new(
-            stamp,
-            at,
-            captured,
-            original,
-            self.fcs_len,
-        )))
+        let place = Place::new(stamp, at, captured, original, self.fcs_len);
+        Ok(Some(place.framed(self.framing)))
     }
 }
 

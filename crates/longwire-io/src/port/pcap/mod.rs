@@ -6,19 +6,26 @@
 
 use std::os::unix::fs::MetadataExt;
 
+mod ahead;
 mod classic;
+mod format;
 mod link_type;
 mod ng;
 mod ng_interface;
+mod raw;
 mod reader;
 mod rx;
 mod source;
 mod tx;
+mod unpack;
 mod writer;
+mod zstd;
 
-pub use reader::{CaptureReader, Record};
+pub use link_type::Reframed;
+pub use reader::{CaptureReader, Record, Step};
 pub use rx::PcapRx;
 pub use tx::PcapTx;
+pub use unpack::Packing;
 pub use writer::{CaptureFormat, CaptureWriter};
 
 /// Whether two paths lead to one file, so that creating the second would

@@ -186,9 +186,9 @@ impl Ng {
             let reason = format!("a frame of interface {}, not described", packet.interface);
             return Err(malformed(source, 8, reason));
         };
-        if interface.link_type != link_type::ETHERNET {
+        let Some(framing) = interface.framing else {
             return Err(Stop::Unsupported(link_type::refusal(interface.link_type)));
-        }
+        };
         let captured_max = match interface.snapshot_len {
             0 => CAPTURED_MAX,
             snapshot => snapshot.min(CAPTURED_MAX),
@@ -217,7 +217,7 @@ impl Ng {
         let fcs_len = interface.fcs_len;
         let at = source.consume(len as usize) + packet.data_at as usize;
         let stamp = self.last_stamp;
-        Ok(Place::new(stamp, at, captured, packet.original, fcs_len))
+        Ok(Place::new(stamp, at, captured, packet.original, fcs_len).framed(framing))
     }
 
     #[inline]

@@ -1,5 +1,6 @@
 //! Interfaces of a pcapng section, and the times of their frames.
 
+use super::link_type::Framing;
 use super::source::Order;
 
 const OPTION_END: u16 = 0;
@@ -41,6 +42,8 @@ impl Resolution {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interface {
     pub(super) link_type: u32,
+    /// How frames of this type become Ethernet's; `None` where they cannot.
+    pub(super) framing: Option<Framing>,
     /// Longest captured frame; zero means no limit.
     pub(super) snapshot_len: u32,
     pub(super) fcs_len: u32,
@@ -59,6 +62,7 @@ impl Interface {
         }
         let mut interface = Interface {
             link_type: u32::from(order.u16(body, 0)),
+            framing: Framing::of(u32::from(order.u16(body, 0))),
             snapshot_len: order.u32(body, 4),
             fcs_len: 0,
             resolution: Resolution::from_option(6),

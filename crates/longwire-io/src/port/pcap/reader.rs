@@ -2,14 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use longwire_engine::Nanos;
 
 use super::CAPTURED_MAX;
-use super::classic::Classic;
-use super::ng::{self, Ng};
-use super::source::{Filled, Source, Stop};
+use super::format::Format;
+use super::link_type::{ETHERNET_LEN, Framing, Reframed};
+use super::source::{Source, Stop};
+use super::unpack::{Input, Packing};
 use crate::port::PortError;
 
 /// A captured frame.
@@ -18,7 +19,8 @@ pub struct Record<'a> {
     /// When it was captured, since 1970 (UTC).
     pub stamp: Nanos,
     /// What was captured of it, from the destination MAC address on; without
-    /// the frame check sequence, if the file says that there is one.
+    /// the frame check sequence, if the file says that there is one. Frames
+    /// that were captured without an Ethernet header have been given one.
     pub bytes: &'a [u8],
     /// How long it was on the wire, in bytes.
     pub wire_len: u32,
@@ -31,6 +33,7 @@ pub(super) struct Place {
     at: usize,
     len: u32,
     wire_len: u32,
+    framing: Framing,
 }
 
 impl Place {
@@ -45,13 +48,16 @@ impl Place {
             at,
             len: captured.min(wire_len),
             wire_len,
+            framing: Framing::Ethernet,
         }
     }
-}
 
-enum Format {
-    Classic(Classic),
-    Ng(Ng),
+    /// The same, of frames that begin with something else than Ethernet's
+    /// header.
+    #[inline]
+    pub(super) fn framed(self, framing: Framing) -> Place {
+        Place { framing, ..self }
+    }
 }
 
 /// Reads a capture file from its beginning to its end, in memory that does
@@ -59,42 +65,50 @@ enum Format {
 pub struct CaptureReader {
     name: String,
     source: Source,
-    format: Format,
+    /// Not known yet at the beginning of another round.
+    format: Option<Format>,
+    packing: Option<Packing>,
     size: Option<u64>,
-    /// The input itself, if reading from it can block.
-    pipe: Option<OwnedFd>,
+    repeatable: bool,
     current: Option<Place>,
+    reframed: Reframed,
     /// The end, or an error, was reported.
     over: bool,
 }
 
 /// What [`CaptureReader::advance`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub enum Step {
     /// A frame; [`CaptureReader::current`] shows it.
     Frame,
     /// The end of the file.
     End,
-    /// Nothing yet (only after [`CaptureReader::never_block`]).
+    /// Nothing yet (only after [`CaptureReader::never_wait`]).
     Later,
 }
 
 impl CaptureReader {
-    /// Opens a classic pcap or pcapng file, told apart by their first bytes;
-    /// `-` is the standard input.
+    /// Opens a classic pcap or pcapng file, told apart by their first bytes,
+    /// plain or packed with gzip, zstd or lz4; `-` is the standard input.
+    /// Packed files are unpacked by a thread of their own.
     ///
     /// # Errors
-    /// When the file cannot be read or does not begin as a capture of
-    /// Ethernet frames.
+    /// When the file cannot be read or does not begin as a capture of frames
+    /// that are Ethernet or can be given its header.
     pub fn open(path: &str) -> Result<CaptureReader, PortError> {
         let file = open_input(path).map_err(|error| failed(path, "opening", error))?;
-        let (size, pipe) = match file.metadata() {
-            Ok(metadata) if metadata.is_file() => (Some(metadata.len()), None),
-            _ => (None, file.try_clone().ok().map(OwnedFd::from)),
-        };
-        let mut reader = Self::new(path, file)?;
+        let size = file
+            .metadata()
+            .ok()
+            .filter(|m| m.is_file())
+            .map(|m| m.len());
+        let input = Input::of_file(file).map_err(|error| failed(path, "opening", error))?;
+        let mut reader = Self::of(path, input)?;
+        reader.repeatable = size.is_some();
         reader.size = size;
-        reader.pipe = pipe;
+        if reader.packing.is_some() {
+            reader.read_ahead(false)?;
+        }
         Ok(reader)
     }
 
@@ -103,24 +117,33 @@ impl CaptureReader {
     /// # Errors
     /// As for [`CaptureReader::open`].
     pub fn new(name: &str, input: impl Read + Send + 'static) -> Result<CaptureReader, PortError> {
-        let mut source = Source::new(Box::new(input));
-        let format = recognise(&mut source).map_err(|stop| stop_error(name, stop))?;
-        Ok(CaptureReader {
+        Self::of(name, Input::of(Box::new(input)))
+    }
+
+    fn of(name: &str, input: Input) -> Result<CaptureReader, PortError> {
+        let mut reader = CaptureReader {
             name: name.into(),
-            source,
-            format,
+            source: Source::new(input),
+            format: None,
+            packing: None,
             size: None,
-            pipe: None,
+            repeatable: false,
             current: None,
+            reframed: Reframed::default(),
             over: false,
-        })
+        };
+        let format = Format::recognise(&mut reader.source);
+        reader.packing = reader.source.packing();
+        reader.format = Some(format.map_err(|stop| reader.error(stop))?);
+        Ok(reader)
     }
 
     /// The next frame; `None` at the end of the file, and after an error.
     ///
     /// # Errors
-    /// [`PortError::Malformed`] with the place and the reason;
-    /// [`PortError::Unsupported`] for frames that are not Ethernet.
+    /// [`PortError::Malformed`] with the place and the reason: a place in the
+    /// unpacked file, or where the packing is damaged, in the stored one;
+    /// [`PortError::Unsupported`] for frames that cannot be Ethernet's.
     #[inline]
     #[allow(
         clippy::should_implement_trait,
@@ -131,29 +154,40 @@ impl CaptureReader {
             match self.advance()? {
                 Step::Frame => return Ok(self.current()),
                 Step::End => return Ok(None),
-                // Not told to never block, so a blocking read comes next.
+                // Not told to never wait, so a blocking read comes next.
                 Step::Later => {}
             }
         }
     }
 
-    /// How many bytes of the file have been read.
+    /// How many bytes of the unpacked file have been read.
     pub fn offset(&self) -> u64 {
         self.source.offset()
     }
 
-    /// How many bytes the file has, where that is known.
+    /// How many bytes of the file as it is stored have been used: the same as
+    /// [`CaptureReader::offset`] if it is not packed, else about so many.
+    pub fn stored_offset(&self) -> u64 {
+        match self.packing {
+            None => self.source.offset(),
+            Some(_) => self.source.stored_offset(),
+        }
+    }
+
+    /// How many bytes the file has as it is stored, where that is known.
     pub fn size(&self) -> Option<u64> {
         self.size
     }
 
+    /// How the file is packed.
+    pub fn packing(&self) -> Option<Packing> {
+        self.packing
+    }
+
     /// The longest frame that the file may hold.
     pub fn frame_max(&self) -> usize {
-        match &self.format {
-            Format::Classic(classic) => classic.captured_max() as usize,
-            // Later interfaces may allow more than the first.
-            Format::Ng(_) => CAPTURED_MAX as usize,
-        }
+        let format = self.format.as_ref();
+        format.map_or(CAPTURED_MAX as usize + ETHERNET_LEN, Format::frame_max)
     }
 
     /// What errors call the file.
@@ -161,54 +195,132 @@ impl CaptureReader {
         &self.name
     }
 
-    /// From here on, [`Step::Later`] stands for a read that would block.
-    pub(super) fn never_block(&mut self) {
-        if let Some(pipe) = self.pipe.take() {
-            self.source.never_block(pipe);
-        }
+    /// What became of frames that were captured without Ethernet's header.
+    pub fn reframed(&self) -> &Reframed {
+        &self.reframed
     }
 
-    /// Becomes readable when more comes, for inputs that can block.
-    pub(super) fn readable(&self) -> Option<BorrowedFd<'_>> {
+    /// From here on, a thread of its own reads ahead and unpacks. With
+    /// `repeat` it begins anew behind the end, for [`CaptureReader::again`].
+    /// Does nothing where a thread reads ahead already.
+    ///
+    /// # Errors
+    /// When there can be no thread; for inputs that can be read only once.
+    pub fn read_ahead(&mut self, repeat: bool) -> Result<(), PortError> {
+        if repeat && !self.repeatable {
+            return Err(PortError::Unsupported {
+                port: self.name.clone(),
+                reason: "a pipe can be read only once; save it to a file to repeat it".into(),
+            });
+        }
+        let result = self.source.read_ahead(repeat);
+        result.map_err(|error| failed(&self.name, "reading ahead", error))
+    }
+
+    /// From here on, [`Step::Later`] stands for what has not come yet, if a
+    /// thread reads ahead.
+    pub fn never_wait(&mut self) {
+        self.source.never_wait();
+    }
+
+    /// Becomes readable when more comes, after [`Step::Later`].
+    pub fn readable(&self) -> Option<BorrowedFd<'_>> {
         self.source.readable()
     }
 
+    /// Begins the file again, after [`Step::End`] and where
+    /// [`CaptureReader::read_ahead`] was told so.
+    ///
+    /// # Errors
+    /// For inputs that can be read only once.
+    pub fn again(&mut self) -> Result<(), PortError> {
+        let result = self.source.again();
+        result.map_err(|error| failed(&self.name, "reading again", error))?;
+        self.format = None;
+        self.over = false;
+        Ok(())
+    }
+
     /// Moves on to the next frame.
+    ///
+    /// # Errors
+    /// As for [`CaptureReader::next`]; after one, this is the end.
     #[inline]
-    pub(super) fn advance(&mut self) -> Result<Step, PortError> {
+    pub fn advance(&mut self) -> Result<Step, PortError> {
         self.current = None;
         if self.over {
             return Ok(Step::End);
         }
-        let place = match &mut self.format {
-            Format::Classic(classic) => classic.advance(&mut self.source),
-            Format::Ng(ng) => ng.advance(&mut self.source),
-        };
-        match place {
-            Ok(Some(place)) => {
-                self.current = Some(place);
-                Ok(Step::Frame)
-            }
-            Ok(None) => {
-                self.over = true;
-                Ok(Step::End)
-            }
-            Err(Stop::Later) => Ok(Step::Later),
-            Err(stop) => {
-                self.over = true;
-                Err(stop_error(&self.name, stop))
+        loop {
+            let place = match &mut self.format {
+                Some(format) => format.advance(&mut self.source),
+                None => match Format::recognise(&mut self.source) {
+                    Ok(format) => {
+                        self.format = Some(format);
+                        continue;
+                    }
+                    Err(stop) => Err(stop),
+                },
+            };
+            match place {
+                Ok(Some(place)) if place.framing == Framing::Ethernet => {
+                    self.current = Some(place);
+                    return Ok(Step::Frame);
+                }
+                Ok(Some(place)) => {
+                    self.current = self.reframe(place);
+                    if self.current.is_some() {
+                        return Ok(Step::Frame);
+                    }
+                }
+                Ok(None) => {
+                    self.over = true;
+                    return Ok(Step::End);
+                }
+                Err(Stop::Later) => return Ok(Step::Later),
+                Err(stop) => {
+                    self.over = true;
+                    return Err(self.error(stop));
+                }
             }
         }
     }
 
     /// The frame last moved to.
     #[inline]
-    pub(super) fn current(&self) -> Option<Record<'_>> {
+    pub fn current(&self) -> Option<Record<'_>> {
         self.current.map(|place| Record {
             stamp: Nanos::from_nanos(place.stamp),
             bytes: self.source.at(place.at, place.len as usize),
             wire_len: place.wire_len,
         })
+    }
+
+    /// Puts an Ethernet header where the frame's own header was: both are
+    /// before its payload, and what is there has been read.
+    fn reframe(&mut self, mut place: Place) -> Option<Place> {
+        let data = self.source.at(place.at, place.len as usize);
+        let Some((payload_at, header)) = place.framing.header(data, place.wire_len) else {
+            self.reframed.left_out += 1;
+            return None;
+        };
+        self.reframed.add(place.framing);
+        place.at = place.at + payload_at - ETHERNET_LEN;
+        self.source.overwrite(place.at, &header);
+        let change = |len: u32| len - payload_at as u32 + ETHERNET_LEN as u32;
+        (place.len, place.wire_len) = (change(place.len), change(place.wire_len));
+        Some(place)
+    }
+
+    #[cold]
+    fn error(&self, stop: Stop) -> PortError {
+        let name = match (self.packing, &stop) {
+            (Some(packing), Stop::Malformed { .. }) => {
+                format!("{} unpacked ({packing})", self.name)
+            }
+            _ => self.name.clone(),
+        };
+        stop_error(&name, stop)
     }
 }
 
@@ -219,37 +331,15 @@ fn open_input(path: &str) -> io::Result<File> {
     File::open(path)
 }
 
-fn recognise(source: &mut Source) -> Result<Format, Stop> {
-    let malformed = |reason: String| Err(Stop::Malformed { offset: 0, reason });
-    if let Filled::Ended(held) = source.need(4)? {
-        return malformed(match held {
-            0 => "the file is empty".into(),
-            _ => format!("{held} bytes are too few for a capture"),
-        });
-    }
-    let head = source.held();
-    let magic = [head[0], head[1], head[2], head[3]];
-    if magic == ng::MAGIC {
-        return Ng::open(source).map(Format::Ng);
-    }
-    if let Some((order, nanos)) = Classic::recognise(magic) {
-        return Classic::open(source, order, nanos).map(Format::Classic);
-    }
-    let [a, b, c, d] = magic;
-    malformed(match magic {
-        [0x1f, 0x8b, ..] => "compressed with gzip; unpack it first, or pipe it: zcat FILE".into(),
-        [0x28, 0xb5, 0x2f, 0xfd] => "compressed with zstd; unpack it first: zstd -d FILE".into(),
-        _ => format!("begins with {a:02x} {b:02x} {c:02x} {d:02x}, neither pcap nor pcapng"),
-    })
-}
-
 fn stop_error(name: &str, stop: Stop) -> PortError {
     match stop {
-        Stop::Malformed { offset, reason } => PortError::Malformed {
-            path: name.into(),
-            offset,
-            reason,
-        },
+        Stop::Malformed { offset, reason } | Stop::Packed { offset, reason } => {
+            PortError::Malformed {
+                path: name.into(),
+                offset,
+                reason,
+            }
+        }
         Stop::Unsupported(reason) => PortError::Unsupported {
             port: name.into(),
             reason,

@@ -45,7 +45,8 @@ impl PcapRx {
     /// As for [`CaptureReader::open`].
     pub fn open(path: &str) -> Result<PcapRx, PortError> {
         let mut reader = CaptureReader::open(path)?;
-        reader.never_block();
+        reader.read_ahead(false)?;
+        reader.never_wait();
         let timer = TimerFd::new(
             ClockId::CLOCK_MONOTONIC,
             TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC,

@@ -1,9 +1,13 @@
 //! Buffered input that knows where in the file it is.
 
-use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io;
+use std::mem;
+use std::os::fd::BorrowedFd;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::ahead::{Parcel, ReadAhead};
+use super::unpack::{Input, Packing};
 
 /// Bytes of the buffer: room for the longest block that must be seen whole,
 /// and small enough to stay in a core's cache.
@@ -16,6 +20,8 @@ pub(super) enum Stop {
     Later,
     /// The file is not what it should be.
     Malformed { offset: u64, reason: String },
+    /// What packs the file is damaged or cut, at a place in the stored file.
+    Packed { offset: u64, reason: String },
     /// The file is well, but not for us.
     Unsupported(String),
     /// The system refused to read.
@@ -31,49 +37,122 @@ pub(super) enum Filled {
     Ended(usize),
 }
 
+/// Room before the bytes of a block: for the part of a record that the block
+/// before it ends with, and for an Ethernet header that a frame is given.
+pub(super) const HEAD_LEN: usize = BUFFER_LEN + 64;
+
+/// A block's memory: its head, and then what is read at once.
+pub(super) fn block() -> Box<[u8]> {
+    vec![0; HEAD_LEN + BUFFER_LEN].into_boxed_slice()
+}
+
 /// Sequential input in large pieces.
 pub(super) struct Source {
-    input: Box<dyn Read + Send>,
-    /// Polled before each read, where reading could block (pipes, terminals).
-    patience: Option<OwnedFd>,
-    buffer: Box<[u8]>,
+    feeder: Feeder,
+    /// Whether to wait for what has not come yet.
+    patient: bool,
+    block: Box<[u8]>,
     start: usize,
     end: usize,
-    /// Bytes still to be skipped, beyond what the buffer holds.
+    /// Bytes still to be skipped, beyond what the block holds.
     skip: u64,
-    /// Place in the file of `buffer[start]`.
+    /// Place in the unpacked file of `block[start]`.
     offset: u64,
     ended: bool,
+    /// How much of the stored file was used before this block and up to its
+    /// end, and how many bytes were unpacked from it.
+    stored: (u64, u64, usize),
+}
+
+/// Where blocks come from.
+enum Feeder {
+    /// Read when they are needed.
+    Here(Input),
+    /// Read before.
+    Ahead(ReadAhead),
+    /// While it passes from the one to the other, or where that failed.
+    Nothing,
 }
 
 impl Source {
-    pub(super) fn new(input: Box<dyn Read + Send>) -> Source {
+    pub(super) fn new(input: Input) -> Source {
         Source {
-            input,
-            patience: None,
-            buffer: vec![0; BUFFER_LEN].into_boxed_slice(),
-            start: 0,
-            end: 0,
+            feeder: Feeder::Here(input),
+            patient: true,
+            block: block(),
+            start: HEAD_LEN,
+            end: HEAD_LEN,
             skip: 0,
             offset: 0,
             ended: false,
+            stored: (0, 0, 0),
         }
     }
 
-    /// From here on, reading gives [`Stop::Later`] while `pipe`, the input
-    /// itself, has nothing.
-    pub(super) fn never_block(&mut self, pipe: OwnedFd) {
-        self.patience = Some(pipe);
+    /// From here on, a thread of its own reads ahead; with `repeat`, the file
+    /// begins again behind its end.
+    pub(super) fn read_ahead(&mut self, repeat: bool) -> io::Result<()> {
+        match mem::replace(&mut self.feeder, Feeder::Nothing) {
+            // Short files end before anybody thought of reading ahead.
+            Feeder::Here(input) if self.ended && !repeat => self.feeder = Feeder::Here(input),
+            Feeder::Here(mut input) => {
+                if self.ended {
+                    input.rewind()?;
+                }
+                self.feeder = Feeder::Ahead(ReadAhead::start(input, repeat)?);
+            }
+            other => self.feeder = other,
+        }
+        Ok(())
     }
 
-    /// Becomes readable when there is more, for inputs that can block.
+    /// From here on, reading gives [`Stop::Later`] while nothing has come.
+    pub(super) fn never_wait(&mut self) {
+        self.patient = false;
+    }
+
+    /// Becomes readable when there is more.
     pub(super) fn readable(&self) -> Option<BorrowedFd<'_>> {
-        self.patience.as_ref().map(AsFd::as_fd)
+        match &self.feeder {
+            Feeder::Ahead(ahead) => Some(ahead.readable()),
+            Feeder::Here(_) | Feeder::Nothing => None,
+        }
     }
 
-    /// Place in the file of the next byte.
+    /// Begins the file again, after its end.
+    pub(super) fn again(&mut self) -> io::Result<()> {
+        if let Feeder::Here(input) = &mut self.feeder {
+            input.rewind()?;
+        }
+        (self.start, self.end) = (HEAD_LEN, HEAD_LEN);
+        (self.skip, self.offset) = (0, 0);
+        self.ended = false;
+        self.stored = (0, 0, 0);
+        Ok(())
+    }
+
+    /// How the file is packed, once its first byte was read here.
+    pub(super) fn packing(&self) -> Option<Packing> {
+        match &self.feeder {
+            Feeder::Here(input) => input.packing(),
+            Feeder::Ahead(_) | Feeder::Nothing => None,
+        }
+    }
+
+    /// Place in the unpacked file of the next byte.
     pub(super) fn offset(&self) -> u64 {
         self.offset + self.skip
+    }
+
+    /// How much of the stored file was used, as near as can be said: within a
+    /// block by the share of its bytes.
+    pub(super) fn stored_offset(&self) -> u64 {
+        let (before, after, len) = self.stored;
+        let left = (self.end - self.start).min(len) as u64;
+        match len {
+            0 => after,
+            len => after - (after - before) * left / len as u64,
+        }
     }
 
     /// Asks for the next `len` bytes, at most [`BUFFER_LEN`].
@@ -85,13 +164,13 @@ impl Source {
         self.fill(len)
     }
 
-    /// The bytes in the buffer from the next one on.
+    /// The bytes in the block from the next one on.
     #[inline]
     pub(super) fn held(&self) -> &[u8] {
-        &self.buffer[self.start..self.end]
+        &self.block[self.start..self.end]
     }
 
-    /// Moves on by `len` bytes that are in the buffer. Returns where they
+    /// Moves on by `len` bytes that are in the block. Returns where they
     /// are, for [`Source::at`], until bytes are asked for again.
     #[inline]
     pub(super) fn consume(&mut self, len: usize) -> usize {
@@ -104,10 +183,15 @@ impl Source {
     /// Bytes that were consumed since the last [`Source::need`].
     #[inline]
     pub(super) fn at(&self, at: usize, len: usize) -> &[u8] {
-        &self.buffer[at..at + len]
+        &self.block[at..at + len]
     }
 
-    /// Moves on by `len` bytes, whether they are in the buffer or not.
+    /// Writes over bytes that were consumed, and up to 64 before them.
+    pub(super) fn overwrite(&mut self, at: usize, bytes: &[u8]) {
+        self.block[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Moves on by `len` bytes, whether they are in the block or not.
     pub(super) fn skip(&mut self, len: u64) {
         let held = len.min((self.end - self.start) as u64);
         self.consume(held as usize);
@@ -116,39 +200,63 @@ impl Source {
 
     #[cold]
     fn fill(&mut self, len: usize) -> Result<Filled, Stop> {
-        self.buffer.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.start = 0;
         loop {
-            let held = self.skip.min(self.end as u64);
-            if held > 0 {
-                self.skip -= held;
-                self.offset += held;
-                self.buffer.copy_within(held as usize..self.end, 0);
-                self.end -= held as usize;
-            }
-            if self.skip == 0 && self.end >= len {
+            let held = self.skip.min((self.end - self.start) as u64);
+            self.skip -= held;
+            self.consume(held as usize);
+            if self.skip == 0 && self.end - self.start >= len {
                 return Ok(Filled::Ready);
             }
             if self.ended {
-                return Ok(Filled::Ended(self.end));
+                return Ok(Filled::Ended(self.end - self.start));
             }
-            self.read()?;
+            match &mut self.feeder {
+                Feeder::Here(_) => self.read()?,
+                Feeder::Ahead(_) => self.next_block()?,
+                Feeder::Nothing => self.ended = true,
+            }
         }
     }
 
+    /// Reads behind what is held, which moves to the head if there is little
+    /// room.
     fn read(&mut self) -> Result<(), Stop> {
-        if let Some(file) = &self.patience
-            && !is_ready(file.as_fd(), PollFlags::POLLIN)
-        {
-            return Err(Stop::Later);
+        let Feeder::Here(input) = &mut self.feeder else {
+            return Ok(());
+        };
+        let held = self.end - self.start;
+        if held == 0 || self.start > HEAD_LEN {
+            self.block
+                .copy_within(self.start..self.end, HEAD_LEN - held);
+            (self.start, self.end) = (HEAD_LEN - held, HEAD_LEN);
         }
-        match self.input.read(&mut self.buffer[self.end..]) {
-            Ok(0) => self.ended = true,
-            Ok(count) => self.end += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(Stop::Later),
-            Err(error) => return Err(Stop::Io(error)),
+        let before = input.taken();
+        let count = input.read(&mut self.block[self.end..])?;
+        self.ended = count == 0;
+        self.end += count;
+        self.stored = (before, input.taken(), count);
+        Ok(())
+    }
+
+    /// Takes the next block over, with what is held of this one before it.
+    fn next_block(&mut self) -> Result<(), Stop> {
+        let Feeder::Ahead(ahead) = &mut self.feeder else {
+            return Ok(());
+        };
+        let parcel = match self.patient {
+            true => ahead.wait(),
+            false => ahead.poll().ok_or(Stop::Later)?,
+        };
+        match parcel {
+            Parcel::Bytes(mut block, len, stored) => {
+                let held = self.end - self.start;
+                block[HEAD_LEN - held..HEAD_LEN].copy_from_slice(&self.block[self.start..self.end]);
+                ahead.give_back(mem::replace(&mut self.block, block));
+                (self.start, self.end) = (HEAD_LEN - held, HEAD_LEN + len);
+                self.stored = (self.stored.1, stored, len);
+            }
+            Parcel::End => self.ended = true,
+            Parcel::Fault(stop) => return Err(stop),
         }
         Ok(())
     }

@@ -1,0 +1,62 @@
+//! The two formats of capture files.
+
+use super::CAPTURED_MAX;
+use super::classic::Classic;
+use super::link_type::ETHERNET_LEN;
+use super::ng::{self, Ng};
+use super::reader::Place;
+use super::source::{Filled, Source, Stop};
+
+/// What a file is written in.
+pub(super) enum Format {
+    Classic(Classic),
+    Ng(Ng),
+}
+
+impl Format {
+    /// Tells by the first four bytes, and reads the file's header.
+    pub(super) fn recognise(source: &mut Source) -> Result<Format, Stop> {
+        let malformed = |reason: String| Err(Stop::Malformed { offset: 0, reason });
+        if let Filled::Ended(held) = source.need(4)? {
+            return malformed(match held {
+                0 => "the file is empty".into(),
+                _ => format!("{held} bytes are too few for a capture"),
+            });
+        }
+        let head = source.held();
+        let magic = [head[0], head[1], head[2], head[3]];
+        if magic == ng::MAGIC {
+            return Ng::open(source).map(Format::Ng);
+        }
+        if let Some((order, nanos)) = Classic::recognise(magic) {
+            return Classic::open(source, order, nanos).map(Format::Classic);
+        }
+        let [a, b, c, d] = magic;
+        malformed(match magic {
+            [0x42, 0x5a, 0x68, ..] => "compressed with bzip2; pipe it: bzcat FILE | … -".into(),
+            [0xfd, 0x37, 0x7a, 0x58] => "compressed with xz; pipe it: xzcat FILE | … -".into(),
+            [0x02, 0x21, 0x4c, 0x18] => {
+                "compressed with lz4's old format; pack it anew: lz4cat FILE | lz4 > NEW".into()
+            }
+            _ => format!("begins with {a:02x} {b:02x} {c:02x} {d:02x}, neither pcap nor pcapng"),
+        })
+    }
+
+    /// Reads up to the next frame.
+    #[inline]
+    pub(super) fn advance(&mut self, source: &mut Source) -> Result<Option<Place>, Stop> {
+        match self {
+            Format::Classic(classic) => classic.advance(source),
+            Format::Ng(ng) => ng.advance(source),
+        }
+    }
+
+    /// The longest frame that can come.
+    pub(super) fn frame_max(&self) -> usize {
+        match self {
+            Format::Classic(classic) => classic.frame_max(),
+            // Later interfaces may allow more than the first.
+            Format::Ng(_) => CAPTURED_MAX as usize + ETHERNET_LEN,
+        }
+    }
+}

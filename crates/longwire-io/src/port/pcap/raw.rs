@@ -1,0 +1,241 @@
+//! The bytes of a file as they are stored, before anything is unpacked.
+
+use std::fs::File;
+use std::io::{self, BufRead, Read, Seek};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+/// Bytes read at once for a decoder. What asks for more reads past the buffer.
+const BUFFER_LEN: usize = 128 * 1024;
+/// How far before its reading the system is asked to fetch a file from disk:
+/// a second of 256 Mbit/s. It lies in the page cache, not in this process.
+const FETCH_AHEAD: u64 = 32 * 1024 * 1024;
+/// How much is asked for at a time.
+const FETCH_STEP: u64 = 4 * 1024 * 1024;
+
+/// Stored bytes, counted.
+pub(super) struct Raw {
+    input: Box<dyn Read + Send>,
+    /// The file, if it is one that can be read again.
+    file: Option<File>,
+    buffer: Box<[u8]>,
+    start: usize,
+    end: usize,
+    /// Bytes handed on.
+    taken: u64,
+    /// Where the system has been asked to fetch up to.
+    fetched: u64,
+    ran_out: bool,
+    fault: Option<io::Error>,
+}
+
+impl Raw {
+    /// A file; `stop` ends a read that waits for the writer of a pipe.
+    pub(super) fn of_file(file: File, stop: &Arc<EventFd>) -> io::Result<Raw> {
+        let seekable = file.metadata()?.is_file();
+        if !seekable {
+            let stop = Arc::clone(stop);
+            return Ok(Raw::of(Box::new(Patient { file, stop })));
+        }
+        let mut raw = Raw::of(Box::new(file.try_clone()?));
+        // An advice: without it everything works, only slower from a disk.
+        let _ = posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_SEQUENTIAL);
+        raw.file = Some(file);
+        Ok(raw)
+    }
+
+    /// Anything that can be read.
+    pub(super) fn of(input: Box<dyn Read + Send>) -> Raw {
+        Raw {
+            input,
+            file: None,
+            buffer: Box::default(),
+            start: 0,
+            end: 0,
+            taken: 0,
+            fetched: 0,
+            ran_out: false,
+            fault: None,
+        }
+    }
+
+    /// How many bytes were handed on.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Whether bytes were asked for when there were no more.
+    pub(super) fn ran_out(&self) -> bool {
+        self.ran_out
+    }
+
+    /// What the system said when it refused to read; decoders only hand on
+    /// that something went wrong.
+    pub(super) fn take_fault(&mut self) -> Option<io::Error> {
+        self.fault.take()
+    }
+
+    /// Whether it can be read again from its beginning.
+    pub(super) fn is_repeatable(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Back to the beginning.
+    pub(super) fn rewind(&mut self) -> io::Result<()> {
+        let Some(file) = &mut self.file else {
+            return Err(io::ErrorKind::NotSeekable.into());
+        };
+        file.rewind()?;
+        (self.start, self.end) = (0, 0);
+        (self.taken, self.fetched) = (0, 0);
+        self.ran_out = false;
+        Ok(())
+    }
+
+    /// The next bytes, `len` of them unless the input ends before.
+    pub(super) fn peek(&mut self, len: usize) -> io::Result<&[u8]> {
+        self.make_buffer();
+        while self.end - self.start < len {
+            if self.start > 0 {
+                self.buffer.copy_within(self.start..self.end, 0);
+                (self.start, self.end) = (0, self.end - self.start);
+            }
+            match read_once(&mut *self.input, &mut self.buffer[self.end..])? {
+                0 => break,
+                count => self.end += count,
+            }
+        }
+        let end = self.end.min(self.start + len);
+        Ok(&self.buffer[self.start..end])
+    }
+
+    /// Passes over `len` bytes. Returns whether there were as many.
+    pub(super) fn pass_over(&mut self, mut len: u64) -> io::Result<bool> {
+        while len > 0 {
+            let held = self.fill_buf()?.len() as u64;
+            if held == 0 {
+                return Ok(false);
+            }
+            let count = held.min(len);
+            self.consume(count as usize);
+            len -= count;
+        }
+        Ok(true)
+    }
+
+    /// Plain files that are read in large pieces never need it.
+    fn make_buffer(&mut self) {
+        if self.buffer.is_empty() {
+            self.buffer = vec![0; BUFFER_LEN].into_boxed_slice();
+        }
+    }
+
+    /// Lets the disk work while what was read before is being used.
+    fn fetch(&mut self) {
+        let Some(file) = &self.file else { return };
+        if self.fetched >= self.taken + FETCH_AHEAD {
+            return;
+        }
+        let from = self.fetched.max(self.taken);
+        let len = FETCH_STEP.max(self.taken + FETCH_AHEAD - from);
+        let advice = PosixFadviseAdvice::POSIX_FADV_WILLNEED;
+        let _ = posix_fadvise(file, from as i64, len as i64, advice);
+        // Asked for anew when a step of it has been used.
+        self.fetched = from + len + FETCH_STEP;
+    }
+
+    fn failed(&mut self, error: io::Error) -> io::Error {
+        let kind = error.kind();
+        self.fault = Some(error);
+        kind.into()
+    }
+}
+
+impl Read for Raw {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.start == self.end && out.len() >= BUFFER_LEN {
+            self.fetch();
+            return match read_once(&mut *self.input, out) {
+                Ok(count) => {
+                    self.ran_out |= count == 0;
+                    self.taken += count as u64;
+                    Ok(count)
+                }
+                Err(error) => Err(self.failed(error)),
+            };
+        }
+        let held = self.fill_buf()?;
+        let count = held.len().min(out.len());
+        out[..count].copy_from_slice(&held[..count]);
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl BufRead for Raw {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.start == self.end {
+            self.make_buffer();
+            self.fetch();
+            (self.start, self.end) = (0, 0);
+            match read_once(&mut *self.input, &mut self.buffer) {
+                Ok(count) => self.end = count,
+                Err(error) => return Err(self.failed(error)),
+            }
+            self.ran_out |= self.end == 0;
+        }
+        Ok(&self.buffer[self.start..self.end])
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.start += count;
+        self.taken += count as u64;
+    }
+}
+
+fn read_once(input: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match input.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// A pipe or a terminal, whose writer may be slow or never write again.
+struct Patient {
+    file: File,
+    stop: Arc<EventFd>,
+}
+
+impl Read for Patient {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let mut wait = [
+                PollFd::new(self.file.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.stop.as_fd(), PollFlags::POLLIN),
+            ];
+            match poll(&mut wait, PollTimeout::NONE) {
+                Err(nix::Error::EINTR) => continue,
+                result => result?,
+            };
+            if wait[1].any() == Some(true) {
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            match self.file.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                result => return result,
+            }
+        }
+    }
+}
+
+/// A word to a waiting thread; reading it never blocks.
+pub(super) fn bell() -> io::Result<Arc<EventFd>> {
+    let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+    Ok(Arc::new(EventFd::from_value_and_flags(0, flags)?))
+}

@@ -1,0 +1,231 @@
+//! Input that may be packed: gzip (RFC 1952), zstd (RFC 8878) or lz4 frames,
+//! several of them one behind the other as `cat` and parallel tools make them.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use flate2::bufread::GzDecoder;
+use lz4_flex::frame::FrameDecoder as Lz4;
+use nix::sys::eventfd::EventFd;
+
+use super::raw::{Raw, bell};
+use super::source::Stop;
+use super::zstd::Zstd;
+
+/// How a capture file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// gzip, also several members.
+    Gzip,
+    /// zstd, also several frames.
+    Zstd,
+    /// The frame format of lz4, also several frames.
+    Lz4,
+}
+
+impl fmt::Display for Packing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Packing::Gzip => "gzip",
+            Packing::Zstd => "zstd",
+            Packing::Lz4 => "lz4",
+        })
+    }
+}
+
+/// Bytes of a capture, unpacked if they were packed.
+pub(super) struct Input {
+    stage: Stage,
+    packing: Option<Packing>,
+    stop: Option<Arc<EventFd>>,
+}
+
+enum Stage {
+    /// Before the first byte, or between two members.
+    Between(Raw),
+    Plain(Raw),
+    Gzip(Box<GzDecoder<Raw>>),
+    Zstd(Box<Zstd>),
+    Lz4(Box<Lz4<Raw>>),
+    /// While the input passes from one stage to the next.
+    Passing,
+}
+
+impl Input {
+    /// An open file.
+    pub(super) fn of_file(file: File) -> io::Result<Input> {
+        let stop = bell()?;
+        let raw = Raw::of_file(file, &stop)?;
+        let stop = (!raw.is_repeatable()).then_some(stop);
+        Ok(Input {
+            stage: Stage::Between(raw),
+            packing: None,
+            stop,
+        })
+    }
+
+    /// Anything that can be read.
+    pub(super) fn of(input: Box<dyn Read + Send>) -> Input {
+        Input {
+            stage: Stage::Between(Raw::of(input)),
+            packing: None,
+            stop: None,
+        }
+    }
+
+    /// How it is packed, as far as that is known: after the first byte.
+    pub(super) fn packing(&self) -> Option<Packing> {
+        self.packing
+    }
+
+    /// Whether its bytes may come slowly, so that what has come must not wait
+    /// for more.
+    pub(super) fn is_slow(&self) -> bool {
+        !self.raw().is_some_and(Raw::is_repeatable)
+    }
+
+    /// Rung to end a read that waits for a pipe.
+    pub(super) fn stop_bell(&self) -> Option<Arc<EventFd>> {
+        self.stop.clone()
+    }
+
+    /// How many bytes of the file have been used.
+    pub(super) fn taken(&self) -> u64 {
+        self.raw().map_or(0, Raw::taken)
+    }
+
+    /// Back to the beginning.
+    pub(super) fn rewind(&mut self) -> io::Result<()> {
+        let mut raw = self.take_raw();
+        let result = raw.rewind();
+        self.stage = Stage::Between(raw);
+        self.packing = None;
+        result
+    }
+
+    /// Reads some bytes; none at the end.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Stop> {
+        loop {
+            if matches!(self.stage, Stage::Between(_)) && !self.begin()? {
+                return Ok(0);
+            }
+            let result = match &mut self.stage {
+                Stage::Between(_) => continue,
+                Stage::Passing => return Ok(0),
+                Stage::Plain(raw) => return raw.read(buffer).map_err(|error| plain(raw, error)),
+                Stage::Gzip(decoder) => decoder.read(buffer).map_err(|e| e.to_string()),
+                Stage::Zstd(decoder) => decoder.read(buffer),
+                Stage::Lz4(decoder) => match decoder.read(buffer) {
+                    // It takes a cut between two blocks for an end.
+                    Ok(0) if decoder.get_ref().ran_out() => Err(String::new()),
+                    result => result.map_err(|error| error.to_string()),
+                },
+            };
+            match result {
+                Ok(0) if !buffer.is_empty() => self.stage = Stage::Between(self.take_raw()),
+                Ok(count) => return Ok(count),
+                Err(reason) => return Err(self.damaged(&reason)),
+            }
+        }
+    }
+
+    /// Looks at what begins here. Returns false at the end of the file.
+    fn begin(&mut self) -> Result<bool, Stop> {
+        let mut raw = self.take_raw();
+        let mut head = [0; 4];
+        let held = match raw.peek(4) {
+            Ok(bytes) => {
+                head[..bytes.len()].copy_from_slice(bytes);
+                bytes.len()
+            }
+            Err(error) => return Err(Stop::Io(error)),
+        };
+        let begins = match (&head[..held], self.packing) {
+            ([], Some(_)) => {
+                self.stage = Stage::Between(raw);
+                return Ok(false);
+            }
+            ([0x1f, 0x8b, ..], _) => Packing::Gzip,
+            ([0x28, 0xb5, 0x2f, 0xfd], _) => Packing::Zstd,
+            ([0x04, 0x22, 0x4d, 0x18], _) => Packing::Lz4,
+            // A frame to be passed over, the same for zstd and lz4.
+            ([0x50..=0x5f, 0x2a, 0x4d, 0x18], packing) => {
+                self.packing = packing.or(Some(Packing::Zstd));
+                return self.pass_over_frame(raw).map(|()| true);
+            }
+            (_, None) => {
+                self.stage = Stage::Plain(raw);
+                return Ok(true);
+            }
+            (other, Some(packing)) => {
+                let reason =
+                    format!("behind the {packing} stream follow other bytes: {other:02x?}");
+                let offset = raw.taken();
+                return Err(Stop::Packed { offset, reason });
+            }
+        };
+        self.packing = Some(begins);
+        self.stage = match begins {
+            Packing::Gzip => Stage::Gzip(Box::new(GzDecoder::new(raw))),
+            Packing::Zstd => Stage::Zstd(Box::new(Zstd::new(raw))),
+            Packing::Lz4 => Stage::Lz4(Box::new(Lz4::new(raw))),
+        };
+        Ok(true)
+    }
+
+    fn pass_over_frame(&mut self, mut raw: Raw) -> Result<(), Stop> {
+        let passed = raw.peek(8).map(|head| match head {
+            [_, _, _, _, a, b, c, d] => 8 + u64::from(u32::from_le_bytes([*a, *b, *c, *d])),
+            _ => u64::MAX,
+        });
+        let whole = passed.and_then(|len| raw.pass_over(len));
+        self.stage = Stage::Between(raw);
+        match whole {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.damaged("")),
+            Err(error) => Err(Stop::Io(error)),
+        }
+    }
+
+    /// The fault behind an error of a decoder.
+    fn damaged(&mut self, reason: &str) -> Stop {
+        let packing = self.packing.map_or(String::new(), |p| p.to_string());
+        let mut raw = self.take_raw();
+        if let Some(error) = raw.take_fault() {
+            return Stop::Io(error);
+        }
+        let offset = raw.taken();
+        let reason = match raw.ran_out() {
+            true => format!("the {packing} stream ends early: the file was cut"),
+            false => format!("the {packing} stream is damaged: {reason}"),
+        };
+        Stop::Packed { offset, reason }
+    }
+
+    fn raw(&self) -> Option<&Raw> {
+        match &self.stage {
+            Stage::Between(raw) | Stage::Plain(raw) => Some(raw),
+            Stage::Gzip(decoder) => Some(decoder.get_ref()),
+            Stage::Zstd(decoder) => Some(decoder.get_ref()),
+            Stage::Lz4(decoder) => Some(decoder.get_ref()),
+            Stage::Passing => None,
+        }
+    }
+
+    fn take_raw(&mut self) -> Raw {
+        match std::mem::replace(&mut self.stage, Stage::Passing) {
+            Stage::Between(raw) | Stage::Plain(raw) => raw,
+            Stage::Gzip(decoder) => decoder.into_inner(),
+            Stage::Zstd(decoder) => decoder.into_inner(),
+            Stage::Lz4(decoder) => decoder.into_inner(),
+            // Only after an error, when nothing is read any more.
+            Stage::Passing => Raw::of(Box::new(io::empty())),
+        }
+    }
+}
+
+fn plain(raw: &mut Raw, error: io::Error) -> Stop {
+    Stop::Io(raw.take_fault().unwrap_or(error))
+}

@@ -1,0 +1,114 @@
+//! One zstd frame (RFC 8878), unpacked bit by bit.
+
+use std::io::Read;
+
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+
+use super::raw::Raw;
+
+/// An empty last block, and the room of a checksum.
+const CLOSING: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
+
+/// The largest window that is made room for: as the tool `zstd` does without
+/// its option `--long`, and with `--long=27`.
+const WINDOW_MAX: u64 = 128 * 1024 * 1024;
+
+/// A frame on its way.
+pub(super) struct Zstd {
+    decoder: FrameDecoder,
+    raw: Raw,
+    begun: bool,
+    /// All blocks are decoded, or the rest cannot be.
+    closed: bool,
+    fault: Option<String>,
+}
+
+impl Zstd {
+    pub(super) fn new(raw: Raw) -> Zstd {
+        let mut decoder = FrameDecoder::new();
+        decoder.set_max_window_size(WINDOW_MAX);
+        Zstd {
+            decoder,
+            raw,
+            begun: false,
+            closed: false,
+            fault: None,
+        }
+    }
+
+    pub(super) fn get_ref(&self) -> &Raw {
+        &self.raw
+    }
+
+    pub(super) fn into_inner(self) -> Raw {
+        self.raw
+    }
+
+    /// Reads some bytes; none at the end of the frame.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, String> {
+        loop {
+            if self.closed || self.decoder.can_collect() > 0 {
+                let count = self.decoder.read(buffer).map_err(|e| e.to_string())?;
+                if count > 0 || buffer.is_empty() {
+                    return Ok(count);
+                }
+            }
+            if self.closed {
+                return match self.fault.take() {
+                    Some(fault) => Err(fault),
+                    None => self.check().map(|()| 0),
+                };
+            }
+            match self.decode() {
+                Ok(()) => self.closed = self.decoder.is_finished(),
+                Err(error) => self.close(&error),
+            }
+        }
+    }
+
+    fn decode(&mut self) -> Result<(), FrameDecoderError> {
+        if !self.begun {
+            self.begun = true;
+            self.decoder.reset(&mut self.raw)?;
+        }
+        let step = BlockDecodingStrategy::UptoBlocks(1);
+        self.decoder.decode_blocks(&mut self.raw, step).map(drop)
+    }
+
+    /// The decoder keeps the last window back until the frame's end. So that
+    /// a cut file gives what it has, it is told that this was the end.
+    fn close(&mut self, error: &FrameDecoderError) {
+        self.fault = Some(explain(error));
+        self.closed = true;
+        let step = BlockDecodingStrategy::UptoBlocks(1);
+        // It fails where the frame's header did, and then holds nothing.
+        let _ = self.decoder.decode_blocks(&CLOSING[..], step);
+    }
+
+    fn check(&self) -> Result<(), String> {
+        match self.decoder.get_checksum_from_data() {
+            Some(sum) if Some(sum) != self.decoder.get_calculated_checksum() => {
+                Err("its checksum does not fit its contents".into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn explain(error: &FrameDecoderError) -> String {
+    match error {
+        FrameDecoderError::WindowSizeTooBig { requested, max } => format!(
+            "it needs {} MiB of memory, more than {}; pack it anew without --long",
+            requested >> 20,
+            max >> 20
+        ),
+        FrameDecoderError::DictNotProvided { dict_id } => {
+            format!("it needs dictionary {dict_id}; pack it anew without one")
+        }
+        FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::BadMagicNumber(_)) => {
+            "no frame begins here".into()
+        }
+        error => error.to_string(),
+    }
+}
