@@ -80,13 +80,23 @@ pub(crate) fn prepare_sender(core: Option<usize>, realtime: bool, fifo: bool) ->
 }
 
 /// SCHED_FIFO for the calling thread.
-fn enter_fifo() -> Result<(), nix::Error> {
+pub(crate) fn enter_fifo() -> Result<(), nix::Error> {
+    schedule_as(libc::SCHED_FIFO, FIFO)
+}
+
+/// The normal class again, at its best priority.
+pub(crate) fn leave_fifo() -> Result<(), nix::Error> {
+    schedule_as(libc::SCHED_OTHER, 0)?;
+    raise_priority()
+}
+
+fn schedule_as(class: libc::c_int, priority: libc::c_int) -> Result<(), nix::Error> {
     let parameters = libc::sched_param {
-        sched_priority: FIFO,
+        sched_priority: priority,
     };
     // SAFETY: the kernel reads the parameters during the call; 0 is the
     // calling thread.
-    let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) };
+    let result = unsafe { libc::sched_setscheduler(0, class, &parameters) };
     nix::Error::result(result).map(drop)
 }
 

@@ -43,16 +43,46 @@ const PAUSE_MIN: Nanos = Nanos::from_micros(100);
 pub(crate) struct Pacer {
     mode: WaitMode,
     margin: Nanos,
+    /// Whether it has slept since the last departure.
+    slept: bool,
+    share: Share,
     pub pauses: PauseLog,
 }
+
+/// How much of the time the thread is awake.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    window: Nanos,
+    asleep: Nanos,
+    /// Of the window before: 1 is all of it.
+    awake: f64,
+}
+
+/// The window that the share is taken of: a fraction of the second in which
+/// the kernel counts what real-time threads take.
+const WINDOW: Nanos = Nanos::from_millis(200);
 
 impl Pacer {
     pub fn new(mode: WaitMode) -> Pacer {
         Pacer {
             mode,
             margin: MARGIN_START,
+            slept: false,
+            share: Share::default(),
             pauses: PauseLog::default(),
         }
+    }
+
+    /// How much of the time the thread has been awake lately: 1 is all of it.
+    pub fn awake(&mut self, now: Nanos) -> f64 {
+        let share = &mut self.share;
+        let window = now.saturating_sub(share.window);
+        if window >= WINDOW {
+            share.awake = 1.0 - share.asleep.as_secs_f64() / window.as_secs_f64();
+            share.window = now;
+            share.asleep = Nanos::ZERO;
+        }
+        share.awake
     }
 
     /// How long before a departure the thread wakes.
@@ -80,10 +110,16 @@ impl Pacer {
     /// Sleeps until `until`, or until the bell rings.
     pub fn sleep(&mut self, until: Nanos, bell: &EventFd) {
         let mut polled = [PollFd::new(bell.as_fd(), PollFlags::POLLIN)];
-        let timeout = until.saturating_sub(monotonic_now());
+        let start = monotonic_now();
+        let timeout = until.saturating_sub(start);
         let timeout = TimeSpec::from(Duration::from_nanos(timeout.as_nanos()));
-        match ppoll(&mut polled, Some(timeout), None) {
-            Ok(0) => self.learn(monotonic_now().saturating_sub(until)),
+        let woken = ppoll(&mut polled, Some(timeout), None);
+        let end = monotonic_now();
+        self.slept = true;
+        let asleep = end.saturating_sub(start);
+        self.share.asleep = self.share.asleep.saturating_add(asleep);
+        match woken {
+            Ok(0) => self.learn(end.saturating_sub(until)),
             // Interrupted, or called.
             _ => {
                 let _ = bell.read();
@@ -94,6 +130,11 @@ impl Pacer {
     /// Spins until `time`, which is near, or for as long as the margin is at
     /// its most.
     pub fn spin_until(&mut self, time: Nanos) {
+        if !std::mem::take(&mut self.slept) {
+            // Without sleep nothing is learnt, and a margin as long as the
+            // gaps would stay for ever.
+            self.learn(Nanos::ZERO);
+        }
         let mut last = monotonic_now();
         let enough = last.saturating_add(MARGIN_MAX);
         while last < time && last < enough {

@@ -10,6 +10,7 @@ use longwire_io::{PortError, TxPort};
 use super::pacer::Pacer;
 use crate::clock::monotonic_now;
 use crate::config::WaitMode;
+use crate::host;
 use crate::stage::Egress;
 use crate::thread::{Bell, Control, ThreadEnd, earlier, thread_cpu_time};
 
@@ -21,7 +22,15 @@ pub(crate) struct Pump {
     pub control: Arc<Control>,
     /// How many threads read traces.
     pub readers: u64,
+    /// The thread is to be in a real-time class when it can be.
+    pub fifo: bool,
 }
+
+/// Above this share of the time, a thread leaves its real-time class: the
+/// kernel stops such threads for 50 ms of each second if they take all of a
+/// core that others want. Below the other share, it returns.
+const LEAVE_FIFO: f64 = 0.85;
+const RETURN_TO_FIFO: f64 = 0.7;
 
 impl Pump {
     /// Sends until everything has been read and has left, until stopped, or
@@ -45,6 +54,7 @@ impl Pump {
     }
 
     fn turns(&mut self, pacer: &mut Pacer) -> Result<(), PortError> {
+        let mut fifo = self.fifo;
         while !self.control.stop.load(Ordering::Relaxed) && !self.control.faults.any() {
             let mut next_at = None;
             let mut sent = 0;
@@ -60,8 +70,29 @@ impl Pump {
                 break;
             }
             self.wait(pacer, next_at);
+            self.heed_throttling(pacer, &mut fifo);
         }
         Ok(())
+    }
+
+    /// Leaves the real-time class while the thread takes most of a core.
+    fn heed_throttling(&self, pacer: &mut Pacer, fifo: &mut bool) {
+        if !self.fifo {
+            return;
+        }
+        let awake = pacer.awake(monotonic_now());
+        let wanted = match *fifo {
+            true => awake < LEAVE_FIFO,
+            false => awake < RETURN_TO_FIFO,
+        };
+        if wanted != *fifo {
+            *fifo = wanted;
+            // It was allowed before.
+            let _ = match wanted {
+                true => host::enter_fifo(),
+                false => host::leave_fifo(),
+            };
+        }
     }
 
     /// Everything has been read, and has left.

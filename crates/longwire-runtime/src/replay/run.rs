@@ -172,6 +172,7 @@ impl Replaying {
                 bell: Arc::new(Bell::new()?),
                 control: Arc::clone(&self.control),
                 readers: 1,
+                fifo: config.realtime && fifo,
             };
             bells.push(Arc::clone(&pump.bell));
             self.spawn_pump(pump, index, (core, config.realtime, fifo))?;
