@@ -108,22 +108,26 @@ fn choose(stream: &mut Stream, there: u64, wanted: u64, mut take: impl FnMut(u64
     }
 }
 
-/// Makes the IPv4 header's checksum and that of TCP, UDP, ICMP, ICMPv6 or
-/// SCTP fit the bytes, also behind IPv6's extension headers. Fragments, packets
+/// Makes the IPv4 header's checksum and that of TCP, UDP, SCTP, ICMP, ICMPv6
+/// or IGMP fit the bytes, also behind IPv6's extension headers. Fragments, packets
 /// cut short and packets with further hops in a routing header keep their
-/// transport checksum, which covers bytes that are not here.
-pub fn repair_checksums(bytes: &mut [u8]) {
+/// transport checksum, which covers bytes that are not here. Returns whether
+/// any was wrong.
+pub fn repair_checksums(bytes: &mut [u8]) -> bool {
     let Some(ip) = IpHeader::parse(bytes) else {
-        return;
+        return false;
     };
     let end = ip.end(bytes);
     if end > bytes.len() {
-        return;
+        return false;
     }
+    let mut wrong = false;
     if ip.version == IpVersion::V4 {
+        let stored = [bytes[ip.at + 10], bytes[ip.at + 11]];
         repair_ipv4_header(bytes, ip.at);
+        wrong = bytes[ip.at + 10..ip.at + 12] != stored;
     }
-    repair_transport(bytes, &ip);
+    repair_transport(bytes, &ip) || wrong
 }
 
 /// Makes the checksum of the IPv4 header at `at` fit. The header must be
@@ -135,21 +139,17 @@ pub(crate) fn repair_ipv4_header(bytes: &mut [u8], at: usize) {
     bytes[at + 10..at + 12].copy_from_slice(&sum.to_be_bytes());
 }
 
-fn repair_transport(bytes: &mut [u8], ip: &IpHeader) {
+fn repair_transport(bytes: &mut [u8], ip: &IpHeader) -> bool {
     // Where a routing header names further hops, the checksum is for another
     // destination than the address says.
     let whole = |found: &Transport| found.piece == Piece::Whole && !found.routed;
     let Some(transport) = ip.transport(bytes).filter(whole) else {
-        return;
+        return false;
     };
-    let field = |at: usize| usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
-    let packet_end = match ip.version {
-        IpVersion::V4 => ip.at + field(ip.at + 2),
-        IpVersion::V6 => ip.end(bytes) + field(ip.at + 4),
-    };
+    let packet_end = packet_end(bytes, ip);
     let (start, protocol) = (transport.at, transport.protocol);
     if packet_end > bytes.len() || packet_end < start {
-        return;
+        return false;
     }
     if protocol == SCTP {
         return repair_sctp(&mut bytes[start..packet_end]);
@@ -157,18 +157,19 @@ fn repair_transport(bytes: &mut [u8], ip: &IpHeader) {
     let (checksum_at, pseudo_header) = match protocol {
         6 => (16, true),
         17 => (6, true),
-        1 => (2, false),
+        // ICMP and IGMP.
+        1 | 2 => (2, false),
         58 => (2, true),
-        _ => return,
+        _ => return false,
     };
     let checksum_at = start + checksum_at;
     if checksum_at + 2 > packet_end {
-        return;
+        return false;
     }
     let stored = u16::from_be_bytes([bytes[checksum_at], bytes[checksum_at + 1]]);
     if protocol == 17 && stored == 0 && ip.version == IpVersion::V4 {
         // A UDP sender over IPv4 may do without.
-        return;
+        return false;
     }
     bytes[checksum_at..checksum_at + 2].fill(0);
     let mut sum = sum_words(&bytes[start..packet_end]);
@@ -185,6 +186,17 @@ fn repair_transport(bytes: &mut [u8], ip: &IpHeader) {
         sum => sum,
     };
     bytes[checksum_at..checksum_at + 2].copy_from_slice(&sum.to_be_bytes());
+    // Zero and its complement are one sum, which only UDP tells apart.
+    sum != stored && (protocol == 17 || sum != !stored || !matches!(sum, 0 | 0xffff))
+}
+
+/// Where the packet says that it ends, in bytes of the frame.
+pub(crate) fn packet_end(bytes: &[u8], ip: &IpHeader) -> usize {
+    let field = |at: usize| usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
+    match ip.version {
+        IpVersion::V4 => ip.at + field(ip.at + 2),
+        IpVersion::V6 => ip.end(bytes) + field(ip.at + 4),
+    }
 }
 
 /// SCTP's protocol number.
@@ -192,13 +204,15 @@ const SCTP: u8 = 132;
 
 /// Makes the checksum of an SCTP packet fit: CRC32c over all of it, the
 /// checksum taken as zero, and written with the low byte first (RFC 9260,
-/// section 6.8 and appendix A).
-pub(crate) fn repair_sctp(packet: &mut [u8]) {
+/// section 6.8 and appendix A). Returns whether it was wrong.
+pub(crate) fn repair_sctp(packet: &mut [u8]) -> bool {
     const CHECKSUM: core::ops::Range<usize> = 8..12;
-    if packet.len() < CHECKSUM.end {
-        return;
-    }
+    let Some(stored) = packet.get(CHECKSUM) else {
+        return false;
+    };
+    let stored = [stored[0], stored[1], stored[2], stored[3]];
     packet[CHECKSUM].fill(0);
-    let sum = crc32c(&[packet]);
-    packet[CHECKSUM].copy_from_slice(&sum.to_le_bytes());
+    let sum = crc32c(&[packet]).to_le_bytes();
+    packet[CHECKSUM].copy_from_slice(&sum);
+    sum != stored
 }

@@ -72,21 +72,30 @@ impl IpHeader {
     #[inline]
     pub fn parse(frame: &[u8]) -> Option<IpHeader> {
         let at = mac_header_len(frame) as usize;
-        let ethertype = frame.get(at - 2..at)?;
+        match frame.get(at - 2..at)? {
+            [0x08, 0x00] => IpHeader::parse_at(frame, at, IpVersion::V4),
+            [0x86, 0xdd] => IpHeader::parse_at(frame, at, IpVersion::V6),
+            _ => None,
+        }
+    }
+
+    /// Reads a header of this version that begins at `at`.
+    #[inline]
+    pub(crate) fn parse_at(frame: &[u8], at: usize, version: IpVersion) -> Option<IpHeader> {
         let header = frame.get(at..)?;
-        match ethertype {
-            [0x08, 0x00] if header.len() >= V4_LEN && header[0] >> 4 == 4 => Some(IpHeader {
-                version: IpVersion::V4,
+        match version {
+            IpVersion::V4 if header.len() >= V4_LEN && header[0] >> 4 == 4 => Some(IpHeader {
+                version,
                 at,
                 dscp: header[1] >> 2,
                 ecn: Ecn::of_bits(header[1]),
                 ttl: header[8],
                 protocol: header[9],
             }),
-            [0x86, 0xdd] if header.len() >= V6_LEN && header[0] >> 4 == 6 => {
+            IpVersion::V6 if header.len() >= V6_LEN && header[0] >> 4 == 6 => {
                 let class = header[0] << 4 | header[1] >> 4;
                 Some(IpHeader {
-                    version: IpVersion::V6,
+                    version,
                     at,
                     dscp: class >> 2,
                     ecn: Ecn::of_bits(class),
@@ -203,7 +212,7 @@ impl IpHeader {
 
 /// Protocols whose first four bytes are two ports: TCP, UDP, DCCP, SCTP,
 /// UDP-Lite (IANA's protocol numbers).
-const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
+pub(crate) const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 
 /// A hash of what a flow has in common: addresses, protocol and ports (RFC
 /// 8290, section 4.1). Frames without IP are one flow a pair of MAC

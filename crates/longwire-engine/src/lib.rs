@@ -13,12 +13,14 @@
 
 extern crate alloc;
 
+pub mod alter;
 mod checksum;
 mod coin;
 mod edit;
 pub mod emulator;
 mod fifo;
 pub mod filter;
+mod flow;
 pub mod fragment;
 pub mod frame;
 pub mod header;
@@ -38,6 +40,7 @@ pub mod replay;
 mod server;
 pub mod spec;
 mod special;
+pub mod split;
 pub mod trace;
 pub mod units;
 pub mod verdict;

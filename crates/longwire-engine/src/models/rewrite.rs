@@ -99,7 +99,7 @@ fn build_ip(arguments: &Arguments<'_>) -> Result<Box<dyn RewriteModel>, SpecErro
 /// Whether no router would forward the packet, so that none takes off its
 /// time to live: neighbour discovery, which is refused unless its hop limit is
 /// 255 (RFC 4861, section 6.1), and multicast of link-local scope.
-fn stays_on_link(bytes: &[u8], ip: &IpHeader) -> bool {
+pub(crate) fn stays_on_link(bytes: &[u8], ip: &IpHeader) -> bool {
     /// ICMPv6.
     const ICMP6: u8 = 58;
     let header = &bytes[ip.at..];

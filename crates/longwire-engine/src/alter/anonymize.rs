@@ -1,0 +1,227 @@
+//! Prefix-preserving anonymisation of addresses: Crypto-PAn (Fan, Xu, Ammar,
+//! Moon: "Prefix-preserving IP address anonymization: measurement-based
+//! security evaluation and a new cryptography-based scheme", Computer
+//! Networks 46(2), 2004).
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+
+use aes::Aes128;
+use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
+
+/// Bits told in one go: the cipher works on several blocks side by side.
+const BATCH: usize = 32;
+
+/// The published algorithm: two addresses with n leading bits in common have n
+/// in common afterwards, and no more. One to one for each key.
+#[derive(Clone)]
+pub struct CryptoPan {
+    cipher: Aes128,
+    /// What stands for the bits that do not count yet.
+    pad: u128,
+}
+
+impl fmt::Debug for CryptoPan {
+    /// Without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CryptoPan").finish_non_exhaustive()
+    }
+}
+
+impl CryptoPan {
+    /// From a key: 16 bytes of AES-128, and 16 that become the padding.
+    pub fn new(key: &[u8; 32]) -> CryptoPan {
+        let (cipher_key, pad) = key.split_at(16);
+        let (mut first, mut block) = ([0; 16], [0; 16]);
+        first.copy_from_slice(cipher_key);
+        block.copy_from_slice(pad);
+        let cipher = Aes128::new(&Array(first));
+        let mut block = Array(block);
+        cipher.encrypt_block(&mut block);
+        CryptoPan {
+            cipher,
+            pad: u128::from_be_bytes(block.0),
+        }
+    }
+
+    /// An IPv4 address, in the host's order of bytes.
+    pub fn v4(&self, address: u32) -> u32 {
+        address ^ (self.flips(u128::from(address) << 96, BATCH) >> 96) as u32
+    }
+
+    /// An IPv6 address, in the host's order of bytes.
+    pub fn v6(&self, address: u128) -> u128 {
+        address ^ self.flips(address, 128)
+    }
+
+    /// Which of the first `bits` bits turn over: each by what the bits before
+    /// it say, under the key.
+    fn flips(&self, address: u128, bits: usize) -> u128 {
+        let mut flips = 0;
+        for first in (0..bits).step_by(BATCH) {
+            let mut blocks = [Array([0; 16]); BATCH];
+            for (index, block) in blocks.iter_mut().enumerate() {
+                // No shift by 128 for the bit that has none before it.
+                let padded = u128::MAX >> (first + index);
+                let input = address & !padded | self.pad & padded;
+                *block = Array(input.to_be_bytes());
+            }
+            self.cipher.encrypt_blocks(&mut blocks);
+            for (index, block) in blocks.iter().enumerate() {
+                flips |= u128::from(block[0] >> 7) << (127 - first - index);
+            }
+        }
+        flips
+    }
+}
+
+/// Addresses that mean the same everywhere: their first bits, how many those
+/// are, and whether the bits behind them are kept too.
+///
+/// Where an address leaves the path to such a block, no bit up to there is
+/// turned over, so that no other address can fall into the block.
+struct Block<T> {
+    start: T,
+    prefix: u32,
+    whole: bool,
+}
+
+/// This network, loopback, multicast, broadcast.
+const BLOCKS4: [Block<u32>; 4] = [
+    Block {
+        start: 0,
+        prefix: 8,
+        whole: true,
+    },
+    Block {
+        start: 0x7f00_0000,
+        prefix: 8,
+        whole: true,
+    },
+    Block {
+        start: 0xe000_0000,
+        prefix: 4,
+        whole: true,
+    },
+    Block {
+        start: 0xffff_ffff,
+        prefix: 32,
+        whole: true,
+    },
+];
+
+/// Solicited-node groups, which hold the end of an address; other groups;
+/// link-local addresses; unspecified and loopback.
+const BLOCKS6: [Block<u128>; 4] = [
+    Block {
+        start: 0xff02_0000_0000_0000_0000_0001_ff00_0000,
+        prefix: 104,
+        whole: false,
+    },
+    Block {
+        start: 0xff00 << 112,
+        prefix: 8,
+        whole: true,
+    },
+    Block {
+        start: 0xfe80 << 112,
+        prefix: 10,
+        whole: false,
+    },
+    Block {
+        start: 0,
+        prefix: 127,
+        whole: true,
+    },
+];
+
+/// Results kept, of each kind: a power of two.
+const CACHE: usize = 1 << 12;
+
+/// Anonymisation with a memory for what it was asked before.
+#[derive(Clone, Debug)]
+pub(super) struct Anonymizer {
+    pan: CryptoPan,
+    /// Every address, as in the published algorithm.
+    plain: bool,
+    cache4: Vec<(u32, Option<u32>)>,
+    cache6: Vec<(u128, Option<u128>)>,
+}
+
+/// How many of an address's first bits are kept; `common` are the leading
+/// bits that it has in common with a block's start.
+fn kept_bits<T>(blocks: &[Block<T>], bits: u32, common: impl Fn(&T) -> u32) -> u32 {
+    let inside = blocks
+        .iter()
+        .find(|block| common(&block.start) >= block.prefix);
+    if let Some(block) = inside {
+        return if block.whole { bits } else { block.prefix };
+    }
+    let kept = blocks.iter().map(|block| common(&block.start) + 1);
+    kept.max().unwrap_or(0)
+}
+
+impl Anonymizer {
+    pub fn new(key: &[u8; 32], plain: bool) -> Anonymizer {
+        Anonymizer {
+            pan: CryptoPan::new(key),
+            plain,
+            cache4: vec![(0, None); CACHE],
+            cache6: vec![(0, None); CACHE],
+        }
+    }
+
+    #[inline]
+    pub fn v4(&mut self, address: u32) -> u32 {
+        let place = address.wrapping_mul(0x9e37_79b9) as usize >> 20;
+        match self.cache4[place % CACHE] {
+            (known, Some(result)) if known == address => result,
+            _ => {
+                let result = self.compute4(address);
+                self.cache4[place % CACHE] = (address, Some(result));
+                result
+            }
+        }
+    }
+
+    #[inline]
+    pub fn v6(&mut self, address: u128) -> u128 {
+        let word = (address >> 64) as u64 ^ (address as u64).rotate_left(32);
+        let place = (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize;
+        match self.cache6[place % CACHE] {
+            (known, Some(result)) if known == address => result,
+            _ => {
+                let result = self.compute6(address);
+                self.cache6[place % CACHE] = (address, Some(result));
+                result
+            }
+        }
+    }
+
+    fn compute4(&self, address: u32) -> u32 {
+        let changed = self.pan.v4(address);
+        if self.plain {
+            return changed;
+        }
+        let common = |start: &u32| (start ^ address).leading_zeros();
+        let kept = kept_bits(&BLOCKS4, 32, common);
+        let may_change = u32::MAX.checked_shr(kept).unwrap_or(0);
+        address & !may_change | changed & may_change
+    }
+
+    fn compute6(&self, address: u128) -> u128 {
+        let changed = self.pan.v6(address);
+        if self.plain {
+            return changed;
+        }
+        let common = |start: &u128| (start ^ address).leading_zeros();
+        let kept = kept_bits(&BLOCKS6, 128, common);
+        let may_change = u128::MAX.checked_shr(kept).unwrap_or(0);
+        address & !may_change | changed & may_change
+    }
+}
+
+#[cfg(test)]
+#[path = "anonymize_tests.rs"]
+mod tests;

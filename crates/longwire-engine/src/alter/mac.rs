@@ -1,0 +1,114 @@
+//! Ethernet addresses.
+
+use alloc::vec::Vec;
+
+use super::options::{AlterOptions, MacMap, SidedMac};
+
+/// An Ethernet address.
+pub(super) type Mac = [u8; 6];
+
+/// Where destination and source stand.
+const ADDRESSES: usize = 12;
+
+/// What becomes of Ethernet addresses.
+#[derive(Clone, Debug)]
+pub(super) struct Macs {
+    source: Option<SidedMac>,
+    destination: Option<SidedMac>,
+    maps: Vec<MacMap>,
+    keep_groups: bool,
+}
+
+/// What has become of a frame's addresses, for places further inside where
+/// they stand again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Renamed<'a> {
+    source: (Mac, Mac),
+    destination: (Mac, Mac),
+    maps: &'a [MacMap],
+    anything: bool,
+}
+
+/// Broadcast and multicast.
+fn is_group(mac: Mac) -> bool {
+    mac[0] & 1 == 1
+}
+
+impl Macs {
+    pub fn new(options: &AlterOptions) -> Macs {
+        Macs {
+            source: options.source_mac,
+            destination: options.destination_mac,
+            maps: options.mac_maps.clone(),
+            keep_groups: options.keep_groups,
+        }
+    }
+
+    /// Whether frames of the two sides get different addresses.
+    #[inline]
+    pub fn is_sided(&self) -> bool {
+        let sided = |mac: &Option<SidedMac>| mac.is_some_and(|mac| mac.is_sided);
+        sided(&self.source) || sided(&self.destination)
+    }
+
+    /// Rewrites the Ethernet header's addresses.
+    #[inline]
+    pub fn rewrite(&self, frame: &mut [u8], side: usize) -> Renamed<'_> {
+        let mut renamed = Renamed {
+            source: Default::default(),
+            destination: Default::default(),
+            maps: &self.maps,
+            anything: self.source.is_some() || self.destination.is_some() || !self.maps.is_empty(),
+        };
+        let Some(header) = frame
+            .first_chunk_mut::<ADDRESSES>()
+            .filter(|_| renamed.anything)
+        else {
+            return renamed;
+        };
+        let [a, b, c, d, e, f, rest @ ..] = *header;
+        let (destination, source) = ([a, b, c, d, e, f], rest);
+        renamed.destination = (
+            destination,
+            self.renamed(destination, self.destination, side),
+        );
+        renamed.source = (source, self.renamed(source, self.source, side));
+        header[..6].copy_from_slice(&renamed.destination.1);
+        header[6..].copy_from_slice(&renamed.source.1);
+        renamed
+    }
+
+    #[inline]
+    fn renamed(&self, mac: Mac, all: Option<SidedMac>, side: usize) -> Mac {
+        match all {
+            _ if self.keep_groups && is_group(mac) => mac,
+            Some(all) => all.sides[side & 1],
+            None => mapped(&self.maps, mac).unwrap_or(mac),
+        }
+    }
+}
+
+#[inline]
+fn mapped(maps: &[MacMap], mac: Mac) -> Option<Mac> {
+    let map = maps.iter().find(|map| map.from == mac)?;
+    Some(map.to)
+}
+
+impl Renamed<'_> {
+    /// Whether any address may have another name.
+    #[inline]
+    pub fn anything(&self) -> bool {
+        self.anything
+    }
+
+    /// What an address that stands inside the frame is called now.
+    pub fn name(&self, mac: Mac) -> Mac {
+        let known = [self.source, self.destination]
+            .into_iter()
+            .find(|(before, _)| *before == mac && !is_group(mac));
+        match known {
+            Some((_, after)) => after,
+            None => mapped(self.maps, mac).unwrap_or(mac),
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! What is to be altered, as users write it.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
+
+use super::vlan::VlanChange;
+use crate::filter::values::{Net, code_point, hexadecimal, mac, number};
+use crate::split::Splitter;
+
+/// An option's value that cannot be read: what it is, and what would do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AlterError {
+    message: String,
+}
+
+impl AlterError {
+    pub(super) fn new(message: impl Into<String>) -> AlterError {
+        AlterError {
+            message: message.into(),
+        }
+    }
+
+    /// `text` is not `what`.
+    pub(super) fn not(text: &str, what: &str) -> AlterError {
+        AlterError::new(format!("'{text}' is not {what}"))
+    }
+}
+
+impl fmt::Display for AlterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl core::error::Error for AlterError {}
+
+/// Everything that can be altered. What is left at its default stays as it
+/// was, except that truncated frames are filled up.
+#[derive(Clone, Debug, Default)]
+pub struct AlterOptions {
+    /// What becomes of frames of which the capture kept only the beginning.
+    pub truncated: Truncated,
+    /// The last four bytes of every frame are its check sequence, and go.
+    pub strip_fcs: bool,
+    /// All checksums are made right, also of frames that are whole.
+    pub fix_checksums: bool,
+    /// Every frame's source address.
+    pub source_mac: Option<SidedMac>,
+    /// Every frame's destination address.
+    pub destination_mac: Option<SidedMac>,
+    /// Ethernet addresses that are replaced wherever they stand.
+    pub mac_maps: Vec<MacMap>,
+    /// Changes of VLAN tags, one after the other.
+    pub vlan: Vec<VlanChange>,
+    /// Networks that are replaced by others.
+    pub address_maps: Vec<AddressMap>,
+    /// IP addresses are anonymised.
+    pub anonymize: Option<Anonymize>,
+    /// Ports that are replaced.
+    pub port_maps: Vec<PortMap>,
+    /// The differentiated services code point of every packet, 0 to 63.
+    pub dscp: Option<u8>,
+    /// Time to live, or hop limit.
+    pub ttl: Option<TtlChange>,
+    /// The longest payload behind the Ethernet header, in bytes.
+    pub mtu: Option<u32>,
+    /// What becomes of longer ones.
+    pub mtu_action: MtuAction,
+    /// Addresses move on with every round.
+    pub loop_addresses: Vec<LoopAddresses>,
+    /// TCP and RTP go on with every round, instead of beginning again.
+    pub loop_renumber: bool,
+    /// Group addresses, of Ethernet and of IP, stay as they are.
+    pub keep_groups: bool,
+    /// Decides the random payload.
+    pub seed: u64,
+    /// Tells the two sides of a conversation apart, where an option has a
+    /// value for each.
+    pub splitter: Option<Splitter>,
+}
+
+/// What becomes of frames of which the capture kept only the beginning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Truncated {
+    /// What is missing is zeros.
+    #[default]
+    Zeros,
+    /// What is missing is random, the same for the same seed and frame.
+    Random,
+    /// What is missing is these bytes, again and again.
+    Pattern(Vec<u8>),
+    /// They are sent as short as they are.
+    Keep,
+    /// They are not sent.
+    Skip,
+}
+
+impl FromStr for Truncated {
+    type Err = AlterError;
+
+    fn from_str(text: &str) -> Result<Truncated, AlterError> {
+        const WHAT: &str = "one of zeros, random, pattern:HEX, keep, skip";
+        match text {
+            "zeros" => Ok(Truncated::Zeros),
+            "random" => Ok(Truncated::Random),
+            "keep" => Ok(Truncated::Keep),
+            "skip" => Ok(Truncated::Skip),
+            _ => {
+                let digits = text.strip_prefix("pattern:");
+                let digits = digits.ok_or_else(|| AlterError::not(text, WHAT))?;
+                let bytes = hexadecimal(digits).ok_or_else(|| {
+                    AlterError::not(digits, "bytes in hexadecimal such as c0ffee")
+                })?;
+                Ok(Truncated::Pattern(bytes))
+            }
+        }
+    }
+}
+
+/// An Ethernet address for all frames, or one for each side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SidedMac {
+    /// From the client to the server, and back.
+    pub(super) sides: [[u8; 6]; 2],
+    /// There are two.
+    pub(super) is_sided: bool,
+}
+
+impl FromStr for SidedMac {
+    type Err = AlterError;
+
+    fn from_str(text: &str) -> Result<SidedMac, AlterError> {
+        let (first, second) = match text.split_once(',') {
+            Some((first, second)) => (first, Some(second)),
+            None => (text, None),
+        };
+        let first = one_mac(first)?;
+        let second = second.map(one_mac).transpose()?;
+        Ok(SidedMac {
+            sides: [first, second.unwrap_or(first)],
+            is_sided: second.is_some(),
+        })
+    }
+}
+
+fn one_mac(text: &str) -> Result<[u8; 6], AlterError> {
+    mac(text).ok_or_else(|| AlterError::not(text, "an Ethernet address such as 02:00:00:00:00:01"))
+}
+
+/// An Ethernet address that is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MacMap {
+    pub(super) from: [u8; 6],
+    pub(super) to: [u8; 6],
+}
+
+impl FromStr for MacMap {
+    type Err = AlterError;
+
+    fn from_str(text: &str) -> Result<MacMap, AlterError> {
+        let (from, to) = pair(text, "OLD=NEW, two Ethernet addresses")?;
+        Ok(MacMap {
+            from: one_mac(from)?,
+            to: one_mac(to)?,
+        })
+    }
+}
+
+fn pair<'a>(text: &'a str, what: &str) -> Result<(&'a str, &'a str), AlterError> {
+    text.split_once('=')
+        .ok_or_else(|| AlterError::not(text, what))
+}
+
+/// Which of a packet's addresses is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Source,
+    Destination,
+}
+
+/// A network that is replaced by another: the bits behind the new prefix stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressMap {
+    /// Source or destination alone; both without it.
+    pub(super) role: Option<Role>,
+    pub(super) from: Net,
+    pub(super) to: Net,
+}
+
+impl FromStr for AddressMap {
+    type Err = AlterError;
+
+    fn from_str(text: &str) -> Result<AddressMap, AlterError> {
+        let (role, nets) = match (text.strip_prefix("src:"), text.strip_prefix("dst:")) {
+            (Some(nets), _) => (Some(Role::Source), nets),
+            (_, Some(nets)) => (Some(Role::Destination), nets),
+            _ => (None, text),
+        };
+        let (from, to) = pair(
+            nets,
+            "OLD=NEW, two networks, as in 10.0.0.0/8=192.168.0.0/16",
+        )?;
+        let (from, to) = (one_net(from)?, one_net(to)?);
+        if from.version != to.version {
+            let message = format!("'{nets}': one is IPv4 and the other IPv6; give two of a kind");
+            return Err(AlterError::new(message));
+        }
+        Ok(AddressMap { role, from, to })
+    }
+}
+
+fn one_net(text: &str) -> Result<Net, AlterError> {
+    let what = "a network or address such as 10.0.0.0/8 or 2001:db8::1";
+    Net::host_or_prefix(text).ok_or_else(|| AlterError::not(text, what))
+}
+
+/// A key of Crypto-PAn, and which addresses it is for.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Anonymize {
+    pub(super) key: [u8; 32],
+    /// Every address, as in the published algorithm.
+    pub(super) plain: bool,
+}
+
+impl fmt::Debug for Anonymize {
+    /// Without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Anonymize")
+            .field("plain", &self.plain)
+            .finish_non_exhaustive()
+    }
+}
+
+impl FromStr for Anonymize {
+    type Err = AlterError;
+
+    /// The key is not repeated in errors.
+    fn from_str(text: &str) -> Result<Anonymize, AlterError> {
+        let (key, plain) = match text.strip_suffix(",plain") {
+            Some(key) => (key, true),
+            None => (text, false),
+        };
+        let key = hexadecimal(key).and_then(|bytes| bytes.try_into().ok());
+        let key = key.ok_or_else(|| {
+            let digits = text.len();
+            AlterError::new(format!(
+                "the key ({digits} characters) is not 64 hexadecimal digits, perhaps with \
+                 ',plain' behind them"
+            ))
+        })?;
+        Ok(Anonymize { key, plain })
+    }
+}
+
+/// Ports that are replaced by others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortMap {
+    /// TCP, UDP or SCTP alone; all without it.
+    pub(super) protocol: Option<u8>,
+    pub(super) from: (u16, u16),
+    pub(super) to: (u16, u16),
+}
+
+impl FromStr for PortMap {
+    type Err = AlterError;
+
+    fn from_str(text: &str) -> Result<PortMap, AlterError> {
+        const PROTOCOLS: [(&str, u8); 3] = [("tcp:", 6), ("udp:", 17), ("sctp:", 132)];
+        let named = PROTOCOLS
+            .iter()
+            .find_map(|(name, number)| Some((text.strip_prefix(name)?, *number)));
+        let (ports, protocol) = named.map_or((text, None), |(ports, number)| (ports, Some(number)));
+        let (from, to) = pair(ports, "OLD=NEW, two ports or ranges of ports")?;
+        let (from, to) = (port_range(from)?, port_range(to)?);
+        let (count, wanted) = (to.1 - to.0, from.1 - from.0);
+        if count != 0 && count != wanted {
+            let message = format!("'{ports}': give as many new ports as old ones, or one");
+            return Err(AlterError::new(message));
+        }
+        Ok(PortMap { protocol, from, to })
+    }
+}
+
+fn port_range(text: &str) -> Result<(u16, u16), AlterError> {
+    let (low, high) = text.split_once('-').unwrap_or((text, text));
+    let range = number(low).zip(number(high));
+    range
+        .filter(|(low, high)| low <= high)
+        .ok_or_else(|| AlterError::not(text, "a port or a range of ports such as 5000-5010"))
+}
+
+/// What becomes of the time to live, or hop limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TtlChange {
+    /// This, 1 to 255.
+    Set(u8),
+    /// So much more, never above 255.
+    Raise(u8),
+    /// So much less, never below 1.
+    Lower(u8),
+}
+
+impl FromStr for TtlChange {
+    type Err = AlterError;
+
+    fn from_str(text: &str) -> Result<TtlChange, AlterError> {
+        let change = match (text.strip_prefix('+'), text.strip_prefix('-')) {
+            (Some(by), _) => number(by).map(TtlChange::Raise),
+            (_, Some(by)) => number(by).map(TtlChange::Lower),
+            _ => number(text).filter(|ttl| *ttl > 0).map(TtlChange::Set),
+        };
+        change.ok_or_else(|| AlterError::not(text, "1 to 255, or a change such as -1 or +1"))
+    }
+}
+
+/// Reads a code point: 0 to 63, or a name such as ef.
+///
+/// # Errors
+/// For anything else.
+pub fn parse_dscp(text: &str) -> Result<u8, AlterError> {
+    let value = number(text).or_else(|| code_point(text));
+    let value = value.filter(|value| *value < 64);
+    value
+        .map(|value: u64| value as u8)
+        .ok_or_else(|| AlterError::not(text, "a code point: 0 to 63, ef, cs1 or af11"))
+}
+
+/// What becomes of frames that are too long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MtuAction {
+    /// IPv4 packets that may be are cut into fragments; others are not sent.
+    #[default]
+    Fragment,
+    /// Their end is cut off, and lengths and checksums made right.
+    Truncate,
+    /// They are not sent.
+    Drop,
+}
+
+impl FromStr for MtuAction {
+    type Err = AlterError;
+
+    fn from_str(text: &str) -> Result<MtuAction, AlterError> {
+        match text {
+            "fragment" => Ok(MtuAction::Fragment),
+            "truncate" => Ok(MtuAction::Truncate),
+            "drop" => Ok(MtuAction::Drop),
+            _ => Err(AlterError::not(text, "one of fragment, truncate, drop")),
+        }
+    }
+}
+
+/// How far addresses move on with every round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoopAddresses {
+    pub(super) step: u32,
+    /// Addresses of this network alone, which they do not leave.
+    pub(super) within: Option<Net>,
+}
+
+impl FromStr for LoopAddresses {
+    type Err = AlterError;
+
+    fn from_str(text: &str) -> Result<LoopAddresses, AlterError> {
+        let (step, within) = match text.split_once(',') {
+            Some((step, net)) => (step, Some(one_net(net)?)),
+            None => (text, None),
+        };
+        let what = "a number of addresses, 1 to 4294967295, perhaps with ',NETWORK' behind it";
+        let step = number(step).filter(|step: &u32| *step > 0);
+        let step = step.ok_or_else(|| AlterError::not(&text.to_string(), what))?;
+        Ok(LoopAddresses { step, within })
+    }
+}

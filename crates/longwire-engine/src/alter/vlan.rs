@@ -1,0 +1,147 @@
+//! VLAN tags (IEEE 802.1Q): put on, taken off, changed.
+
+use core::str::FromStr;
+
+use super::options::AlterError;
+use super::workspace::Workspace;
+use crate::filter::values::number;
+use crate::frame::mac_header_len;
+
+/// A tag's length, in bytes.
+pub(super) const TAG_LEN: usize = 4;
+
+/// Where the outermost tag is: behind the two addresses.
+const TAG_AT: usize = 12;
+
+/// A change of VLAN tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VlanChange {
+    /// A new outermost tag: its type, and what it says.
+    Push {
+        /// 0x8100, 0x88a8 or 0x9100.
+        tag_type: u16,
+        /// Priority, drop eligible indicator, VLAN.
+        control: u16,
+    },
+    /// The outermost tag goes, if there is one.
+    Pop,
+    /// Tags of one VLAN, however deep, are of another.
+    Map {
+        /// The VLAN that was.
+        from: u16,
+        /// The VLAN that is.
+        to: u16,
+    },
+    /// The priority of all tags, 0 to 7.
+    Priority(u8),
+}
+
+const VLAN_MAX: u16 = 4095;
+
+const WHAT: &str = "push:VLAN[,pcp=0..7][,dei=0|1][,type=0x88a8], pop, map:OLD=NEW or pcp:0..7";
+
+impl FromStr for VlanChange {
+    type Err = AlterError;
+
+    fn from_str(text: &str) -> Result<VlanChange, AlterError> {
+        let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+        match kind {
+            "push" => push(rest),
+            "pop" if rest.is_empty() => Ok(VlanChange::Pop),
+            "map" => {
+                let ends = rest.split_once('=');
+                let (from, to) = ends.ok_or_else(|| AlterError::not(rest, "OLD=NEW"))?;
+                Ok(VlanChange::Map {
+                    from: vlan(from)?,
+                    to: vlan(to)?,
+                })
+            }
+            "pcp" => Ok(VlanChange::Priority(up_to(rest, 7)? as u8)),
+            _ => Err(AlterError::not(text, WHAT)),
+        }
+    }
+}
+
+fn push(text: &str) -> Result<VlanChange, AlterError> {
+    let mut parts = text.split(',');
+    let mut control = vlan(parts.next().unwrap_or(""))?;
+    let mut tag_type = 0x8100;
+    for part in parts {
+        match part.split_once('=') {
+            Some(("pcp", value)) => control = control & 0x1fff | up_to(value, 7)? << 13,
+            Some(("dei", value)) => control = control & 0xefff | up_to(value, 1)? << 12,
+            Some(("type", value)) => {
+                let known =
+                    number(value).filter(|tag: &u16| [0x8100, 0x88a8, 0x9100].contains(tag));
+                tag_type =
+                    known.ok_or_else(|| AlterError::not(value, "one of 0x8100, 0x88a8, 0x9100"))?;
+            }
+            _ => {
+                return Err(AlterError::not(
+                    part,
+                    "one of pcp=0..7, dei=0|1, type=0x88a8",
+                ));
+            }
+        }
+    }
+    Ok(VlanChange::Push { tag_type, control })
+}
+
+fn vlan(text: &str) -> Result<u16, AlterError> {
+    let vlan = number(text).filter(|vlan| *vlan <= VLAN_MAX);
+    vlan.ok_or_else(|| AlterError::not(text, "a VLAN, 0 to 4095"))
+}
+
+fn up_to(text: &str, max: u16) -> Result<u16, AlterError> {
+    let value = number(text).filter(|value| *value <= max);
+    value.ok_or_else(|| AlterError::not(text, if max == 1 { "0 or 1" } else { "0 to 7" }))
+}
+
+impl VlanChange {
+    /// By how many bytes frames grow at the most.
+    pub(super) fn growth(&self) -> usize {
+        match self {
+            VlanChange::Push { .. } => TAG_LEN,
+            _ => 0,
+        }
+    }
+
+    /// Makes the change. Frames that end within their Ethernet header stay as
+    /// they are.
+    pub(super) fn make(&self, frame: &mut Workspace) {
+        if frame.len() < TAG_AT + 2 {
+            return;
+        }
+        let header_len = mac_header_len(frame) as usize;
+        match *self {
+            VlanChange::Push { tag_type, control } => {
+                frame.insert(TAG_AT, TAG_LEN);
+                frame[TAG_AT..TAG_AT + 2].copy_from_slice(&tag_type.to_be_bytes());
+                frame[TAG_AT + 2..TAG_AT + 4].copy_from_slice(&control.to_be_bytes());
+            }
+            VlanChange::Pop if header_len > TAG_AT + 2 && frame.len() >= TAG_AT + TAG_LEN => {
+                frame.remove(TAG_AT, TAG_LEN);
+            }
+            VlanChange::Pop => {}
+            VlanChange::Map { from, to } => each_tag(frame, header_len, |control| {
+                match control & VLAN_MAX == from {
+                    true => control & !VLAN_MAX | to,
+                    false => control,
+                }
+            }),
+            VlanChange::Priority(priority) => each_tag(frame, header_len, |control| {
+                control & 0x1fff | u16::from(priority) << 13
+            }),
+        }
+    }
+}
+
+fn each_tag(frame: &mut [u8], header_len: usize, change: impl Fn(u16) -> u16) {
+    for at in (TAG_AT + 2..header_len.saturating_sub(2)).step_by(TAG_LEN) {
+        let Some(field) = frame.get_mut(at..at + 2) else {
+            return;
+        };
+        let control = change(u16::from_be_bytes([field[0], field[1]]));
+        field.copy_from_slice(&control.to_be_bytes());
+    }
+}
