@@ -3,3 +3,4 @@
 
 pub mod captures;
 pub mod frames;
+pub mod packing;

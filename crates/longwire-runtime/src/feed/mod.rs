@@ -7,6 +7,7 @@
 //! leaves the waiting to the egress stage.
 
 pub mod generator;
+pub mod trace;
 
 use std::os::fd::BorrowedFd;
 

@@ -47,13 +47,14 @@ Examples:
   longwire simulate in.pcap out.pcap --rate 10mbit --queue 60p --log run.parquet
   longwire simulate both.pcap out.pcap --near 10.0.0.0/24 --near fd00::/64 \\
       --delay 20ms --up-rate 2mbit --down-rate 20mbit
-  zcat in.pcap.gz | longwire simulate - out.pcap --delay uniform:min=5ms,max=9ms";
+  longwire simulate in.pcap.gz out.pcap --delay uniform:min=5ms,max=9ms";
 
 /// What `simulate` takes.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{LINK_HELP}\n\n{DUPLEX_HELP}\n\n{EXAMPLES}"))]
 pub struct SimulateArgs {
-    /// The capture to read: pcap or pcapng; - is stdin
+    /// The capture to read: pcap or pcapng, plain or packed with gzip, zstd
+    /// or lz4; - is stdin
     #[arg(value_name = "IN")]
     pub input: String,
 
@@ -115,6 +116,10 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     check_output(args, globals)?;
     let stop = stop_flag()?;
     let mut reader = CaptureReader::open(&args.input)?;
+    if reader.packing().is_some() {
+        // Unpacking costs as much as all the rest.
+        reader.read_ahead(false)?;
+    }
     let mut writer = CaptureWriter::create(&args.output)?;
     let log = args.log.as_ref().map(LogWriter::create).transpose()?;
     let mut notes = start::announce(&links, globals)?;

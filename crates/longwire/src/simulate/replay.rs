@@ -106,7 +106,7 @@ impl Replay {
             if stop.load(Ordering::Relaxed) {
                 return Ok(End::Interrupted);
             }
-            progress(reader.offset(), reader.size());
+            progress(reader.stored_offset(), reader.size());
         }
     }
 

@@ -37,7 +37,8 @@ pub(super) struct ReadAhead {
     free: Option<Sender<Box<[u8]>>>,
     ready: Arc<EventFd>,
     stop: Option<Arc<EventFd>>,
-    thread: Option<JoinHandle<()>>,
+    repeat: bool,
+    thread: Option<JoinHandle<Input>>,
 }
 
 impl ReadAhead {
@@ -51,7 +52,7 @@ impl ReadAhead {
         }
         let ready = bell()?;
         let stop = input.stop_bell();
-        let mut reading = Reading {
+        let reading = Reading {
             input,
             repeat,
             parcels: parcels_in,
@@ -66,8 +67,35 @@ impl ReadAhead {
             free: Some(free),
             ready,
             stop,
+            repeat,
             thread: Some(thread),
         })
+    }
+
+    /// Whether the file begins again behind its end.
+    pub(super) fn repeats(&self) -> bool {
+        self.repeat
+    }
+
+    /// Ends the thread, and gives its input back.
+    pub(super) fn into_input(mut self) -> io::Result<Input> {
+        let input = self.end();
+        input.ok_or_else(|| io::Error::other("the thread that reads ended"))
+    }
+
+    /// Makes [`ReadAhead::readable`] so, although no parcel may have come.
+    pub(super) fn ring(&self) {
+        // Full only after 2^64 rings that nobody waited for.
+        let _ = self.ready.write(1);
+    }
+
+    fn end(&mut self) -> Option<Input> {
+        self.free = None;
+        if let Some(stop) = &self.stop {
+            let _ = stop.write(1);
+        }
+        // A panic in it was told when its parcels ended.
+        self.thread.take()?.join().ok()
     }
 
     /// The next parcel, when it is there.
@@ -108,14 +136,7 @@ impl ReadAhead {
 
 impl Drop for ReadAhead {
     fn drop(&mut self) {
-        self.free = None;
-        if let Some(stop) = &self.stop {
-            let _ = stop.write(1);
-        }
-        if let Some(thread) = self.thread.take() {
-            // A panic in it was told when its parcels ended.
-            let _ = thread.join();
-        }
+        self.end();
     }
 }
 
@@ -135,30 +156,29 @@ struct Reading {
 
 impl Reading {
     /// Until the input ends, fails, or nobody wants it any more.
-    fn run(&mut self) {
+    fn run(mut self) -> Input {
         while let Ok(mut block) = self.free.recv() {
             let (len, last) = self.fill(&mut block[HEAD_LEN..]);
-            if len > 0 && !self.hand_over(Parcel::Bytes(block, len, self.input.taken())) {
-                return;
+            if len > 0 {
+                self.hand_over(Parcel::Bytes(block, len, self.input.taken()));
             }
             match last {
                 None => {}
                 Some(Parcel::End) if self.repeat => {
                     let rewound = self.input.rewind();
-                    if !self.hand_over(Parcel::End) {
-                        return;
-                    }
+                    self.hand_over(Parcel::End);
                     if let Err(error) = rewound {
                         self.hand_over(Parcel::Fault(Stop::Io(error)));
-                        return;
+                        break;
                     }
                 }
                 Some(parcel) => {
                     self.hand_over(parcel);
-                    return;
+                    break;
                 }
             }
         }
+        self.input
     }
 
     /// Fills a block as far as the input does without waiting, and tells what
@@ -178,10 +198,9 @@ impl Reading {
         (len, None)
     }
 
-    fn hand_over(&self, parcel: Parcel) -> bool {
-        let taken = self.parcels.send(parcel).is_ok();
-        // Full only after 2^64 parcels that nobody waited for.
+    fn hand_over(&self, parcel: Parcel) {
+        // Nobody takes it while the reader is being dropped.
+        let _ = self.parcels.send(parcel);
         let _ = self.ready.write(1);
-        taken
     }
 }

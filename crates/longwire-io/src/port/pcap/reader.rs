@@ -90,7 +90,6 @@ pub enum Step {
 impl CaptureReader {
     /// Opens a classic pcap or pcapng file, told apart by their first bytes,
     /// plain or packed with gzip, zstd or lz4; `-` is the standard input.
-    /// Packed files are unpacked by a thread of their own.
     ///
     /// # Errors
     /// When the file cannot be read or does not begin as a capture of frames
@@ -106,9 +105,6 @@ impl CaptureReader {
         let mut reader = Self::of(path, input)?;
         reader.repeatable = size.is_some();
         reader.size = size;
-        if reader.packing.is_some() {
-            reader.read_ahead(false)?;
-        }
         Ok(reader)
     }
 
@@ -228,8 +224,19 @@ impl CaptureReader {
         self.source.readable()
     }
 
-    /// Begins the file again, after [`Step::End`] and where
-    /// [`CaptureReader::read_ahead`] was told so.
+    /// Makes [`CaptureReader::readable`] so, where a thread reads ahead: for
+    /// a caller who pauses without having seen [`Step::Later`].
+    pub fn ring(&self) {
+        self.source.ring();
+    }
+
+    /// Whether the file can be read again.
+    pub fn is_repeatable(&self) -> bool {
+        self.repeatable
+    }
+
+    /// Begins the file again, after its end or before. A thread that
+    /// was not told to repeat ends, and can be started anew.
     ///
     /// # Errors
     /// For inputs that can be read only once.

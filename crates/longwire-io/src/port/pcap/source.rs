@@ -119,16 +119,38 @@ impl Source {
         }
     }
 
-    /// Begins the file again, after its end.
+    /// Begins the file again. A thread that was not told to repeat it ends,
+    /// and the file is read here.
     pub(super) fn again(&mut self) -> io::Result<()> {
-        if let Feeder::Here(input) = &mut self.feeder {
-            input.rewind()?;
-        }
+        self.feeder = match mem::replace(&mut self.feeder, Feeder::Nothing) {
+            Feeder::Here(mut input) => {
+                input.rewind()?;
+                Feeder::Here(input)
+            }
+            Feeder::Ahead(ahead) if ahead.repeats() && self.ended => Feeder::Ahead(ahead),
+            Feeder::Ahead(ahead) => {
+                let repeat = ahead.repeats();
+                let mut input = ahead.into_input()?;
+                input.rewind()?;
+                match repeat {
+                    true => Feeder::Ahead(ReadAhead::start(input, true)?),
+                    false => Feeder::Here(input),
+                }
+            }
+            Feeder::Nothing => Feeder::Nothing,
+        };
         (self.start, self.end) = (HEAD_LEN, HEAD_LEN);
         (self.skip, self.offset) = (0, 0);
         self.ended = false;
         self.stored = (0, 0, 0);
         Ok(())
+    }
+
+    /// Makes [`Source::readable`] so.
+    pub(super) fn ring(&self) {
+        if let Feeder::Ahead(ahead) = &self.feeder {
+            ahead.ring();
+        }
     }
 
     /// How the file is packed, once its first byte was read here.

@@ -1,0 +1,58 @@
+//! Packs bytes, with libraries and with the tools that users have.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use lz4_flex::frame::{BlockMode, FrameEncoder, FrameInfo};
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+
+/// One member or frame of each kind.
+pub fn all(bytes: &[u8]) -> [(&'static str, Vec<u8>); 3] {
+    [
+        ("gzip", gzip(bytes)),
+        ("zstd", compress_to_vec(bytes, CompressionLevel::Fastest)),
+        ("lz4", lz4(bytes)),
+    ]
+}
+
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Blocks of 64 KiB that refer to each other, and a checksum.
+pub fn lz4(bytes: &[u8]) -> Vec<u8> {
+    let info = FrameInfo::new()
+        .block_mode(BlockMode::Linked)
+        .block_size(lz4_flex::frame::BlockSize::Max64KB)
+        .content_checksum(true);
+    let mut encoder = FrameEncoder::with_frame_info(info, Vec::new());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// What a tool makes of bytes; `None` with a word where it is not installed.
+pub fn by_tool(tool: &str, arguments: &[&str], bytes: &[u8]) -> Option<Vec<u8>> {
+    let child = Command::new(tool)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut child = match child {
+        Ok(child) => child,
+        Err(error) => {
+            eprintln!("skipped: {tool}: {error}");
+            return None;
+        }
+    };
+    let mut input = child.stdin.take().unwrap();
+    let bytes = bytes.to_vec();
+    let writer = std::thread::spawn(move || input.write_all(&bytes));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(output.status.success(), "{tool} {arguments:?}");
+    Some(output.stdout)
+}

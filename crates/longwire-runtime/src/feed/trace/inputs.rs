@@ -1,0 +1,246 @@
+//! The traces of a feed, one behind the other or merged by time.
+
+use std::os::fd::BorrowedFd;
+
+use longwire_engine::Nanos;
+use longwire_io::PortError;
+use longwire_io::port::pcap::{CaptureReader, Record, Reframed, Step};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+/// The traces, in the order in which they were named.
+pub(super) struct Inputs {
+    traces: Vec<Trace>,
+    merged: bool,
+    /// They are read more than once.
+    repeated: bool,
+    /// The trace of the last frame, or the one that is waited for.
+    current: usize,
+}
+
+struct Trace {
+    reader: CaptureReader,
+    /// The stamp of its next frame, while merging.
+    head: Option<Nanos>,
+    /// The stamp of its first frame.
+    first: Option<Nanos>,
+    over: bool,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// A frame; [`Inputs::record`] shows it.
+    Frame,
+    /// Nothing for the moment.
+    Later,
+    /// A trace has ended, and another one follows it.
+    NextTrace,
+    /// All of them have ended.
+    End,
+}
+
+impl Inputs {
+    pub(super) fn open(
+        names: &[String],
+        merged: bool,
+        repeated: bool,
+    ) -> Result<Inputs, PortError> {
+        let refused = |port: &str, reason: &str| PortError::Unsupported {
+            port: port.into(),
+            reason: reason.into(),
+        };
+        if names.is_empty() {
+            return Err(refused("replay", "no trace was named"));
+        }
+        if names.iter().filter(|name| *name == "-").count() > 1 {
+            return Err(refused(
+                "-",
+                "the standard input can be read only once; name it once",
+            ));
+        }
+        let open = |name: &String| {
+            let mut reader = CaptureReader::open(name)?;
+            if repeated && !reader.is_repeatable() {
+                let reason = "a pipe can be read only once; save it to a file to repeat it";
+                return Err(refused(name, reason));
+            }
+            reader.never_wait();
+            Ok(Trace {
+                reader,
+                head: None,
+                first: None,
+                over: false,
+            })
+        };
+        let mut inputs = Inputs {
+            traces: names.iter().map(open).collect::<Result<_, _>>()?,
+            merged: merged && names.len() > 1,
+            repeated,
+            current: 0,
+        };
+        inputs.read_ahead()?;
+        Ok(inputs)
+    }
+
+    /// Moves on to the next frame.
+    #[inline]
+    pub(super) fn advance(&mut self) -> Result<Next, PortError> {
+        if self.merged {
+            return self.advance_merged();
+        }
+        let trace = &mut self.traces[self.current];
+        if trace.over {
+            return self.end_trace();
+        }
+        match trace.reader.advance()? {
+            Step::Frame => Ok(Next::Frame),
+            Step::Later => Ok(Next::Later),
+            Step::End => self.end_trace(),
+        }
+    }
+
+    /// Passes over the rest of the current trace: no frame of it is wanted.
+    pub(super) fn pass_over(&mut self) {
+        self.traces[self.current].over = true;
+    }
+
+    /// The frame last moved to.
+    #[inline]
+    pub(super) fn record(&self) -> Option<Record<'_>> {
+        self.traces[self.current].reader.current()
+    }
+
+    /// The stamp of the first frame: of the current trace, or of all that are
+    /// merged. Asked with a frame at hand.
+    #[inline]
+    pub(super) fn first(&mut self) -> Nanos {
+        let stamp = self.record().map_or(Nanos::ZERO, |record| record.stamp);
+        // The first merged frame is the earliest of all first ones.
+        let at = if self.merged { 0 } else { self.current };
+        *self.traces[at].first.get_or_insert(stamp)
+    }
+
+    /// Begins all traces again.
+    pub(super) fn again(&mut self) -> Result<(), PortError> {
+        for trace in &mut self.traces {
+            trace.reader.again()?;
+            (trace.head, trace.over) = (None, false);
+        }
+        self.current = 0;
+        self.read_ahead()
+    }
+
+    /// Becomes readable when there is more, after [`Next::Later`].
+    pub(super) fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.traces[self.current].reader.readable()
+    }
+
+    /// Makes [`Inputs::readable`] so.
+    pub(super) fn ring(&self) {
+        self.traces[self.current].reader.ring();
+    }
+
+    /// Waits for what [`Next::Later`] stands for.
+    pub(super) fn wait(&self) {
+        if let Some(readable) = self.readable() {
+            let mut wait = [PollFd::new(readable, PollFlags::POLLIN)];
+            // Early or late: the caller looks again.
+            let _ = poll(&mut wait, PollTimeout::NONE);
+        }
+    }
+
+    /// The longest frame that may come.
+    pub(super) fn frame_max(&self) -> usize {
+        let lengths = self.traces.iter().map(|trace| trace.reader.frame_max());
+        lengths.max().unwrap_or(0)
+    }
+
+    /// How much of this round was read, from 0 to 1; `None` with a pipe.
+    pub(super) fn fraction(&self) -> Option<f64> {
+        let (mut read, mut size) = (0, 0);
+        for (at, trace) in self.traces.iter().enumerate() {
+            let whole = trace.reader.size()?;
+            size += whole;
+            read += match (self.merged, trace.over || at < self.current) {
+                (true, _) if trace.over => whole,
+                (false, true) => whole,
+                (false, false) if at > self.current => 0,
+                _ => trace.reader.stored_offset().min(whole),
+            };
+        }
+        Some(if size == 0 {
+            1.0
+        } else {
+            read as f64 / size as f64
+        })
+    }
+
+    /// What became of frames without Ethernet's header.
+    pub(super) fn reframed(&self) -> Reframed {
+        let mut sum = Reframed::default();
+        for trace in &self.traces {
+            let one = trace.reader.reframed();
+            sum.raw_ip += one.raw_ip;
+            sum.loopback += one.loopback;
+            sum.cooked += one.cooked;
+            sum.left_out += one.left_out;
+        }
+        sum
+    }
+
+    fn end_trace(&mut self) -> Result<Next, PortError> {
+        self.traces[self.current].over = true;
+        if self.current + 1 == self.traces.len() {
+            return Ok(Next::End);
+        }
+        if self.repeated {
+            // Back to the beginning, without a thread until its turn comes.
+            self.traces[self.current].reader.again()?;
+        }
+        self.current += 1;
+        self.read_ahead()?;
+        Ok(Next::NextTrace)
+    }
+
+    /// Lets threads read ahead: of all merged traces, else of the current one
+    /// and the next. A single one begins again without a pause.
+    fn read_ahead(&mut self) -> Result<(), PortError> {
+        if self.merged || self.traces.len() == 1 {
+            let repeated = self.repeated;
+            let mut traces = self.traces.iter_mut();
+            return traces.try_for_each(|trace| trace.reader.read_ahead(repeated));
+        }
+        let near = self.traces.iter_mut().skip(self.current).take(2);
+        near.map(|trace| trace.reader.read_ahead(false)).collect()
+    }
+
+    /// The earliest next frame, of the first trace that has one.
+    fn advance_merged(&mut self) -> Result<Next, PortError> {
+        let mut earliest: Option<(Nanos, usize)> = None;
+        for at in 0..self.traces.len() {
+            let trace = &mut self.traces[at];
+            // The frame that was handed out last has no successor yet.
+            if trace.head.is_none() && !trace.over {
+                match trace.reader.advance()? {
+                    Step::Frame => trace.head = trace.reader.current().map(|r| r.stamp),
+                    Step::End => trace.over = true,
+                    Step::Later => {
+                        self.current = at;
+                        return Ok(Next::Later);
+                    }
+                }
+            }
+            if let Some(head) = trace.head
+                && earliest.is_none_or(|(stamp, _)| head < stamp)
+            {
+                earliest = Some((head, at));
+            }
+        }
+        let Some((_, at)) = earliest else {
+            return Ok(Next::End);
+        };
+        self.traces[at].head = None;
+        self.current = at;
+        Ok(Next::Frame)
+    }
+}

@@ -1,0 +1,413 @@
+//! A feed that reads traces: capture files, plain or packed, one behind the
+//! other or merged, at the pace that is asked for.
+
+mod inputs;
+mod moment;
+mod output;
+
+use std::os::fd::BorrowedFd;
+
+use longwire_engine::Nanos;
+use longwire_engine::alter::{About, Alterations};
+use longwire_engine::filter::Filter;
+use longwire_engine::replay::{Pace, Schedule};
+use longwire_engine::split::Splitter;
+use longwire_io::{PortError, Received};
+
+use super::{Fed, Feed, FeedStatus};
+use inputs::{Inputs, Next};
+pub use moment::{Moment, MomentError};
+use output::Pieces;
+
+/// Frames without a whole Ethernet header cannot be sent.
+const FRAME_MIN: usize = 14;
+
+/// The longest frame that filling up may make of a truncated one.
+const FILLED_MAX: usize = 1 << 19;
+
+/// Records that are looked at in one call. A filter may leave all of them
+/// out, and whoever asks wants to be able to stop.
+const LOOKS_MAX: usize = 1 << 18;
+
+/// Frames this much later than the end of what is wanted are the end: clocks
+/// of captures go back by less.
+const DISORDER_MAX: Nanos = Nanos::from_secs(1);
+
+/// Which traces are sent, and how.
+#[derive(Clone, Debug)]
+pub struct TraceConfig {
+    /// The files; `-` is the standard input.
+    pub traces: Vec<String>,
+    /// All traces are one, in the order of their stamps; else each follows the
+    /// one before it.
+    pub merge: bool,
+    /// What sets the pace.
+    pub pace: Pace,
+    /// Longer gaps of the trace are cut to this.
+    pub gap_cap: Option<Nanos>,
+    /// How often all of it is sent, at least once; `None`: for ever.
+    pub rounds: Option<u64>,
+    /// The time between two rounds; by default the mean gap.
+    pub round_gap: Option<Nanos>,
+    /// The most frames of the trace that are sent, in all rounds together.
+    pub limit: Option<u64>,
+    /// Frames before this are left out. Offsets count from the first frame of
+    /// each trace, or of all that are merged.
+    pub from: Option<Moment>,
+    /// Frames at this and later are left out.
+    pub until: Option<Moment>,
+    /// Only frames that match are sent.
+    pub filter: Option<Filter>,
+    /// How frames are changed.
+    pub alterations: Alterations,
+    /// Sends the two directions to two outputs.
+    pub splitter: Option<Splitter>,
+    /// The stamp that times count from; by default, of the first frame that
+    /// is sent.
+    pub origin: Option<Nanos>,
+}
+
+impl Default for TraceConfig {
+    /// No trace yet; once, as it was captured.
+    fn default() -> TraceConfig {
+        TraceConfig {
+            traces: Vec::new(),
+            merge: false,
+            pace: Pace::default(),
+            gap_cap: None,
+            rounds: Some(1),
+            round_gap: None,
+            limit: None,
+            from: None,
+            until: None,
+            filter: None,
+            alterations: Alterations::default(),
+            splitter: None,
+            origin: None,
+        }
+    }
+}
+
+/// What was left out or is worth knowing.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    /// Frames of the trace that were sent, in all rounds.
+    sent: u64,
+    /// The same, of this round, and of this trace in it.
+    in_round: u64,
+    in_trace: u64,
+    filtered: u64,
+    outside: u64,
+    truncated: u64,
+    too_short: u64,
+}
+
+/// Reads traces.
+pub struct TraceFeed {
+    config: TraceConfig,
+    inputs: Inputs,
+    schedule: Schedule,
+    alters: bool,
+    /// Frames of one record that found no room in the call before.
+    pieces: Pieces,
+    /// The current record has been selected, and not been handed out.
+    held: bool,
+    over: bool,
+    round: u64,
+    /// When the first frame of this round was due.
+    round_began: Option<Nanos>,
+    counts: Counts,
+}
+
+impl TraceFeed {
+    /// Opens the traces and begins to read ahead.
+    ///
+    /// # Errors
+    /// When one cannot be read or does not begin as a capture; for no rounds
+    /// at all, and for several of what can be read only once.
+    pub fn open(config: TraceConfig) -> Result<TraceFeed, PortError> {
+        if config.rounds == Some(0) {
+            return Err(PortError::Unsupported {
+                port: config.traces.join(", "),
+                reason: "to be sent no times at all; give at least 1".into(),
+            });
+        }
+        let repeated = config.rounds != Some(1);
+        let inputs = Inputs::open(&config.traces, config.merge, repeated)?;
+        let mut feed = TraceFeed {
+            inputs,
+            schedule: Schedule::new(config.pace, config.gap_cap),
+            alters: !config.alterations.is_nothing(),
+            pieces: Pieces::default(),
+            held: false,
+            over: config.limit == Some(0),
+            round: 0,
+            round_began: None,
+            counts: Counts::default(),
+            config,
+        };
+        if let Some(origin) = feed.config.origin {
+            feed.count_from(origin);
+        }
+        Ok(feed)
+    }
+
+    /// Times of the first round count from this stamp, where several feeds
+    /// share one time base.
+    pub fn count_from(&mut self, origin: Nanos) {
+        self.schedule.count_from(origin);
+    }
+
+    /// The stamp of the first frame that will be handed out; `None` where
+    /// there is no such frame. Waits for a slow pipe. To be asked before the
+    /// first [`Feed::feed`].
+    ///
+    /// # Errors
+    /// When the trace cannot be read as far.
+    pub fn first_stamp(&mut self) -> Result<Option<Nanos>, PortError> {
+        while !self.held && !self.over {
+            match self.select(usize::MAX)? {
+                Selected::Frame => self.held = true,
+                Selected::Nothing => self.inputs.wait(),
+                Selected::End => self.over = true,
+            }
+        }
+        let record = self.inputs.record().filter(|_| self.held);
+        Ok(record.map(|record| record.stamp))
+    }
+
+    /// Moves on to the next frame that is wanted, looking at up to `looks`.
+    #[inline]
+    fn select(&mut self, looks: usize) -> Result<Selected, PortError> {
+        for _ in 0..looks {
+            match self.inputs.advance()? {
+                Next::Frame => match self.judge() {
+                    Wanted::Yes => return Ok(Selected::Frame),
+                    Wanted::No => {}
+                    Wanted::NoMore => self.inputs.pass_over(),
+                },
+                Next::Later => return Ok(Selected::Nothing),
+                Next::NextTrace => {
+                    if self.counts.in_trace > 0 {
+                        self.schedule.next_round(None);
+                    }
+                    self.counts.in_trace = 0;
+                }
+                Next::End => {
+                    if !self.begin_round()? {
+                        return Ok(Selected::End);
+                    }
+                }
+            }
+        }
+        // There is more, although none of these was wanted.
+        self.inputs.ring();
+        Ok(Selected::Nothing)
+    }
+
+    /// Whether the record at hand is to be sent.
+    #[inline]
+    fn judge(&mut self) -> Wanted {
+        if self.config.from.is_some() || self.config.until.is_some() {
+            match self.window() {
+                Wanted::Yes => {}
+                other => {
+                    self.counts.outside += 1;
+                    return other;
+                }
+            }
+        }
+        let Some(record) = self.inputs.record() else {
+            return Wanted::No;
+        };
+        if record.bytes.len() < FRAME_MIN {
+            self.counts.too_short += 1;
+            return Wanted::No;
+        }
+        if let Some(filter) = &self.config.filter
+            && !filter.matches(record.bytes, record.wire_len)
+        {
+            self.counts.filtered += 1;
+            return Wanted::No;
+        }
+        self.counts.truncated +=
+            u64::from((record.bytes.len() as u64) < u64::from(record.wire_len));
+        Wanted::Yes
+    }
+
+    /// Whether the record at hand lies between `from` and `until`.
+    fn window(&mut self) -> Wanted {
+        let first = self.inputs.first();
+        let stamp = self.inputs.record().map_or(first, |record| record.stamp);
+        if self
+            .config
+            .from
+            .is_some_and(|from| stamp < from.stamp(first))
+        {
+            return Wanted::No;
+        }
+        match self.config.until.map(|until| until.stamp(first)) {
+            Some(until) if stamp >= until.saturating_add(DISORDER_MAX) => Wanted::NoMore,
+            Some(until) if stamp >= until => Wanted::No,
+            _ => Wanted::Yes,
+        }
+    }
+
+    /// Begins the traces again, if they are to be sent again. Returns whether.
+    fn begin_round(&mut self) -> Result<bool, PortError> {
+        self.round += 1;
+        // What gave nothing once gives nothing for ever.
+        let wanted = self.config.rounds.is_none_or(|rounds| self.round < rounds);
+        if !wanted || self.counts.in_round == 0 {
+            return Ok(false);
+        }
+        self.inputs.again()?;
+        self.schedule.next_round(self.config.round_gap);
+        self.config.alterations.next_round();
+        self.round_began = None;
+        (self.counts.in_round, self.counts.in_trace) = (0, 0);
+        Ok(true)
+    }
+
+    /// Hands out the record at hand; returns how many frames it became.
+    #[inline]
+    fn hand_out(&mut self, room: usize, take: &mut dyn FnMut(Fed<'_>)) -> usize {
+        let Some(record) = self.inputs.record() else {
+            return 0;
+        };
+        let output = match &mut self.config.splitter {
+            None => 0,
+            Some(splitter) => splitter.side(record.bytes),
+        };
+        let number = self.counts.in_round;
+        self.counts.sent += 1;
+        self.counts.in_round += 1;
+        self.counts.in_trace += 1;
+        if !self.alters {
+            let due = self.schedule.due(record.stamp, record.wire_len);
+            take(Fed {
+                bytes: record.bytes,
+                wire_len: record.wire_len,
+                due,
+                output,
+            });
+            return 1;
+        }
+        // When a frame is due depends on those before it, not on itself.
+        let due = self.schedule.clone().due(record.stamp, record.wire_len);
+        let began = *self.round_began.get_or_insert(due);
+        let about = About {
+            round: self.round,
+            into_round: due.saturating_sub(began),
+            number,
+        };
+        let (schedule, pieces) = (&mut self.schedule, &mut self.pieces);
+        let mut handed_out = 0;
+        let alterations = &mut self.config.alterations;
+        alterations.apply(
+            record.bytes,
+            record.wire_len,
+            about,
+            &mut |bytes, wire_len| {
+                let due = schedule.due(record.stamp, wire_len);
+                let fed = Fed {
+                    bytes,
+                    wire_len,
+                    due,
+                    output,
+                };
+                if handed_out < room {
+                    handed_out += 1;
+                    take(fed);
+                } else {
+                    pieces.keep(fed);
+                }
+            },
+        );
+        handed_out
+    }
+
+    fn read(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> Result<Received, PortError> {
+        let mut received = Received::default();
+        received.frames = self.pieces.hand_out(max, take);
+        while received.frames < max {
+            let sent = self.counts.sent;
+            self.over |= self.config.limit.is_some_and(|limit| sent >= limit);
+            if self.over {
+                received.end = true;
+                break;
+            }
+            if !self.held {
+                match self.select(LOOKS_MAX)? {
+                    Selected::Frame => {}
+                    Selected::Nothing => break,
+                    Selected::End => {
+                        self.over = true;
+                        continue;
+                    }
+                }
+            }
+            self.held = false;
+            received.frames += self.hand_out(max - received.frames, take);
+        }
+        Ok(received)
+    }
+}
+
+/// What [`TraceFeed::select`] found.
+enum Selected {
+    Frame,
+    /// Nothing for the moment.
+    Nothing,
+    End,
+}
+
+/// Whether a record is to be sent.
+enum Wanted {
+    Yes,
+    No,
+    /// Nor any behind it.
+    NoMore,
+}
+
+impl Feed for TraceFeed {
+    fn feed(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> Result<Received, PortError> {
+        let result = self.read(max, take);
+        if result.is_err() {
+            // One error is enough, and nothing comes after it.
+            self.over = true;
+            self.held = false;
+        }
+        result
+    }
+
+    fn outputs(&self) -> usize {
+        match self.config.splitter {
+            None => 1,
+            Some(_) => 2,
+        }
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.inputs.readable()
+    }
+
+    fn is_paced(&self) -> bool {
+        !self.schedule.is_top_speed()
+    }
+
+    fn frame_max(&self) -> usize {
+        let captured = self.inputs.frame_max();
+        match self.alters {
+            false => captured,
+            true => captured.max(FILLED_MAX) + self.config.alterations.growth(),
+        }
+    }
+
+    fn status(&self) -> FeedStatus {
+        output::status(self)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! What a trace feed hands out late, and what it has to say.
+
+use longwire_engine::Nanos;
+
+use super::TraceFeed;
+use crate::feed::{Fed, FeedStatus};
+
+/// Frames that one record became (fragments) and that a call had no room for.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    bytes: Vec<u8>,
+    /// Length of the bytes, on the wire, when due, for which output.
+    frames: Vec<(usize, u32, Nanos, usize)>,
+    /// How many of them, and of their bytes, were handed out.
+    gone: (usize, usize),
+}
+
+impl Pieces {
+    pub(super) fn keep(&mut self, fed: Fed<'_>) {
+        self.bytes.extend_from_slice(fed.bytes);
+        let len = fed.bytes.len();
+        self.frames.push((len, fed.wire_len, fed.due, fed.output));
+    }
+
+    /// Hands out up to `max`. Returns how many.
+    #[inline]
+    pub(super) fn hand_out(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> usize {
+        match self.frames.is_empty() {
+            true => 0,
+            false => self.hand_out_some(max, take),
+        }
+    }
+
+    #[cold]
+    fn hand_out_some(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> usize {
+        let (first, mut at) = self.gone;
+        let count = max.min(self.frames.len() - first);
+        for (len, wire_len, due, output) in &self.frames[first..first + count] {
+            take(Fed {
+                bytes: &self.bytes[at..at + len],
+                wire_len: *wire_len,
+                due: *due,
+                output: *output,
+            });
+            at += len;
+        }
+        self.gone = (first + count, at);
+        if self.gone.0 == self.frames.len() {
+            self.frames.clear();
+            self.bytes.clear();
+            self.gone = (0, 0);
+        }
+        count
+    }
+}
+
+/// How far a feed is.
+pub(super) fn status(feed: &TraceFeed) -> FeedStatus {
+    let counts = &feed.counts;
+    let reframed = feed.inputs.reframed();
+    let mut listed = vec![
+        ("set_back", feed.schedule.set_back()),
+        ("filtered", counts.filtered),
+        ("outside_window", counts.outside),
+        ("too_short", counts.too_short),
+        ("truncated", counts.truncated),
+        ("given_ethernet_header", reframed.given()),
+        ("not_ethernet", reframed.left_out),
+        ("rounds", feed.round + u64::from(!feed.over)),
+    ];
+    listed.extend(feed.config.alterations.counts());
+    FeedStatus {
+        name: name(&feed.config.traces),
+        fraction: fraction(feed),
+        counts: listed,
+        notes: notes(feed),
+    }
+}
+
+fn name(traces: &[String]) -> String {
+    let names = traces.iter().map(|name| match name.as_str() {
+        "-" => "the standard input",
+        name => name,
+    });
+    let names: Vec<&str> = names.collect();
+    match names[..] {
+        [first, _, _, _, ..] => format!("{first} and {} more", names.len() - 1),
+        _ => names.join(", "),
+    }
+}
+
+/// The nearer of the two ends: of the traces in all rounds, and of the limit.
+fn fraction(feed: &TraceFeed) -> Option<f64> {
+    if feed.over {
+        return Some(1.0);
+    }
+    let counts = &feed.counts;
+    let of_limit = feed
+        .config
+        .limit
+        .map(|limit| counts.sent as f64 / limit.max(1) as f64);
+    let of_rounds = feed.config.rounds.and_then(|rounds| {
+        let round = feed.inputs.fraction()?;
+        Some((feed.round as f64 + round) / rounds.max(1) as f64)
+    });
+    match (of_limit, of_rounds) {
+        (Some(limit), Some(rounds)) => Some(limit.max(rounds).min(1.0)),
+        (one, other) => one.or(other).map(|fraction| fraction.min(1.0)),
+    }
+}
+
+fn notes(feed: &TraceFeed) -> Vec<String> {
+    let mut notes = Vec::new();
+    let counts = &feed.counts;
+    let reframed = feed.inputs.reframed();
+    let kinds = [
+        (reframed.raw_ip, "raw IP"),
+        (reframed.loopback, "BSD loopback"),
+        (reframed.cooked, "Linux cooked"),
+    ];
+    for (frames, kind) in kinds.into_iter().filter(|(frames, _)| *frames > 0) {
+        notes.push(format!(
+            "{frames} frames were captured as {kind} and were given an Ethernet header, with \
+             02:00:00:00:00:01 and 02:00:00:00:00:02 for stations that the capture does not name"
+        ));
+    }
+    if reframed.left_out > 0 {
+        notes.push(format!(
+            "{} records were left out: they hold nothing that Ethernet carries",
+            reframed.left_out
+        ));
+    }
+    if counts.too_short > 0 {
+        notes.push(format!(
+            "{} records were left out: they have no whole Ethernet header",
+            counts.too_short
+        ));
+    }
+    if feed.schedule.set_back() > 0 {
+        notes.push(format!(
+            "{} frames are stamped before the one in front of them and were sent right behind \
+             it; sort the trace with: reordercap",
+            feed.schedule.set_back()
+        ));
+    }
+    notes
+}
