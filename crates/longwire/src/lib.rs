@@ -16,6 +16,7 @@ pub mod log;
 pub mod plot;
 pub mod probe;
 mod progress;
+pub mod receiving;
 pub mod recorder;
 pub mod report;
 pub mod signals;
@@ -37,6 +38,7 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Error> {
     match &cli.command {
         Command::Exec(args) => commands::exec::run(args, globals),
         Command::Run(args) => commands::run::run(args, globals),
+        Command::Receive(args) => commands::receive::run(args, globals),
         Command::Simulate(args) => commands::simulate::run(args, globals),
         Command::Plot(args) => commands::plot::run(args, globals),
         Command::Bench(args) => bench::run(args, globals),

@@ -5,9 +5,10 @@ mod common;
 
 use common::{Dir, longwire};
 
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 11] = [
     "exec",
     "run",
+    "receive",
     "simulate",
     "plot",
     "bench",

@@ -1,6 +1,7 @@
 //! The command line: one definition from which parsing, help, shell
 //! completions and manual pages follow.
 
+mod alter;
 mod link;
 mod options;
 mod pump;
@@ -19,9 +20,11 @@ use crate::commands::man::ManArgs;
 use crate::commands::models::ModelsArgs;
 use crate::commands::plot::PlotArgs;
 use crate::commands::preset::PresetArgs;
+use crate::commands::receive::ReceiveArgs;
 use crate::commands::run::RunArgs;
 use crate::commands::simulate::SimulateArgs;
 
+pub use alter::AlterArgs;
 pub use link::{DUPLEX_HELP, DuplexArgs, LINK_HELP};
 pub use options::given;
 pub use pump::{OutputLinkArgs, PumpArgs, StartAt};
@@ -121,6 +124,8 @@ pub enum Command {
     Exec(ExecArgs),
     /// A link between two ports, until stopped
     Run(RunArgs),
+    /// What arrives at a port, and how true it is to what was sent
+    Receive(ReceiveArgs),
     /// A capture through a link, in virtual time
     Simulate(SimulateArgs),
     /// Figures of runs, from their logs and reports

@@ -8,5 +8,6 @@ pub mod model_pages;
 pub mod models;
 pub mod plot;
 pub mod preset;
+pub mod receive;
 pub mod run;
 pub mod simulate;
