@@ -1,0 +1,295 @@
+//! `longwire receive`: what arrives at a port or lies in a capture, and how
+//! true it is to what was sent.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use longwire_engine::filter::Filter;
+use longwire_engine::replay::Pace;
+use longwire_engine::{Nanos, Speed};
+use longwire_runtime::receive::{
+    AgainstTrace, Ignored, Judging, ReceiveConfig, ReceiveError, ReceiveReport, Receiving,
+};
+
+use crate::cli::Paint;
+use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
+use crate::progress::Progress;
+use crate::receiving::{ReceiveRequirement, text};
+use crate::report::live::Status;
+use crate::signals::stop_flag;
+use crate::{Error, Globals};
+
+const AFTER_HELP: &str = "\
+Frames are judged by the kernel's stamps: when this program reads them does
+not matter. pcap:FILE judges a capture by its own stamps, as fast as it can be
+read. Ctrl-C ends with the report.
+
+Frames of `longwire generate` carry probes, which tell loss, disorder, one-way
+delay and jitter by themselves. Delays between two machines are as true as
+their clocks are alike.
+
+Examples:
+  longwire receive eth1 --time 10s                       rates, gaps, probes
+  longwire receive eth1 --against sent.pcap --idle 2s    against what is replayed
+  longwire receive eth1 --expect-gap 70us --require 'gap_error.p99<10us,drift<1'
+  longwire receive pcap:there.pcapng --against sent.pcap --ignore mac,ttl";
+
+/// What `receive` takes.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct ReceiveArgs {
+    /// The port that frames arrive at, or pcap:FILE
+    #[arg(value_name = "PORT")]
+    pub port: String,
+
+    /// What frames are judged by.
+    #[command(flatten)]
+    pub judged: JudgedArgs,
+
+    /// When it ends.
+    #[command(flatten)]
+    pub end: EndArgs,
+
+    /// Write what arrives to this capture, with nanoseconds; FILE ends in
+    /// .pcap or .pcapng
+    #[arg(long, value_name = "FILE", help_heading = "Recording")]
+    pub capture: Option<String>,
+
+    /// Watch for pauses of the machine itself: a thread spins where nobody
+    /// else wants the core
+    #[arg(long, help_heading = "Running")]
+    pub witness: bool,
+
+    /// Receive, and watch, on this core
+    #[arg(long, value_name = "N", help_heading = "Running")]
+    pub core: Option<usize>,
+
+    /// Exit with code 3 unless this arrived, as in
+    /// 'lost=0,gap_error.p99<10us,drift<1'
+    #[arg(long, value_name = "EXPRESSION", long_help = REQUIRE_HELP, help_heading = "Report")]
+    pub require: Option<ReceiveRequirement>,
+
+    /// Write the report to this file too, as JSON
+    #[arg(long, value_name = "FILE", help_heading = "Report")]
+    pub report: Option<PathBuf>,
+}
+
+const REQUIRE_HELP: &str = "\
+Exit with code 3 unless this arrived, as in 'lost=0,gap_error.p99<10us,drift<1'
+
+Conditions are joined by commas: a name, one of < <= = >= > and a value. Names: packets, bytes, \
+lost, duplicates, reordered, changed, foreign, matched, streams, unseen (counts); drift (in ppm, \
+without its sign); jitter (a time); gap, gap_error, delay, offset, each with .min, .p50, .p90, \
+.p99, .p999, .max or .mean (times). Of several streams the worst counts.";
+
+/// What frames are judged by.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Judging")]
+pub struct JudgedArgs {
+    /// Compare with the trace that is being sent
+    #[arg(long, value_name = "TRACE")]
+    pub against: Option<String>,
+
+    /// How fast the trace is sent, as in 2x; without it, at its own speed
+    #[arg(long, value_name = "SPEED", requires = "against")]
+    pub speed: Option<Speed>,
+
+    /// The longest gap that its sender leaves
+    #[arg(long, value_name = "TIME", requires = "against")]
+    pub gap_cap: Option<Nanos>,
+
+    /// How often the trace is sent, 0 for ever; without it, once
+    #[arg(long, value_name = "N", requires = "against")]
+    pub rounds: Option<u64>,
+
+    /// What may change on the way: mac, address, port, tos, ttl, checksum
+    #[arg(long, value_name = "FIELDS", requires = "against")]
+    pub ignore: Option<Ignored>,
+
+    /// Frames are to be so far apart, as in 70us
+    #[arg(long, value_name = "TIME")]
+    pub expect_gap: Option<Nanos>,
+
+    /// Count only frames that match, as in 'udp port 5000'
+    #[arg(long, value_name = "FILTER")]
+    pub filter: Option<Filter>,
+}
+
+/// When receiving ends.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Running")]
+pub struct EndArgs {
+    /// End after this time
+    #[arg(long, value_name = "TIME")]
+    pub time: Option<Nanos>,
+
+    /// End after so many frames
+    #[arg(long, value_name = "N")]
+    pub count: Option<u64>,
+
+    /// End after so long without a frame, once there was one
+    #[arg(long, value_name = "TIME")]
+    pub idle: Option<Nanos>,
+}
+
+impl ReceiveArgs {
+    fn config(&self) -> ReceiveConfig {
+        let judged = &self.judged;
+        ReceiveConfig {
+            expect_gap: judged.expect_gap,
+            against: judged.against.as_ref().map(|trace| AgainstTrace {
+                trace: trace.clone(),
+                pace: Pace::Trace(judged.speed.unwrap_or_default()),
+                gap_cap: judged.gap_cap,
+                rounds: judged.rounds.unwrap_or(1),
+                ignored: judged.ignore.unwrap_or_default(),
+            }),
+            filter: judged.filter.clone(),
+            count: self.end.count,
+            idle: self.end.idle,
+            capture: self.capture.clone(),
+            witness: self.witness,
+            core: self.core,
+        }
+    }
+}
+
+/// Receives, and reports.
+///
+/// # Errors
+/// If a port or a file cannot be opened.
+pub fn run(args: &ReceiveArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    let stop = stop_flag()?;
+    let report = match args.port.strip_prefix("pcap:") {
+        Some(capture) => judge(capture, args, &stop, globals)?,
+        None => receive(args, &stop, globals)?,
+    };
+    finish(&report, args, globals)
+}
+
+/// Reads a capture to its end.
+fn judge(
+    capture: &str,
+    args: &ReceiveArgs,
+    stop: &AtomicBool,
+    globals: &Globals,
+) -> Result<ReceiveReport, Error> {
+    let live_only = [
+        ("--time", args.end.time.is_some()),
+        ("--idle", args.end.idle.is_some()),
+        ("--witness", args.witness),
+        ("--core", args.core.is_some()),
+    ];
+    if let Some((option, _)) = live_only.iter().find(|(_, given)| *given) {
+        return Err(Error::Usage(format!(
+            "{option} is about a live port; pcap:{capture} is judged as fast as it can be read"
+        )));
+    }
+    let mut judging = Judging::open(capture, args.config())?;
+    let mut progress = Progress::new(Progress::BYTES, globals);
+    while !stop.load(Ordering::Relaxed) && judging.step() {
+        let (done, all) = judging.progress();
+        progress.at(done, all);
+    }
+    progress.clear();
+    Ok(judging.finish())
+}
+
+/// Receives until told to stop, or until what was asked for has come.
+fn receive(
+    args: &ReceiveArgs,
+    stop: &AtomicBool,
+    globals: &Globals,
+) -> Result<ReceiveReport, Error> {
+    /// How soon a signal is seen.
+    const LOOK: Duration = Duration::from_millis(20);
+    /// How often the line is refreshed.
+    const EVERY: Duration = Duration::from_secs(1);
+    let receiving = Receiving::open(&args.port, args.config())?;
+    if !globals.quiet {
+        for note in receiving.notes() {
+            eprintln!("{note}");
+        }
+        // Also with --json: whoever starts a sender waits for this line.
+        eprintln!("receiving at {}; Ctrl-C ends with the report", args.port);
+    }
+    let started = Instant::now();
+    let time = args.end.time.map(|t| Duration::from_nanos(t.as_nanos()));
+    let mut status = Status::new(globals);
+    // A report takes a moment, in which nothing is received.
+    let watched = globals.talks() && io::stderr().is_terminal();
+    let mut shown = started;
+    while !stop.load(Ordering::Relaxed) && !receiving.ended() {
+        let left = time.map_or(LOOK, |time| time.saturating_sub(started.elapsed()));
+        if left.is_zero() {
+            break;
+        }
+        std::thread::sleep(left.min(LOOK));
+        if watched && shown.elapsed() >= EVERY {
+            shown = Instant::now();
+            status.say(&text::live(&receiving.snapshot()));
+        }
+    }
+    status.clear();
+    Ok(receiving.stop())
+}
+
+/// Writes the report, and judges it.
+fn finish(
+    report: &ReceiveReport,
+    args: &ReceiveArgs,
+    globals: &Globals,
+) -> Result<ExitCode, Error> {
+    if let Some(path) = &args.report {
+        write_file(path, report)?;
+    }
+    let mut out = io::stdout().lock();
+    if globals.json {
+        serde_json::to_writer_pretty(&mut out, report).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        let paint = Paint::new(globals, &io::stdout());
+        text::write(&mut out, report, globals.verbose, paint)?;
+    }
+    if let Some(error) = &report.error {
+        eprintln!("error: {error}");
+        return Ok(ExitCode::from(EXIT_FAILED));
+    }
+    let required = args.require.as_ref();
+    let unmet = required.map_or_else(Vec::new, |required| required.unmet(report));
+    for clause in &unmet {
+        eprintln!("not met: {clause}");
+    }
+    Ok(match unmet.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(EXIT_FIDELITY),
+    })
+}
+
+fn write_file(path: &Path, report: &ReceiveReport) -> Result<(), Error> {
+    let write = || {
+        let mut out = BufWriter::new(File::create(path)?);
+        serde_json::to_writer_pretty(&mut out, report)?;
+        writeln!(out)?;
+        out.flush()
+    };
+    write().map_err(|source| Error::File {
+        path: path.to_owned(),
+        action: "cannot write the report",
+        source,
+    })
+}
+
+impl From<ReceiveError> for Error {
+    fn from(error: ReceiveError) -> Error {
+        match error {
+            ReceiveError::Port(error) => Error::Port(error),
+            ReceiveError::Thread(_) => Error::Failed(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! `receive --require`: what must have arrived, as an expression such as
+//! `lost=0,gap_error.p99<10us,drift<1`.
+//!
+//! Clauses are separated by commas and must all hold. Where a report has a
+//! figure several times, for streams or for a trace and an expected gap, the
+//! greatest counts.
+
+use std::str::FromStr;
+
+use longwire_engine::Nanos;
+use longwire_engine::units::{UnitError, parse_count, parse_real};
+use longwire_runtime::receive::{ReceiveReport, Spread, Timing};
+
+/// What must have arrived.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReceiveRequirement {
+    clauses: Vec<Clause>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Clause {
+    /// As its user wrote it.
+    text: String,
+    measure: Measure,
+    comparison: &'static str,
+    /// A count, microseconds, or parts in a million.
+    value: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Measure {
+    /// Its place in [`COUNTS`].
+    Count(usize),
+    /// A spread's place in [`SPREADS`], and a figure's in [`FIGURES`].
+    Spread(usize, usize),
+    Jitter,
+    Drift,
+}
+
+/// A count's name, and where the report has it.
+type Count = (&'static str, fn(&ReceiveReport) -> u64);
+
+const COUNTS: [Count; 10] = [
+    ("packets", |report| report.packets),
+    ("bytes", |report| report.bytes),
+    ("lost", |report| {
+        let streams = report.streams.iter().map(|stream| stream.sequence.lost);
+        let trace = report.trace.as_ref();
+        streams.sum::<u64>() + trace.map_or(0, |trace| trace.lost + trace.behind_last)
+    }),
+    ("duplicates", |report| {
+        let streams = report.streams.iter();
+        let streams = streams.map(|stream| stream.sequence.duplicates);
+        streams.sum::<u64>() + report.trace.as_ref().map_or(0, |trace| trace.duplicates)
+    }),
+    ("reordered", |report| {
+        let streams = report.streams.iter();
+        let streams = streams.map(|stream| stream.sequence.reordered);
+        streams.sum::<u64>() + report.trace.as_ref().map_or(0, |trace| trace.reordered)
+    }),
+    ("changed", |report| {
+        report.trace.as_ref().map_or(0, |trace| trace.changed)
+    }),
+    ("foreign", |report| {
+        report.trace.as_ref().map_or(0, |trace| trace.foreign)
+    }),
+    ("matched", |report| {
+        report.trace.as_ref().map_or(0, |trace| trace.matched)
+    }),
+    ("streams", |report| report.streams.len() as u64),
+    ("unseen", |report| report.unseen.total()),
+];
+
+/// Spreads of times, by name: all that the report has of one.
+type Spreads = (&'static str, fn(&ReceiveReport) -> Vec<Spread>);
+
+const SPREADS: [Spreads; 4] = [
+    ("gap", |report| vec![report.gap_us]),
+    ("gap_error", |report| {
+        let timings = timings(report);
+        timings.iter().map(|timing| timing.gap_error_us).collect()
+    }),
+    ("delay", |report| {
+        let streams = report.streams.iter();
+        streams.map(|stream| stream.delay_us).collect()
+    }),
+    ("offset", |report| {
+        let timings = timings(report);
+        timings.iter().map(|timing| timing.offset_us).collect()
+    }),
+];
+
+/// A figure of a spread.
+type Figure = (&'static str, fn(&Spread) -> f64);
+
+const FIGURES: [Figure; 7] = [
+    ("min", |spread| spread.min),
+    ("p50", |spread| spread.p50),
+    ("p90", |spread| spread.p90),
+    ("p99", |spread| spread.p99),
+    ("p999", |spread| spread.p999),
+    ("max", |spread| spread.max),
+    ("mean", |spread| spread.mean),
+];
+
+/// Those of two characters come first, so that `<=` is not read as `<`.
+const COMPARISONS: [&str; 5] = ["<=", ">=", "<", ">", "="];
+
+/// Why a requirement was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum ReceiveRequireError {
+    #[error("nothing is required; write for example lost=0,gap_error.p99<10us")]
+    Empty,
+    #[error("'{clause}' compares nothing; write a name, one of < <= = >= > and a value")]
+    NoComparison { clause: String },
+    #[error("'{name}' is not known; known are {known}")]
+    UnknownName { name: String, known: String },
+    #[error("'{clause}': {source}")]
+    Value { clause: String, source: UnitError },
+}
+
+impl FromStr for ReceiveRequirement {
+    type Err = ReceiveRequireError;
+
+    fn from_str(text: &str) -> Result<ReceiveRequirement, ReceiveRequireError> {
+        let clauses = text.split(',').map(str::trim).filter(|c| !c.is_empty());
+        let clauses: Vec<Clause> = clauses.map(parse_clause).collect::<Result<_, _>>()?;
+        if clauses.is_empty() {
+            return Err(ReceiveRequireError::Empty);
+        }
+        Ok(ReceiveRequirement { clauses })
+    }
+}
+
+fn parse_clause(text: &str) -> Result<Clause, ReceiveRequireError> {
+    let missing = || ReceiveRequireError::NoComparison {
+        clause: text.to_owned(),
+    };
+    let at = text.find(['<', '>', '=']).ok_or_else(missing)?;
+    let (name, rest) = text.split_at(at);
+    let mut comparisons = COMPARISONS.into_iter();
+    let comparison = comparisons
+        .find(|sign| rest.starts_with(sign))
+        .ok_or_else(missing)?;
+    let measure = parse_name(name.trim())?;
+    let value = rest[comparison.len()..].trim();
+    let value = match measure {
+        Measure::Count(_) => parse_count(value).map(|count| count as f64),
+        Measure::Drift => parse_real(value),
+        Measure::Spread(..) | Measure::Jitter => {
+            value.parse().map(|time: Nanos| time.as_micros_f64())
+        }
+    };
+    Ok(Clause {
+        text: text.to_owned(),
+        measure,
+        comparison,
+        value: value.map_err(|source| ReceiveRequireError::Value {
+            clause: text.to_owned(),
+            source,
+        })?,
+    })
+}
+
+fn parse_name(name: &str) -> Result<Measure, ReceiveRequireError> {
+    if let Some(count) = COUNTS.iter().position(|known| known.0 == name) {
+        return Ok(Measure::Count(count));
+    }
+    match name {
+        "drift" => return Ok(Measure::Drift),
+        "jitter" => return Ok(Measure::Jitter),
+        _ => {}
+    }
+    let parts = name.split_once('.').and_then(|(spread, figure)| {
+        let spread = SPREADS.iter().position(|known| known.0 == spread)?;
+        let figure = FIGURES.iter().position(|known| known.0 == figure)?;
+        Some(Measure::Spread(spread, figure))
+    });
+    parts.ok_or_else(|| ReceiveRequireError::UnknownName {
+        name: name.to_owned(),
+        known: known_names(),
+    })
+}
+
+fn known_names() -> String {
+    let counts = COUNTS.map(|(name, _)| name).join(", ");
+    let spreads = SPREADS.map(|(name, _)| name).join(", ");
+    let figures = FIGURES.map(|(name, _)| format!(".{name}")).join(" ");
+    format!("{counts}, drift (ppm), jitter (a time), and of {spreads} each of {figures} (times)")
+}
+
+/// Everything that was judged against a schedule.
+fn timings(report: &ReceiveReport) -> Vec<Timing> {
+    let streams = report.streams.iter().map(|stream| stream.timing);
+    let trace = report.trace.as_ref().map(|trace| trace.timing);
+    streams.chain(trace).chain(report.expected_gap).collect()
+}
+
+impl ReceiveRequirement {
+    /// What of it was not met: a sentence for each clause.
+    pub fn unmet(&self, report: &ReceiveReport) -> Vec<String> {
+        let clauses = self.clauses.iter();
+        clauses.filter_map(|clause| clause.unmet(report)).collect()
+    }
+}
+
+impl Clause {
+    fn unmet(&self, report: &ReceiveReport) -> Option<String> {
+        let Some(found) = self.measure.of(report) else {
+            return Some(format!("{}: there was nothing to measure it by", self.text));
+        };
+        let holds = match self.comparison {
+            "<=" => found <= self.value,
+            ">=" => found >= self.value,
+            "<" => found < self.value,
+            ">" => found > self.value,
+            _ => found == self.value,
+        };
+        if holds {
+            return None;
+        }
+        let unit = match self.measure {
+            Measure::Count(_) => "",
+            Measure::Drift => " ppm",
+            Measure::Spread(..) | Measure::Jitter => " us",
+        };
+        Some(format!("{}: it was {found}{unit}", self.text))
+    }
+}
+
+impl Measure {
+    /// Its value, if the report has one; of several the greatest.
+    fn of(self, report: &ReceiveReport) -> Option<f64> {
+        match self {
+            Measure::Count(count) => Some(COUNTS[count].1(report) as f64),
+            Measure::Spread(spread, figure) => {
+                let spreads = SPREADS[spread].1(report);
+                let spreads = spreads.iter().filter(|spread| spread.count > 0);
+                spreads.map(FIGURES[figure].1).max_by(f64::total_cmp)
+            }
+            Measure::Jitter => {
+                let streams = report.streams.iter();
+                let jitters = streams.map(|stream| stream.jitter_us);
+                jitters.max_by(f64::total_cmp)
+            }
+            Measure::Drift => {
+                let drifts = timings(report).into_iter();
+                let drifts = drifts.filter_map(|timing| timing.drift);
+                drifts.map(|drift| drift.ppm.abs()).max_by(f64::total_cmp)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "require_tests.rs"]
+mod tests;

@@ -1,0 +1,98 @@
+use longwire_runtime::receive::{Drift, StreamReport, TraceReport};
+
+use super::*;
+
+fn parse(text: &str) -> ReceiveRequirement {
+    text.parse().unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn spread(value: f64) -> Spread {
+    Spread {
+        count: 1,
+        min: value,
+        p50: value,
+        p90: value,
+        p99: value,
+        p999: value,
+        max: value,
+        mean: value,
+    }
+}
+
+/// A trace with three losses and a gap error of 5 us, a stream with two and
+/// 7 us, which drifts by -3 ppm.
+fn report() -> ReceiveReport {
+    let timing = |error, ppm| Timing {
+        gap_error_us: spread(error),
+        offset_us: spread(error),
+        drift: Some(Drift {
+            ppm,
+            ..Drift::default()
+        }),
+    };
+    let mut stream = StreamReport {
+        delay_us: spread(40.0),
+        jitter_us: 2.0,
+        timing: timing(7.0, -3.0),
+        ..StreamReport::default()
+    };
+    stream.sequence.lost = 2;
+    ReceiveReport {
+        packets: 100,
+        streams: vec![stream],
+        trace: Some(TraceReport {
+            lost: 1,
+            behind_last: 2,
+            timing: timing(5.0, 1.0),
+            ..TraceReport::default()
+        }),
+        ..ReceiveReport::default()
+    }
+}
+
+#[test]
+fn the_greatest_of_a_figure_counts() {
+    for (text, met) in [
+        ("packets>=100,lost=5", true),
+        ("lost<5", false),
+        ("gap_error.p99<=7us", true),
+        ("gap_error.p99<7us", false),
+        ("drift<=3", true),
+        ("drift<2.5", false),
+        ("delay.min>39us,delay.max<0.041ms", true),
+        ("jitter<2us", false),
+        ("changed=0,foreign=0,unseen=0,streams=1", true),
+    ] {
+        let unmet = parse(text).unmet(&report());
+        assert_eq!(unmet.is_empty(), met, "{text}: {unmet:?}");
+    }
+}
+
+#[test]
+fn what_was_not_measured_is_not_met() {
+    let unmet = parse("gap_error.p50<1s,drift<1000").unmet(&ReceiveReport::default());
+    assert_eq!(unmet.len(), 2);
+    assert!(unmet[0].contains("nothing to measure"), "{unmet:?}");
+}
+
+#[test]
+fn an_unmet_clause_says_what_was_found() {
+    let unmet = parse("gap_error.p99<1us").unmet(&report());
+    assert_eq!(unmet, ["gap_error.p99<1us: it was 7 us"]);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_what_would() {
+    for (text, says) in [
+        ("", "nothing is required"),
+        ("lost", "compares nothing"),
+        ("loss=0", "known are packets"),
+        ("gap_error.p98<1us", ".p99"),
+        ("gap.p99<5", "gap.p99<5"),
+        ("drift<1ppm", "drift<1ppm"),
+    ] {
+        let error = text.parse::<ReceiveRequirement>().err();
+        let error = error.map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains(says), "{text}: {error}");
+    }
+}

@@ -1,0 +1,310 @@
+//! The report of a receiver as lines: what was counted, then how it spread.
+
+use std::io::{self, Write};
+
+use longwire_runtime::receive::{
+    Drift, ReceiveReport, SequenceReport, Spread, StreamReport, Timing, TraceReport,
+};
+
+use crate::cli::Paint;
+use crate::report::live::rate;
+use crate::report::text::{count, micros};
+
+/// Streams that are shown one by one.
+const STREAMS_SHOWN: usize = 16;
+
+/// Bytes of a line before its figures.
+const INDENT: usize = 18;
+
+/// Writes the report; `all` of it, or what differs from zero.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn write(
+    out: &mut impl Write,
+    report: &ReceiveReport,
+    all: bool,
+    paint: Paint,
+) -> io::Result<()> {
+    let mut lines = Lines { out, paint };
+    lines.line("received", &summary(report))?;
+    if report.left_out > 0 || all {
+        let left_out = format!("{} left out by the filter", count(report.left_out));
+        lines.line("", &left_out)?;
+    }
+    let unseen = counted(
+        &[
+            ("ring full", report.unseen.ring_full),
+            ("too long", report.unseen.too_long),
+            ("unusable", report.unseen.unusable),
+        ],
+        all,
+    );
+    if !unseen.is_empty() {
+        lines.wrong("not seen", &unseen)?;
+    }
+    lines.spread("gap", &report.gap_us)?;
+    if let Some(timing) = &report.expected_gap {
+        lines.heading("against the expected gap")?;
+        lines.timing(timing)?;
+    }
+    if let Some(trace) = &report.trace {
+        lines.trace(trace, all)?;
+    }
+    for stream in report.streams.iter().take(STREAMS_SHOWN) {
+        lines.stream(stream, all)?;
+    }
+    if let Some(more) = report.streams.len().checked_sub(STREAMS_SHOWN + 1) {
+        lines.line("", &format!("{} more streams: see --json", more + 1))?;
+    }
+    lines.machine(report)?;
+    if let Some(error) = &report.error {
+        lines.wrong("ended early", error)?;
+    }
+    Ok(())
+}
+
+/// The line of a receiver that runs.
+pub fn live(report: &ReceiveReport) -> String {
+    let mut line = format!(
+        "{} frames, {} frames/s, {}",
+        count(report.packets),
+        count(report.packets_per_s as u64),
+        rate(report.bits_per_s)
+    );
+    let streams = report.streams.iter();
+    let lost: u64 = streams.map(|stream| stream.sequence.lost).sum();
+    let lost = lost + report.trace.as_ref().map_or(0, |trace| trace.lost);
+    if lost > 0 {
+        line += &format!(", {} lost", count(lost));
+    }
+    if report.unseen.total() > 0 {
+        line += &format!(", {} not seen", count(report.unseen.total()));
+    }
+    line
+}
+
+fn summary(report: &ReceiveReport) -> String {
+    format!(
+        "{} frames, {} bytes in {:.3} s: {:.1} frames/s, {}",
+        count(report.packets),
+        count(report.bytes),
+        report.duration_s,
+        report.packets_per_s,
+        rate(report.bits_per_s)
+    )
+}
+
+/// Counts with their names, those at zero only if `all` is wanted.
+fn counted(counts: &[(&str, u64)], all: bool) -> String {
+    let shown = counts.iter().filter(|(_, n)| all || *n > 0);
+    let parts: Vec<String> = shown
+        .map(|(name, n)| format!("{name} {}", count(*n)))
+        .collect();
+    parts.join(", ")
+}
+
+struct Lines<'a, W> {
+    out: &'a mut W,
+    paint: Paint,
+}
+
+impl<W: Write> Lines<'_, W> {
+    fn line(&mut self, name: &str, text: &str) -> io::Result<()> {
+        writeln!(self.out, "{name:INDENT$}{text}")
+    }
+
+    fn wrong(&mut self, name: &str, text: &str) -> io::Result<()> {
+        let text = self.paint.bad(text);
+        self.line(name, &text)
+    }
+
+    fn heading(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self.out, "{}", self.paint.bold(text))
+    }
+
+    /// Percentiles of microseconds.
+    fn spread(&mut self, name: &str, spread: &Spread) -> io::Result<()> {
+        if spread.count == 0 {
+            return self.line(name, "-");
+        }
+        let parts = [
+            ("min", spread.min),
+            ("p50", spread.p50),
+            ("p90", spread.p90),
+            ("p99", spread.p99),
+            ("p99.9", spread.p999),
+            ("max", spread.max),
+        ];
+        let parts = parts.map(|(name, value)| format!("{name} {}", signed_micros(value)));
+        self.line(name, &parts.join("  "))
+    }
+
+    fn timing(&mut self, timing: &Timing) -> io::Result<()> {
+        self.spread("  gap error", &timing.gap_error_us)?;
+        self.spread("  offset", &timing.offset_us)?;
+        match &timing.drift {
+            Some(drift) => self.line("  drift", &drift_text(drift)),
+            None => self.line("  drift", "too short to tell"),
+        }
+    }
+
+    fn trace(&mut self, trace: &TraceReport, all: bool) -> io::Result<()> {
+        self.heading(&format!("against {}", trace.trace))?;
+        let matched = format!("{} of {}", count(trace.matched), count(trace.frames));
+        self.line("  as they were", &matched)?;
+        let counts = [
+            ("lost", trace.lost),
+            ("duplicates", trace.duplicates),
+            ("out of order", trace.reordered),
+            ("changed", trace.changed),
+            ("foreign", trace.foreign),
+        ];
+        self.counts(&counted(&counts, all))?;
+        if trace.behind_last > 0 {
+            let more = if trace.goes_on { "at least " } else { "" };
+            let text = format!("{more}{} frames", count(trace.behind_last));
+            self.line("  never came after", &text)?;
+        }
+        if trace.cut > 0 {
+            let text = format!("{}: zeros stand for the rest", count(trace.cut));
+            self.line("  cut in the trace", &text)?;
+        }
+        self.timing(&trace.timing)
+    }
+
+    fn stream(&mut self, stream: &StreamReport, all: bool) -> io::Result<()> {
+        self.heading(&format!("stream {}", stream.stream))?;
+        let SequenceReport {
+            received,
+            lost,
+            duplicates,
+            reordered,
+            beyond_window,
+            extent,
+            ..
+        } = &stream.sequence;
+        let share = *lost as f64 / (received + lost).max(1) as f64 * 100.0;
+        let text = format!("{}, lost {} ({share:.4}%)", count(*received), count(*lost));
+        self.line("  received", &text)?;
+        let counts = [
+            ("duplicates", *duplicates),
+            ("out of order", *reordered),
+            ("too late to judge", *beyond_window),
+        ];
+        self.counts(&counted(&counts, all))?;
+        if extent.count > 0 {
+            let text = format!("by {} packets (median), {} at most", extent.p50, extent.max);
+            self.line("  out of order", &text)?;
+        }
+        self.spread("  one-way delay", &stream.delay_us)?;
+        self.spread("  its variation", &stream.delay_variation_us)?;
+        let jitter = format!(
+            "{} at the end, {} at most",
+            micros(stream.jitter_us),
+            micros(stream.jitter_max_us)
+        );
+        self.line("  jitter", &jitter)?;
+        self.timing(&stream.timing)
+    }
+
+    fn counts(&mut self, text: &str) -> io::Result<()> {
+        match text {
+            "" => self.line("  loss, disorder", "none"),
+            text => {
+                let text = self.paint.warn(text);
+                self.line("  loss, disorder", &text)
+            }
+        }
+    }
+
+    fn machine(&mut self, report: &ReceiveReport) -> io::Result<()> {
+        if let Some(witness) = &report.witness {
+            let pauses = &witness.pauses;
+            let text = format!(
+                "{} pauses, {} in all, {} at most, in {:.1} s watched",
+                count(pauses.count),
+                micros(pauses.total_us),
+                micros(pauses.max_us),
+                witness.watched_s
+            );
+            self.line("machine", &text)?;
+        }
+        if let Some(stolen) = report.stolen_s.filter(|stolen| *stolen > 0.0) {
+            let text = format!("{stolen:.2} s of CPU time went to other machines");
+            self.line("machine", &text)?;
+        }
+        Ok(())
+    }
+}
+
+/// A time that may be below zero.
+fn signed_micros(value: f64) -> String {
+    match value {
+        v if v < 0.0 => format!("-{}", micros(-v)),
+        v => micros(v),
+    }
+}
+
+fn drift_text(drift: &Drift) -> String {
+    format!(
+        "{:+.3} ppm (95%: {:+.3} to {:+.3})",
+        drift.ppm, drift.low_ppm, drift.high_ppm
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happened_is_said_and_what_did_not_is_left_out() {
+        let report = ReceiveReport {
+            packets: 1_234,
+            trace: Some(TraceReport {
+                trace: "a.pcap".to_owned(),
+                frames: 1_240,
+                matched: 1_234,
+                lost: 6,
+                ..TraceReport::default()
+            }),
+            ..ReceiveReport::default()
+        };
+        let mut out = Vec::new();
+        assert!(write(&mut out, &report, false, Paint::PLAIN).is_ok());
+        let text = String::from_utf8_lossy(&out);
+        assert!(text.contains("1,234 of 1,240"), "{text}");
+        assert!(text.contains("lost 6\n"), "{text}");
+        assert!(!text.contains("foreign"), "{text}");
+        assert!(!text.contains("not seen"), "{text}");
+        let mut out = Vec::new();
+        assert!(write(&mut out, &report, true, Paint::PLAIN).is_ok());
+        assert!(String::from_utf8_lossy(&out).contains("foreign 0"));
+    }
+
+    #[test]
+    fn times_below_zero_keep_their_unit() {
+        assert_eq!(signed_micros(-1_500.0), "-1.50 ms");
+        assert_eq!(signed_micros(0.25), "0.25 us");
+    }
+
+    #[test]
+    fn the_live_line_counts_losses_of_all_kinds() {
+        let report = ReceiveReport {
+            packets: 10,
+            streams: vec![StreamReport {
+                sequence: SequenceReport {
+                    lost: 3,
+                    ..SequenceReport::default()
+                },
+                ..StreamReport::default()
+            }],
+            trace: Some(TraceReport {
+                lost: 4,
+                ..TraceReport::default()
+            }),
+            ..ReceiveReport::default()
+        };
+        assert!(live(&report).ends_with(", 7 lost"), "{}", live(&report));
+    }
+}
