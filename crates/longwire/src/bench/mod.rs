@@ -8,6 +8,7 @@ mod loss;
 mod memcpy;
 mod plugin;
 mod rate;
+mod replay;
 mod send;
 mod testbed;
 mod throughput;
@@ -21,6 +22,7 @@ use serde::Serialize;
 
 use crate::cli::Wait;
 use crate::{Error, Globals};
+pub use replay::ReplayArgs;
 pub use send::SendArgs;
 
 /// What `bench` takes.
@@ -58,6 +60,8 @@ pub enum Bench {
     Loss(LossArgs),
     /// Frames a second into a veth pair, against bare sockets
     Send(SendArgs),
+    /// How true replays are at a receiver, under stress too, and what they cost
+    Replay(ReplayArgs),
     /// What the hooks of a plugin in C cost a packet
     Plugin(PluginArgs),
     /// What an idle link costs
@@ -212,6 +216,10 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
         Bench::Send(own) => {
             let rows = send::measure(&own.quickened(args.quick))?;
             show(globals, rows, |rows| send::print(rows))
+        }
+        Bench::Replay(own) => {
+            let found = replay::measure(&own.quickened(args.quick), kind)?;
+            show(globals, found, replay::print)
         }
         Bench::Plugin(own) => {
             let rows = plugin::measure(own, args.quick)?;
