@@ -30,7 +30,5 @@ pub use feed::{Fed, Feed, FeedStatus};
 pub use loader::FileLoader;
 pub use plugin::CPlugin;
 pub use record::{Recorder, Tap};
-pub use report::{
-    DepartureReport, InputReport, Lateness, LinkReport, Pauses, ReplaySummary, RunReport,
-};
+pub use report::{DepartureReport, InputReport, Lateness, LinkReport, Pauses, RunReport};
 pub use run::{Running, StartError, start, start_recorded};

@@ -17,10 +17,9 @@ pub struct RunReport {
     pub duration_s: f64,
     /// One entry a direction.
     pub links: Vec<LinkReport>,
-    /// What a replay or a generator has to say beside its links; `None` of
-    /// other runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub replay: Option<ReplaySummary>,
+    /// What was read or generated, an entry a feed; empty of other runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<InputReport>,
     /// When the machine itself stood still.
     pub pauses: Pauses,
     /// CPU time of the emulator's threads, in seconds; known at the end.
@@ -56,6 +55,9 @@ pub struct LinkReport {
     pub artifacts: BTreeMap<&'static str, u64>,
     /// Handover − release, in microseconds.
     pub lateness_us: Lateness,
+    /// How true the distances between departures were; of replays only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub departures: Option<DepartureReport>,
     /// Releases raised to keep the order.
     pub raised: u64,
     /// Frames that a queue marked: congestion experienced.
@@ -73,15 +75,6 @@ pub struct LinkReport {
     pub queue_bytes_max: u64,
     /// The most memory that frames and descriptors took, in bytes.
     pub memory_max: u64,
-}
-
-/// What a replay or a generator has to say beside its links.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct ReplaySummary {
-    /// What was read, an entry a feed.
-    pub inputs: Vec<InputReport>,
-    /// How true departures were, an entry an output.
-    pub departures: Vec<DepartureReport>,
 }
 
 /// What was read of a trace, or generated.
@@ -103,8 +96,6 @@ pub struct InputReport {
 /// How true the departures of an output were.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct DepartureReport {
-    /// The output's name.
-    pub name: String,
     /// |gap between two departures − gap of the schedule|, in microseconds.
     pub gap_error_us: Lateness,
     /// How much slower than the schedule frames left, in millionths, by least

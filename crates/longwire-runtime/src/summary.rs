@@ -1,12 +1,14 @@
 //! Turning counters into a report.
 
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 
 use hdrhistogram::Histogram;
 use longwire_engine::DropReason;
 
 use crate::counters::{Artifact, EgressCounts, IngressCounts, LinkCounts, LinkShared};
-use crate::report::{Lateness, LinkReport, RunReport};
+use crate::report::{DepartureReport, Lateness, LinkReport, RunReport};
+use crate::stage::DeparturesShared;
 use crate::thread::ThreadEnd;
 
 /// The report of one direction as of its last bursts.
@@ -39,6 +41,7 @@ pub(crate) fn link(
         drops: drops.collect(),
         artifacts: artifacts.collect(),
         lateness_us: lateness,
+        departures: departures(&shared.departures),
         raised: decided.raised,
         ecn_marked: decided.marked,
         corrupted: decided.corrupted,
@@ -48,6 +51,17 @@ pub(crate) fn link(
         queue_bytes_max: decided.queue_bytes_max,
         memory_max: ingress.memory_max,
     }
+}
+
+/// How true departures were, if that was watched.
+fn departures(shared: &DeparturesShared) -> Option<DepartureReport> {
+    let errors = shared.gap_errors.lock();
+    let errors = errors.unwrap_or_else(PoisonError::into_inner);
+    let drift = *shared.drift.lock().unwrap_or_else(PoisonError::into_inner);
+    (!errors.is_empty()).then(|| DepartureReport {
+        gap_error_us: lateness(&errors),
+        drift_ppm: drift.parts_per_million(),
+    })
 }
 
 /// Each option with its value; options given several times are joined.

@@ -39,9 +39,14 @@ impl Progress {
         }
     }
 
+    /// Whether there is a bar to bring up to date.
+    pub(crate) fn shows(&self) -> bool {
+        self.wanted && self.started.elapsed() >= Progress::AFTER
+    }
+
     /// So much has been done, of so much if that is known.
     pub(crate) fn at(&mut self, done: u64, all: Option<u64>) {
-        if !self.wanted || self.started.elapsed() < Progress::AFTER {
+        if !self.shows() {
             return;
         }
         let template = self.template;

@@ -11,7 +11,7 @@ use longwire_io::port::AnyTx;
 use super::build::Building;
 use super::pump::Pump;
 use super::reader::Reader;
-use super::summary::{self, Input};
+use super::summary::Input;
 use super::{ReplayConfig, ReplayOutput, Start};
 use crate::clock::monotonic_now;
 use crate::config::WaitMode;
@@ -256,7 +256,7 @@ impl Replaying {
             epoch_ns: self.epoch.wall.as_nanos(),
             duration_s: now.saturating_sub(self.epoch.monotonic).as_secs_f64(),
             links: self.outputs.iter().map(Watched::report).collect(),
-            replay: Some(summary::replay(&self.inputs, &self.outputs)),
+            inputs: self.inputs.iter().map(Input::report).collect(),
             notes: self.notes.clone(),
             ..RunReport::default()
         }

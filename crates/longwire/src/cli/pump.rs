@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use longwire_engine::trace::moment;
-use longwire_engine::{Bytes, LinkConfig, Nanos};
+use longwire_engine::{Bytes, LinkConfig, LinkOptions, Nanos};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
 use longwire_runtime::record::Epoch;
@@ -172,6 +172,15 @@ impl PumpArgs {
             false => self.link.0.link_up(),
             true => self.link.0.link_down(),
         }
+    }
+
+    /// Whether frames leave as and when they are due: no link is emulated.
+    pub fn is_transparent(&self) -> bool {
+        let DuplexArgs {
+            up, down, preset, ..
+        } = &self.link.0;
+        let nothing = LinkOptions::default();
+        preset.is_none() && *up == nothing && *down == nothing
     }
 
     /// What the outputs are called in the report.

@@ -115,7 +115,8 @@ const REQUIRE_HELP: &str = "\
 Exit with code 3 unless the run was so true, as in 'lateness.p99<50us,artifacts=0'
 
 Conditions are joined by commas: a name, one of < <= = >= > and a value. Names: \
-lateness.p50, .p99, .p999, .max, .mean, .stddev (times); artifacts, artifacts.KIND, drops, \
+lateness.p50, .p99, .p999, .max, .mean, .stddev (times); gap.p50 and so on, of a replay's \
+gaps; artifacts, artifacts.KIND, drops, \
 drops.REASON, packets_in, packets_out, bytes_in, bytes_out (counts). A condition holds for every \
 link; up.NAME or down.NAME is about one.";
 

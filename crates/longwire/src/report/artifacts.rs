@@ -14,7 +14,7 @@ pub struct ArtifactKind {
 pub const TIME_WENT_BACK: &str = "time_went_back";
 
 /// Every kind that a report may hold.
-pub static ARTIFACTS: [ArtifactKind; 9] = [
+pub static ARTIFACTS: [ArtifactKind; 10] = [
     ArtifactKind {
         name: "late",
         hint: "frames were handed over later than --tolerance allows; `longwire doctor` says what \
@@ -50,6 +50,11 @@ pub static ARTIFACTS: [ArtifactKind; 9] = [
         name: "unrecorded",
         hint: "events came faster than --capture and --log could be written; a faster disk, or \
                --log alone, would help. The link itself was not disturbed",
+    },
+    ArtifactKind {
+        name: "behind",
+        hint: "the trace could not be read before its frames were due; a faster disk, a larger \
+               --read-ahead or a trace that is not compressed would help",
     },
     ArtifactKind {
         name: TIME_WENT_BACK,

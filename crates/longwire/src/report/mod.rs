@@ -3,11 +3,13 @@
 pub mod artifacts;
 pub mod finish;
 pub mod live;
+mod replay;
 pub mod require;
 pub mod start;
 pub mod text;
 pub mod verdict;
 
 pub use live::Live;
+pub use replay::ReplayLine;
 pub use require::{RequireError, Requirement};
 pub use verdict::Verdict;

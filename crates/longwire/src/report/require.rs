@@ -29,7 +29,7 @@ struct Clause {
     link: Option<String>,
     measure: Measure,
     comparison: Comparison,
-    /// In nanoseconds for lateness, else a count.
+    /// In nanoseconds for lateness and gaps, else a count.
     value: u64,
 }
 
@@ -37,6 +37,8 @@ struct Clause {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Measure {
     Lateness(LatenessMeasure),
+    /// Of the gaps between a replay's departures.
+    GapError(LatenessMeasure),
     /// Of one kind, or all of them.
     Artifacts(Option<String>),
     /// For one reason, or all of them.
@@ -97,6 +99,12 @@ const COMPARISONS: [(&str, Comparison); 5] = [
 /// Links that a run may have.
 const LINKS: [&str; 4] = ["up", "down", "ab", "ba"];
 
+/// Whether a replay may call an output so: `out`, `out1`, `out2`, …
+fn is_output(name: &str) -> bool {
+    let number = name.strip_prefix("out");
+    number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// Why a requirement was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
@@ -140,7 +148,7 @@ impl FromStr for Clause {
         let (link, measure) = parse_name(name.trim())?;
         let value = rest[sign.len()..].trim();
         let value = match measure {
-            Measure::Lateness(_) => value.parse().map(Nanos::as_nanos),
+            Measure::Lateness(_) | Measure::GapError(_) => value.parse().map(Nanos::as_nanos),
             _ => parse_count(value),
         };
         Ok(Clause {
@@ -159,7 +167,9 @@ impl FromStr for Clause {
 /// Splits a name into its link, if one stands in front, and its measure.
 fn parse_name(name: &str) -> Result<(Option<String>, Measure), RequireError> {
     let (link, rest) = match name.split_once('.') {
-        Some((link, rest)) if LINKS.contains(&link) => (Some(link.to_owned()), rest),
+        Some((link, rest)) if LINKS.contains(&link) || is_output(link) => {
+            (Some(link.to_owned()), rest)
+        }
         _ => (None, name),
     };
     Ok((link, parse_measure(rest)?))
@@ -181,6 +191,11 @@ fn parse_measure(name: &str) -> Result<Measure, RequireError> {
             .find(|(known, _)| *known == part)
             .map(|(_, measure)| Measure::Lateness(measure))
             .ok_or_else(|| unknown(prefixed("lateness", LATENESS.map(|(name, _)| name)))),
+        Some(("gap", part)) => LATENESS
+            .into_iter()
+            .find(|(known, _)| *known == part)
+            .map(|(_, measure)| Measure::GapError(measure))
+            .ok_or_else(|| unknown(prefixed("gap", LATENESS.map(|(name, _)| name)))),
         Some(("artifacts", kind)) if ARTIFACTS.iter().any(|known| known.name == kind) => {
             Ok(Measure::Artifacts(Some(kind.to_owned())))
         }
@@ -198,11 +213,12 @@ fn parse_measure(name: &str) -> Result<Measure, RequireError> {
 
 fn known_names() -> String {
     let lateness = prefixed("lateness", LATENESS.map(|(name, _)| name));
+    let gap = prefixed("gap", LATENESS.map(|(name, _)| name));
     let drops = prefixed("drops", DropReason::ALL.map(|reason| reason.name()));
     let artifacts = prefixed("artifacts", ARTIFACTS.map(|kind| kind.name));
     let counts = COUNTS.map(|(name, _)| name).join(", ");
     format!(
-        "{lateness}, artifacts, {artifacts}, drops, {drops}, {counts}, \
+        "{lateness}, {gap}, artifacts, {artifacts}, drops, {drops}, {counts}, \
          each also of one link as in up.artifacts"
     )
 }
@@ -285,6 +301,11 @@ impl Measure {
         let count = match self {
             // The report gives microseconds, rounded nowhere.
             Measure::Lateness(measure) => return measure.of(&link.lateness_us) * 1e3,
+            // Without gaps there is nothing to be wrong.
+            Measure::GapError(measure) => {
+                let departures = link.departures.as_ref();
+                return departures.map_or(0.0, |of| measure.of(&of.gap_error_us)) * 1e3;
+            }
             Measure::Artifacts(kind) => sum(&link.artifacts, kind),
             Measure::Drops(reason) => sum(&link.drops, reason),
             Measure::PacketsIn => link.packets_in,
@@ -297,7 +318,9 @@ impl Measure {
 
     fn show(&self, value: f64) -> String {
         match self {
-            Measure::Lateness(_) => Nanos::from_nanos(value as u64).to_string(),
+            Measure::Lateness(_) | Measure::GapError(_) => {
+                Nanos::from_nanos(value as u64).to_string()
+            }
             _ => format!("{value}"),
         }
     }

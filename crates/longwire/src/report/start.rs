@@ -14,7 +14,10 @@ use crate::cli::Paint;
 ///
 /// # Errors
 /// If stderr cannot be written.
-pub fn announce(links: &[LinkSetup], globals: &Globals) -> io::Result<Vec<String>> {
+pub fn announce<'a>(
+    links: impl IntoIterator<Item = &'a LinkSetup>,
+    globals: &Globals,
+) -> io::Result<Vec<String>> {
     let mut out = io::stderr();
     let paint = Paint::new(globals, &out);
     let mut said = Vec::new();

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use longwire_runtime::{Lateness, LinkReport, RunReport};
 
+use super::replay;
 use super::verdict::Verdict;
 use crate::cli::Paint;
 
@@ -37,6 +38,7 @@ pub fn write(
     paint: Paint,
 ) -> io::Result<()> {
     write_table(out, &report.links, verbose, paint)?;
+    replay::write_inputs(out, &report.inputs, verbose, paint)?;
     let cpu = match report.cpu_s {
         cpu if cpu > 0.0 => format!(", {cpu:.2} s of CPU"),
         _ => String::new(),
@@ -152,6 +154,9 @@ fn rows(links: &[LinkReport], all: bool) -> Vec<Row> {
             lateness(link, of(&link.lateness_us))
         });
     }
+    if links.iter().any(|link| link.departures.is_some()) {
+        departures(&mut add);
+    }
     if all || links.iter().any(|link| link.queue_packets_max > 0) {
         add("queue", "max packets", Tone::Plain, &|link| {
             count(link.queue_packets_max)
@@ -176,6 +181,21 @@ fn rows(links: &[LinkReport], all: bool) -> Vec<Row> {
         });
     }
     rows
+}
+
+/// The rows of a replay's departures.
+fn departures(add: &mut impl FnMut(&'static str, &str, Tone, &dyn Fn(&LinkReport) -> String)) {
+    for (name, of) in &LATENESS[..4] {
+        add("gap error", name, Tone::Plain, &|link| {
+            let departures = link.departures.as_ref();
+            departures.map_or("-".to_owned(), |found| micros(of(&found.gap_error_us)))
+        });
+    }
+    add("drift", "", Tone::Plain, &|link| {
+        let departures = link.departures.as_ref();
+        let drift = departures.and_then(|found| found.drift_ppm);
+        drift.map_or("-".to_owned(), |drift| format!("{drift:.3} ppm"))
+    });
 }
 
 /// The keys of a map of counts: those above zero in any link, or `all`.

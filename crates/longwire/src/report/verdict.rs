@@ -49,7 +49,8 @@ impl Verdict {
             (
                 false,
                 format!(
-                    "the link fell short of what was asked for: {}",
+                    "{} fell short of what was asked for: {}",
+                    subject(report),
                     artifacts.join("; ")
                 ),
             )
@@ -61,7 +62,11 @@ impl Verdict {
         } else {
             (
                 true,
-                format!("the link was what was asked for: {}", praise(&report.links)),
+                format!(
+                    "{} was what was asked for: {}",
+                    subject(report),
+                    praise(&report.links)
+                ),
             )
         };
         Verdict {
@@ -85,6 +90,14 @@ impl Verdict {
             writeln!(out, "  {hint}")?;
         }
         Ok(())
+    }
+}
+
+/// What the verdict is about.
+fn subject(report: &RunReport) -> &'static str {
+    match report.inputs.is_empty() {
+        true => "the link",
+        false => "the replay",
     }
 }
 

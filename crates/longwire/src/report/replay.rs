@@ -1,0 +1,139 @@
+//! What a replay says beside its links: what was read, and how far it is.
+
+use std::io::{self, Write};
+
+use longwire_runtime::{InputReport, RunReport};
+
+use super::text::{count, micros};
+use crate::Globals;
+use crate::cli::Paint;
+use crate::progress::Progress;
+
+/// Writes a line for each input, and what its user should know.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub(super) fn write_inputs(
+    out: &mut impl Write,
+    inputs: &[InputReport],
+    verbose: bool,
+    paint: Paint,
+) -> io::Result<()> {
+    for input in inputs {
+        writeln!(out, "{}", line(input, verbose))?;
+        for note in &input.notes {
+            writeln!(out, "  {}", paint.dim(note))?;
+        }
+    }
+    Ok(())
+}
+
+fn line(input: &InputReport, verbose: bool) -> String {
+    let mut parts = Vec::new();
+    if let Some(fraction) = input.fraction {
+        parts.push(format!("{:.0}% read", fraction * 100.0));
+    }
+    let counts = input.counts.iter().filter(|(_, n)| verbose || **n > 0);
+    parts.extend(counts.map(|(name, n)| format!("{} {}", count(*n), name.replace('_', " "))));
+    if input.behind_max_us > 0.0 {
+        parts.push(format!("up to {} behind", micros(input.behind_max_us)));
+    }
+    match parts.is_empty() {
+        true => input.name.clone(),
+        false => format!("{}: {}", input.name, parts.join(", ")),
+    }
+}
+
+/// The progress bar of a replay, with the time that is left.
+pub struct ReplayLine {
+    progress: Progress,
+}
+
+impl ReplayLine {
+    /// A bar on stderr, if that is a terminal and the user wants remarks.
+    pub fn new(globals: &Globals) -> ReplayLine {
+        ReplayLine {
+            progress: Progress::new(Progress::SHARE, globals),
+        }
+    }
+
+    /// Shows how far the replay is. `snapshot` is called only if it shows.
+    pub fn refresh(&mut self, snapshot: impl FnOnce() -> RunReport) {
+        if !self.progress.shows() {
+            return;
+        }
+        /// The bar's whole length.
+        const WHOLE: u64 = 10_000;
+        let report = snapshot();
+        let sent = report.links.iter().map(|link| link.packets_out).sum();
+        match fraction(&report) {
+            Some(fraction) => {
+                let done = (fraction * WHOLE as f64) as u64;
+                self.progress.at(done, Some(WHOLE));
+            }
+            None => self.progress.at(sent, None),
+        }
+    }
+
+    /// Wipes the bar.
+    pub fn clear(&mut self) {
+        self.progress.clear();
+    }
+}
+
+/// How much of everything has been sent: what was read, less what still waits
+/// of it.
+fn fraction(report: &RunReport) -> Option<f64> {
+    let read = report.inputs.iter().map(|input| input.fraction);
+    let read: Option<Vec<f64>> = read.collect();
+    let read = read?.into_iter().fold(1.0, f64::min);
+    let came: u64 = report.links.iter().map(|link| link.packets_in).sum();
+    let waiting: u64 = report.links.iter().map(|link| link.in_flight).sum();
+    let gone = came.saturating_sub(waiting) as f64;
+    Some(read * gone / came.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use longwire_runtime::LinkReport;
+
+    use super::*;
+
+    fn input() -> InputReport {
+        InputReport {
+            name: "trace.pcap".to_owned(),
+            fraction: Some(0.5),
+            counts: [("filtered", 1_200), ("set_back", 0)].into(),
+            ..InputReport::default()
+        }
+    }
+
+    #[test]
+    fn an_input_says_what_happened_to_it() {
+        assert_eq!(
+            line(&input(), false),
+            "trace.pcap: 50% read, 1,200 filtered"
+        );
+        let late = InputReport {
+            behind_max_us: 1_500.0,
+            ..input()
+        };
+        assert!(line(&late, false).ends_with(", up to 1.50 ms behind"));
+        assert!(line(&input(), true).contains("0 set back"));
+    }
+
+    #[test]
+    fn what_was_read_ahead_is_not_done() {
+        let link = LinkReport {
+            packets_in: 1_000,
+            in_flight: 500,
+            ..LinkReport::default()
+        };
+        let report = RunReport {
+            inputs: vec![input()],
+            links: vec![link],
+            ..RunReport::default()
+        };
+        assert_eq!(fraction(&report), Some(0.25));
+    }
+}
