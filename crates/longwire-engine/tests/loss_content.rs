@@ -125,7 +125,8 @@ fn filters_match_what_they_say() {
         ("src net 10.0.0.0/8", "abcgh"),
         ("net 10.1.2.2/31", "abcgh"),
         ("net 10.1.2.4/30", ""),
-        ("net 0.0.0.0/0", "abcgh"),
+        // ARP tells addresses too.
+        ("net 0.0.0.0/0", "abcfgh"),
         ("ip6 host 2001:db8::1", "dei"),
         ("dst net 2001:db8:9::/48", "dei"),
         ("src net 2001:db8:9::/48", ""),
@@ -203,8 +204,18 @@ fn filters_are_refused_at_their_column() {
 #[test]
 fn values_are_refused_at_their_column() {
     for (filter, column, value, what) in [
-        ("port 65536", 6, "65536", "a port number, 0 to 65535"),
-        ("udp port dns", 10, "dns", "a port number, 0 to 65535"),
+        (
+            "port 65536",
+            6,
+            "65536",
+            "a port number, 0 to 65535, or a service such as http",
+        ),
+        (
+            "udp port dns",
+            10,
+            "dns",
+            "a port number, 0 to 65535, or a service such as http",
+        ),
         (
             "portrange 9-5",
             11,
@@ -223,7 +234,13 @@ fn values_are_refused_at_their_column() {
             "10.0.0",
             "an address such as 10.0.0.1 or 2001:db8::1",
         ),
-        ("len > -1", 7, "-1", "a length in bytes"),
+        ("len x", 5, "x", "a length in bytes"),
+        (
+            "len > x",
+            7,
+            "x",
+            "a number, len, or bytes such as tcp[13] or ip[2:2]",
+        ),
         ("ttl 256", 5, "256", "a time to live, 0 to 255"),
         ("dscp 64", 6, "64", "a code point: 0 to 63, ef, cs1 or af11"),
         (
@@ -247,9 +264,9 @@ fn values_are_refused_at_their_column() {
             "a type of Ethernet frames such as 0x88cc",
         ),
         (
-            "ether src 2:0:0:0:0:1",
+            "ether src 2:0:0:0:0:1:3",
             11,
-            "2:0:0:0:0:1",
+            "2:0:0:0:0:1:3",
             "an Ethernet address such as 02:00:00:00:00:01",
         ),
     ] {

@@ -129,6 +129,13 @@ pub struct SidedMac {
     pub(super) is_sided: bool,
 }
 
+impl SidedMac {
+    /// Whether there is one for each side.
+    pub fn is_sided(&self) -> bool {
+        self.is_sided
+    }
+}
+
 impl FromStr for SidedMac {
     type Err = AlterError;
 

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use super::arithmetic::{Expression, IpNumber};
 use super::values::Net;
 use crate::frame::mac_header_len;
 use crate::header::{IpHeader, IpVersion, Piece, Transport};
@@ -21,22 +22,26 @@ pub(super) enum Node {
 pub(super) enum Test {
     /// The type behind all VLAN tags.
     EtherType(u16),
-    /// A VLAN tag, of this VLAN if one is given.
-    Vlan(Option<u16>),
-    /// The transport protocol, behind extension headers.
-    Protocol(u8),
+    /// A VLAN tag, counted from the outermost, of this VLAN if one is given.
+    Vlan { nth: usize, id: Option<u16> },
+    /// The transport protocol, behind extension headers, or the first header
+    /// behind IP's own; of this version of IP, if one is given.
+    Protocol {
+        version: Option<IpVersion>,
+        number: u8,
+    },
     /// TCP, UDP or SCTP from or to a port.
     Port { side: Side, low: u16, high: u16 },
-    /// An IP address's first bits.
-    Net { side: Side, net: Net },
+    /// An address's first bits.
+    Net { side: Side, net: Net, of: Carrier },
     /// An Ethernet address.
     Mac { side: Side, address: [u8; 6] },
-    /// A number.
-    Compare {
-        field: Field,
-        relation: Relation,
-        value: u64,
-    },
+    /// A destination for many.
+    Group(Group),
+    /// Two numbers.
+    Relation(Box<(Expression, Relation, Expression)>),
+    /// A number that there is.
+    Present(Expression),
     /// TCP with one of these flags.
     Flag(u8),
     /// A piece of a larger IP packet.
@@ -51,15 +56,43 @@ pub(super) enum Side {
     Source,
     Destination,
     Either,
+    Both,
 }
 
-/// A number that a frame has.
+/// What carries an IPv4 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Field {
-    Length,
-    Ttl,
-    Dscp,
-    Ecn,
+pub(super) enum Carrier {
+    /// IP, ARP or RARP.
+    Any,
+    Ip,
+    /// A packet of this type, laid out as ARP.
+    Arp(u16),
+}
+
+/// A kind of destinations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Group {
+    EtherBroadcast,
+    EtherMulticast,
+    Ip4Multicast,
+    Ip6Multicast,
+}
+
+/// Where bytes are counted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layer {
+    /// The frame.
+    Ether,
+    /// The outermost VLAN tag's content.
+    Tag,
+    /// What follows the Ethernet header of this type.
+    Typed(u16),
+    /// IPv4.
+    Ip4,
+    /// IPv6.
+    Ip6,
+    /// A transport header.
+    Transport(u8),
 }
 
 /// How two numbers compare.
@@ -74,7 +107,7 @@ pub(super) enum Relation {
 }
 
 impl Relation {
-    fn holds(self, a: u64, b: u64) -> bool {
+    pub(super) fn holds(self, a: u32, b: u32) -> bool {
         match self {
             Relation::Equal => a == b,
             Relation::Unequal => a != b,
@@ -86,10 +119,17 @@ impl Relation {
     }
 }
 
+/// Types of Ethernet frames.
+pub(super) const ARP: u16 = 0x0806;
+pub(super) const RARP: u16 = 0x8035;
+
 const TCP: u8 = 6;
 
 /// Protocols with ports that tests look at: TCP, UDP, SCTP.
 const WITH_PORTS: [u8; 3] = [TCP, 17, 132];
+
+/// Where the first VLAN tag's content is.
+const TAG_AT: usize = 14;
 
 /// What tests want to know of a frame, looked up once.
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +144,7 @@ pub(super) struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
+    #[inline]
     pub fn of(bytes: &'a [u8], len: u32) -> Facts<'a> {
         let ip = IpHeader::parse(bytes);
         Facts {
@@ -115,18 +156,65 @@ impl<'a> Facts<'a> {
         }
     }
 
+    /// The frame's length.
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// How many of its bytes are here.
+    pub fn captured(&self) -> u32 {
+        self.bytes.len() as u32
+    }
+
+    /// A field of the IP header.
+    pub fn ip_number(&self, field: IpNumber) -> Option<u32> {
+        let ip = self.ip?;
+        Some(match field {
+            IpNumber::Ttl => ip.ttl.into(),
+            IpNumber::Dscp => ip.dscp.into(),
+            IpNumber::Ecn => ip.ecn as u32,
+        })
+    }
+
     fn word(&self, at: usize) -> Option<u16> {
-        let bytes = self.bytes.get(at..at + 2)?;
+        let bytes = self.bytes.get(at..at.checked_add(2)?)?;
         Some(u16::from_be_bytes([bytes[0], bytes[1]]))
     }
 
-    /// The VLAN of a tag, of several the outer one's.
-    fn vlan(&self) -> Option<u16> {
-        const TAG_AT: usize = 14;
-        if self.type_at < TAG_AT {
+    /// Where a layer begins, if the frame has it.
+    #[inline]
+    fn begin(&self, layer: Layer) -> Option<usize> {
+        let of = |version| self.ip.filter(|ip| ip.version == version);
+        match layer {
+            Layer::Ether => Some(0),
+            Layer::Tag => (self.type_at >= TAG_AT).then_some(TAG_AT),
+            Layer::Typed(wanted) => {
+                (self.word(self.type_at) == Some(wanted)).then_some(self.type_at + 2)
+            }
+            Layer::Ip4 => of(IpVersion::V4).map(|ip| ip.at),
+            Layer::Ip6 => of(IpVersion::V6).map(|ip| ip.at),
+            Layer::Transport(protocol) => {
+                let header = self.header()?;
+                (header.protocol == protocol).then_some(header.at)
+            }
+        }
+    }
+
+    /// The number in `size` bytes, `offset` bytes into a layer.
+    #[inline]
+    pub fn load(&self, layer: Layer, offset: u32, size: usize) -> Option<u32> {
+        let at = self.begin(layer)?.checked_add(offset as usize)?;
+        let bytes = self.bytes.get(at..at.checked_add(size)?)?;
+        Some(bytes.iter().fold(0, |n, byte| n << 8 | u32::from(*byte)))
+    }
+
+    /// The VLAN of a tag, of several the outer one's first.
+    fn vlan(&self, nth: usize) -> Option<u16> {
+        let at = TAG_AT + 4 * nth;
+        if self.type_at < at {
             return None;
         }
-        Some(self.word(TAG_AT)? & 0x0fff)
+        Some(self.word(at)? & 0x0fff)
     }
 
     fn is_fragment(&self) -> bool {
@@ -134,23 +222,14 @@ impl<'a> Facts<'a> {
         transport.is_some_and(|transport| transport.piece != Piece::Whole)
     }
 
-    fn number(&self, field: Field) -> Option<u64> {
-        Some(match (field, self.ip) {
-            (Field::Length, _) => u64::from(self.len),
-            (Field::Ttl, Some(ip)) => u64::from(ip.ttl),
-            (Field::Dscp, Some(ip)) => u64::from(ip.dscp),
-            (Field::Ecn, Some(ip)) => ip.ecn as u64,
-            (_, None) => return None,
-        })
-    }
-
-    /// Whether it is so of one side, or of either.
+    /// Whether it is so of one side, of either, or of both.
     fn of_sides(&self, side: Side, is: impl Fn(bool) -> Option<bool>) -> bool {
         let is = |destination| is(destination).unwrap_or(false);
         match side {
             Side::Source => is(false),
             Side::Destination => is(true),
             Side::Either => is(false) || is(true),
+            Side::Both => is(false) && is(true),
         }
     }
 
@@ -167,27 +246,63 @@ impl<'a> Facts<'a> {
         self.word(transport.at + 2 * usize::from(destination))
     }
 
-    fn in_net(&self, destination: bool, net: &Net) -> Option<bool> {
-        let ip = self.ip.filter(|ip| ip.version == net.version)?;
-        let (at, len) = match ip.version {
-            IpVersion::V4 => (ip.at + 12, 4),
-            IpVersion::V6 => (ip.at + 8, 16),
+    fn in_net(&self, destination: bool, net: &Net, of: Carrier) -> Option<bool> {
+        let second = usize::from(destination);
+        let at = match (of, self.ip) {
+            (Carrier::Any | Carrier::Ip, Some(ip)) if ip.version == net.version => {
+                match ip.version {
+                    IpVersion::V4 => ip.at + 12 + 4 * second,
+                    IpVersion::V6 => ip.at + 8 + 16 * second,
+                }
+            }
+            (Carrier::Ip, _) => return None,
+            _ if net.version == IpVersion::V6 => return None,
+            (of, _) => self.arp_address(destination, of)?,
         };
-        let at = at + len * usize::from(destination);
-        let address = self.bytes.get(at..at + len)?;
-        Some(net.holds(address))
+        let len = usize::from(Net::bits(net.version) / 8);
+        Some(net.holds(self.bytes.get(at..at + len)?))
+    }
+
+    /// Where an ARP packet's sender or target address is.
+    fn arp_address(&self, target: bool, of: Carrier) -> Option<usize> {
+        let found = self.word(self.type_at)?;
+        let meant = match of {
+            Carrier::Arp(wanted) => found == wanted,
+            _ => [ARP, RARP].contains(&found),
+        };
+        meant.then_some(self.type_at + 2 + if target { 24 } else { 14 })
+    }
+
+    fn is_for(&self, group: Group) -> Option<bool> {
+        match group {
+            Group::EtherBroadcast => Some(*self.bytes.get(..6)? == [0xff; 6]),
+            Group::EtherMulticast => Some(self.bytes.first()? & 1 == 1),
+            Group::Ip4Multicast => Some(self.load(Layer::Ip4, 16, 1)? >= 224),
+            Group::Ip6Multicast => Some(self.load(Layer::Ip6, 24, 1)? == 0xff),
+        }
+    }
+
+    fn has_protocol(&self, version: Option<IpVersion>, number: u8) -> bool {
+        let Some(ip) = self.ip else {
+            return false;
+        };
+        let carries = ip.protocol == number
+            || self
+                .transport
+                .is_some_and(|transport| transport.protocol == number);
+        carries && version.is_none_or(|wanted| wanted == ip.version)
     }
 
     fn has_flag(&self, flags: u8) -> Option<bool> {
-        const FLAGS_AT: usize = 13;
-        let transport = self.header().filter(|header| header.protocol == TCP)?;
-        let set = self.bytes.get(transport.at + FLAGS_AT)?;
-        Some(set & flags != 0)
+        const FLAGS_AT: u32 = 13;
+        let set = self.load(Layer::Transport(TCP), FLAGS_AT, 1)?;
+        Some(set & u32::from(flags) != 0)
     }
 }
 
 impl Node {
     /// Whether the frame is one that is meant.
+    #[inline]
     pub fn matches(&self, facts: &Facts<'_>) -> bool {
         match self {
             Node::Test(test) => test.matches(facts),
@@ -202,34 +317,30 @@ impl Test {
     fn matches(&self, facts: &Facts<'_>) -> bool {
         match self {
             Test::EtherType(wanted) => facts.word(facts.type_at) == Some(*wanted),
-            Test::Vlan(wanted) => match (facts.vlan(), wanted) {
+            Test::Vlan { nth, id } => match (facts.vlan(*nth), id) {
                 (Some(vlan), Some(wanted)) => vlan == *wanted,
                 (vlan, None) => vlan.is_some(),
                 (None, Some(_)) => false,
             },
-            Test::Protocol(wanted) => {
-                let transport = facts.transport.as_ref();
-                transport.is_some_and(|transport| transport.protocol == *wanted)
-            }
+            Test::Protocol { version, number } => facts.has_protocol(*version, *number),
             Test::Port { side, low, high } => {
                 let within = |port| (*low..=*high).contains(&port);
                 facts.of_sides(*side, |destination| facts.port(destination).map(within))
             }
-            Test::Net { side, net } => {
-                facts.of_sides(*side, |destination| facts.in_net(destination, net))
+            Test::Net { side, net, of } => {
+                facts.of_sides(*side, |destination| facts.in_net(destination, net, *of))
             }
             Test::Mac { side, address } => facts.of_sides(*side, |destination| {
                 let at = if destination { 0 } else { 6 };
                 Some(facts.bytes.get(at..at + 6)? == address)
             }),
-            Test::Compare {
-                field,
-                relation,
-                value,
-            } => {
-                let number = facts.number(*field);
-                number.is_some_and(|number| relation.holds(number, *value))
+            Test::Group(group) => facts.is_for(*group).unwrap_or(false),
+            Test::Relation(relation) => {
+                let (left, relation, right) = &**relation;
+                let numbers = left.value(facts).zip(right.value(facts));
+                numbers.is_some_and(|(left, right)| relation.holds(left, right))
             }
+            Test::Present(expression) => expression.value(facts).is_some(),
             Test::Flag(flags) => facts.has_flag(*flags).unwrap_or(false),
             Test::Fragment => facts.is_fragment(),
             Test::Bytes { offset, bytes } => {

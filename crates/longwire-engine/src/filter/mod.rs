@@ -1,8 +1,13 @@
 //! Filters: which frames are meant, written like those of tcpdump or, in
 //! part, like those of Wireshark.
 
+mod arithmetic;
 mod facts;
+mod fields;
+mod names;
+mod own;
 mod parser;
+mod primitives;
 mod tokens;
 pub(crate) mod values;
 

@@ -5,9 +5,13 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::facts::{Field, Node, Relation, Side, Test};
+use super::arithmetic::{continues, relation};
+use super::facts::{Node, Test};
+use super::fields;
+use super::names;
+use super::primitives::Qualifier;
 use super::tokens::{FilterError, Token, tokens};
-use super::values::{Net, code_point, hexadecimal, mac, number};
+use super::values::number;
 
 /// Parentheses and negations within one another, at the most.
 const DEPTH_MAX: u32 = 32;
@@ -21,6 +25,8 @@ pub(super) fn parse(text: &str) -> Result<Node, FilterError> {
     let mut parser = Parser {
         tokens: &tokens,
         end,
+        vlans: 0,
+        qualifier: None,
     };
     let filter = parser.any(0)?;
     match parser.peek() {
@@ -31,24 +37,34 @@ pub(super) fn parse(text: &str) -> Result<Node, FilterError> {
 }
 
 /// The words that have not been read.
-struct Parser<'a> {
+pub(super) struct Parser<'a> {
     tokens: &'a [Token<'a>],
     /// The column behind the text.
     end: usize,
+    /// VLAN tags that tests before in the same conjunction are about: the next
+    /// one is about the tag behind them.
+    pub(super) vlans: usize,
+    /// The last words of the kind of `udp dst port`: bare values behind `or`
+    /// are of it.
+    pub(super) qualifier: Option<Qualifier>,
 }
 
 impl<'a> Parser<'a> {
-    fn peek(&self) -> Option<&'a str> {
-        self.tokens.first().map(|token| token.text)
+    pub(super) fn peek(&self) -> Option<&'a str> {
+        self.peek_at(0)
     }
 
-    fn take(&mut self) -> Option<&'a str> {
+    pub(super) fn peek_at(&self, ahead: usize) -> Option<&'a str> {
+        self.tokens.get(ahead).map(|token| token.text)
+    }
+
+    pub(super) fn take(&mut self) -> Option<&'a str> {
         let (first, rest) = self.tokens.split_first()?;
         self.tokens = rest;
         Some(first.text)
     }
 
-    fn take_if(&mut self, words: &[&str]) -> bool {
+    pub(super) fn take_if(&mut self, words: &[&str]) -> bool {
         let there = self.peek().is_some_and(|word| words.contains(&word));
         if there {
             self.take();
@@ -56,16 +72,29 @@ impl<'a> Parser<'a> {
         there
     }
 
+    /// Reads what closes a bracket.
+    pub(super) fn close(&mut self, mark: &str) -> Result<(), FilterError> {
+        match self.take_if(&[mark]) {
+            true => Ok(()),
+            false => Err(self.expected(&format!("'{mark}'"))),
+        }
+    }
+
+    /// Where the next word begins.
+    pub(super) fn column(&self) -> usize {
+        self.tokens.first().map_or(self.end, |token| token.column)
+    }
+
     /// An error at the next word.
-    fn wrong(&self, message: impl Into<String>) -> FilterError {
+    pub(super) fn wrong(&self, message: impl Into<String>) -> FilterError {
         FilterError {
-            column: self.tokens.first().map_or(self.end, |token| token.column),
+            column: self.column(),
             message: message.into(),
         }
     }
 
     /// An error about the next word, or that there is none.
-    fn expected(&self, what: &str) -> FilterError {
+    pub(super) fn expected(&self, what: &str) -> FilterError {
         match self.peek() {
             Some(word) => self.wrong(format!("'{word}' is not {what}")),
             None => self.wrong(format!("the filter ends where {what} should follow")),
@@ -73,7 +102,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads the next word, or leaves it and says what was expected.
-    fn read<T>(
+    pub(super) fn read<T>(
         &mut self,
         what: &str,
         read: impl FnOnce(&str) -> Option<T>,
@@ -82,6 +111,14 @@ impl<'a> Parser<'a> {
         let value = value.ok_or_else(|| self.expected(what))?;
         self.take();
         Ok(value)
+    }
+
+    pub(super) fn check_depth(&self, depth: u32) -> Result<(), FilterError> {
+        if depth > DEPTH_MAX {
+            let message = format!("more than {DEPTH_MAX} parentheses and negations in one another");
+            return Err(self.wrong(message));
+        }
+        Ok(())
     }
 
     fn any(&mut self, depth: u32) -> Result<Node, FilterError> {
@@ -93,213 +130,100 @@ impl<'a> Parser<'a> {
     }
 
     fn all(&mut self, depth: u32) -> Result<Node, FilterError> {
+        let outside = self.vlans;
         let mut filters = alloc::vec![self.one(depth)?];
         while self.take_if(&["and", "&&"]) {
             filters.push(self.one(depth)?);
         }
+        self.vlans = outside;
         Ok(joined(filters, Node::All))
     }
 
     fn one(&mut self, depth: u32) -> Result<Node, FilterError> {
-        if depth > DEPTH_MAX {
-            let message = format!("more than {DEPTH_MAX} parentheses and negations in one another");
-            return Err(self.wrong(message));
-        }
+        self.check_depth(depth)?;
         if self.take_if(&["not", "!"]) {
-            return Ok(Node::Not(Box::new(self.one(depth + 1)?)));
+            let vlans = self.vlans;
+            let negated = Node::Not(Box::new(self.one(depth + 1)?));
+            self.vlans = vlans;
+            return Ok(negated);
+        }
+        if self.begins_arithmetic() {
+            return self.compared(depth).map(Node::Test);
         }
         if self.take_if(&["("]) {
             let filter = self.any(depth + 1)?;
-            if !self.take_if(&[")"]) {
-                return Err(self.expected("')'"));
-            }
+            self.close(")")?;
             return Ok(filter);
         }
-        self.test()
+        self.test(depth)
     }
 
-    fn test(&mut self) -> Result<Node, FilterError> {
+    /// Whether a comparison of two expressions follows, and no other test.
+    fn begins_arithmetic(&self) -> bool {
+        let Some(word) = self.peek() else {
+            return false;
+        };
+        let next = self.peek_at(1);
+        let goes_on = next.is_some_and(continues);
+        match word {
+            "(" => self.behind_parenthesis().is_some_and(continues),
+            "-" => true,
+            "len" => goes_on,
+            _ if next == Some("[") => true,
+            _ if number::<u32>(word).is_some() || names::constant(word).is_some() => goes_on,
+            _ => false,
+        }
+    }
+
+    /// The word behind the parenthesis that the next word opens.
+    fn behind_parenthesis(&self) -> Option<&'a str> {
+        let mut open = 0;
+        for (index, token) in self.tokens.iter().enumerate() {
+            match token.text {
+                "(" => open += 1,
+                ")" => open -= 1,
+                _ => {}
+            }
+            if open == 0 {
+                return self.peek_at(index + 1);
+            }
+        }
+        None
+    }
+
+    fn compared(&mut self, depth: u32) -> Result<Test, FilterError> {
+        let left = self.expression(0, depth)?;
+        let relation = self.read("one of = != < <= > >=", relation)?;
+        let right = self.expression(0, depth)?;
+        Ok(Test::Relation(Box::new((left, relation, right))))
+    }
+
+    fn test(&mut self, depth: u32) -> Result<Node, FilterError> {
         const WHAT: &str = "a test such as ip, udp, port 53, src net 10.0.0.0/8 or len > 100";
         let word = self.peek().ok_or_else(|| self.expected(WHAT))?;
-        if let Some(test) = protocol(word) {
-            self.take();
-            let test = Node::Test(test);
-            // As in "udp port 53".
-            return match self.peek() {
-                Some("src" | "dst" | "host" | "net" | "port" | "portrange") => {
-                    Ok(Node::All(alloc::vec![test, Node::Test(self.of_side()?)]))
-                }
-                _ => Ok(test),
-            };
+        if let Some(field) = fields::find(word) {
+            return self.field(field);
         }
-        let test = match word {
-            "src" | "dst" | "host" | "net" | "port" | "portrange" => self.of_side()?,
-            "ether" => self.ether()?,
-            "len" | "ttl" | "dscp" | "ecn" => self.compare()?,
-            "vlan" | "proto" | "flag" | "fragment" | "bytes" => self.other()?,
-            _ => return Err(self.expected(WHAT)),
-        };
-        Ok(Node::Test(test))
-    }
-
-    fn side(&mut self) -> Side {
-        let side = match self.peek() {
-            Some("src") => Side::Source,
-            Some("dst") => Side::Destination,
-            _ => return Side::Either,
-        };
-        self.take();
-        side
-    }
-
-    fn of_side(&mut self) -> Result<Test, FilterError> {
-        let side = self.side();
-        match self.peek() {
-            Some("port") => {
-                self.take();
-                let port = self.read("a port number, 0 to 65535", number)?;
-                let (low, high) = (port, port);
-                Ok(Test::Port { side, low, high })
-            }
-            Some("portrange") => {
-                self.take();
-                let (low, high) = self.read("a range of ports such as 5000-5010", |text| {
-                    let (low, high) = text.split_once('-')?;
-                    let range: (u16, u16) = (number(low)?, number(high)?);
-                    (range.0 <= range.1).then_some(range)
-                })?;
-                Ok(Test::Port { side, low, high })
-            }
-            Some("net") => {
-                self.take();
-                let net = self.read(
-                    "a network such as 10.0.0.0/8 or 2001:db8::/32",
-                    Net::with_prefix,
-                )?;
-                Ok(Test::Net { side, net })
-            }
-            _ => {
-                // "src 10.0.0.1" is "src host 10.0.0.1".
-                self.take_if(&["host"]);
-                let net = self.read("an address such as 10.0.0.1 or 2001:db8::1", Net::host)?;
-                Ok(Test::Net { side, net })
-            }
+        if let Some(test) = self.own(word)? {
+            return Ok(Node::Test(test));
         }
-    }
-
-    fn ether(&mut self) -> Result<Test, FilterError> {
-        self.take();
-        if self.take_if(&["proto"]) {
-            let ethertype = self.read("a type of Ethernet frames such as 0x88cc", number)?;
-            return Ok(Test::EtherType(ethertype));
+        if let Some(node) = self.qualified(depth)? {
+            return Ok(node);
         }
-        let side = self.side();
-        self.take_if(&["host"]);
-        let address = self.read("an Ethernet address such as 02:00:00:00:00:01", mac)?;
-        Ok(Test::Mac { side, address })
-    }
-
-    fn compare(&mut self) -> Result<Test, FilterError> {
-        let field = match self.take() {
-            Some("len") => Field::Length,
-            Some("ttl") => Field::Ttl,
-            Some("dscp") => Field::Dscp,
-            _ => Field::Ecn,
-        };
-        let relation = match self.peek() {
-            Some("=" | "==") => Relation::Equal,
-            Some("!=") => Relation::Unequal,
-            Some("<") => Relation::Less,
-            Some("<=") => Relation::AtMost,
-            Some(">") => Relation::Greater,
-            Some(">=") => Relation::AtLeast,
-            // "dscp 46" is "dscp = 46".
-            _ => {
-                let value = self.value(field)?;
-                let relation = Relation::Equal;
-                return Ok(Test::Compare {
-                    field,
-                    relation,
-                    value,
-                });
-            }
-        };
-        self.take();
-        let value = self.value(field)?;
-        Ok(Test::Compare {
-            field,
-            relation,
-            value,
-        })
-    }
-
-    fn value(&mut self, field: Field) -> Result<u64, FilterError> {
-        let up_to = |max: u64| move |text: &str| number::<u64>(text).filter(|n| *n <= max);
-        match field {
-            Field::Length => self.read("a length in bytes", up_to(u64::from(u32::MAX))),
-            Field::Ttl => self.read("a time to live, 0 to 255", up_to(255)),
-            Field::Dscp => self.read("a code point: 0 to 63, ef, cs1 or af11", |text| {
-                up_to(63)(text).or_else(|| code_point(text))
-            }),
-            Field::Ecn => self.read("one of not-ect, ect1, ect0, ce, or 0 to 3", |text| {
-                const WORDS: [&str; 4] = ["not-ect", "ect1", "ect0", "ce"];
-                let word = WORDS.iter().position(|word| *word == text);
-                up_to(3)(text).or(word.map(|bits| bits as u64))
-            }),
+        // "port 80 or 443" is "port 80 or port 443".
+        if let Some(qualifier) = self.qualifier
+            && let Some(node) = self.value_of(&qualifier)
+        {
+            return Ok(node);
         }
-    }
-
-    fn other(&mut self) -> Result<Test, FilterError> {
-        match self.take() {
-            Some("vlan") => {
-                let vlan = self.peek().and_then(number).filter(|vlan| *vlan < 4096);
-                if vlan.is_some() {
-                    self.take();
-                }
-                Ok(Test::Vlan(vlan))
-            }
-            Some("proto") => {
-                let protocol = self.read("a protocol number, 0 to 255", number)?;
-                Ok(Test::Protocol(protocol))
-            }
-            Some("flag") => {
-                const FLAGS: [&str; 8] = ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
-                let flag = self.read("one of fin, syn, rst, psh, ack, urg, ece, cwr", |text| {
-                    FLAGS.iter().position(|flag| *flag == text)
-                })?;
-                Ok(Test::Flag(1 << flag))
-            }
-            Some("fragment") => Ok(Test::Fragment),
-            _ => {
-                let offset: u16 = self.read("an offset in bytes, 0 to 65535", number)?;
-                let bytes = self.read("bytes in hexadecimal such as 4500", hexadecimal)?;
-                Ok(Test::Bytes {
-                    offset: usize::from(offset),
-                    bytes,
-                })
-            }
-        }
+        Err(self.expected(WHAT))
     }
 }
 
 /// One filter as it is, several as one.
-fn joined(mut filters: Vec<Node>, join: fn(Vec<Node>) -> Node) -> Node {
+pub(super) fn joined(mut filters: Vec<Node>, join: fn(Vec<Node>) -> Node) -> Node {
     match filters.len() {
         1 => filters.swap_remove(0),
         _ => join(filters),
     }
-}
-
-fn protocol(word: &str) -> Option<Test> {
-    Some(match word {
-        "ip" => Test::EtherType(0x0800),
-        "ip6" => Test::EtherType(0x86dd),
-        "arp" => Test::EtherType(0x0806),
-        "icmp" => Test::Protocol(1),
-        "icmp6" => Test::Protocol(58),
-        "tcp" => Test::Protocol(6),
-        "udp" => Test::Protocol(17),
-        "sctp" => Test::Protocol(132),
-        _ => return None,
-    })
 }

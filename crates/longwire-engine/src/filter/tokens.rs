@@ -1,4 +1,4 @@
-//! A filter's text, cut into words.
+//! A filter's text, cut into words and marks.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -19,6 +19,8 @@ impl fmt::Display for FilterError {
     }
 }
 
+impl core::error::Error for FilterError {}
+
 /// A word and where it begins, in characters from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token<'a> {
@@ -27,14 +29,50 @@ pub(super) struct Token<'a> {
 }
 
 /// Marks that are words of their own, the longer ones first.
-const MARKS: [&str; 12] = [
-    "==", "!=", "<=", ">=", "&&", "||", "=", "<", ">", "!", "(", ")",
+const MARKS: [&str; 22] = [
+    "==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "=", "<", ">", "!", "(", ")", "[", "]", "{",
+    "}", "&", "|", "^", "%",
 ];
+
+/// Marks that may be within a word: in a network, a name, an address, a list.
+/// They are marks where no word can begin with them or, some, in brackets.
+const BETWEEN: [&str; 6] = ["+", "-", "*", "/", ":", ","];
+
+/// What no word goes on with.
+const ENDS: &str = "=!<>&|()[]{}^%";
+
+/// What we are within.
+#[derive(Clone, Copy, Default)]
+struct Within {
+    brackets: u32,
+    braces: u32,
+}
+
+impl Within {
+    fn note(&mut self, mark: &str) {
+        match mark {
+            "[" => self.brackets += 1,
+            "]" => self.brackets = self.brackets.saturating_sub(1),
+            "{" => self.braces += 1,
+            "}" => self.braces = self.braces.saturating_sub(1),
+            _ => {}
+        }
+    }
+
+    /// Whether a word ends before this character.
+    fn ends(self, c: char) -> bool {
+        c.is_whitespace()
+            || ENDS.contains(c)
+            || self.brackets > 0 && "+-*/:".contains(c)
+            || self.braces > 0 && c == ','
+    }
+}
 
 /// Cuts a text at blanks and around marks. Returns the words, and the column
 /// behind the last character.
 pub(super) fn tokens(text: &str) -> (Vec<Token<'_>>, usize) {
     let mut tokens = Vec::new();
+    let mut within = Within::default();
     let (mut rest, mut column) = (text, 1);
     while let Some(first) = rest.chars().next() {
         if first.is_whitespace() {
@@ -42,17 +80,19 @@ pub(super) fn tokens(text: &str) -> (Vec<Token<'_>>, usize) {
             column += 1;
             continue;
         }
-        let mark = MARKS.iter().find(|mark| rest.starts_with(**mark));
-        let len = match mark {
+        let starts = |mark: &&&str| rest.starts_with(**mark);
+        // An IPv6 address may begin with two colons.
+        let mark = MARKS.iter().chain(&BETWEEN).find(starts);
+        let len = match mark.filter(|_| !rest.starts_with("::") || within.brackets > 0) {
             Some(mark) => mark.len(),
             None => {
-                let ends = |c: char| c.is_whitespace() || "=!<>&|()".contains(c);
-                // A lone mark that means nothing is a word by itself.
-                let after = rest.char_indices().skip(1).find(|(_, c)| ends(*c));
-                after.map_or(rest.len(), |(at, _)| at)
+                let after = rest.char_indices().skip(1);
+                let end = after.into_iter().find(|(_, c)| within.ends(*c));
+                end.map_or(rest.len(), |(at, _)| at)
             }
         };
         let (word, after) = rest.split_at(len);
+        within.note(word);
         tokens.push(Token { text: word, column });
         column += word.chars().count();
         rest = after;

@@ -1,0 +1,324 @@
+//! Tests of named fields, as Wireshark's display filters have them.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::vec;
+
+use super::arithmetic::{Expression, Operation, relation};
+use super::facts::{Carrier, Layer, Node, Relation, Side, Test};
+use super::parser::{Parser, joined};
+use super::tokens::FilterError;
+use super::values::{Net, code_point, mac, number};
+use crate::header::IpVersion;
+
+/// A field by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    /// A number.
+    Number(Expression),
+    /// An IP address, or two.
+    Address(IpVersion, Side),
+    /// An Ethernet address, or two.
+    Mac(Side),
+    /// A port of a protocol, or two.
+    Port(u8, Side),
+}
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const SCTP: u8 = 132;
+
+/// Numbers: the layer, the offset, the size, and which bits.
+type Place = (&'static str, Layer, u32, usize, u32);
+
+const ALL: u32 = u32::MAX;
+
+/// Fields that are numbers at a place.
+const PLACES: [Place; 48] = [
+    ("eth.type", Layer::Ether, 12, 2, ALL),
+    ("vlan.id", Layer::Tag, 0, 2, 0x0fff),
+    ("vlan.priority", Layer::Tag, 0, 2, 0xe000),
+    ("vlan.dei", Layer::Tag, 0, 2, 0x1000),
+    ("arp.opcode", Layer::Typed(0x0806), 6, 2, ALL),
+    ("ip.version", Layer::Ip4, 0, 1, 0xf0),
+    ("ip.dsfield", Layer::Ip4, 1, 1, ALL),
+    ("ip.dsfield.dscp", Layer::Ip4, 1, 1, 0xfc),
+    ("ip.dsfield.ecn", Layer::Ip4, 1, 1, 0x03),
+    ("ip.len", Layer::Ip4, 2, 2, ALL),
+    ("ip.id", Layer::Ip4, 4, 2, ALL),
+    ("ip.flags.df", Layer::Ip4, 6, 1, 0x40),
+    ("ip.flags.mf", Layer::Ip4, 6, 1, 0x20),
+    ("ip.frag_offset", Layer::Ip4, 6, 2, 0x1fff),
+    ("ip.ttl", Layer::Ip4, 8, 1, ALL),
+    ("ip.proto", Layer::Ip4, 9, 1, ALL),
+    ("ip.checksum", Layer::Ip4, 10, 2, ALL),
+    ("ipv6.version", Layer::Ip6, 0, 1, 0xf0),
+    ("ipv6.tclass", Layer::Ip6, 0, 2, 0x0ff0),
+    ("ipv6.tclass.dscp", Layer::Ip6, 0, 2, 0x0fc0),
+    ("ipv6.tclass.ecn", Layer::Ip6, 0, 2, 0x0030),
+    ("ipv6.flow", Layer::Ip6, 0, 4, 0x000f_ffff),
+    ("ipv6.plen", Layer::Ip6, 4, 2, ALL),
+    ("ipv6.nxt", Layer::Ip6, 6, 1, ALL),
+    ("ipv6.hlim", Layer::Ip6, 7, 1, ALL),
+    ("tcp.seq_raw", Layer::Transport(TCP), 4, 4, ALL),
+    ("tcp.ack_raw", Layer::Transport(TCP), 8, 4, ALL),
+    ("tcp.flags", Layer::Transport(TCP), 12, 2, 0x0fff),
+    ("tcp.flags.cwr", Layer::Transport(TCP), 13, 1, 0x80),
+    ("tcp.flags.ece", Layer::Transport(TCP), 13, 1, 0x40),
+    ("tcp.flags.urg", Layer::Transport(TCP), 13, 1, 0x20),
+    ("tcp.flags.ack", Layer::Transport(TCP), 13, 1, 0x10),
+    ("tcp.flags.push", Layer::Transport(TCP), 13, 1, 0x08),
+    ("tcp.flags.reset", Layer::Transport(TCP), 13, 1, 0x04),
+    ("tcp.flags.syn", Layer::Transport(TCP), 13, 1, 0x02),
+    ("tcp.flags.fin", Layer::Transport(TCP), 13, 1, 0x01),
+    ("tcp.window_size_value", Layer::Transport(TCP), 14, 2, ALL),
+    ("tcp.checksum", Layer::Transport(TCP), 16, 2, ALL),
+    ("tcp.urgent_pointer", Layer::Transport(TCP), 18, 2, ALL),
+    ("udp.length", Layer::Transport(UDP), 4, 2, ALL),
+    ("udp.checksum", Layer::Transport(UDP), 6, 2, ALL),
+    ("icmp.type", Layer::Transport(1), 0, 1, ALL),
+    ("icmp.code", Layer::Transport(1), 1, 1, ALL),
+    ("icmp.checksum", Layer::Transport(1), 2, 2, ALL),
+    ("icmpv6.type", Layer::Transport(58), 0, 1, ALL),
+    ("icmpv6.code", Layer::Transport(58), 1, 1, ALL),
+    ("icmpv6.checksum", Layer::Transport(58), 2, 2, ALL),
+    ("sctp.verification_tag", Layer::Transport(SCTP), 4, 4, ALL),
+];
+
+/// Finds a field by its name.
+pub(super) fn find(name: &str) -> Option<Field> {
+    let place = PLACES.iter().find(|(known, ..)| *known == name);
+    if let Some((_, layer, offset, size, mask)) = place {
+        return Some(Field::Number(Expression::bits(
+            *layer, *offset, *size, *mask,
+        )));
+    }
+    let words = |length: u32| Expression::Number(length);
+    Some(match name {
+        "frame.len" => Field::Number(Expression::Length),
+        "frame.cap_len" => Field::Number(Expression::Captured),
+        // Headers tell their length in words of four bytes.
+        "ip.hdr_len" => Field::Number(Expression::joined(
+            Operation::Multiply,
+            Expression::bits(Layer::Ip4, 0, 1, 0x0f),
+            words(4),
+        )),
+        "tcp.hdr_len" => Field::Number(Expression::joined(
+            Operation::Multiply,
+            Expression::bits(Layer::Transport(TCP), 12, 1, 0xf0),
+            words(4),
+        )),
+        "eth.src" => Field::Mac(Side::Source),
+        "eth.dst" => Field::Mac(Side::Destination),
+        "eth.addr" => Field::Mac(Side::Either),
+        "ip.src" | "ip.src_host" => Field::Address(IpVersion::V4, Side::Source),
+        "ip.dst" | "ip.dst_host" => Field::Address(IpVersion::V4, Side::Destination),
+        "ip.addr" | "ip.host" => Field::Address(IpVersion::V4, Side::Either),
+        "ipv6.src" => Field::Address(IpVersion::V6, Side::Source),
+        "ipv6.dst" => Field::Address(IpVersion::V6, Side::Destination),
+        "ipv6.addr" => Field::Address(IpVersion::V6, Side::Either),
+        _ => {
+            let (protocol, port) = name.split_once('.')?;
+            let protocol = match protocol {
+                "tcp" => TCP,
+                "udp" => UDP,
+                "sctp" => SCTP,
+                _ => return None,
+            };
+            let side = match port {
+                "srcport" => Side::Source,
+                "dstport" => Side::Destination,
+                "port" => Side::Either,
+                _ => return None,
+            };
+            Field::Port(protocol, side)
+        }
+    })
+}
+
+impl Field {
+    /// The expressions of its one or two numbers.
+    fn expressions(&self) -> alloc::vec::Vec<Expression> {
+        match self {
+            Field::Number(expression) => vec![expression.clone()],
+            Field::Port(protocol, side) => {
+                let offsets: &[u32] = match side {
+                    Side::Source => &[0],
+                    Side::Destination => &[2],
+                    Side::Either | Side::Both => &[0, 2],
+                };
+                let layer = Layer::Transport(*protocol);
+                let load = |offset: &u32| Expression::bits(layer, *offset, 2, ALL);
+                offsets.iter().map(load).collect()
+            }
+            Field::Address(..) | Field::Mac(_) => vec![],
+        }
+    }
+
+    /// The test that the frame has the field.
+    fn present(&self) -> Test {
+        match self {
+            Field::Number(expression) => Test::Present(expression.clone()),
+            Field::Port(protocol, _) => {
+                Test::Present(Expression::bits(Layer::Transport(*protocol), 0, 2, ALL))
+            }
+            Field::Address(IpVersion::V4, _) => {
+                Test::Present(Expression::bits(Layer::Ip4, 0, 1, ALL))
+            }
+            Field::Address(IpVersion::V6, _) => {
+                Test::Present(Expression::bits(Layer::Ip6, 0, 1, ALL))
+            }
+            Field::Mac(_) => Test::Present(Expression::bits(Layer::Ether, 0, 4, ALL)),
+        }
+    }
+}
+
+impl Parser<'_> {
+    /// Reads what is asked of a field: nothing, so that it must be there; a
+    /// relation and a value; or a set of values.
+    pub(super) fn field(&mut self, field: Field) -> Result<Node, FilterError> {
+        self.take();
+        let mask = match self.peek() {
+            Some("&") => {
+                self.take();
+                Some(self.read("a number", number)?)
+            }
+            _ => None,
+        };
+        match self.peek() {
+            Some("in") => {
+                self.take();
+                self.set(&field)
+            }
+            Some(word) => match (relation(word), mask) {
+                (Some(relation), _) => {
+                    self.take();
+                    self.related(&field, mask, relation)
+                }
+                (None, Some(mask)) => Ok(numbers(&field, Some(mask), Relation::Unequal, 0)),
+                (None, None) if ["contains", "matches", "~"].contains(&word) => {
+                    let message = format!(
+                        "'{word}' is not supported; write one of == != < <= > >=, or 'in {{...}}'"
+                    );
+                    Err(self.wrong(message))
+                }
+                (None, None) => Ok(Node::Test(field.present())),
+            },
+            None => Ok(match mask {
+                Some(mask) => numbers(&field, Some(mask), Relation::Unequal, 0),
+                None => Node::Test(field.present()),
+            }),
+        }
+    }
+
+    /// Values in braces, or a network.
+    fn set(&mut self, field: &Field) -> Result<Node, FilterError> {
+        if !self.take_if(&["{"]) {
+            return self.equal(field);
+        }
+        let mut any = vec![];
+        while !self.take_if(&["}"]) {
+            any.push(self.equal(field)?);
+            self.take_if(&[","]);
+        }
+        match any.is_empty() {
+            true => Err(self.wrong("the set is empty; write values in it, as in {80, 443}")),
+            false => Ok(joined(any, Node::Any)),
+        }
+    }
+
+    /// A value, or a range of them: that the field is among them.
+    fn equal(&mut self, field: &Field) -> Result<Node, FilterError> {
+        match field {
+            Field::Address(version, side) => {
+                let what = match version {
+                    IpVersion::V4 => "an IPv4 address or network such as 10.0.0.0/8",
+                    IpVersion::V6 => "an IPv6 address or network such as 2001:db8::/32",
+                };
+                let of_kind =
+                    |text: &str| Net::host_or_prefix(text).filter(|net| net.version == *version);
+                let net = self.read(what, of_kind)?;
+                let (side, of) = (*side, Carrier::Ip);
+                Ok(Node::Test(Test::Net { side, net, of }))
+            }
+            Field::Mac(side) => {
+                let what = "an Ethernet address such as 02:00:00:00:00:01";
+                let address = self.read(what, mac)?;
+                let side = *side;
+                Ok(Node::Test(Test::Mac { side, address }))
+            }
+            Field::Number(_) | Field::Port(..) => {
+                let what = "a number, a code point such as ef, or a range such as 80..90";
+                let (low, high) = self.read(what, range)?;
+                let tests = field.expressions().into_iter().map(|expression| {
+                    let bound = |relation, limit| {
+                        let limit = Expression::Number(limit);
+                        let sides = (expression.clone(), relation, limit);
+                        Node::Test(Test::Relation(Box::new(sides)))
+                    };
+                    Node::All(vec![
+                        bound(Relation::AtLeast, low),
+                        bound(Relation::AtMost, high),
+                    ])
+                });
+                Ok(joined(tests.collect(), Node::Any))
+            }
+        }
+    }
+
+    fn related(
+        &mut self,
+        field: &Field,
+        mask: Option<u32>,
+        relation: Relation,
+    ) -> Result<Node, FilterError> {
+        match (field, relation) {
+            (Field::Number(_) | Field::Port(..), _) => {
+                let value = self.read("a number, or a code point such as ef", value)?;
+                Ok(numbers(field, mask, relation, value))
+            }
+            (_, Relation::Equal) => self.equal(field),
+            // Of two addresses, neither may be it, as in Wireshark 4.
+            (_, Relation::Unequal) => {
+                let equal = self.equal(field)?;
+                Ok(Node::All(vec![
+                    Node::Test(field.present()),
+                    Node::Not(Box::new(equal)),
+                ]))
+            }
+            _ => Err(self.wrong("addresses are compared with == and != only")),
+        }
+    }
+}
+
+/// A relation of a field's numbers: of one of them, or for `!=` of all.
+fn numbers(field: &Field, mask: Option<u32>, relation: Relation, value: u32) -> Node {
+    let tests = field.expressions().into_iter().map(|expression| {
+        let expression = match mask {
+            Some(mask) => Expression::joined(Operation::And, expression, Expression::Number(mask)),
+            None => expression,
+        };
+        let sides = (expression, relation, Expression::Number(value));
+        Node::Test(Test::Relation(Box::new(sides)))
+    });
+    let join = match relation {
+        Relation::Unequal => Node::All,
+        _ => Node::Any,
+    };
+    joined(tests.collect(), join)
+}
+
+fn value(text: &str) -> Option<u32> {
+    match text {
+        "true" | "True" => Some(1),
+        "false" | "False" => Some(0),
+        _ => number(text).or_else(|| code_point(text).map(|bits| bits as u32)),
+    }
+}
+
+fn range(text: &str) -> Option<(u32, u32)> {
+    match text.split_once("..") {
+        Some((low, high)) => Some((value(low)?, value(high)?)).filter(|(low, high)| low <= high),
+        None => value(text).map(|value| (value, value)),
+    }
+}

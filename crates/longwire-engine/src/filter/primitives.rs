@@ -1,0 +1,297 @@
+//! Tests as tcpdump has them: words that say what is meant, then a value.
+
+use alloc::vec;
+use core::net::Ipv4Addr;
+use core::str::FromStr;
+
+use super::facts::{ARP, Carrier, Group, Node, RARP, Side, Test};
+use super::names;
+use super::parser::{Parser, joined};
+use super::tokens::FilterError;
+use super::values::{Net, mac, number};
+use crate::header::IpVersion;
+
+/// What a value is of: `udp dst port` and the like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Qualifier {
+    /// A test that must hold beside.
+    protocol: Protocol,
+    side: Side,
+    kind: Kind,
+}
+
+/// The word before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Protocol {
+    None,
+    Ether,
+    Type(u16),
+    Carried(u8),
+}
+
+/// What kind of value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Host,
+    Net,
+    Port,
+    Range,
+    Number,
+    Mac,
+}
+
+const IP: u16 = 0x0800;
+const IP6: u16 = 0x86dd;
+
+fn protocol(word: &str) -> Option<Protocol> {
+    Some(match word {
+        "ether" | "link" => Protocol::Ether,
+        "ip" => Protocol::Type(IP),
+        "ip6" | "ipv6" => Protocol::Type(IP6),
+        "arp" => Protocol::Type(ARP),
+        "rarp" => Protocol::Type(RARP),
+        _ => Protocol::Carried(names::protocol(word)?),
+    })
+}
+
+impl Protocol {
+    /// The test that this word alone is.
+    fn test(self) -> Option<Test> {
+        Some(match self {
+            Protocol::None | Protocol::Ether => return None,
+            Protocol::Type(wanted) => Test::EtherType(wanted),
+            Protocol::Carried(number) => Test::Protocol {
+                version: None,
+                number,
+            },
+        })
+    }
+}
+
+const SIDES: [&str; 2] = ["src", "dst"];
+
+impl Parser<'_> {
+    /// Reads a test of qualifiers and a value. `None` where no such begins.
+    pub(super) fn qualified(&mut self, depth: u32) -> Result<Option<Node>, FilterError> {
+        let protocol = match self.peek().and_then(protocol) {
+            Some(protocol) => {
+                self.take();
+                protocol
+            }
+            None => Protocol::None,
+        };
+        if let Some(group) = self.group(protocol)? {
+            return Ok(Some(Node::Test(Test::Group(group))));
+        }
+        let side = self.side();
+        let kind = self.kind(protocol);
+        let kind = match (kind, protocol) {
+            (Some(kind), _) => kind,
+            // "src 10.0.0.1" is "src host 10.0.0.1".
+            (None, Protocol::Ether) => Kind::Mac,
+            (None, _) if side.is_some() => Kind::Host,
+            (None, protocol) => return Ok(protocol.test().map(Node::Test)),
+        };
+        let qualifier = Qualifier {
+            protocol,
+            side: side.unwrap_or(Side::Either),
+            kind,
+        };
+        self.qualifier = Some(qualifier);
+        match self.peek() {
+            Some("(") => self.values(&qualifier, depth).map(Some),
+            _ => self.value(&qualifier).map(Some),
+        }
+    }
+
+    /// Destinations for many: `multicast`, `ip multicast` and the like.
+    fn group(&mut self, protocol: Protocol) -> Result<Option<Group>, FilterError> {
+        let group = match (protocol, self.peek()) {
+            (Protocol::None | Protocol::Ether, Some("broadcast")) => Group::EtherBroadcast,
+            (Protocol::None | Protocol::Ether, Some("multicast")) => Group::EtherMulticast,
+            (Protocol::Type(IP), Some("multicast")) => Group::Ip4Multicast,
+            (Protocol::Type(IP6), Some("multicast")) => Group::Ip6Multicast,
+            (_, Some("broadcast")) => {
+                let message = "a network's broadcast address is known from its netmask alone; \
+                               write 'dst host' with the address, or 'ether broadcast'";
+                return Err(self.wrong(message));
+            }
+            (_, Some("multicast")) => {
+                return Err(self.expected("what can follow; write ip, ip6 or ether before it"));
+            }
+            _ => return Ok(None),
+        };
+        self.take();
+        Ok(Some(group))
+    }
+
+    /// `src`, `dst`, `src or dst`, `src and dst`.
+    fn side(&mut self) -> Option<Side> {
+        let first = self.peek().filter(|word| SIDES.contains(word))?;
+        self.take();
+        let other = self
+            .peek_at(1)
+            .is_some_and(|word| SIDES.contains(&word) && word != first);
+        let both = match self.peek() {
+            Some("or" | "||") if other => Side::Either,
+            Some("and" | "&&") if other => Side::Both,
+            _ if first == "src" => return Some(Side::Source),
+            _ => return Some(Side::Destination),
+        };
+        self.take();
+        self.take();
+        Some(both)
+    }
+
+    fn kind(&mut self, protocol: Protocol) -> Option<Kind> {
+        let kind = match (self.peek()?, protocol) {
+            ("host", Protocol::Ether) => Kind::Mac,
+            ("host", _) => Kind::Host,
+            ("net", _) => Kind::Net,
+            ("port", _) => Kind::Port,
+            ("portrange", _) => Kind::Range,
+            ("proto" | "protochain", _) => Kind::Number,
+            _ => return None,
+        };
+        self.take();
+        Some(kind)
+    }
+
+    /// Reads values in parentheses: `port (80 or 443)`.
+    fn values(&mut self, qualifier: &Qualifier, depth: u32) -> Result<Node, FilterError> {
+        self.check_depth(depth)?;
+        self.take();
+        let mut any = vec![];
+        loop {
+            let mut all = vec![];
+            loop {
+                all.push(self.one_value(qualifier, depth)?);
+                if !self.take_if(&["and", "&&"]) {
+                    break;
+                }
+            }
+            any.push(joined(all, Node::All));
+            if !self.take_if(&["or", "||"]) {
+                break;
+            }
+        }
+        self.close(")")?;
+        Ok(joined(any, Node::Any))
+    }
+
+    fn one_value(&mut self, qualifier: &Qualifier, depth: u32) -> Result<Node, FilterError> {
+        self.check_depth(depth)?;
+        match self.peek() {
+            Some("not" | "!") => {
+                self.take();
+                let negated = self.one_value(qualifier, depth + 1)?;
+                Ok(Node::Not(alloc::boxed::Box::new(negated)))
+            }
+            Some("(") => self.values(qualifier, depth + 1),
+            _ => self.value(qualifier),
+        }
+    }
+
+    /// The test of the next word as a value, if it is one.
+    pub(super) fn value_of(&mut self, qualifier: &Qualifier) -> Option<Node> {
+        self.value(qualifier).ok()
+    }
+
+    /// Reads a value.
+    fn value(&mut self, qualifier: &Qualifier) -> Result<Node, FilterError> {
+        let Qualifier { protocol, side, .. } = *qualifier;
+        let test = match qualifier.kind {
+            Kind::Mac => {
+                let what = "an Ethernet address such as 02:00:00:00:00:01";
+                let address = self.read(what, mac)?;
+                return Ok(Node::Test(Test::Mac { side, address }));
+            }
+            Kind::Number => return self.protocol_number(protocol).map(Node::Test),
+            Kind::Host => {
+                let net = self.read("an address such as 10.0.0.1 or 2001:db8::1", Net::host)?;
+                return Ok(in_net(protocol, side, net));
+            }
+            Kind::Net => {
+                let net = self.net()?;
+                return Ok(in_net(protocol, side, net));
+            }
+            Kind::Port => {
+                let what = "a port number, 0 to 65535, or a service such as http";
+                let port = self.read(what, port)?;
+                let (low, high) = (port, port);
+                Test::Port { side, low, high }
+            }
+            Kind::Range => {
+                let (low, high) = self.read("a range of ports such as 5000-5010", |text| {
+                    let (low, high) = text.split_once('-')?;
+                    let range = (port(low)?, port(high)?);
+                    (range.0 <= range.1).then_some(range)
+                })?;
+                Test::Port { side, low, high }
+            }
+        };
+        Ok(beside(protocol, test))
+    }
+
+    fn net(&mut self) -> Result<Net, FilterError> {
+        const WHAT: &str = "a network such as 10.0.0.0/8 or 2001:db8::/32";
+        let any = |text: &str| Net::host_or_prefix(text).or_else(|| Net::short(text));
+        let net = self.read(WHAT, any)?;
+        if !self.take_if(&["mask"]) {
+            return Ok(net);
+        }
+        let prefix = self.read("a netmask such as 255.255.255.0", |text| {
+            let mask = u32::from(Ipv4Addr::from_str(text).ok()?);
+            let ones = mask.leading_ones();
+            (mask.count_ones() == ones).then_some(ones as u8)
+        })?;
+        Ok(Net { prefix, ..net })
+    }
+
+    fn protocol_number(&mut self, protocol: Protocol) -> Result<Test, FilterError> {
+        if protocol == Protocol::Ether {
+            let what = "a type of Ethernet frames such as 0x88cc or arp";
+            let wanted = self.read(what, |text| {
+                number(text).or_else(|| names::ethertype(unescaped(text)))
+            })?;
+            return Ok(Test::EtherType(wanted));
+        }
+        let what = "a protocol number, 0 to 255, or a name such as tcp";
+        let number = self.read(what, |text| {
+            number(text).or_else(|| names::protocol(unescaped(text)))
+        })?;
+        let version = match protocol {
+            Protocol::Type(IP) => Some(IpVersion::V4),
+            Protocol::Type(IP6) => Some(IpVersion::V6),
+            _ => None,
+        };
+        Ok(Test::Protocol { version, number })
+    }
+}
+
+/// A name that may be escaped, as tcpdump wants names that are its keywords.
+fn unescaped(text: &str) -> &str {
+    text.strip_prefix('\\').unwrap_or(text)
+}
+
+fn port(text: &str) -> Option<u16> {
+    number(text).or_else(|| names::service(text))
+}
+
+/// A test, and that of the word before it.
+fn beside(protocol: Protocol, test: Test) -> Node {
+    match protocol.test() {
+        Some(other) => Node::All(vec![Node::Test(other), Node::Test(test)]),
+        None => Node::Test(test),
+    }
+}
+
+/// A test of addresses, in what the word before it says.
+fn in_net(protocol: Protocol, side: Side, net: Net) -> Node {
+    let of = match protocol {
+        Protocol::Type(wanted @ (ARP | RARP)) => Carrier::Arp(wanted),
+        Protocol::None | Protocol::Ether => Carrier::Any,
+        Protocol::Type(_) | Protocol::Carried(_) => Carrier::Ip,
+    };
+    beside(protocol, Test::Net { side, net, of })
+}
