@@ -408,6 +408,3 @@ impl Feed for TraceFeed {
         output::status(self)
     }
 }
-
-#[cfg(test)]
-mod tests;
