@@ -261,7 +261,7 @@ fn values_are_refused_at_their_column() {
             "ether proto 0xgg",
             13,
             "0xgg",
-            "a type of Ethernet frames such as 0x88cc",
+            "a type of Ethernet frames such as 0x88cc or arp",
         ),
         (
             "ether src 2:0:0:0:0:1:3",

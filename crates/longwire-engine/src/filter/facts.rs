@@ -85,6 +85,8 @@ pub(super) enum Layer {
     Ether,
     /// The outermost VLAN tag's content.
     Tag,
+    /// ARP or RARP.
+    Resolution,
     /// What follows the Ethernet header of this type.
     Typed(u16),
     /// IPv4.
@@ -188,6 +190,10 @@ impl<'a> Facts<'a> {
         match layer {
             Layer::Ether => Some(0),
             Layer::Tag => (self.type_at >= TAG_AT).then_some(TAG_AT),
+            Layer::Resolution => {
+                let found = self.word(self.type_at)?;
+                [ARP, RARP].contains(&found).then_some(self.type_at + 2)
+            }
             Layer::Typed(wanted) => {
                 (self.word(self.type_at) == Some(wanted)).then_some(self.type_at + 2)
             }

@@ -39,7 +39,7 @@ const PLACES: [Place; 48] = [
     ("vlan.id", Layer::Tag, 0, 2, 0x0fff),
     ("vlan.priority", Layer::Tag, 0, 2, 0xe000),
     ("vlan.dei", Layer::Tag, 0, 2, 0x1000),
-    ("arp.opcode", Layer::Typed(0x0806), 6, 2, ALL),
+    ("arp.opcode", Layer::Resolution, 6, 2, ALL),
     ("ip.version", Layer::Ip4, 0, 1, 0xf0),
     ("ip.dsfield", Layer::Ip4, 1, 1, ALL),
     ("ip.dsfield.dscp", Layer::Ip4, 1, 1, 0xfc),

@@ -61,7 +61,12 @@ impl Protocol {
             Protocol::None | Protocol::Ether => return None,
             Protocol::Type(wanted) => Test::EtherType(wanted),
             Protocol::Carried(number) => Test::Protocol {
-                version: None,
+                version: match number {
+                    // ICMP, IGMP, IGRP and VRRP are IPv4's, ICMPv6 is IPv6's.
+                    1 | 2 | 9 | 112 => Some(IpVersion::V4),
+                    58 => Some(IpVersion::V6),
+                    _ => None,
+                },
                 number,
             },
         })

@@ -1,0 +1,208 @@
+//! Options of `replay` that choose frames of a trace and alter them.
+
+use clap::Args;
+use longwire_engine::alter::{
+    AddressMap, AlterOptions, Alterations, Anonymize, LoopAddresses, MacMap, MtuAction, PortMap,
+    SidedMac, Truncated, TtlChange, VlanChange, parse_dscp,
+};
+use longwire_engine::filter::Filter;
+use longwire_engine::split::Splitter;
+
+use crate::Error;
+
+/// Which frames of a trace are sent, and what is altered in them.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Altering frames")]
+pub struct AlterArgs {
+    /// Send only frames that this matches, as in 'tcp port 80 or 443' or
+    /// 'ip.src == 10.0.0.0/8'; seen before anything is altered
+    #[arg(long, value_name = "FILTER", help_heading = "Choosing frames")]
+    pub filter: Option<Filter>,
+
+    /// Send what clients sent to the first port and what servers sent to the
+    /// second: client=NET[,NET], mac=ADDR[,ADDR], syn, port
+    #[arg(long, value_name = "RULE", help_heading = "Choosing frames", long_help = SPLIT_HELP)]
+    pub split: Option<Splitter>,
+
+    /// Frames of which the capture kept only the beginning: zeros, random,
+    /// pattern:HEX fill them up to their length; keep, skip
+    #[arg(long, value_name = "HOW", default_value = "zeros", long_help = TRUNCATED_HELP)]
+    pub truncated: Truncated,
+
+    /// The last four bytes of every frame are its check sequence, and go
+    #[arg(long)]
+    pub strip_fcs: bool,
+
+    /// Make all checksums right, as a capture of a sender with checksum
+    /// offload needs
+    #[arg(long)]
+    pub fix_checksums: bool,
+
+    /// Every frame's source address, or that of frames from the client and
+    /// from the server, told apart by --split
+    #[arg(long, value_name = "MAC[,MAC]")]
+    pub src_mac: Option<SidedMac>,
+
+    /// Every frame's destination address, or two as with --src-mac
+    #[arg(long, value_name = "MAC[,MAC]")]
+    pub dst_mac: Option<SidedMac>,
+
+    /// One Ethernet address is another, also in ARP and neighbour discovery
+    #[arg(long, value_name = "OLD=NEW")]
+    pub map_mac: Vec<MacMap>,
+
+    /// VLAN tags: push:ID[,pcp=,dei=,type=0x88a8], pop, map:OLD=NEW, pcp:N;
+    /// given several times, one after the other
+    #[arg(long, value_name = "CHANGE")]
+    pub vlan: Vec<VlanChange>,
+
+    /// One network is another, as in 10.0.0.0/8=192.168.0.0/16; the longest
+    /// that fits counts. src:OLD=NEW and dst:OLD=NEW: of one address only
+    #[arg(long, value_name = "OLD=NEW", long_help = MAP_HELP)]
+    pub map: Vec<AddressMap>,
+
+    /// Anonymise addresses, keeping prefixes (Crypto-PAn): 64 hexadecimal
+    /// digits
+    #[arg(long, value_name = "KEY", long_help = ANONYMIZE_HELP)]
+    pub anonymize: Option<Anonymize>,
+
+    /// Ports are others, as in 80=8080, 1000-1999=3000-3999 or udp:53=5353
+    #[arg(long, value_name = "OLD=NEW")]
+    pub map_port: Vec<PortMap>,
+
+    /// Differentiated services code point: 0 to 63, ef, cs1, af11
+    #[arg(long, value_name = "DSCP", value_parser = parse_dscp)]
+    pub dscp: Option<u8>,
+
+    /// Time to live or hop limit: 64, or -1 or +1; link-local traffic keeps
+    /// its own
+    #[arg(long, value_name = "TTL", allow_hyphen_values = true)]
+    pub ttl: Option<TtlChange>,
+
+    /// Frames with a longer payload behind the Ethernet header are cut into
+    /// fragments, or what --mtu-action says
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(68..=65_535))]
+    pub fit_mtu: Option<u32>,
+
+    /// fragment (IPv4 without DF; others are not sent), truncate, or drop
+    #[arg(
+        long,
+        value_name = "HOW",
+        default_value = "fragment",
+        requires = "fit_mtu"
+    )]
+    pub mtu_action: MtuAction,
+
+    /// Addresses move on by so much with every round of --loop: STEP, or
+    /// STEP,NETWORK for those of a network, within it
+    #[arg(long, value_name = "STEP[,NET]", long_help = LOOP_ADDRESSES_HELP)]
+    pub loop_addresses: Vec<LoopAddresses>,
+
+    /// With every round of --loop, TCP connections have other sequence
+    /// numbers, and RTP streams go on where they were
+    #[arg(long, long_help = LOOP_RENUMBER_HELP)]
+    pub loop_renumber: bool,
+
+    /// Leave broadcast and multicast addresses, of Ethernet and of IP, as they
+    /// are
+    #[arg(long)]
+    pub keep_groups: bool,
+}
+
+const SPLIT_HELP: &str = "\
+Send what clients sent to the first port and what servers sent to the second
+
+client=10.0.0.0/8,2001:db8::/32: clients have addresses of these networks
+mac=02:00:00:00:00:01: clients' frames come from these Ethernet addresses
+syn: who sends a connection's first SYN is its client; without TCP, who sends first
+port: the end with the lower port is the server; with equal ones or none, as syn
+
+Frames without IP go where the last frame from the same Ethernet address went.";
+
+const TRUNCATED_HELP: &str = "\
+What becomes of frames of which the capture kept only the beginning
+
+zeros, random, pattern:HEX: filled up to their length, with lengths and checksums made right. Of a \
+fragmented datagram the checksum cannot be known; it stays, and is counted.
+keep: sent as short as they are; an emulated link still counts their length
+skip: not sent";
+
+const MAP_HELP: &str = "\
+One network is another, as in 10.0.0.0/8=192.168.0.0/16
+
+The bits behind the new prefix stay. May be given several times; the longest old network that \
+fits counts, and each address is mapped once. src:OLD=NEW is for source addresses only, dst:OLD=NEW \
+for destinations. Also in ARP, neighbour discovery, and packets that ICMP errors quote. Checksums \
+are updated: right ones stay right, wrong ones wrong.";
+
+const ANONYMIZE_HELP: &str = "\
+Anonymise addresses with a key, keeping prefixes (Crypto-PAn: Fan et al. 2004)
+
+The key is 64 hexadecimal digits: 'openssl rand -hex 32' makes one. Addresses that --map maps are \
+not anonymised. This network, loopback, multicast, broadcast and the link-local prefix stay, and no \
+other address becomes one of them; with ',plain' behind the key every address is anonymised, exactly as \
+published. Payload, Ethernet addresses and names in it stay as they are.";
+
+const LOOP_ADDRESSES_HELP: &str = "\
+Addresses move on by so much with every round of --loop, so that every round has other flows
+
+STEP: all hosts' addresses, within their last 24 bits. STEP,NETWORK: those of one network, within \
+it; may be given several times, the first that fits counts. Multicast, broadcast and loopback stay. \
+Comes after --map and --anonymize.";
+
+const LOOP_RENUMBER_HELP: &str = "\
+With every round of --loop, TCP connections have other sequence numbers, and RTP streams go on
+
+TCP: both directions' sequence and acknowledgement numbers move by an amount that the connection \
+and the round decide, selective acknowledgements with them; timestamps go on by the time the rounds \
+before took, in milliseconds. RTP: sequence and timestamp go on behind the last packet of the round \
+before; streams are recognised in the first round, 4096 at the most. RTCP stays as it is.";
+
+impl AlterArgs {
+    /// What alters the frames; `seed` decides what is random in them.
+    ///
+    /// # Errors
+    /// If options do not go together.
+    pub fn alterations(&self, seed: u64) -> Result<Alterations, Error> {
+        let sided = [("--src-mac", self.src_mac), ("--dst-mac", self.dst_mac)];
+        for (option, mac) in sided {
+            if mac.is_some_and(|mac| mac.is_sided()) && self.split.is_none() {
+                return Err(Error::Usage(format!(
+                    "{option}: two addresses, one for each side, need --split to tell the sides \
+                     apart; give it, or one address"
+                )));
+            }
+        }
+        Ok(Alterations::new(AlterOptions {
+            truncated: self.truncated.clone(),
+            strip_fcs: self.strip_fcs,
+            fix_checksums: self.fix_checksums,
+            source_mac: self.src_mac,
+            destination_mac: self.dst_mac,
+            mac_maps: self.map_mac.clone(),
+            vlan: self.vlan.clone(),
+            address_maps: self.map.clone(),
+            anonymize: self.anonymize.clone(),
+            port_maps: self.map_port.clone(),
+            dscp: self.dscp,
+            ttl: self.ttl,
+            mtu: self.fit_mtu,
+            mtu_action: self.mtu_action,
+            loop_addresses: self.loop_addresses.clone(),
+            loop_renumber: self.loop_renumber,
+            keep_groups: self.keep_groups,
+            seed,
+            splitter: self.split.clone(),
+        }))
+    }
+
+    /// Which frames are sent at all.
+    pub fn filter(&self) -> Option<Filter> {
+        self.filter.clone()
+    }
+
+    /// What tells the two sides of conversations apart.
+    pub fn splitter(&self) -> Option<Splitter> {
+        self.split.clone()
+    }
+}
