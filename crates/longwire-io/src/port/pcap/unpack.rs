@@ -35,6 +35,10 @@ impl fmt::Display for Packing {
     }
 }
 
+/// Bytes asked of gzip's decoder at a time: what it unpacked in a call that
+/// then came upon a fault is lost.
+const GZIP_STEP: usize = 16 * 1024;
+
 /// Bytes of a capture, unpacked if they were packed.
 pub(super) struct Input {
     stage: Stage,
@@ -115,7 +119,11 @@ impl Input {
                 Stage::Between(_) => continue,
                 Stage::Passing => return Ok(0),
                 Stage::Plain(raw) => return raw.read(buffer).map_err(|error| plain(raw, error)),
-                Stage::Gzip(decoder) => decoder.read(buffer).map_err(|e| e.to_string()),
+                Stage::Gzip(decoder) => {
+                    let len = buffer.len().min(GZIP_STEP);
+                    let result = decoder.read(&mut buffer[..len]);
+                    result.map_err(|error| error.to_string())
+                }
                 Stage::Zstd(decoder) => decoder.read(buffer),
                 Stage::Lz4(decoder) => match decoder.read(buffer) {
                     // It takes a cut between two blocks for an end.
