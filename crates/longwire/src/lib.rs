@@ -39,6 +39,7 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Error> {
         Command::Exec(args) => commands::exec::run(args, globals),
         Command::Run(args) => commands::run::run(args, globals),
         Command::Receive(args) => commands::receive::run(args, globals),
+        Command::Replay(args) => commands::replay::run(args, globals),
         Command::Simulate(args) => commands::simulate::run(args, globals),
         Command::Plot(args) => commands::plot::run(args, globals),
         Command::Bench(args) => bench::run(args, globals),

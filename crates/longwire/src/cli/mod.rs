@@ -21,6 +21,7 @@ use crate::commands::models::ModelsArgs;
 use crate::commands::plot::PlotArgs;
 use crate::commands::preset::PresetArgs;
 use crate::commands::receive::ReceiveArgs;
+use crate::commands::replay::ReplayArgs;
 use crate::commands::run::RunArgs;
 use crate::commands::simulate::SimulateArgs;
 
@@ -126,6 +127,8 @@ pub enum Command {
     Run(RunArgs),
     /// What arrives at a port, and how true it is to what was sent
     Receive(ReceiveArgs),
+    /// Captures sent at their own times, at a rate, or at top speed
+    Replay(Box<ReplayArgs>),
     /// A capture through a link, in virtual time
     Simulate(SimulateArgs),
     /// Figures of runs, from their logs and reports

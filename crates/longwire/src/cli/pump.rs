@@ -10,7 +10,7 @@ use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
 use longwire_runtime::record::Epoch;
 use longwire_runtime::replay::{ReplayConfig, ReplayOutput, Start};
-use longwire_runtime::{Faults, LinkSetup};
+use longwire_runtime::{Faults, LinkSetup, Recorder};
 
 use super::{DuplexArgs, RecordArgs, ReportArgs, SeedArgs, Wait};
 use crate::Error;
@@ -183,8 +183,18 @@ impl PumpArgs {
         preset.is_none() && *up == nothing && *down == nothing
     }
 
+    /// What records the outputs' links, if anything is to be recorded.
+    ///
+    /// # Errors
+    /// If a file cannot be created.
+    pub fn recorder(&self, outputs: &[ReplayOutput]) -> Result<Option<Box<dyn Recorder>>, Error> {
+        let names = outputs.iter().map(|output| output.link.name.as_str());
+        let names: Vec<&str> = names.collect();
+        self.record.recorder(&names)
+    }
+
     /// What the outputs are called in the report.
-    pub fn names(&self, ways: bool) -> Vec<String> {
+    fn names(&self, ways: bool) -> Vec<String> {
         match self.to.len() {
             2 if ways => vec!["up".to_owned(), "down".to_owned()],
             1 => vec!["out".to_owned()],

@@ -9,5 +9,6 @@ pub mod models;
 pub mod plot;
 pub mod preset;
 pub mod receive;
+pub mod replay;
 pub mod run;
 pub mod simulate;

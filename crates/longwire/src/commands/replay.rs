@@ -1,0 +1,305 @@
+//! `longwire replay`: captures sent at their own times, or at others.
+
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::Args;
+use longwire_engine::models::FRAMING;
+use longwire_engine::models::framing::Framing;
+use longwire_engine::replay::Pace;
+use longwire_engine::{BitRate, Nanos, PacketRate, Speed};
+use longwire_runtime::Feed;
+use longwire_runtime::feed::trace::{Moment, TraceConfig, TraceFeed};
+use longwire_runtime::replay::{Replaying, start};
+
+use crate::cli::{AlterArgs, PumpArgs};
+use crate::report::finish::{Place, finish};
+use crate::report::{ReplayLine, start as announcement};
+use crate::signals::stop_flag;
+use crate::{Error, Globals};
+
+const EXAMPLES: &str = "\
+Every frame is sent at its own time after the first one's, from the schedule
+and not from the frame before, so that no error accumulates. Reading is done
+ahead by a thread of its own; a trace that cannot be read in time is said to be
+`behind`. Ctrl-C ends the replay with its report.
+
+Traces are pcap or pcapng, also packed with gzip, zstd or lz4; - is stdin.
+Several traces go one after the other, or by their times with --merge; with as
+many --to, each goes to its own port, in one time base.
+
+The link options put an emulated link before each port: the trace arrives
+there at its times. Its rate is --link-rate, for --rate is that of sending.
+
+Examples:
+  longwire replay trace.pcap --to eth1                   at its own times
+  longwire replay trace.pcap --to eth1 --rate 1gbit      at a rate
+  longwire replay trace.pcap --to eth1 --topspeed --loop 100
+  longwire replay both.pcap --split client=10.0.0.0/8 --to eth1 --to eth2
+  longwire replay trace.pcap --to eth1 --map 10.0.0.0/8=192.168.0.0/8 --dst-mac 02:00:00:00:00:01
+  longwire replay trace.pcap --to eth1 --delay 20ms --loss 1% --link-rate 10mbit";
+
+/// What `replay` takes.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ReplayArgs {
+    /// The captures to send: pcap or pcapng, also compressed; - is stdin
+    #[arg(value_name = "TRACE", required = true)]
+    pub traces: Vec<String>,
+
+    /// When frames are sent.
+    #[command(flatten)]
+    pub pace: PaceArgs,
+
+    /// Which frames are sent.
+    #[command(flatten)]
+    pub select: SelectArgs,
+
+    /// What becomes of them on the way.
+    #[command(flatten)]
+    pub alter: AlterArgs,
+
+    /// Where and how.
+    #[command(flatten)]
+    pub pump: PumpArgs,
+}
+
+/// When frames are sent.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Pace")]
+pub struct PaceArgs {
+    /// Faster or slower than captured: 2x, 0.1x, 150%
+    #[arg(long, value_name = "SPEED", conflicts_with_all = ["pace_rate", "topspeed"])]
+    pub speed: Option<Speed>,
+
+    /// At a rate of bits or packets a second, without gaps: 5gbit, 1mpps
+    #[arg(
+        id = "pace_rate",
+        long = "rate",
+        value_name = "RATE",
+        conflicts_with = "topspeed"
+    )]
+    pub rate: Option<PaceRate>,
+
+    /// What counts beside a frame's bytes with --rate: none, ethernet (24
+    /// bytes a frame) or another framing
+    #[arg(long, value_name = "FRAMING", requires = "pace_rate")]
+    pub rate_framing: Option<String>,
+
+    /// As fast as the port takes them
+    #[arg(long)]
+    pub topspeed: bool,
+
+    /// Longer gaps of the trace are cut to this, in the trace's time
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["pace_rate", "topspeed"])]
+    pub gap_cap: Option<Nanos>,
+}
+
+/// Which frames are sent.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Selection")]
+pub struct SelectArgs {
+    /// Send everything so many times; 0 means until stopped
+    #[arg(long = "loop", value_name = "N", default_value_t = 1)]
+    pub rounds: u64,
+
+    /// Between the last frame of a round and the first of the next; without
+    /// it, the trace's mean gap
+    #[arg(long, value_name = "TIME")]
+    pub loop_gap: Option<Nanos>,
+
+    /// Send so many frames at the most, over all rounds
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+
+    /// Begin here: a span after the first frame, or a date
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<Moment>,
+
+    /// End here: a span after the first frame, or a date
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<Moment>,
+
+    /// Several traces to one port by their times, as one
+    #[arg(long)]
+    pub merge: bool,
+}
+
+/// A rate of sending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PaceRate {
+    /// Bits a second.
+    Bits(BitRate),
+    /// Packets a second.
+    Packets(PacketRate),
+}
+
+impl FromStr for PaceRate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PaceRate, String> {
+        if text.to_ascii_lowercase().ends_with("pps") {
+            let rate: Result<PacketRate, _> = text.parse();
+            return rate.map(PaceRate::Packets).map_err(|e| e.to_string());
+        }
+        let rate: Result<BitRate, _> = text.parse();
+        let refused = |error| format!("{error}; packet rates are in pps, kpps or mpps");
+        rate.map(PaceRate::Bits).map_err(refused)
+    }
+}
+
+impl PaceArgs {
+    fn pace(&self) -> Result<Pace, Error> {
+        if self.topspeed {
+            return Ok(Pace::TopSpeed);
+        }
+        Ok(match self.rate {
+            None => Pace::Trace(self.speed.unwrap_or_default()),
+            Some(PaceRate::Packets(rate)) => Pace::Packets(rate),
+            Some(PaceRate::Bits(rate)) => Pace::Bits {
+                rate,
+                framing: self.framing()?,
+            },
+        })
+    }
+
+    fn framing(&self) -> Result<Framing, Error> {
+        let Some(text) = &self.rate_framing else {
+            return Ok(Framing::NONE);
+        };
+        let framing = FRAMING.parse(text);
+        framing.map_err(|error| Error::Usage(format!("--rate-framing: {error}")))
+    }
+}
+
+/// Sends captures.
+///
+/// # Errors
+/// If a trace or a port cannot be opened, or options do not fit together.
+pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    args.check()?;
+    let stop = stop_flag()?;
+    let feeds = args.feeds()?;
+    let ways = args.alter.split.is_some();
+    let outputs = args.pump.outputs(ways)?;
+    let recorder = args.pump.recorder(&outputs)?;
+    let links = outputs.iter().map(|output| &output.link);
+    let warnings = announcement::announce(links, globals)?;
+    let replaying = start(feeds, outputs, args.pump.config(), recorder)?;
+    announcement::notes(replaying.notes(), globals)?;
+    watch(&replaying, &stop, globals);
+    let mut report = replaying.stop();
+    report.notes.extend(warnings);
+    finish(&report, &args.pump.report, globals, Place::Stdout)
+}
+
+/// Waits until everything is sent, or the user has seen enough.
+pub(super) fn watch(replaying: &Replaying, stop: &AtomicBool, globals: &Globals) {
+    const LOOK: Duration = Duration::from_millis(50);
+    let mut line = ReplayLine::new(globals);
+    while !stop.load(Ordering::Relaxed) && !replaying.wait(LOOK) {
+        line.refresh(|| replaying.snapshot());
+    }
+    line.clear();
+}
+
+impl ReplayArgs {
+    /// Whether each trace has a port of its own.
+    fn apart(&self) -> bool {
+        self.pump.to.len() > 1 && !self.alter.split.is_some()
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let (ports, traces) = (self.pump.to.len(), self.traces.len());
+        if self.alter.split.is_some() && ports != 2 {
+            return Err(Error::Usage(format!(
+                "--split sends to two ports, clients' frames to the first one and servers' to \
+                 the second; --to was given {ports} times"
+            )));
+        }
+        if self.apart() && traces != ports {
+            return Err(Error::Usage(format!(
+                "{traces} traces for {ports} ports: give each port its trace, or one trace and \
+                 --split"
+            )));
+        }
+        if self.apart() && self.select.merge {
+            return Err(Error::Usage(
+                "--merge makes one trace of several, for one port or with --split".to_owned(),
+            ));
+        }
+        if self.pace.topspeed && !self.pump.is_transparent() {
+            return Err(Error::Usage(
+                "--topspeed has no times at which frames would arrive at an emulated link; \
+                 --rate has"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// A feed for each port, or for both sides of a split.
+    fn feeds(&self) -> Result<Vec<Box<dyn Feed>>, Error> {
+        if !self.apart() {
+            return Ok(vec![Box::new(self.open(self.traces.clone(), None)?)]);
+        }
+        // One time base: the earliest first frame is due at once.
+        let mut first: Option<Nanos> = None;
+        for trace in &self.traces {
+            let stamp = self.open(vec![trace.clone()], None)?.first_stamp()?;
+            first = match (first, stamp) {
+                (Some(first), Some(stamp)) => Some(first.min(stamp)),
+                (first, stamp) => first.or(stamp),
+            };
+        }
+        let feeds = self.traces.iter().map(|trace| {
+            let feed = self.open(vec![trace.clone()], first)?;
+            Ok(Box::new(feed) as Box<dyn Feed>)
+        });
+        feeds.collect()
+    }
+
+    fn open(&self, traces: Vec<String>, origin: Option<Nanos>) -> Result<TraceFeed, Error> {
+        let SelectArgs {
+            rounds,
+            loop_gap,
+            limit,
+            from,
+            until,
+            merge,
+        } = &self.select;
+        let config = TraceConfig {
+            traces,
+            merge: *merge,
+            pace: self.pace.pace()?,
+            gap_cap: self.pace.gap_cap,
+            rounds: (*rounds > 0).then_some(*rounds),
+            round_gap: *loop_gap,
+            limit: *limit,
+            from: *from,
+            until: *until,
+            filter: self.alter.filter(),
+            alterations: self.alter.alterations(self.pump.seed.seed)?,
+            splitter: self.alter.splitter(),
+            origin,
+        };
+        Ok(TraceFeed::open(config)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_one_of_bits_or_of_packets() {
+        assert!(matches!("5gbit".parse(), Ok(PaceRate::Bits(_))));
+        assert!(matches!("1mpps".parse(), Ok(PaceRate::Packets(_))));
+        // As in tc, these are bytes.
+        assert!(matches!("1mbps".parse(), Ok(PaceRate::Bits(_))));
+        assert!("fast".parse::<PaceRate>().is_err());
+        assert!("0pps".parse::<PaceRate>().is_err());
+    }
+}
