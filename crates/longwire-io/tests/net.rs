@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use longwire_io::net::address::{Prefix, addresses, routed_networks};
 use longwire_io::net::veth::{self, End, VethConfig};
-use longwire_io::net::{self, NetError, NetNamespace, link, sysctl};
+use longwire_io::net::{self, NetError, NetNamespace, link, qdisc, sysctl};
 
 const A4: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
 const B4: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 2));
@@ -172,4 +172,21 @@ fn prefixes_overlap_when_one_holds_the_other() {
     assert!(!prefix("10.77.0.0", 24).overlaps(&prefix("10.77.1.0", 24)));
     assert!(!prefix("10.77.0.0", 24).overlaps(&prefix("fd77::", 8)));
     assert!(prefix("fd77::1", 64).overlaps(&prefix("fd77::2", 128)));
+}
+
+#[test]
+fn the_disciplines_of_a_device_are_listed() {
+    let Some(place) = namespace() else { return };
+    let listed = place.run(|| {
+        let of = |name| link::link_index(name).and_then(qdisc::qdiscs);
+        net::link_up("lo").and_then(|()| of("lo"))
+    });
+    let listed = listed.unwrap().unwrap();
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    assert!(
+        listed[0].is_root() && listed[0].kind == "noqueue",
+        "{listed:?}"
+    );
+    assert!(!listed[0].is_below(&listed[0]));
+    assert_eq!(qdisc::qdiscs(u32::MAX).unwrap(), []);
 }

@@ -15,6 +15,7 @@ const GSSET_INFO: u32 = 0x37;
 const GFEATURES: u32 = 0x3a;
 const SFEATURES: u32 = 0x3b;
 const GCHANNELS: u32 = 0x3c;
+const GET_TS_INFO: u32 = 0x41;
 /// `ETH_SS_FEATURES`.
 const STRINGS_FEATURES: u32 = 4;
 /// `ETH_GSTRING_LEN`.
@@ -44,6 +45,12 @@ impl Ethtool {
     /// Runs one command. `buffer` begins with the command's number, and is
     /// large enough for whatever the kernel answers to it.
     fn command(&self, name: &str, buffer: &mut [u32]) -> io::Result<()> {
+        self.ask(name, libc::SIOCETHTOOL, buffer.as_mut_ptr().cast())
+    }
+
+    /// Asks `question` with `data`, which every caller makes large enough for
+    /// whatever the kernel answers to it.
+    fn ask(&self, name: &str, question: libc::c_ulong, data: *mut libc::c_char) -> io::Result<()> {
         if name.len() >= libc::IFNAMSIZ {
             return Err(io::Error::from_raw_os_error(libc::ENODEV));
         }
@@ -53,14 +60,14 @@ impl Ethtool {
         for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
             *to = from as libc::c_char;
         }
-        request.ifr_ifru.ifru_data = buffer.as_mut_ptr().cast();
+        request.ifr_ifru.ifru_data = data;
         // SAFETY: `request` is a valid `ifreq` with a terminated name, and
-        // its data points to `buffer`, which every caller sizes for its
-        // command.
+        // its data points to what every caller sizes for its
+        // question.
         let result = unsafe {
             libc::ioctl(
                 self.socket.as_raw_fd(),
-                libc::SIOCETHTOOL as libc::Ioctl,
+                question as libc::Ioctl,
                 &raw mut request,
             )
         };
@@ -91,6 +98,32 @@ impl Ethtool {
             0xffff | u32::MAX => None,
             megabits => BitRate::from_bits_per_sec(u64::from(megabits) * 1_000_000),
         })
+    }
+
+    /// How the device stamps frames.
+    pub fn stamps(&self, name: &str) -> io::Result<Stamps> {
+        // struct ethtool_ts_info: cmd, kinds of stamps, number of the clock,
+        // and masks of what can be chosen of each.
+        let mut buffer = [0u32; 11];
+        buffer[0] = GET_TS_INFO;
+        self.command(name, &mut buffer)?;
+        let needed = libc::SOF_TIMESTAMPING_TX_HARDWARE | libc::SOF_TIMESTAMPING_RAW_HARDWARE;
+        Ok(Stamps {
+            sends: buffer[1] & needed == needed && buffer[3] & 1 << libc::HWTSTAMP_TX_ON != 0,
+            clock: (buffer[2] != u32::MAX).then_some(buffer[2]),
+        })
+    }
+
+    /// What the device stamps at present.
+    pub fn stamping(&self, name: &str) -> io::Result<libc::hwtstamp_config> {
+        let mut config = NO_STAMPS;
+        self.ask(name, libc::SIOCGHWTSTAMP, (&raw mut config).cast())?;
+        Ok(config)
+    }
+
+    /// Sets what the device stamps. Needs CAP_NET_ADMIN.
+    pub fn set_stamping(&self, name: &str, mut config: libc::hwtstamp_config) -> io::Result<()> {
+        self.ask(name, libc::SIOCSHWTSTAMP, (&raw mut config).cast())
     }
 
     /// How many queues frames are received on at present.
@@ -178,6 +211,21 @@ impl Ethtool {
     }
 }
 
+/// How a device stamps frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamps {
+    /// It can stamp what it sends, as it goes onto the wire.
+    pub sends: bool,
+    /// The number of its clock, if it has one.
+    pub clock: Option<u32>,
+}
+
+const NO_STAMPS: libc::hwtstamp_config = libc::hwtstamp_config {
+    flags: 0,
+    tx_type: 0,
+    rx_filter: 0,
+};
+
 fn bytes_of(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
@@ -239,6 +287,14 @@ mod tests {
         assert!(features.get("tx-generic-segmentation").is_some());
         assert!(features.iter().count() > 30);
         assert!(!features.active("no-such-feature"));
+    }
+
+    #[test]
+    fn the_loopback_device_stamps_nothing_by_itself() {
+        let ethtool = Ethtool::open().expect("a socket");
+        let stamps = ethtool.stamps("lo").expect("anyone may read");
+        assert_eq!((stamps.sends, stamps.clock), (false, None));
+        assert!(ethtool.stamping("lo").is_err());
     }
 
     #[test]

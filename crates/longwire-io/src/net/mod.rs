@@ -15,6 +15,7 @@ pub mod link;
 pub mod netlink;
 pub mod netlink_message;
 pub mod netns;
+pub mod qdisc;
 pub mod sysctl;
 pub mod tap;
 pub mod veth;

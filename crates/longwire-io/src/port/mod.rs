@@ -7,6 +7,7 @@ use longwire_engine::Nanos;
 mod any;
 mod auto;
 pub mod bare;
+mod clocks;
 mod error;
 pub mod gap;
 mod interface;
@@ -17,6 +18,7 @@ pub mod options;
 pub mod packet;
 pub mod pcap;
 pub mod registry;
+mod sampling;
 mod settings;
 mod socket;
 pub mod tap;
@@ -211,8 +213,8 @@ pub trait TxPort {
         None
     }
 
-    /// Hands out the send stamps that have come since the last call, oldest
-    /// first. A stamp may come some time after its frame has left, or not at
+    /// Hands out the send stamps that have come since the last call, mostly
+    /// oldest first. A stamp may come some time after its frame has left, or not at
     /// all.
     fn sampled(&mut self, _take: &mut impl FnMut(SendStamp)) {}
 

@@ -22,6 +22,26 @@ pub struct OpenOptions {
     /// The wire is kept busy with gap frames, at this rate (see
     /// [`super::gap`]); refused by ports that cannot do that.
     pub gap_frames: Option<BitRate>,
+    /// Only sending is wanted: `packet:IF` then opens no receiving socket,
+    /// which leaves the interface's mode alone and spares the kernel the
+    /// stamping of all that it receives. Of other ports both halves open.
+    pub send_only: bool,
+    /// Who may hold frames until their release, so that they can be pushed
+    /// early (see [`super::TxPort::launch_lead`]).
+    pub launch: Launch,
+}
+
+/// Who may hold frames until their release.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Launch {
+    /// Nobody: they are pushed when they are due.
+    #[default]
+    Off,
+    /// The device, where its queueing discipline `etf` has `offload`.
+    Device,
+    /// The kernel too: `etf` without `offload`, or `fq`. Refused where there
+    /// is none.
+    Queue,
 }
 
 impl Default for OpenOptions {
@@ -32,6 +52,8 @@ impl Default for OpenOptions {
             quiet: true,
             xdp_mode: XdpMode::Best,
             gap_frames: None,
+            send_only: false,
+            launch: Launch::Off,
         }
     }
 }

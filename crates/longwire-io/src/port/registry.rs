@@ -52,6 +52,11 @@ pub static PORTS: &[PortKind] = &[
         summary: "a network interface through AF_PACKET, which every Linux has",
         example: "packet:eth1",
         open: |name, options| {
+            if options.send_only && options.gap_frames.is_none() {
+                let (tx, notes) = packet::open_sender(name, options)?;
+                let (rx, tx) = (AnyRx::Silent(Silent), AnyTx::Packet(tx));
+                return Ok(Port::new("packet", name, rx, tx, notes));
+            }
             let port = packet::open(name, options)?;
             let tx = match options.gap_frames {
                 Some(rate) => AnyTx::Gap(Box::new(packet::open_gap(name, rate)?)),

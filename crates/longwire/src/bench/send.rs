@@ -216,7 +216,11 @@ fn send(sender: Sender, frame: &[u8], time: Duration) -> Result<Sent, PortError>
             flood(time, || socket.send(BURST).map_err(failed))
         }
         Sender::Port(kind) => {
-            let mut port = registry::open(&format!("{kind}:{INTERFACE}"), &OpenOptions::default())?;
+            let options = OpenOptions {
+                send_only: true,
+                ..OpenOptions::default()
+            };
+            let mut port = registry::open(&format!("{kind}:{INTERFACE}"), &options)?;
             flood(time, || push_burst(&mut port, frame))
         }
     }

@@ -4,9 +4,12 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use longwire_engine::Nanos;
+
 use super::super::socket::checked;
 use super::super::vnet;
 use super::SUPER_MAX;
+use super::control::Control;
 use crate::port::Offload;
 
 /// Frames that wait for a flush at most. More would not make a system call
@@ -24,11 +27,15 @@ pub(super) struct Batch {
     // Each message points to its part, and that to its slot.
     parts: Box<[libc::iovec]>,
     messages: Box<[libc::mmsghdr]>,
+    /// What goes beside each frame; its message points to it.
+    controls: Box<[Control]>,
+    /// The release of each frame that is to be stamped.
+    stamped: Box<[Option<Nanos>]>,
     head: usize,
     count: usize,
 }
 
-// SAFETY: the pointers among the three boxes stay right wherever the value is
+// SAFETY: the pointers among the boxes stay right wherever the value is
 // moved, for the boxes' contents do not move; nothing is tied to a thread.
 unsafe impl Send for Batch {}
 
@@ -63,6 +70,8 @@ impl Batch {
             slots,
             parts,
             messages,
+            controls: vec![Control::new(None, None); SLOTS].into_boxed_slice(),
+            stamped: vec![None; SLOTS].into_boxed_slice(),
             head: 0,
             count: 0,
         }
@@ -80,16 +89,32 @@ impl Batch {
         SLOTS - self.count
     }
 
-    /// Copies a frame into the next slot, of which one is free.
+    /// Copies a frame into the next slot, of which one is free; `stamped` is
+    /// its release if `control` asks for a stamp.
     #[inline]
-    pub(super) fn put(&mut self, bytes: &[u8], offload: Offload) {
+    pub(super) fn put(
+        &mut self,
+        bytes: &[u8],
+        offload: Offload,
+        control: Control,
+        stamped: Option<Nanos>,
+    ) {
         let index = (self.head + self.count) % SLOTS;
         let slot = &mut self.slots[index * STRIDE..][..STRIDE];
         let end = vnet::LEN + bytes.len();
         slot[..vnet::LEN].copy_from_slice(&vnet::encode(offload, bytes));
         slot[vnet::LEN..end].copy_from_slice(bytes);
         self.parts[index].iov_len = end;
+        self.controls[index] = control;
+        self.controls[index].go_with(&mut self.messages[index].msg_hdr);
+        self.stamped[index] = stamped;
         self.count += 1;
+    }
+
+    /// The releases of those of the first frames that are to be stamped.
+    pub(super) fn stamped(&self, frames: usize) -> impl Iterator<Item = Nanos> {
+        let first = (0..frames).map(|n| (self.head + n) % SLOTS);
+        first.filter_map(|index| self.stamped[index])
     }
 
     /// Whether the first frame is a super-packet, by its virtio-net header.

@@ -7,9 +7,17 @@
 //! super-packets of up to 64 KiB pass as they are.
 
 mod batch;
+mod beside;
 mod checked;
+mod control;
+mod device_clock;
+mod hardware;
+mod launch;
+#[cfg(test)]
+mod launch_tests;
 mod ring;
 mod rx;
+mod sent;
 mod stamp;
 mod tx;
 
@@ -20,16 +28,20 @@ use std::sync::Arc;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use super::PortError;
-use super::options::OpenOptions;
+use super::options::{Launch, OpenOptions};
 use super::settings::{Frames, Settings, Wanted};
 use super::socket::{Buffer, checked, enlarge, failure, set_option};
 use super::xdp::Sender;
 use crate::net::interface::Interface;
-pub use checked::{CheckedLine, open_gap};
+use crate::net::qdisc::qdiscs;
 pub(super) use batch::message;
+use beside::Beside;
+pub use checked::{CheckedLine, open_gap};
+use launch::Holder;
 use ring::{Layout, Ring};
 pub use rx::PacketRx;
 pub use tx::PacketTx;
+use tx::Sockets;
 
 /// The longest frame: a super-packet of 64 KiB with Ethernet and VLAN headers.
 const SUPER_MAX: usize = 65_536 + 14 + 4;
@@ -66,11 +78,40 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<PacketPort, PortError> 
     let interface = super::interface::find_up(&port, name)?;
     let mut notes = Vec::new();
     let (receiving, ring) = open_rx(&port, &interface, options, &mut notes)?;
-    let direct = open_tx(&port, &interface, true)?;
-    let queued = open_tx(&port, &interface, false)?;
-    let fast = open_fast(&interface, &mut notes);
+    let (tx, settings) = open_sending(&port, &interface, options, &mut notes)?;
+    Ok(PacketPort {
+        rx: PacketRx::new(receiving, ring, port, settings),
+        tx,
+        notes,
+    })
+}
+
+/// Opens the sending half alone; with it come the notes.
+///
+/// # Errors
+/// As for [`open`].
+pub fn open_sender(
+    name: &str,
+    options: &OpenOptions,
+) -> Result<(PacketTx, Vec<String>), PortError> {
+    let port = format!("packet:{name}");
+    let interface = super::interface::find_up(&port, name)?;
+    let mut notes = Vec::new();
+    let (tx, _) = open_sending(&port, &interface, options, &mut notes)?;
+    Ok((tx, notes))
+}
+
+/// The sending half, and what was changed on the interface.
+fn open_sending(
+    port: &str,
+    interface: &Interface,
+    options: &OpenOptions,
+    notes: &mut Vec<String>,
+) -> Result<(PacketTx, Arc<Settings>), PortError> {
+    let launches = find_launch(port, interface, options.launch, notes)?;
+    let sockets = open_sockets(port, interface, launches, notes)?;
     if !interface.running {
-        notes.push(format!("{name}: no carrier yet"));
+        notes.push(format!("{}: no carrier yet", interface.name));
     }
     let wanted = Wanted {
         quiet: options.quiet,
@@ -80,11 +121,33 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<PacketPort, PortError> 
             false => Frames::WireSize,
         },
     };
-    let settings = Arc::new(Settings::apply(&interface, wanted, &mut notes));
-    Ok(PacketPort {
-        rx: PacketRx::new(receiving, ring, port.clone(), Arc::clone(&settings)),
-        tx: PacketTx::new(direct, queued, port, fast, &interface, settings),
-        notes,
+    let settings = Arc::new(Settings::apply(interface, wanted, notes));
+    let tx = PacketTx::new(sockets, port, interface, Arc::clone(&settings));
+    Ok((tx, settings))
+}
+
+/// The ways out, for frames that are held until their time, or not.
+fn open_sockets(
+    port: &str,
+    interface: &Interface,
+    launches: Option<Holder>,
+    notes: &mut Vec<String>,
+) -> Result<Sockets, PortError> {
+    let direct = open_tx(port, interface, launches.is_none())?;
+    let queued = open_tx(port, interface, false)?;
+    let mut beside = Beside::new();
+    if let Some(holder) = launches {
+        let told = beside.launch(direct.as_fd(), holder);
+        told.map_err(|e| failure(port, "asking for launch times", e))?;
+    }
+    Ok(Sockets {
+        fast: match launches {
+            Some(_) => None,
+            None => open_fast(interface, notes),
+        },
+        direct,
+        queued,
+        beside,
     })
 }
 
@@ -153,6 +216,43 @@ fn open_tx(port: &str, interface: &Interface, direct: bool) -> Result<OwnedFd, P
         .map_err(|e| failure(port, "enlarging the send buffer", e))?;
     bind(fd, interface, 0).map_err(|e| failure(port, "binding the socket", e))?;
     Ok(socket)
+}
+
+/// Who is to hold frames until their release, if anybody.
+fn find_launch(
+    port: &str,
+    interface: &Interface,
+    wanted: Launch,
+    notes: &mut Vec<String>,
+) -> Result<Option<Holder>, PortError> {
+    if wanted == Launch::Off {
+        return Ok(None);
+    }
+    let name = &interface.name;
+    let holder = qdiscs(interface.index)
+        .ok()
+        .and_then(|qdiscs| Holder::of(&qdiscs))
+        .filter(|holder| holder.is_wanted(wanted));
+    match holder {
+        Some(holder) => notes.push(format!(
+            "{name}: frames are held until their time by {}",
+            match holder.device {
+                true => "the device",
+                false => "the kernel's queueing discipline",
+            }
+        )),
+        None if wanted == Launch::Queue => {
+            return Err(PortError::Unsupported {
+                port: port.to_owned(),
+                reason: format!(
+                    "no queueing discipline holds frames until their time; add one with: tc \
+                     qdisc replace dev {name} root fq"
+                ),
+            });
+        }
+        None => {}
+    }
+    Ok(holder)
 }
 
 /// The faster way for wire-size frames, where it can be had.

@@ -8,68 +8,15 @@
 //! keep the difference that was true for them.
 
 use longwire_engine::Nanos;
-use nix::time::{ClockId, clock_gettime};
+use nix::time::ClockId;
+
+use super::super::clocks::{NARROW, Reading};
 
 /// How often the difference is looked at again.
 const CHECK_EVERY: u64 = 1_000_000;
-/// A measurement this narrow is as good as it gets; a wider one was
-/// interrupted and is tried again.
-const NARROW: u64 = 200;
-/// How often a measurement is tried.
-const TRIES: usize = 4;
 
-/// The two clocks, read so closely together that they can be compared.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Reading {
-    /// Monotonic, before the wall clock was read.
-    before: u64,
-    wall: u64,
-    /// Monotonic, afterwards.
-    after: u64,
-}
-
-impl Reading {
-    fn width(self) -> u64 {
-        self.after.saturating_sub(self.before)
-    }
-
-    /// Wall clock − monotonic clock. Times of a running system are far below
-    /// 2^63 ns, so the difference is exact.
-    fn offset(self) -> i64 {
-        let middle = self.before + self.width() / 2;
-        self.wall.wrapping_sub(middle).cast_signed()
-    }
-}
-
-fn read_clock(clock: ClockId) -> u64 {
-    // A clock that cannot be read would be a broken kernel; zero makes every
-    // stamp implausible, and arrivals fall back to the time of the call.
-    clock_gettime(clock).map_or(0, |t| {
-        t.tv_sec().cast_unsigned() * 1_000_000_000 + t.tv_nsec().cast_unsigned()
-    })
-}
-
-fn read_once() -> Reading {
-    Reading {
-        before: read_clock(ClockId::CLOCK_MONOTONIC),
-        wall: read_clock(ClockId::CLOCK_REALTIME),
-        after: read_clock(ClockId::CLOCK_MONOTONIC),
-    }
-}
-
-/// The narrowest of a few readings.
 fn read() -> Reading {
-    let mut best = read_once();
-    for _ in 1..TRIES {
-        if best.width() <= NARROW {
-            break;
-        }
-        let again = read_once();
-        if again.width() < best.width() {
-            best = again;
-        }
-    }
-    best
+    Reading::new(ClockId::CLOCK_REALTIME)
 }
 
 /// Turns the kernel's stamps into arrivals.
@@ -201,13 +148,14 @@ impl StampScale {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::port::clocks::read_clock;
 
     const DAY: u64 = 86_400_000_000_000;
 
     fn reading(monotonic: u64, difference: u64) -> Reading {
         Reading {
             before: monotonic - 20,
-            wall: monotonic + difference,
+            other: monotonic + difference,
             after: monotonic + 20,
         }
     }

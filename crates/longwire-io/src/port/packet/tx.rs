@@ -4,18 +4,29 @@
 //!
 //! Both ways end in the driver's transmit function before the call returns,
 //! so frames leave in order if what waits in one way leaves before anything
-//! is put into the other.
+//! is put into the other. A frame that is to be stamped goes the way that it
+//! would have gone: both can stamp it (decision 0015).
+//!
+//! Where a device stamps frames, or something holds them until their time,
+//! all leave by a packet socket, for only there can the kernel be told.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
+use longwire_engine::Nanos;
+
+use super::super::sampling::Sampler;
 use super::super::settings::Settings;
 use super::super::socket::{ask_interface, failure};
 use super::super::xdp::Sender;
-use super::super::{Offload, Outgoing, PortError, PortLosses, Pushed, TxPort, vnet};
+use super::super::{
+    Offload, Outgoing, PortError, PortLosses, Pushed, SendStamp, StampedBy, TxPort, vnet,
+};
 use super::SUPER_MAX;
 use super::batch::{Batch, SLOTS, message};
+use super::beside::Beside;
+use super::control::Control;
 
 /// Frames longer than this are sent from where they are: a system call of
 /// their own costs less than copying them.
@@ -24,12 +35,22 @@ const COPY_MAX: usize = 24 * 1024;
 const ETHERNET: usize = 14;
 const TAG: usize = 4;
 
-/// The sending half of `packet:IF`.
-pub struct PacketTx {
-    /// Straight to the driver.
-    direct: OwnedFd,
+/// The ways out.
+pub(super) struct Sockets {
+    /// Straight to the driver; to the discipline that holds frames until their
+    /// time, if one is to.
+    pub(super) direct: OwnedFd,
     /// Through the kernel's queueing layer, which cuts up super-packets for
     /// devices that cannot.
+    pub(super) queued: OwnedFd,
+    /// AF_XDP, where it can be had.
+    pub(super) fast: Option<Sender>,
+    pub(super) beside: Beside,
+}
+
+/// The sending half of `packet:IF`.
+pub struct PacketTx {
+    direct: OwnedFd,
     queued: OwnedFd,
     port: String,
     interface: String,
@@ -37,6 +58,8 @@ pub struct PacketTx {
     /// Leaves before whatever waits in `fast`.
     batch: Batch,
     fast: Option<Sender>,
+    sampler: Sampler,
+    beside: Box<Beside>,
     /// Since the last flush.
     sent: usize,
     losses: PortLosses,
@@ -46,21 +69,21 @@ pub struct PacketTx {
 
 impl PacketTx {
     pub(super) fn new(
-        direct: OwnedFd,
-        queued: OwnedFd,
-        port: String,
-        fast: Option<Sender>,
+        sockets: Sockets,
+        port: &str,
         interface: &super::Interface,
         settings: Arc<Settings>,
     ) -> PacketTx {
         PacketTx {
-            direct,
-            queued,
-            port,
+            direct: sockets.direct,
+            queued: sockets.queued,
+            port: port.to_owned(),
             interface: interface.name.clone(),
             mtu: interface.mtu as usize,
             batch: Batch::new(),
-            fast,
+            fast: sockets.fast,
+            sampler: Sampler::default(),
+            beside: Box::new(sockets.beside),
             sent: 0,
             losses: PortLosses::default(),
             _settings: settings,
@@ -100,7 +123,7 @@ impl PacketTx {
     }
 
     /// Takes a frame that has to leave by a packet socket.
-    fn push_slow(&mut self, frame: &Outgoing<'_>) -> Pushed {
+    fn push_slow(&mut self, frame: &Outgoing<'_>, stamped: Option<Nanos>) -> Pushed {
         let long = frame.bytes.len() > COPY_MAX;
         if self.fast_waits() || (long && self.batch.len() > 0) {
             // An error comes again with the next flush, where it can be told.
@@ -109,10 +132,18 @@ impl PacketTx {
         if self.batch.room() == 0 || self.fast_waits() {
             return Pushed::Full;
         }
-        if !long || self.batch.len() > 0 || !self.send_at_once(frame) {
-            self.batch.put(frame.bytes, frame.offload);
+        let control = self.beside.control(frame.release, stamped.is_some());
+        if !long || self.batch.len() > 0 || !self.send_at_once(frame, control, stamped) {
+            self.batch.put(frame.bytes, frame.offload, control, stamped);
         }
         Pushed::Taken
+    }
+
+    /// Lets all that waits for AF_XDP leave; returns whether it has.
+    fn flush_fast(&mut self) -> bool {
+        // An error comes again with the next flush, where it can be told.
+        let _ = self.send_all();
+        !self.fast_waits()
     }
 
     fn fast_waits(&self) -> bool {
@@ -121,7 +152,12 @@ impl PacketTx {
 
     /// Sends a frame by the packet socket from where it is; nothing else
     /// waits. Returns whether it left.
-    fn send_at_once(&mut self, frame: &Outgoing<'_>) -> bool {
+    fn send_at_once(
+        &mut self,
+        frame: &Outgoing<'_>,
+        mut control: Control,
+        stamped: Option<Nanos>,
+    ) -> bool {
         let mut header = vnet::encode(frame.offload, frame.bytes);
         let mut parts = [
             libc::iovec {
@@ -133,12 +169,18 @@ impl PacketTx {
                 iov_len: frame.bytes.len(),
             },
         ];
-        let message = message(&mut parts);
-        // SAFETY: the message points to two readable pieces, which live
-        // during the call; sending does not write to them.
+        let mut message = message(&mut parts);
+        control.go_with(&mut message);
+        // SAFETY: the message points to two readable pieces and a control
+        // message, which live during the call; sending does not write to them.
         let sent = unsafe { libc::sendmsg(self.direct.as_raw_fd(), &message, libc::MSG_DONTWAIT) };
-        self.sent += usize::from(sent >= 0);
-        sent >= 0
+        let left = sent >= 0;
+        let dropped = !left && io::Error::last_os_error().raw_os_error() == Some(libc::ENOBUFS);
+        if stamped.is_some() && (left || dropped) {
+            self.beside.numbered(stamped.filter(|_| left));
+        }
+        self.sent += usize::from(left);
+        left
     }
 
     /// Sends all that waits, as far as the kernel takes it.
@@ -151,7 +193,7 @@ impl PacketTx {
             let batch = &mut self.batch;
             let sent = fast.send(|dropped| {
                 // To be sent again before those behind it.
-                batch.put(dropped, Offload::NONE);
+                batch.put(dropped, Offload::NONE, Control::new(None, None), None);
                 false
             });
             self.sent += sent.map_err(|error| failure(&self.port, "sending", error))?;
@@ -168,6 +210,9 @@ impl PacketTx {
         while self.batch.len() > 0 {
             match self.batch.send(self.direct.as_fd(), SLOTS) {
                 Ok(sent) => {
+                    for release in self.batch.stamped(sent) {
+                        self.beside.numbered(Some(release));
+                    }
                     self.batch.advance(sent);
                     self.sent += sent;
                 }
@@ -201,6 +246,10 @@ impl PacketTx {
     /// The driver dropped the first frame rather than send it: it is full, has
     /// no carrier, or cannot cut up super-packets.
     fn go_on_after_drop(&mut self) -> Result<bool, PortError> {
+        if self.batch.stamped(1).next().is_some() {
+            // It has a number all the same, and will get another.
+            self.beside.numbered(None);
+        }
         let carrier = self
             .has_carrier()
             .map_err(|error| failure(&self.port, "looking for a carrier", error))?;
@@ -228,16 +277,22 @@ impl TxPort for PacketTx {
         if !self.fits(&frame) {
             return Pushed::Refused;
         }
-        if let Some(fast) = &mut self.fast
-            && frame.offload.segments.is_none()
-            && frame.bytes.len() <= fast.frame_max()
-        {
-            return match fast.put(frame.bytes, frame.offload.checksum) {
-                true => Pushed::Taken,
-                false => Pushed::Full,
-            };
+        let stamped = self.sampler.next().then_some(frame.release);
+        let pushed = match &mut self.fast {
+            Some(fast)
+                if frame.offload.segments.is_none() && frame.bytes.len() <= fast.frame_max() =>
+            {
+                match fast.put(frame.bytes, frame.offload.checksum, stamped) {
+                    true => Pushed::Taken,
+                    false => Pushed::Full,
+                }
+            }
+            _ => self.push_slow(&frame, stamped),
+        };
+        if pushed == Pushed::Full {
+            self.sampler.again();
         }
-        self.push_slow(&frame)
+        pushed
     }
 
     fn flush(&mut self) -> Result<usize, PortError> {
@@ -254,11 +309,37 @@ impl TxPort for PacketTx {
         self.batch.len() + self.fast.as_ref().map_or(0, Sender::unsent)
     }
 
+    fn sample_every(&mut self, every: u32) -> Option<StampedBy> {
+        self.sampler = Sampler::new(every);
+        if every == 0 {
+            return None;
+        }
+        let by = self.beside.stamp(self.direct.as_fd(), &self.interface);
+        if by == Some(StampedBy::Device) && self.flush_fast() {
+            self.fast = None;
+        }
+        by
+    }
+
+    fn sampled(&mut self, take: &mut impl FnMut(SendStamp)) {
+        if let Some(fast) = &mut self.fast {
+            fast.sampled(take);
+        }
+        self.beside.drain(take);
+    }
+
     fn takes_offload(&self) -> bool {
         true
     }
 
+    fn launch_lead(&self) -> Option<Nanos> {
+        self.beside.lead()
+    }
+
     fn losses(&mut self) -> PortLosses {
-        self.losses
+        PortLosses {
+            send_failed: self.losses.send_failed + self.beside.missed(),
+            ..self.losses
+        }
     }
 }

@@ -12,6 +12,8 @@ use super::umem::{PAGE, Umem};
 
 /// Entries of the transmit ring, and frames of one burst at the most.
 const FRAMES: u32 = 512;
+/// Where the frame begins in its chunk.
+const PLACE: u64 = 64;
 
 /// A socket that sends one frame over and over.
 pub struct BareXdp {
@@ -39,7 +41,7 @@ impl BareXdp {
     fn open_index(interface: u32, frame: &[u8]) -> Result<BareXdp, Step> {
         let umem = Umem::new(PAGE, 1).map_err(|e| ("getting frame memory", e))?;
         // SAFETY: the only chunk, which nobody has yet.
-        match unsafe { umem.piece(0, frame.len()) } {
+        match unsafe { umem.piece(PLACE, frame.len()) } {
             Some(chunk) => chunk.copy_from_slice(frame),
             None => return Err(("placing the frame", io::ErrorKind::InvalidInput.into())),
         }
@@ -65,11 +67,12 @@ impl BareXdp {
         let Sending {
             transmit,
             completion,
+            ..
         } = &mut self.sending;
         let room = FRAMES - self.on_the_way;
         for _ in 0..burst.min(room).min(transmit.room()) {
             transmit.put(libc::xdp_desc {
-                addr: 0,
+                addr: PLACE,
                 len: self.len,
                 options: 0,
             });

@@ -12,6 +12,7 @@ mod rings;
 mod rx;
 mod sender;
 mod socket;
+mod stamps;
 mod tx;
 mod umem;
 
@@ -189,6 +190,8 @@ struct Opened {
     umem: Arc<Umem>,
     sending: Sending,
     tx_chunks: Vec<u64>,
+    /// The kernel copies frames to and from the memory.
+    copies: bool,
 }
 
 impl Plan<'_> {
@@ -222,7 +225,9 @@ impl Plan<'_> {
                 .map_err(|step| self.explain(port, step))?;
             bound.push(next);
         }
-        Ok(self.divide(umem, bound, sending))
+        let mut opened = self.divide(umem, bound, sending);
+        opened.copies = !zero_copy;
+        Ok(opened)
     }
 
     /// A further queue's socket, on the memory of the first.
@@ -264,6 +269,7 @@ impl Plan<'_> {
             tx_chunks: chunks.map(|number| umem.address(number)).collect(),
             umem,
             sending,
+            copies: true,
         }
     }
 
@@ -300,6 +306,7 @@ impl Opened {
             self.sending,
             Arc::clone(&self.umem),
             self.tx_chunks,
+            self.copies,
         );
         let tx = XdpTx::new(sender, Arc::clone(&attachment), frame_max);
         let rx = XdpRx::new(self.queues, self.umem, attachment, frame_max)

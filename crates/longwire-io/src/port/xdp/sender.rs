@@ -10,16 +10,23 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
+use longwire_engine::Nanos;
+
+use super::super::SendStamp;
 use super::super::offload::{Checksum, finish_checksum};
 use super::super::socket::pending_error;
 use super::rings::{Consumer, Producer};
 use super::socket::{Sending, Step, Unbound};
+use super::stamps::{METADATA, Stamps};
 use super::umem::{PAGE, Umem};
 use crate::net::interface::Interface;
 
 /// Frames on their way out.
 pub(super) const TX_FRAMES: usize = 512;
-
+/// Where a frame begins in its chunk at the earliest: metadata stands before
+/// it, and it begins on a cache line.
+const PLACE: usize = 64;
+const _: () = assert!(METADATA <= PLACE);
 /// A socket's sending half.
 pub(crate) struct Sender {
     // Unmapped before the socket is closed.
@@ -29,6 +36,9 @@ pub(crate) struct Sender {
     umem: Arc<Umem>,
     /// Chunks that hold nothing.
     free: Vec<u64>,
+    /// Whether the kernel stamps frames as they leave.
+    stamps_frames: bool,
+    stamps: Stamps,
 }
 
 impl Sender {
@@ -37,8 +47,13 @@ impl Sender {
         sending: Sending,
         umem: Arc<Umem>,
         free: Vec<u64>,
+        copies: bool,
     ) -> Sender {
         Sender {
+            // A device that reads the memory itself would stamp by its own
+            // clock.
+            stamps_frames: sending.metadata && copies,
+            stamps: Stamps::default(),
             transmit: sending.transmit,
             completion: sending.completion,
             socket,
@@ -64,12 +79,23 @@ impl Sender {
             .map_err(|e| ("binding to a queue", e))?;
         let free = (0..TX_FRAMES).map(|number| umem.address(number)).collect();
         let socket = Arc::new(socket.socket);
-        Ok(Sender::new(socket, sending, Arc::new(umem), free))
+        Ok(Sender::new(socket, sending, Arc::new(umem), free, true))
     }
 
     /// The longest frame that fits a chunk.
     pub(crate) fn frame_max(&self) -> usize {
-        self.umem.chunk()
+        self.umem.chunk() - PLACE
+    }
+
+    /// Whether the kernel stamps frames as they leave.
+    pub(crate) fn stamps_frames(&self) -> bool {
+        self.stamps_frames
+    }
+
+    /// Hands out the send stamps that have come.
+    pub(crate) fn sampled(&mut self, take: &mut impl FnMut(SendStamp)) {
+        self.reclaim();
+        self.stamps.drain(take);
     }
 
     /// How many frames there is room for.
@@ -82,30 +108,55 @@ impl Sender {
         self.transmit.untaken() as usize
     }
 
-    /// Copies a frame, finishing its checksum if that was left. Returns
-    /// whether there was room.
+    /// Copies a frame, finishing its checksum if that was left; `stamped` is
+    /// its release if its send stamp is wanted. Returns whether there was
+    /// room.
     #[inline]
-    pub(crate) fn put(&mut self, bytes: &[u8], unfinished: Option<Checksum>) -> bool {
+    pub(crate) fn put(
+        &mut self,
+        bytes: &[u8],
+        unfinished: Option<Checksum>,
+        stamped: Option<Nanos>,
+    ) -> bool {
         if self.transmit.room() == 0 {
             return false;
         }
-        let Some(address) = self.free.pop() else {
+        let Some(chunk) = self.free.pop() else {
             return false;
         };
+        let address = chunk + PLACE as u64;
         // SAFETY: a free chunk is ours, and no other piece of it is in use.
-        let Some(chunk) = (unsafe { self.umem.piece(address, bytes.len()) }) else {
-            self.free.push(address);
+        let Some(frame) = (unsafe { self.umem.piece(address, bytes.len()) }) else {
+            self.free.push(chunk);
             return false;
         };
-        chunk.copy_from_slice(bytes);
+        frame.copy_from_slice(bytes);
         if let Some(checksum) = unfinished {
-            finish_checksum(chunk, checksum);
+            finish_checksum(frame, checksum);
+        }
+        let stamped = stamped.filter(|_| self.stamps_frames);
+        if let Some(release) = stamped {
+            self.ask_for_stamp(chunk, address, release);
         }
         self.transmit.put(libc::xdp_desc {
             addr: address,
             len: bytes.len() as u32,
-            options: 0,
+            options: match stamped {
+                Some(_) => libc::XDP_TX_METADATA,
+                None => 0,
+            },
         })
+    }
+
+    /// Writes in front of a frame that it is to be stamped.
+    #[cold]
+    fn ask_for_stamp(&mut self, chunk: u64, address: u64, release: Nanos) {
+        let metadata = self.stamps.ask(chunk, release);
+        // SAFETY: the chunk is ours until it is submitted, and the frame in
+        // it lies behind this piece.
+        if let Some(piece) = unsafe { self.umem.piece(address - METADATA as u64, METADATA) } {
+            piece.copy_from_slice(&metadata);
+        }
     }
 
     /// Makes the kernel take what it will. Returns how many frames it took;
@@ -122,6 +173,8 @@ impl Sender {
                 // The last frame that was taken did not reach its goal.
                 Err((Some(libc::EBUSY), _)) if taken > 0 => {
                     left -= 1;
+                    let chunk = self.umem.chunk_of(self.transmit.last_taken().addr);
+                    self.stamps.dropped(chunk);
                     if !dropped(self.last_taken()) {
                         break;
                     }
@@ -163,7 +216,10 @@ impl Sender {
     fn reclaim(&mut self) {
         let before = self.free.len();
         while let Some(address) = self.completion.peek() {
-            self.free.push(self.umem.chunk_of(address));
+            let chunk = self.umem.chunk_of(address);
+            let metadata_at = address.saturating_sub(METADATA as u64);
+            self.stamps.completed(&self.umem, chunk, metadata_at);
+            self.free.push(chunk);
             self.completion.advance();
         }
         if self.free.len() > before {

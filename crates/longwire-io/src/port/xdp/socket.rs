@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::super::socket::{Buffer, checked, enlarge, get_option, set_option};
 use super::rings::{Consumer, Producer, Ring};
+use super::stamps::METADATA;
 use super::umem::Umem;
 
 /// A queue stays busy for some tens of milliseconds after its last socket
@@ -30,6 +31,8 @@ pub(super) struct Unbound {
 pub(super) struct Sending {
     pub(super) transmit: Producer<libc::xdp_desc>,
     pub(super) completion: Consumer<u64>,
+    /// Whether frames may have metadata in front of them.
+    pub(super) metadata: bool,
 }
 
 /// Why a socket could not be made: what was being done, and the error.
@@ -45,9 +48,17 @@ impl Unbound {
         let socket = xdp_socket().map_err(|e| ("opening an AF_XDP socket", e))?;
         let fd = socket.as_fd();
         raise_memlock();
-        set_option(fd, libc::SOL_XDP, libc::XDP_UMEM_REG, &umem.registration())
-            .map_err(|e| ("registering frame memory", e))?;
-        let sending = Sending::new(fd, tx_frames).map_err(|e| ("making a ring", e))?;
+        let register = |metadata| {
+            let memory = umem.registration(metadata);
+            set_option(fd, libc::SOL_XDP, libc::XDP_UMEM_REG, &memory)
+        };
+        // Kernels before 6.11 do not know the flag that metadata takes.
+        let metadata = register(METADATA).is_ok();
+        if !metadata {
+            register(0).map_err(|e| ("registering frame memory", e))?;
+        }
+        let rings = Sending::new(fd, tx_frames, metadata);
+        let sending = rings.map_err(|e| ("making a ring", e))?;
         Ok((Unbound::new(socket, rx_frames)?, sending))
     }
 
@@ -152,7 +163,7 @@ fn offsets(socket: BorrowedFd<'_>) -> io::Result<libc::xdp_mmap_offsets> {
 }
 
 impl Sending {
-    fn new(fd: BorrowedFd<'_>, frames: u32) -> io::Result<Sending> {
+    fn new(fd: BorrowedFd<'_>, frames: u32, metadata: bool) -> io::Result<Sending> {
         set_option(fd, libc::SOL_XDP, libc::XDP_UMEM_COMPLETION_RING, &frames)?;
         set_option(fd, libc::SOL_XDP, libc::XDP_TX_RING, &frames)?;
         // Kernels before 6.17 do not have it, and send 32 frames a call.
@@ -165,6 +176,7 @@ impl Sending {
         Ok(Sending {
             transmit: Producer::new(transmit),
             completion: Consumer::new(completion),
+            metadata,
         })
     }
 }

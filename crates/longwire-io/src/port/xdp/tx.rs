@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::super::sampling::Sampler;
 use super::super::socket::failure;
-use super::super::{Outgoing, PortError, PortLosses, Pushed, TxPort};
+use super::super::{Outgoing, PortError, PortLosses, Pushed, SendStamp, StampedBy, TxPort};
 use super::Attachment;
 use super::sender::Sender;
 
@@ -15,6 +16,7 @@ pub struct XdpTx {
     sender: Sender,
     attachment: Arc<Attachment>,
     frame_max: usize,
+    sampler: Sampler,
     losses: PortLosses,
 }
 
@@ -24,6 +26,7 @@ impl XdpTx {
             sender,
             attachment,
             frame_max,
+            sampler: Sampler::default(),
             losses: PortLosses::default(),
         }
     }
@@ -34,10 +37,12 @@ impl TxPort for XdpTx {
         if !(ETHERNET..=self.frame_max).contains(&frame.bytes.len()) {
             return Pushed::Refused;
         }
-        match self.sender.put(frame.bytes, None) {
-            true => Pushed::Taken,
-            false => Pushed::Full,
+        let stamped = self.sampler.next().then_some(frame.release);
+        if self.sender.put(frame.bytes, None, stamped) {
+            return Pushed::Taken;
         }
+        self.sampler.again();
+        Pushed::Full
     }
 
     fn flush(&mut self) -> Result<usize, PortError> {
@@ -48,6 +53,18 @@ impl TxPort for XdpTx {
                 true
             })
             .map_err(|error| failure(&self.attachment.port, "sending", error))
+    }
+
+    fn sample_every(&mut self, every: u32) -> Option<StampedBy> {
+        self.sampler = match self.sender.stamps_frames() {
+            true => Sampler::new(every),
+            false => return None,
+        };
+        (every > 0).then_some(StampedBy::Kernel)
+    }
+
+    fn sampled(&mut self, take: &mut impl FnMut(SendStamp)) {
+        self.sender.sampled(take);
     }
 
     fn room(&self) -> usize {

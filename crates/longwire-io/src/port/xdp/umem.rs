@@ -61,15 +61,19 @@ impl Umem {
         })
     }
 
-    /// As the kernel wants it described.
-    pub(super) fn registration(&self) -> libc::xdp_umem_reg {
+    /// As the kernel wants it described; in front of frames that are sent
+    /// there are so many bytes of metadata.
+    pub(super) fn registration(&self, tx_metadata: usize) -> libc::xdp_umem_reg {
         libc::xdp_umem_reg {
             addr: self.memory.as_ptr() as u64,
             len: self.len() as u64,
             chunk_size: self.chunk as u32,
             headroom: 0,
-            flags: 0,
-            tx_metadata_len: 0,
+            flags: match tx_metadata {
+                0 => 0,
+                _ => libc::XDP_UMEM_TX_METADATA_LEN,
+            },
+            tx_metadata_len: tx_metadata as u32,
         }
     }
 

@@ -1,0 +1,71 @@
+//! The queueing disciplines of a device, as `tc qdisc show` lists them.
+
+use super::NetError;
+use super::netlink::{Netlink, REQUEST};
+use super::netlink_message::{Message, attribute, number_at, text_of};
+
+/// Bytes of `struct tcmsg`: family and padding, device, handle, parent, info.
+const INFO_LEN: usize = 20;
+const INDEX: usize = 4;
+const HANDLE: usize = 8;
+const PARENT: usize = 12;
+/// `TC_H_ROOT`: the parent of a device's first discipline.
+const ROOT: u32 = u32::MAX;
+/// `TC_H_MAJ_MASK`: which discipline a class belongs to.
+const MAJOR: u32 = 0xffff_0000;
+/// `TCA_KIND`, `TCA_OPTIONS`.
+const KIND: u16 = 1;
+const OPTIONS: u16 = 2;
+
+/// One queueing discipline of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Qdisc {
+    /// The kernel's name, such as `fq`.
+    pub kind: String,
+    /// Its number.
+    pub handle: u32,
+    /// Where it hangs.
+    pub parent: u32,
+    /// Its own attributes.
+    pub options: Vec<u8>,
+}
+
+impl Qdisc {
+    /// It is the first that frames come to.
+    pub fn is_root(&self) -> bool {
+        self.parent == ROOT
+    }
+
+    /// It hangs in a class of the other.
+    pub fn is_below(&self, other: &Qdisc) -> bool {
+        self.parent & MAJOR == other.handle & MAJOR && !self.is_root()
+    }
+
+    fn read(payload: &[u8], device: u32) -> Option<Qdisc> {
+        if number_at(payload, INDEX)? != device {
+            return None;
+        }
+        let body = payload.get(INFO_LEN..)?;
+        Some(Qdisc {
+            kind: text_of(attribute(body, KIND)?),
+            handle: number_at(payload, HANDLE)?,
+            parent: number_at(payload, PARENT)?,
+            options: attribute(body, OPTIONS).unwrap_or(&[]).to_vec(),
+        })
+    }
+}
+
+/// The queueing disciplines of the device with this number.
+///
+/// # Errors
+/// What the kernel says; without any discipline the list is empty.
+pub fn qdiscs(device: u32) -> Result<Vec<Qdisc>, NetError> {
+    let mut found = Vec::new();
+    let all = Message::new(libc::RTM_GETQDISC, REQUEST, &[0; INFO_LEN]);
+    Netlink::route()
+        .and_then(|mut netlink| {
+            netlink.dump(all, |payload| found.extend(Qdisc::read(payload, device)))
+        })
+        .map_err(|source| NetError::refused("list", "the queueing disciplines", source))?;
+    Ok(found)
+}

@@ -1,0 +1,71 @@
+//! How far the system's clocks are apart.
+
+use nix::time::{ClockId, clock_gettime};
+
+/// A measurement this narrow is as good as it gets; a wider one was
+/// interrupted and is tried again.
+pub(super) const NARROW: u64 = 200;
+/// How often a measurement is tried.
+const TRIES: usize = 4;
+
+/// Two clocks, read so closely together that they can be compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    /// Monotonic, before the other clock was read.
+    pub before: u64,
+    /// The other clock.
+    pub other: u64,
+    /// Monotonic, afterwards.
+    pub after: u64,
+}
+
+impl Reading {
+    /// The narrowest of a few readings.
+    pub fn new(clock: ClockId) -> Reading {
+        let mut best = Reading::once(clock);
+        for _ in 1..TRIES {
+            if best.width() <= NARROW {
+                break;
+            }
+            let again = Reading::once(clock);
+            if again.width() < best.width() {
+                best = again;
+            }
+        }
+        best
+    }
+
+    fn once(clock: ClockId) -> Reading {
+        Reading {
+            before: read_clock(ClockId::CLOCK_MONOTONIC),
+            other: read_clock(clock),
+            after: read_clock(ClockId::CLOCK_MONOTONIC),
+        }
+    }
+
+    /// How long the reading took, in nanoseconds.
+    pub fn width(self) -> u64 {
+        self.after.saturating_sub(self.before)
+    }
+
+    /// The other clock − the monotonic one, in nanoseconds. Times of a
+    /// running system are far below 2^63 ns, so the difference is exact.
+    pub fn offset(self) -> i64 {
+        let middle = self.before + self.width() / 2;
+        self.other.wrapping_sub(middle).cast_signed()
+    }
+}
+
+/// A clock's time in nanoseconds.
+pub(super) fn read_clock(clock: ClockId) -> u64 {
+    // A clock that cannot be read would be a broken kernel; zero makes every
+    // stamp implausible.
+    clock_gettime(clock).map_or(0, |t| {
+        t.tv_sec().cast_unsigned() * 1_000_000_000 + t.tv_nsec().cast_unsigned()
+    })
+}
+
+/// How far a clock is ahead of CLOCK_MONOTONIC, in nanoseconds.
+pub(super) fn ahead_of_monotonic(clock: ClockId) -> i64 {
+    Reading::new(clock).offset()
+}

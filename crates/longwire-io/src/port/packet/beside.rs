@@ -1,0 +1,105 @@
+//! What goes beside the frames of a packet socket, and what comes back of it:
+//! send stamps and launch times.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use longwire_engine::Nanos;
+
+use super::super::{SendStamp, StampedBy};
+use super::control::Control;
+use super::device_clock::DeviceClock;
+use super::hardware::Stamping;
+use super::launch::{Holder, LEAD, Launch};
+use super::sent::Sent;
+use crate::net::ethtool::Ethtool;
+
+/// What goes beside frames.
+pub(super) struct Beside {
+    /// Of the interface's namespace; gone once the device stamps.
+    ethtool: Option<Ethtool>,
+    sent: Option<Sent>,
+    launch: Option<Launch>,
+    /// Switches the device's stamps off again when dropped.
+    _device: Option<Stamping>,
+}
+
+impl Beside {
+    /// For an interface of the calling thread's namespace.
+    pub(super) fn new() -> Beside {
+        Beside {
+            ethtool: Ethtool::open().ok(),
+            sent: None,
+            launch: None,
+            _device: None,
+        }
+    }
+
+    /// Frames of this socket are held until their release from now on.
+    pub(super) fn launch(&mut self, socket: BorrowedFd<'_>, holder: Holder) -> io::Result<()> {
+        self.launch = Some(Launch::new(socket, holder)?);
+        self.sent = Some(Sent::new(socket)?);
+        Ok(())
+    }
+
+    /// How long before their release frames may come.
+    pub(super) fn lead(&self) -> Option<Nanos> {
+        self.launch.as_ref().map(|_| LEAD)
+    }
+
+    /// Frames that are asked to be are stamped from now on, by the device if
+    /// it can and may be told to. Says by whom; `None` where the kernel does
+    /// not stamp either.
+    pub(super) fn stamp(&mut self, socket: BorrowedFd<'_>, interface: &str) -> Option<StampedBy> {
+        let device = self
+            .ethtool
+            .take()
+            .and_then(|ethtool| Stamping::start(ethtool, interface));
+        let clock = device
+            .as_ref()
+            .and_then(|device| DeviceClock::open(device.clock()).ok());
+        if clock.is_some() {
+            self._device = device;
+        }
+        if self.sent.is_none() {
+            self.sent = Sent::new(socket).ok();
+        }
+        let sent = self.sent.as_mut()?;
+        sent.start(clock).ok()?;
+        Some(sent.by())
+    }
+
+    /// What goes with a frame; `stamp`: it is one of those asked for.
+    #[inline]
+    pub(super) fn control(&mut self, release: Nanos, stamp: bool) -> Control {
+        let flags = match (&self.sent, stamp) {
+            (Some(sent), true) => Some(sent.flags()),
+            _ => None,
+        };
+        let launch = self.launch.as_mut().map(|launch| launch.at(release));
+        Control::new(flags, launch)
+    }
+
+    /// The kernel has numbered a frame that is to be stamped; `None`: it did
+    /// not send it.
+    pub(super) fn numbered(&mut self, release: Option<Nanos>) {
+        if let Some(sent) = &mut self.sent {
+            sent.numbered(release);
+        }
+    }
+
+    /// Hands out the stamps that have come.
+    pub(super) fn drain(&mut self, take: &mut impl FnMut(SendStamp)) {
+        if let Some(sent) = &mut self.sent {
+            sent.drain(take);
+        }
+    }
+
+    /// Frames that were dropped for they came too late for their time.
+    pub(super) fn missed(&mut self) -> u64 {
+        match (&mut self.sent, &self.launch) {
+            (Some(sent), Some(_)) => sent.missed(),
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Launch times: frames are given early to a queueing discipline that holds
+//! each until its time, or lets the device do so (SO_TXTIME).
+//!
+//! `etf` holds frames until shortly before their time, and with `offload` the
+//! device sends them at it; `fq` holds them by a timer of the kernel's. This
+//! follows tc-etf(8), tc-fq(8) and linux/net_tstamp.h. The kernel at hand had
+//! neither discipline: tested is what is chosen for which, and that frames
+//! with a launch time pass; how true their times are is not.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use longwire_engine::Nanos;
+use nix::time::ClockId;
+
+use super::super::clocks::{ahead_of_monotonic, read_clock};
+use super::super::options::Launch as Wanted;
+use super::super::socket::set_option;
+use crate::net::netlink_message::{attribute, number_at};
+use crate::net::qdisc::Qdisc;
+
+/// How long before its release a frame may be given: enough for a thread to
+/// wake up late, and less than the second that devices can look ahead.
+pub(super) const LEAD: Nanos = Nanos::from_millis(1);
+/// A frame that is late already is given so much time: `etf` drops what it
+/// cannot send at its time any more.
+const SHORTEST: Nanos = Nanos::from_micros(50);
+/// How often the clocks are compared again.
+const COMPARE_EVERY: Nanos = Nanos::from_secs(1);
+
+/// `SO_TXTIME` and `SCM_TXTIME`, which libc does not name everywhere.
+pub(super) const TXTIME: libc::c_int = 61;
+
+/// `TCA_ETF_PARMS`: `struct tc_etf_qopt` of delta, clock and flags.
+const ETF_PARAMETERS: u16 = 1;
+const ETF_DEADLINE: u32 = 1;
+const ETF_OFFLOAD: u32 = 1 << 1;
+
+/// Who holds frames until their time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Holder {
+    /// The clock of the times it wants.
+    pub(super) clock: libc::clockid_t,
+    /// The device sends at the time, and not the kernel.
+    pub(super) device: bool,
+}
+
+impl Holder {
+    /// Who would hold the frames of a device with these disciplines, if all
+    /// of its queues hold them alike.
+    pub(super) fn of(qdiscs: &[Qdisc]) -> Option<Holder> {
+        let root = qdiscs.iter().find(|qdisc| qdisc.is_root())?;
+        if root.kind != "mq" {
+            return Holder::of_one(root);
+        }
+        let mut leaves = qdiscs.iter().filter(|qdisc| qdisc.is_below(root));
+        let first = Holder::of_one(leaves.next()?)?;
+        leaves
+            .all(|leaf| Holder::of_one(leaf) == Some(first))
+            .then_some(first)
+    }
+
+    fn of_one(qdisc: &Qdisc) -> Option<Holder> {
+        match qdisc.kind.as_str() {
+            "fq" => Some(Holder {
+                clock: libc::CLOCK_MONOTONIC,
+                device: false,
+            }),
+            "etf" => {
+                let parameters = attribute(&qdisc.options, ETF_PARAMETERS)?;
+                let flags = number_at(parameters, 8)?;
+                // In deadline mode frames may leave at any time before.
+                (flags & ETF_DEADLINE == 0).then_some(Holder {
+                    clock: number_at(parameters, 4)?.cast_signed(),
+                    device: flags & ETF_OFFLOAD != 0,
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it is to be used.
+    pub(super) fn is_wanted(self, wanted: Wanted) -> bool {
+        match wanted {
+            Wanted::Off => false,
+            Wanted::Device => self.device,
+            Wanted::Queue => true,
+        }
+    }
+}
+
+/// The launch times of a socket's frames.
+pub(super) struct Launch {
+    clock: ClockId,
+    /// That clock − the monotonic one.
+    ahead: i64,
+    compared: Nanos,
+}
+
+impl Launch {
+    /// Tells the socket by which clock its frames are to leave.
+    pub(super) fn new(socket: BorrowedFd<'_>, holder: Holder) -> io::Result<Launch> {
+        let times = libc::sock_txtime {
+            clockid: holder.clock,
+            flags: libc::SOF_TXTIME_REPORT_ERRORS,
+        };
+        set_option(socket, libc::SOL_SOCKET, TXTIME, &times)?;
+        let clock = ClockId::from_raw(holder.clock);
+        Ok(Launch {
+            clock,
+            ahead: ahead_of_monotonic(clock),
+            compared: Nanos::ZERO,
+        })
+    }
+
+    /// When a frame is to leave, on the clock of the discipline.
+    pub(super) fn at(&mut self, release: Nanos) -> Nanos {
+        let now = Nanos::from_nanos(read_clock(ClockId::CLOCK_MONOTONIC));
+        if now.saturating_sub(self.compared) >= COMPARE_EVERY {
+            self.compared = now;
+            self.ahead = ahead_of_monotonic(self.clock);
+        }
+        let at = release.max(now.saturating_add(SHORTEST));
+        Nanos::from_nanos(at.as_nanos().saturating_add_signed(self.ahead))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn qdisc(kind: &str, handle: u32, parent: u32) -> Qdisc {
+        Qdisc {
+            kind: kind.to_owned(),
+            handle,
+            parent,
+            options: Vec::new(),
+        }
+    }
+
+    /// As `tc qdisc add … etf clockid CLOCK_TAI delta 300000` makes it.
+    fn etf(handle: u32, parent: u32, flags: u32) -> Qdisc {
+        let mut options = Vec::new();
+        options.extend([16u16, ETF_PARAMETERS].map(u16::to_ne_bytes).concat());
+        let parameters = [300_000u32, libc::CLOCK_TAI.cast_unsigned(), flags];
+        options.extend(parameters.map(u32::to_ne_bytes).concat());
+        Qdisc {
+            options,
+            ..qdisc("etf", handle, parent)
+        }
+    }
+
+    const ROOT: u32 = u32::MAX;
+
+    #[test]
+    fn disciplines_that_hold_frames_are_found() {
+        let tai = |device| Holder {
+            clock: libc::CLOCK_TAI,
+            device,
+        };
+        let fq = Holder {
+            clock: libc::CLOCK_MONOTONIC,
+            device: false,
+        };
+        let at_root = |qdisc| Holder::of(&[qdisc]);
+        assert_eq!(at_root(etf(1 << 16, ROOT, ETF_OFFLOAD)), Some(tai(true)));
+        assert_eq!(at_root(etf(1 << 16, ROOT, 0)), Some(tai(false)));
+        assert_eq!(at_root(etf(1 << 16, ROOT, ETF_DEADLINE)), None);
+        assert_eq!(at_root(qdisc("fq", 1 << 16, ROOT)), Some(fq));
+        assert_eq!(at_root(qdisc("fq_codel", 0, ROOT)), None);
+        assert_eq!(at_root(qdisc("etf", 0, ROOT)), None, "without parameters");
+        assert_eq!(Holder::of(&[]), None);
+    }
+
+    #[test]
+    fn all_queues_must_hold_frames_alike() {
+        let mq = qdisc("mq", 8 << 16, ROOT);
+        let below = |number: u32| 8 << 16 | number;
+        let alike = [
+            mq.clone(),
+            qdisc("fq", 0, below(1)),
+            qdisc("fq", 0, below(2)),
+        ];
+        assert!(Holder::of(&alike).is_some_and(|holder| !holder.device));
+        let mixed = [mq.clone(), qdisc("fq", 0, below(1)), etf(0, below(2), 0)];
+        assert_eq!(Holder::of(&mixed), None);
+        assert_eq!(Holder::of(&[mq, qdisc("fq", 0, 9 << 16 | 1)]), None);
+    }
+
+    #[test]
+    fn only_what_was_asked_for_is_used() {
+        let holder = |device| Holder {
+            clock: libc::CLOCK_TAI,
+            device,
+        };
+        let used = |wanted| [true, false].map(|device| holder(device).is_wanted(wanted));
+        assert_eq!(used(Wanted::Off), [false, false]);
+        assert_eq!(used(Wanted::Device), [true, false]);
+        assert_eq!(used(Wanted::Queue), [true, true]);
+    }
+}

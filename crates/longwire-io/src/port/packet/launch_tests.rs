@@ -1,0 +1,112 @@
+//! Launch times on a device that holds nothing: what is asked for is refused
+//! or passed over, and frames with a launch time pass as they are.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use longwire_engine::Nanos;
+
+use super::launch::{Holder, LEAD};
+use super::tx::PacketTx;
+use super::{OpenOptions, PortError, open, open_sender, open_sockets};
+use crate::net::{NetNamespace, link_up, sysctl, veth};
+use crate::port::options::Launch;
+use crate::port::settings::Settings;
+use crate::port::{Outgoing, Pushed, RxPort, TxPort, interface};
+
+/// Two ends of a cable in a namespace; `None` with a word where none may be
+/// made, which in CI is a failure.
+fn cable() -> Option<NetNamespace> {
+    let namespace = match NetNamespace::new() {
+        Ok(namespace) => namespace,
+        Err(error) if std::env::var_os("CI").is_none() => {
+            eprintln!("skipped: {error}");
+            return None;
+        }
+        Err(error) => panic!("CI must be able to make namespaces: {error}"),
+    };
+    let end = |name| veth::End {
+        name,
+        ..veth::End::default()
+    };
+    let made = namespace.run(|| {
+        sysctl::set("ipv6/conf/default/disable_ipv6", "1")?;
+        veth::create(&veth::VethConfig {
+            a: end("near"),
+            b: end("far"),
+        })?;
+        link_up("near").and_then(|()| link_up("far"))
+    });
+    made.expect("a thread").expect("a cable");
+    Some(namespace)
+}
+
+fn options(launch: Launch) -> OpenOptions {
+    OpenOptions {
+        launch,
+        ..OpenOptions::default()
+    }
+}
+
+#[test]
+fn a_device_that_holds_nothing_is_told_from_others() {
+    let Some(namespace) = cable() else { return };
+    let open = |launch| {
+        namespace
+            .run(|| open_sender("near", &options(launch)))
+            .expect("a thread")
+    };
+    for launch in [Launch::Off, Launch::Device] {
+        let (tx, notes) = open(launch).expect("opens");
+        assert_eq!(tx.launch_lead(), None);
+        assert!(!notes.iter().any(|note| note.contains("held")), "{notes:?}");
+    }
+    let error = open(Launch::Queue).err().expect("nothing holds frames");
+    assert!(matches!(error, PortError::Unsupported { .. }));
+    let advice = "tc qdisc replace dev near root fq";
+    assert!(error.to_string().contains(advice), "{error}");
+}
+
+#[test]
+fn frames_with_a_launch_time_pass_whole_and_in_order() {
+    let Some(namespace) = cable() else { return };
+    for clock in [libc::CLOCK_MONOTONIC, libc::CLOCK_TAI] {
+        let holder = Holder {
+            clock,
+            device: false,
+        };
+        let (mut tx, mut far) = namespace
+            .run(|| {
+                let near = interface::find_up("packet:near", "near").expect("is there");
+                let mut notes = Vec::new();
+                let sockets = open_sockets("packet:near", &near, Some(holder), &mut notes);
+                let settings = Arc::new(Settings::default());
+                let tx = PacketTx::new(sockets.expect("sockets"), "packet:near", &near, settings);
+                (
+                    tx,
+                    open("far", &OpenOptions::default()).expect("the far end"),
+                )
+            })
+            .expect("a thread");
+        assert_eq!(tx.launch_lead(), Some(LEAD));
+        assert!(tx.sample_every(3).is_some());
+        let frames: Vec<Vec<u8>> = (0..90u8).map(|n| vec![n; 60 + usize::from(n)]).collect();
+        for bytes in &frames {
+            let release = Nanos::from_nanos(u64::from(bytes[0]));
+            while tx.push(Outgoing::whole(bytes, release)) == Pushed::Full {
+                tx.flush().expect("sends");
+            }
+        }
+        tx.flush().expect("sends");
+        let (mut got, mut stamps) = (Vec::new(), Vec::new());
+        let start = Instant::now();
+        while got.len() < frames.len() && start.elapsed() < Duration::from_secs(2) {
+            let keep = &mut |frame: crate::port::Arrived<'_>| got.push(frame.bytes.to_vec());
+            far.rx.receive(Nanos::MAX, 64, keep).expect("receives");
+            tx.sampled(&mut |stamp| stamps.push(stamp.release.as_nanos()));
+        }
+        assert!(got == frames, "{} of {}", got.len(), frames.len());
+        assert_eq!(stamps, (0..90).step_by(3).collect::<Vec<u64>>());
+        assert_eq!(tx.losses(), Default::default());
+    }
+}

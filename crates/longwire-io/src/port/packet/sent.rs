@@ -1,0 +1,222 @@
+//! Send stamps of packet sockets: the kernel puts them on the socket's error
+//! queue, numbered in the order in which they were asked for.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use longwire_engine::Nanos;
+use nix::time::ClockId;
+
+use super::super::clocks::ahead_of_monotonic;
+use super::super::socket::set_option;
+use super::super::{SendStamp, StampedBy};
+use super::device_clock::DeviceClock;
+
+/// Frames waited for at the most; beyond it the oldest are forgotten.
+const WAITING_MAX: usize = 8192;
+
+/// What a stamp is told with: three times, of which the first is the
+/// kernel's and the last the device's, and behind them the number.
+const CONTROL_WORDS: usize = 32;
+
+/// `SO_TIMESTAMPING`, and the kind of its control messages.
+pub(super) const TIMESTAMPING: libc::c_int = 37;
+/// `SO_EE_ORIGIN_TXTIME`: a frame was not sent, for its time had passed.
+const ORIGIN_LAUNCH: u8 = 6;
+
+/// The error queue of a sending socket.
+pub(super) struct Sent {
+    socket: OwnedFd,
+    /// Reads the device's clock, if the device stamps.
+    device: Option<DeviceClock>,
+    /// Releases of stamped frames on their way (`None`: of one that was not
+    /// sent), and the first one's number.
+    waiting: VecDeque<Option<Nanos>>,
+    first: u32,
+    /// Stamps that have come.
+    came: VecDeque<SendStamp>,
+    missed: u64,
+}
+
+impl Sent {
+    pub(super) fn new(socket: BorrowedFd<'_>) -> io::Result<Sent> {
+        Ok(Sent {
+            socket: socket.try_clone_to_owned()?,
+            device: None,
+            waiting: VecDeque::new(),
+            first: 0,
+            came: VecDeque::new(),
+            missed: 0,
+        })
+    }
+
+    /// Makes the socket tell when frames left; by the device's clock if there
+    /// is one, else by the kernel's.
+    pub(super) fn start(&mut self, device: Option<DeviceClock>) -> io::Result<()> {
+        let told = match device {
+            Some(_) => libc::SOF_TIMESTAMPING_RAW_HARDWARE,
+            None => libc::SOF_TIMESTAMPING_SOFTWARE,
+        };
+        let flags = told | libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY;
+        self.device = device;
+        set_option(self.socket.as_fd(), libc::SOL_SOCKET, TIMESTAMPING, &flags)
+    }
+
+    /// Who stamps.
+    pub(super) fn by(&self) -> StampedBy {
+        match self.device {
+            Some(_) => StampedBy::Device,
+            None => StampedBy::Kernel,
+        }
+    }
+
+    /// What a frame's control message must ask for.
+    pub(super) fn flags(&self) -> u32 {
+        match self.device {
+            Some(_) => libc::SOF_TIMESTAMPING_TX_HARDWARE,
+            None => libc::SOF_TIMESTAMPING_TX_SOFTWARE,
+        }
+    }
+
+    /// The kernel has numbered a frame that was to be stamped.
+    pub(super) fn numbered(&mut self, release: Option<Nanos>) {
+        if self.waiting.len() == WAITING_MAX {
+            self.collect();
+        }
+        if self.waiting.len() == WAITING_MAX {
+            self.waiting.pop_front();
+            self.first = self.first.wrapping_add(1);
+        }
+        self.waiting.push_back(release);
+    }
+
+    /// Hands out the stamps that have come.
+    pub(super) fn drain(&mut self, take: &mut impl FnMut(SendStamp)) {
+        self.collect();
+        self.came.drain(..).for_each(take);
+    }
+
+    /// Frames that were not sent, for their time had passed.
+    pub(super) fn missed(&mut self) -> u64 {
+        self.collect();
+        self.missed
+    }
+
+    /// Reads the queue.
+    fn collect(&mut self) {
+        if let Some(device) = &mut self.device {
+            device.compare();
+        }
+        let mut wall_ahead = None;
+        while let Ok(Some(told)) = receive(self.socket.as_fd()) {
+            if told.origin == ORIGIN_LAUNCH {
+                self.missed += 1;
+                continue;
+            }
+            let left = match &self.device {
+                Some(device) if told.device > 0 => device.monotonic(told.device),
+                None if told.kernel > 0 => {
+                    let ahead = *wall_ahead
+                        .get_or_insert_with(|| ahead_of_monotonic(ClockId::CLOCK_REALTIME));
+                    told.kernel.saturating_add_signed(ahead.saturating_neg())
+                }
+                _ => continue,
+            };
+            let Some(release) = self.release_of(told.number) else {
+                continue;
+            };
+            if self.came.len() == WAITING_MAX {
+                self.came.pop_front();
+            }
+            self.came.push_back(SendStamp {
+                release,
+                left: Nanos::from_nanos(left),
+                by: self.by(),
+            });
+        }
+    }
+
+    /// The release of the frame with this number; those before it will not
+    /// come any more.
+    fn release_of(&mut self, number: u32) -> Option<Nanos> {
+        let place = number.wrapping_sub(self.first) as usize;
+        if place >= self.waiting.len() {
+            return None;
+        }
+        self.first = number.wrapping_add(1);
+        self.waiting.drain(..place);
+        self.waiting.pop_front().flatten()
+    }
+}
+
+/// A stamp from the error queue.
+struct Told {
+    origin: u8,
+    number: u32,
+    kernel: u64,
+    device: u64,
+}
+
+/// The next stamp, if one has come.
+fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Told>> {
+    let mut control = [0u64; CONTROL_WORDS];
+    // SAFETY: `msghdr` is a C structure of integers and pointers, for which
+    // zeros are valid.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = size_of_val(&control) as _;
+    let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
+    // SAFETY: the message has no parts, and room for control messages that
+    // lives during the call.
+    if unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags) } < 0 {
+        let error = io::Error::last_os_error();
+        return match error.raw_os_error() {
+            Some(libc::EAGAIN) => Ok(None),
+            _ => Err(error),
+        };
+    }
+    let mut told = Told {
+        origin: 0,
+        number: 0,
+        kernel: 0,
+        device: 0,
+    };
+    // SAFETY: the kernel filled `message` in; the pointer is null or to a
+    // header inside of `control`.
+    let mut next = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
+    while !next.is_null() {
+        // SAFETY: not null, and so to a whole header, and behind it the data
+        // of its kind, which the kernel wrote.
+        unsafe { read_part(&*next, libc::CMSG_DATA(next), &mut told) };
+        // SAFETY: as for the first.
+        next = unsafe { libc::CMSG_NXTHDR(&raw const message, next) };
+    }
+    Ok(Some(told))
+}
+
+/// Takes what one control message says.
+///
+/// # Safety
+/// `data` must be what a header of this kind says it is.
+unsafe fn read_part(header: &libc::cmsghdr, data: *const u8, told: &mut Told) {
+    match (header.cmsg_level, header.cmsg_type) {
+        (libc::SOL_SOCKET, TIMESTAMPING) => {
+            // SAFETY: `struct scm_timestamping` is three times in a row.
+            let times = unsafe { data.cast::<[libc::timespec; 3]>().read_unaligned() };
+            told.kernel = nanos(times[0]);
+            told.device = nanos(times[2]);
+        }
+        (libc::SOL_PACKET, libc::PACKET_TX_TIMESTAMP) => {
+            // SAFETY: the kernel sends this structure with a stamp.
+            let error = unsafe { data.cast::<libc::sock_extended_err>().read_unaligned() };
+            told.origin = error.ee_origin;
+            told.number = error.ee_data;
+        }
+        _ => {}
+    }
+}
+
+fn nanos(time: libc::timespec) -> u64 {
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}

@@ -1,0 +1,70 @@
+//! Which frames are to be stamped as they leave.
+
+/// Picks one frame in so many.
+#[derive(Debug, Default)]
+pub(super) struct Sampler {
+    /// 0 for none.
+    every: u32,
+    until_next: u32,
+}
+
+impl Sampler {
+    /// One frame in `every`, beginning with the next.
+    pub(super) fn new(every: u32) -> Sampler {
+        Sampler {
+            every,
+            until_next: 0,
+        }
+    }
+
+    /// Whether the next frame is one.
+    #[inline]
+    pub(super) fn next(&mut self) -> bool {
+        if self.every == 0 {
+            return false;
+        }
+        let sampled = self.until_next == 0;
+        self.until_next = match sampled {
+            true => self.every - 1,
+            false => self.until_next - 1,
+        };
+        sampled
+    }
+
+    /// The last frame was not taken after all: it comes again.
+    #[inline]
+    pub(super) fn again(&mut self) {
+        if self.every > 0 {
+            self.until_next = (self.until_next + 1) % self.every;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_in_so_many_is_picked() {
+        let picked = |every| {
+            let mut sampler = Sampler::new(every);
+            (0..7)
+                .map(|_| sampler.next())
+                .filter(|sampled| *sampled)
+                .count()
+        };
+        assert_eq!([0, 1, 2, 3, 7, 8].map(picked), [0, 7, 4, 3, 1, 1]);
+    }
+
+    #[test]
+    fn a_frame_that_comes_again_counts_once() {
+        let mut sampler = Sampler::new(3);
+        let mut picked = Vec::new();
+        for _ in 0..6 {
+            sampler.next();
+            sampler.again();
+            picked.push(sampler.next());
+        }
+        assert_eq!(picked, [true, false, false, true, false, false]);
+    }
+}
