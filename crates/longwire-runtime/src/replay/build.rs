@@ -83,8 +83,9 @@ impl Building<'_> {
             },
         };
         let mut egress = Egress::new(parts, Arc::clone(&shared));
-        if self.paced {
-            egress.watch_departures();
+        match self.paced {
+            true => egress.watch_departures(),
+            false => egress.heed_no_time(),
         }
         self.egress.push(egress);
         self.notes.extend(port.notes);

@@ -76,6 +76,7 @@ impl<T: TxPort> Egress<T> {
                 batch: Vec::with_capacity(BURST),
                 tap: parts.tap.map(Box::new),
                 departures: None,
+                timeless: false,
                 shared,
             },
         }
@@ -84,6 +85,11 @@ impl<T: TxPort> Egress<T> {
     /// From here on, gaps between departures are held against the schedule.
     pub(crate) fn watch_departures(&mut self) {
         self.account.departures = Some(Box::new(Departures::new()));
+    }
+
+    /// Frames have no times of their own: none is late.
+    pub(crate) fn heed_no_time(&mut self) {
+        self.account.timeless = true;
     }
 
     /// The output port.
@@ -304,6 +310,7 @@ pub(super) struct Account {
     batch: Vec<(Nanos, u32)>,
     tap: Option<Box<Tap>>,
     departures: Option<Box<Departures>>,
+    timeless: bool,
     shared: Arc<LinkShared>,
 }
 
@@ -341,6 +348,10 @@ impl Account {
     /// this machine, the kernel does the receiver's work in it.
     fn handed_over(&mut self, left: usize, start: Nanos, end: Nanos) {
         let left = left.min(self.batch.len());
+        if self.timeless {
+            self.batch.drain(..left);
+            return self.publish();
+        }
         let share = end.saturating_sub(start).as_nanos() / (left as u64).max(1);
         let mut handover = start;
         // Frames as late as one another are recorded at once.

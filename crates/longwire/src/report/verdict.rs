@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use longwire_runtime::{LinkReport, RunReport};
 
 use super::artifacts::ARTIFACTS;
+use super::live::rate;
 use super::text::{count, micros};
 use crate::cli::Paint;
 
@@ -65,7 +66,7 @@ impl Verdict {
                 format!(
                     "{} was what was asked for: {}",
                     subject(report),
-                    praise(&report.links)
+                    praise(report)
                 ),
             )
         };
@@ -110,7 +111,8 @@ fn artifacts(link: &LinkReport) -> Option<String> {
     (!kinds.is_empty()).then(|| format!("{} {}", link.name, kinds.join(", ")))
 }
 
-fn praise(links: &[LinkReport]) -> String {
+fn praise(report: &RunReport) -> String {
+    let links = &report.links;
     let out: u64 = links.iter().map(|link| link.packets_out).sum();
     let p99 = links
         .iter()
@@ -128,9 +130,22 @@ fn praise(links: &[LinkReport]) -> String {
                 micros(max)
             )
         }
+        _ if !report.inputs.is_empty() => as_fast_as_taken(report),
         _ => "each at its nanosecond".to_owned(),
     };
     format!("{} frames delivered, {lateness}, no artifacts", count(out))
+}
+
+/// What a replay without times came to.
+fn as_fast_as_taken(report: &RunReport) -> String {
+    let seconds = report.duration_s.max(1e-9);
+    let frames: u64 = report.links.iter().map(|link| link.packets_out).sum();
+    let bytes: u64 = report.links.iter().map(|link| link.bytes_out).sum();
+    format!(
+        "as fast as they were taken, {} a second, {}",
+        count((frames as f64 / seconds) as u64),
+        rate(bytes as f64 * 8.0 / seconds)
+    )
 }
 
 #[cfg(test)]
