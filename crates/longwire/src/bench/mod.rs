@@ -9,6 +9,7 @@ mod memcpy;
 mod plugin;
 mod rate;
 mod replay;
+mod replay_speed;
 mod send;
 mod testbed;
 mod throughput;
@@ -23,6 +24,7 @@ use serde::Serialize;
 use crate::cli::Wait;
 use crate::{Error, Globals};
 pub use replay::ReplayArgs;
+pub use replay_speed::ReplaySpeedArgs;
 pub use send::SendArgs;
 
 /// What `bench` takes.
@@ -58,6 +60,8 @@ pub enum Bench {
     Rate(RateArgs),
     /// Loss against its binomial bound
     Loss(LossArgs),
+    /// A replay as fast as it goes, to nowhere
+    ReplaySpeed(ReplaySpeedArgs),
     /// Frames a second into a veth pair, against bare sockets
     Send(SendArgs),
     /// How true replays are at a receiver, under stress too, and what they cost
@@ -212,6 +216,10 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
             show(globals, loss::measure(&own, kind)?, |rows| {
                 loss::print(rows)
             })
+        }
+        Bench::ReplaySpeed(own) => {
+            let rows = replay_speed::measure(&own.quickened(args.quick))?;
+            show(globals, rows, |rows| replay_speed::print(rows))
         }
         Bench::Send(own) => {
             let rows = send::measure(&own.quickened(args.quick))?;

@@ -53,8 +53,10 @@ impl SendArgs {
 
 /// The interface in either namespace of the testbed.
 const INTERFACE: &str = "eth0";
-/// Frames in a burst of an AF_XDP sender: what one call takes.
-const BURST: u32 = 512;
+/// Frames that the egress stage gives a port at a time, and as many as an
+/// AF_XDP sender can give the kernel in one call.
+const BURST: usize = longwire_runtime::stage::BURST;
+const LARGE_BURST: usize = 512;
 
 /// Who sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,16 +64,18 @@ enum Sender {
     Send,
     SendMany,
     BareXdp,
-    /// A port, by its kind.
-    Port(&'static str),
+    /// A port, by its kind, given so many frames at a time.
+    Port(&'static str, usize),
 }
 
-const SENDERS: [Sender; 5] = [
+const SENDERS: [Sender; 7] = [
     Sender::Send,
     Sender::SendMany,
     Sender::BareXdp,
-    Sender::Port("packet"),
-    Sender::Port("xdp"),
+    Sender::Port("packet", BURST),
+    Sender::Port("packet", LARGE_BURST),
+    Sender::Port("xdp", BURST),
+    Sender::Port("xdp", LARGE_BURST),
 ];
 
 impl Sender {
@@ -80,7 +84,7 @@ impl Sender {
             Sender::Send => "send alone".to_owned(),
             Sender::SendMany => "sendmmsg alone".to_owned(),
             Sender::BareXdp => "AF_XDP alone".to_owned(),
-            Sender::Port(kind) => format!("{kind}:"),
+            Sender::Port(kind, burst) => format!("{kind}: by {burst}"),
         }
     }
 }
@@ -213,22 +217,22 @@ fn send(sender: Sender, frame: &[u8], time: Duration) -> Result<Sent, PortError>
         }
         Sender::BareXdp => {
             let mut socket = BareXdp::open(INTERFACE, frame)?;
-            flood(time, || socket.send(BURST).map_err(failed))
+            flood(time, || socket.send(LARGE_BURST as u32).map_err(failed))
         }
-        Sender::Port(kind) => {
+        Sender::Port(kind, burst) => {
             let options = OpenOptions {
                 send_only: true,
                 ..OpenOptions::default()
             };
             let mut port = registry::open(&format!("{kind}:{INTERFACE}"), &options)?;
-            flood(time, || push_burst(&mut port, frame))
+            flood(time, || push_burst(&mut port, frame, burst))
         }
     }
 }
 
 /// What the egress stage does with a burst.
-fn push_burst(port: &mut Port, frame: &[u8]) -> Result<usize, PortError> {
-    for _ in 0..longwire_runtime::stage::BURST {
+fn push_burst(port: &mut Port, frame: &[u8], burst: usize) -> Result<usize, PortError> {
+    for _ in 0..burst {
         if port.tx.push(Outgoing::whole(frame, Nanos::ZERO)) != Pushed::Taken {
             break;
         }
@@ -266,9 +270,9 @@ pub(super) fn print(rows: &[Row]) {
         "Frames into a veth pair as fast as they go, counted by the peer; medians of rounds in"
     );
     println!(
-        "which all take turns. Alone: the system call and nothing else. Ports: bursts of 64 copied"
+        "which all take turns. Alone: the system call and nothing else. Ports: so many frames at"
     );
-    println!("from memory, as the egress stage pushes them.");
+    println!("a time, copied from memory; the egress stage gives them 64.");
     let mut table = Table::new(&[
         "size",
         "sender",
