@@ -15,6 +15,7 @@ pub mod exec;
 pub mod log;
 pub mod plot;
 pub mod probe;
+pub mod profile;
 mod progress;
 pub mod receiving;
 pub mod recorder;
@@ -37,6 +38,7 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Error> {
     let globals = &cli.globals;
     match &cli.command {
         Command::Exec(args) => commands::exec::run(args, globals),
+        Command::Generate(args) => commands::generate::run(args, globals),
         Command::Run(args) => commands::run::run(args, globals),
         Command::Receive(args) => commands::receive::run(args, globals),
         Command::Replay(args) => commands::replay::run(args, globals),

@@ -7,6 +7,7 @@ mod options;
 mod pump;
 mod running;
 mod style;
+mod traffic;
 
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
@@ -16,6 +17,7 @@ use crate::bench::BenchArgs;
 use crate::commands::completions::CompletionsArgs;
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::exec::ExecArgs;
+use crate::commands::generate::GenerateArgs;
 use crate::commands::man::ManArgs;
 use crate::commands::models::ModelsArgs;
 use crate::commands::plot::PlotArgs;
@@ -31,6 +33,7 @@ pub use options::given;
 pub use pump::{OutputLinkArgs, PumpArgs, StartAt};
 pub use running::{RecordArgs, ReportArgs, RunningArgs, SeedArgs, Wait};
 pub use style::Paint;
+pub use traffic::{Inside, Order, TrafficArgs};
 
 const LONG_ABOUT: &str = "\
 A network link in software.
@@ -127,6 +130,8 @@ pub enum Command {
     Run(RunArgs),
     /// What arrives at a port, and how true it is to what was sent
     Receive(ReceiveArgs),
+    /// Made-up traffic at exact times, and tests made of it
+    Generate(Box<GenerateArgs>),
     /// Captures sent at their own times, at a rate, or at top speed
     Replay(Box<ReplayArgs>),
     /// A capture through a link, in virtual time

@@ -3,6 +3,7 @@
 pub mod completions;
 pub mod doctor;
 pub mod exec;
+pub mod generate;
 pub mod man;
 pub mod model_pages;
 pub mod models;

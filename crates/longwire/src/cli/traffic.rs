@@ -1,0 +1,270 @@
+//! Options that say what is generated.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use longwire_engine::models::arrivals::{ArrivalModel, LoadRate};
+use longwire_engine::models::sizes::SizeModel;
+use longwire_engine::models::{self, Kind};
+use longwire_engine::{BitRate, Nanos};
+use longwire_runtime::FileLoader;
+use longwire_runtime::feed::generator::{
+    AddressRange, FlowConfig, FlowOrder, GeneratorConfig, MacAddress, Payload, PortRange, Protocol,
+    TcpFlags, VlanTag,
+};
+
+use crate::Error;
+use crate::commands::models::synopsis;
+
+const TRAFFIC: &str = "Traffic";
+const HEADERS: &str = "Headers";
+
+/// What is generated.
+#[derive(Clone, Debug, Args)]
+pub struct TrafficArgs {
+    /// The mean rate, as in 100mbit or 1mpps; for a profile, what counts as
+    /// 100 %
+    #[arg(id = "pace", long = "rate", value_name = "RATE", help_heading = TRAFFIC)]
+    #[arg(allow_hyphen_values = true)]
+    pub rate: Option<LoadRate>,
+
+    /// What a rate in bits counts beside the frames' own bytes, as in
+    /// ethernet; without it, nothing, but in a profile ethernet
+    #[arg(long, value_name = "FRAMING", help_heading = TRAFFIC)]
+    pub rate_framing: Option<String>,
+
+    /// As fast as the port takes them
+    #[arg(long, conflicts_with = "pace", help_heading = TRAFFIC)]
+    pub topspeed: bool,
+
+    /// How frames are spread around the rate, as in poisson
+    #[arg(long, value_name = "ARRIVALS", default_value = "constant", help_heading = TRAFFIC)]
+    #[arg(long_help = kind_help("How frames are spread around the rate", &models::ARRIVALS))]
+    pub arrivals: String,
+
+    /// How long frames are, as in 1514 or imix: from the destination MAC
+    /// address to the end of the payload, without frame check sequence
+    #[arg(long, value_name = "SIZES", default_value = "60", help_heading = TRAFFIC)]
+    #[arg(long_help = kind_help(
+        "How long frames are, from the destination MAC address to the end of the payload: the \
+         frame that testers call 64 bytes long has 60 here, and fixed:size=64,fcs=with says the \
+         same",
+        &models::SIZES,
+    ))]
+    pub sizes: String,
+
+    /// End after so many frames
+    #[arg(long, value_name = "N", help_heading = TRAFFIC)]
+    pub count: Option<u64>,
+
+    /// End after so long
+    #[arg(long, value_name = "TIME", help_heading = TRAFFIC)]
+    pub time: Option<Nanos>,
+
+    /// How many flows there are; all differ in addresses or ports
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = TRAFFIC)]
+    pub flows: u64,
+
+    /// Whether flows take turns or are drawn
+    #[arg(long, value_name = "HOW", value_enum, default_value_t, help_heading = TRAFFIC)]
+    pub flow_order: Order,
+
+    /// What the payload holds behind the probe: zeros, counting, random, or
+    /// bytes such as 0xdeadbeef again and again
+    #[arg(long, value_name = "BYTES", default_value = "zeros", help_heading = TRAFFIC)]
+    pub payload: Payload,
+
+    /// Frames without probes: nothing tells which one is missing, or when it
+    /// was sent
+    #[arg(long, help_heading = TRAFFIC)]
+    pub no_probe: bool,
+
+    /// The number of this stream of probes, where several generators send to
+    /// one receiver
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = TRAFFIC)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..65_536))]
+    pub stream: u32,
+
+    /// What is inside IP
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t, help_heading = HEADERS)]
+    pub protocol: Inside,
+
+    /// IPv6 where no address says otherwise
+    #[arg(short = '6', long, help_heading = HEADERS)]
+    pub ipv6: bool,
+
+    /// Source addresses: one, a prefix, or a range such as
+    /// 10.0.0.1-10.0.0.9 [default: 198.18.0.1 or 2001:2::1]
+    #[arg(long, value_name = "ADDRESSES", help_heading = HEADERS)]
+    pub source: Option<AddressRange>,
+
+    /// Destination addresses [default: 198.19.0.1 or 2001:2:0:1::1]
+    #[arg(long, value_name = "ADDRESSES", help_heading = HEADERS)]
+    pub destination: Option<AddressRange>,
+
+    /// Source ports, or identifiers of ICMP
+    #[arg(long, value_name = "PORTS", default_value_t = PortRange::DYNAMIC, help_heading = HEADERS)]
+    pub source_port: PortRange,
+
+    /// Destination ports
+    #[arg(long, value_name = "PORTS", default_value_t = PortRange::one(9), help_heading = HEADERS)]
+    pub destination_port: PortRange,
+
+    /// Source MAC address
+    #[arg(long, value_name = "MAC", default_value = "02:00:00:00:00:01", help_heading = HEADERS)]
+    pub source_mac: MacAddress,
+
+    /// Destination MAC address: that of the next hop where there is one
+    #[arg(long, value_name = "MAC", default_value = "02:00:00:00:00:02", help_heading = HEADERS)]
+    pub destination_mac: MacAddress,
+
+    /// A VLAN tag, as in 100 or with a priority 100:5; given twice, the first
+    /// is the outer one
+    #[arg(long, value_name = "VLAN", help_heading = HEADERS)]
+    pub vlan: Vec<VlanTag>,
+
+    /// Differentiated services code point
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = HEADERS)]
+    #[arg(value_parser = clap::value_parser!(u8).range(0..64))]
+    pub dscp: u8,
+
+    /// Time to live, or hop limit
+    #[arg(long, value_name = "N", default_value_t = 64, help_heading = HEADERS)]
+    pub ttl: u8,
+
+    /// Flags of TCP segments, as in syn or psh,ack
+    #[arg(long, value_name = "FLAGS", default_value = "psh,ack", help_heading = HEADERS)]
+    pub tcp_flags: TcpFlags,
+}
+
+/// The order of flows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Order {
+    /// One after the other
+    #[default]
+    RoundRobin,
+    /// Each frame's by itself
+    Random,
+}
+
+/// What is inside IP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Inside {
+    /// Datagrams
+    #[default]
+    Udp,
+    /// Segments of connections that nobody opens or closes
+    Tcp,
+    /// Echo requests
+    Icmp,
+}
+
+/// A summary and every model of the kind.
+fn kind_help<M>(summary: &str, kind: &Kind<M>) -> String {
+    let models = kind.entries.iter();
+    let models =
+        models.map(|entry| format!("\n* {}: {}", synopsis(entry.info), entry.info.summary));
+    format!("{summary}\n{}", models.collect::<String>())
+}
+
+/// The prefix set apart for benchmarks of IPv6 (RFC 5180, section 8).
+const SOURCE_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 1);
+const DESTINATION_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 1, 0, 0, 0, 1);
+
+impl TrafficArgs {
+    /// What the generator is to do, at the rate asked for.
+    ///
+    /// # Errors
+    /// If an option is wrong.
+    pub fn config(&self, seed: u64) -> Result<GeneratorConfig, Error> {
+        Ok(GeneratorConfig {
+            flows: self.flow_config(),
+            sizes: self.size_model()?,
+            arrivals: self.arrival_model()?,
+            rate: self.load_rate("none")?,
+            payload: self.payload.clone(),
+            probe: (!self.no_probe).then_some(self.stream),
+            count: self.count,
+            time: self.time,
+            seed,
+        })
+    }
+
+    /// The rate, with its framing; `default` is what counts beside the frames
+    /// if nothing is said.
+    ///
+    /// # Errors
+    /// If the framing is wrong, or there are no bits for it to count.
+    pub fn load_rate(&self, default: &str) -> Result<Option<LoadRate>, Error> {
+        let text = self.rate_framing.as_deref().unwrap_or(default);
+        let framing = models::FRAMING.parse(text);
+        let framing = framing.map_err(|error| Error::Usage(format!("--rate-framing: {error}")))?;
+        let bits = matches!(self.rate, Some(LoadRate::Bits(..)));
+        if self.rate_framing.is_some() && !bits {
+            return Err(Error::Usage(
+                "--rate-framing counts bits; give --rate in bits, as in 1gbit".to_owned(),
+            ));
+        }
+        Ok(self.rate.map(|rate| rate.framed(framing)))
+    }
+
+    /// The rate in bits of a wire, if that is how it was given.
+    pub fn line_rate(&self) -> Option<BitRate> {
+        match self.rate {
+            Some(LoadRate::Bits(rate, _)) => Some(rate),
+            _ => None,
+        }
+    }
+
+    fn size_model(&self) -> Result<Arc<dyn SizeModel>, Error> {
+        let model = models::SIZES.parse_with(&self.sizes, &FileLoader::default());
+        let model = model.map_err(|error| Error::Usage(format!("--sizes: {error}")))?;
+        Ok(Arc::from(model))
+    }
+
+    /// How frames are spread around the rate.
+    ///
+    /// # Errors
+    /// If the model is wrong.
+    pub fn arrival_model(&self) -> Result<Arc<dyn ArrivalModel>, Error> {
+        let model = models::ARRIVALS.parse_with(&self.arrivals, &FileLoader::default());
+        let model = model.map_err(|error| Error::Usage(format!("--arrivals: {error}")))?;
+        Ok(Arc::from(model))
+    }
+
+    fn flow_config(&self) -> FlowConfig {
+        let given = [self.source, self.destination].into_iter().flatten();
+        let v6 = self.ipv6 || given.clone().any(|range| range.is_v6());
+        // An address of IPv4 that is given beside -6 is refused by the
+        // generator, which wants both of one kind.
+        let defaults = FlowConfig::default();
+        let one = |address| AddressRange::one(IpAddr::V6(address));
+        let (sources, destinations) = match v6 {
+            true => (one(SOURCE_V6), one(DESTINATION_V6)),
+            false => (defaults.sources, defaults.destinations),
+        };
+        FlowConfig {
+            protocol: match self.protocol {
+                Inside::Udp => Protocol::Udp,
+                Inside::Tcp => Protocol::Tcp,
+                Inside::Icmp => Protocol::Icmp,
+            },
+            count: self.flows,
+            order: match self.flow_order {
+                Order::RoundRobin => FlowOrder::RoundRobin,
+                Order::Random => FlowOrder::Random,
+            },
+            sources: self.source.unwrap_or(sources),
+            destinations: self.destination.unwrap_or(destinations),
+            source_ports: self.source_port,
+            destination_ports: self.destination_port,
+            source_mac: self.source_mac,
+            destination_mac: self.destination_mac,
+            vlans: self.vlan.clone(),
+            dscp: self.dscp,
+            ttl: self.ttl,
+            tcp_flags: self.tcp_flags,
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! `longwire generate`: made-up traffic at exact times, and the tests that
+//! are made of it.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use longwire_engine::Nanos;
+use longwire_io::port::registry;
+use longwire_runtime::feed::generator::{GeneratorConfig, GeneratorError, GeneratorFeed};
+use longwire_runtime::receive::{ReceiveConfig, ReceiveReport, Receiving};
+use longwire_runtime::replay::{self, Replaying};
+use longwire_runtime::{Feed, RunReport};
+use serde::Serialize;
+
+use super::replay::watch;
+use crate::cli::{LINK_HELP, PumpArgs, TrafficArgs};
+use crate::profile::{self, ProfileArgs, Received};
+use crate::report::finish::{Place, finish_as};
+use crate::report::start;
+use crate::signals::stop_flag;
+use crate::{Error, Globals};
+
+const EXAMPLES: &str = "\
+Every frame is due at a time that is computed from the start: a million frames a
+second for an hour end in the right nanosecond. Frames carry probes, 18 bytes at
+the beginning of the payload with a sequence number and the time at which the
+frame was due; --receive, and `longwire receive` elsewhere, tell from them what
+was lost, reordered, and how long it took. Delays between two machines are as
+true as their clocks.
+
+Examples:
+  longwire generate --to eth1 --rate 1mpps --time 10s
+  longwire generate --to eth1 --rate 500mbit --sizes imix --arrivals poisson
+  longwire generate --to eth1 --rate 1gbit --rate-framing ethernet --sizes 1514 \\
+      --flows 1000 --source 10.0.0.0/16 --destination 10.9.0.1 --receive eth2
+  longwire generate --to eth1 --receive eth2 --rate 1gbit --profile rfc2544
+  longwire generate --to eth1 --receive eth2 --rate 1gbit --profile y1564 \\
+      --cir 100mbit --eir 20mbit --max-loss 0.1% --max-delay 20ms --max-jitter 5ms";
+
+/// What `generate` takes.
+#[derive(Debug, Args)]
+#[command(after_help = after_help())]
+pub struct GenerateArgs {
+    /// What is generated.
+    #[command(flatten)]
+    pub traffic: TrafficArgs,
+
+    /// Receive at this port meanwhile, and say what became of the probes
+    #[arg(long, value_name = "PORT", help_heading = "Receiving")]
+    pub receive: Option<String>,
+
+    /// How long to wait for what is still under way when all has been sent
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "1s",
+        help_heading = "Receiving"
+    )]
+    pub settle: Nanos,
+
+    /// A test made of several runs.
+    #[command(flatten)]
+    pub profile: ProfileArgs,
+
+    /// Where it is sent.
+    #[command(flatten)]
+    pub pump: PumpArgs,
+}
+
+fn after_help() -> String {
+    let ports = registry::PORTS.iter();
+    let ports = ports.map(|port| format!("  {:24}  {}\n", port.written(), port.summary));
+    format!(
+        "Ports:\n{}\n{LINK_HELP}\n\n{EXAMPLES}",
+        ports.collect::<String>()
+    )
+}
+
+/// The report, as JSON.
+#[derive(Serialize)]
+struct GenerateJson<'a> {
+    #[serde(flatten)]
+    report: &'a RunReport,
+    /// What became of the probes, if there was a receiver.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    received: Option<&'a Received>,
+    /// Everything that the receiver has to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receiver: Option<&'a ReceiveReport>,
+}
+
+/// Generates traffic.
+///
+/// # Errors
+/// If an option is wrong, a port cannot be opened or the run not be started.
+pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    if args.pump.to.len() > 1 {
+        return Err(Error::Usage(
+            "generate sends to one port; run it once for each".to_owned(),
+        ));
+    }
+    if args.profile.profile.is_some() {
+        return profile::run(args, globals);
+    }
+    let config = args.traffic.config(args.pump.seed.seed)?;
+    if config.rate.is_none() && !args.traffic.topspeed {
+        return Err(Error::Usage(
+            "how fast? give --rate, as in 100mbit or 1mpps, or --topspeed".to_owned(),
+        ));
+    }
+    if args.traffic.topspeed && !args.pump.is_transparent() {
+        return Err(Error::Usage(
+            "--topspeed has no times at which frames would arrive at an emulated link; --rate has"
+                .to_owned(),
+        ));
+    }
+    if args.receive.is_some() && config.probe.is_none() {
+        return Err(Error::Usage(
+            "--receive goes by the frames' probes; leave out --no-probe".to_owned(),
+        ));
+    }
+    let stop = stop_flag()?;
+    let receiver = args.receive.as_deref().map(receive).transpose()?;
+    let (replaying, warnings) = start_run(&args.pump, config, globals)?;
+    start::notes(replaying.notes(), globals)?;
+    watch(&replaying, &stop, globals);
+    let mut report = replaying.stop();
+    report.notes.extend(warnings);
+    let receiver = receiver.map(|receiver| settle(receiver, &report, args.settle, &stop));
+    let received = receiver
+        .as_ref()
+        .map(|receiver| Received::of(&report, receiver, args.traffic.stream));
+    let json = GenerateJson {
+        report: &report,
+        received: received.as_ref(),
+        receiver: receiver.as_ref(),
+    };
+    let code = finish_as(&json, &report, &args.pump.report, globals, Place::Stdout)?;
+    if let (Some(received), false) = (&received, globals.json) {
+        received.write(&mut io::stdout())?;
+    }
+    if let Some(error) = receiver.and_then(|receiver| receiver.error) {
+        return Err(Error::Failed(format!("the receiver: {error}")));
+    }
+    Ok(code)
+}
+
+/// Opens a receiver of probes.
+///
+/// # Errors
+/// If the port cannot be opened.
+pub(crate) fn receive(port: &str) -> Result<Receiving, Error> {
+    Receiving::open(port, ReceiveConfig::default())
+        .map_err(|error| Error::Failed(format!("--receive {port}: {error}")))
+}
+
+/// Starts one run; returns it with what may surprise.
+///
+/// # Errors
+/// If the configuration does not fit together, or the run cannot be started.
+pub(crate) fn start_run(
+    pump: &PumpArgs,
+    config: GeneratorConfig,
+    globals: &Globals,
+) -> Result<(Replaying, Vec<String>), Error> {
+    let usage = |error: GeneratorError| Error::Usage(error.to_string());
+    let feed: Box<dyn Feed> = Box::new(GeneratorFeed::new(config).map_err(usage)?);
+    let outputs = pump.outputs(false)?;
+    let recorder = pump.recorder(&outputs)?;
+    let links = outputs.iter().map(|output| &output.link);
+    let warnings = start::announce(links, globals)?;
+    let replaying = replay::start(vec![feed], outputs, pump.config(), recorder)?;
+    Ok((replaying, warnings))
+}
+
+/// Waits for what is under way: until as many frames came as were sent, or
+/// `time` is over.
+pub(crate) fn settle(
+    receiver: Receiving,
+    report: &RunReport,
+    time: Nanos,
+    stop: &AtomicBool,
+) -> ReceiveReport {
+    const LOOK: Duration = Duration::from_millis(5);
+    let sent: u64 = report.links.iter().map(|link| link.packets_out).sum();
+    let until = Instant::now() + Duration::from_nanos(time.as_nanos());
+    while receiver.packets() < sent && Instant::now() < until && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK);
+    }
+    receiver.stop()
+}
+
+/// Says something of a profile's progress where people look.
+pub(crate) fn say(line: &str, globals: &Globals) -> io::Result<()> {
+    match globals.talks() {
+        true => writeln!(io::stderr(), "{line}"),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,154 @@
+//! Options of profiles.
+
+use clap::{Args, ValueEnum};
+use longwire_engine::models::sizes::FCS_LEN;
+use longwire_engine::{BitRate, Nanos, Probability};
+
+use crate::Error;
+use crate::commands::generate::GenerateArgs;
+
+const HEADING: &str = "Profile";
+
+/// A test made of several runs.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = HEADING)]
+pub struct ProfileArgs {
+    /// Test the device between --to and --receive: rfc2544 for the highest
+    /// rate without loss, the delay there, loss at each rate and the longest
+    /// burst; y1564 for a service
+    #[arg(long, value_name = "PROFILE", value_enum)]
+    pub profile: Option<ProfileKind>,
+
+    /// Frame sizes of rfc2544, as testers count them: with the frame check
+    /// sequence of 4 bytes
+    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
+    #[arg(default_values_t = STANDARD_SIZES, value_parser = clap::value_parser!(u32).range(64..65_540))]
+    pub frame_sizes: Vec<u32>,
+
+    /// Which tests of rfc2544 are made
+    #[arg(long, value_name = "TESTS", value_delimiter = ',', value_enum)]
+    #[arg(default_values_t = [Test::Throughput, Test::Latency, Test::Loss, Test::BackToBack])]
+    pub tests: Vec<Test>,
+
+    /// How long a trial sends; RFC 2544 asks for 60s, and 120s for latency
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub trial: Nanos,
+
+    /// How finely the highest rate is searched, as a share of --rate
+    #[arg(long, value_name = "SHARE", default_value = "1%")]
+    pub resolution: Probability,
+
+    /// Loss that a trial may have and still count as without loss
+    #[arg(long, value_name = "SHARE", default_value = "0%")]
+    pub acceptable_loss: Probability,
+
+    /// rfc2544 fails below this throughput at any frame size, as a share of
+    /// --rate
+    #[arg(long, value_name = "SHARE", default_value = "0%")]
+    pub min_throughput: Probability,
+
+    /// How often the longest burst is looked for; RFC 2544 asks for 50
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub bursts: u32,
+
+    /// y1564: the rate that the service guarantees (information rate: frames
+    /// from the destination MAC address to the frame check sequence)
+    #[arg(long, value_name = "RATE")]
+    pub cir: Option<BitRate>,
+
+    /// y1564: what the service may carry beyond it
+    #[arg(long, value_name = "RATE")]
+    pub eir: Option<BitRate>,
+
+    /// y1564: how long the service is watched at its guaranteed rate; the
+    /// recommendation has 15min, 2h and 24h
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub performance_time: Nanos,
+
+    /// y1564: the most that the guaranteed rate may lose
+    #[arg(long, value_name = "SHARE", default_value = "0.1%")]
+    pub max_loss: Probability,
+
+    /// y1564: the most that a frame may take, one way
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    pub max_delay: Nanos,
+
+    /// y1564: the most that delays may differ: 99.9th percentile less the
+    /// least
+    #[arg(long, value_name = "TIME", default_value = "10ms")]
+    pub max_jitter: Nanos,
+}
+
+/// RFC 2544, section 9.1, for Ethernet.
+const STANDARD_SIZES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
+
+/// A test made of several runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProfileKind {
+    /// Throughput, latency, loss rate, back-to-back frames (RFC 2544, section
+    /// 26)
+    Rfc2544,
+    /// A service's configuration and performance (ITU-T Y.1564), one service
+    Y1564,
+}
+
+/// A test of RFC 2544.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Test {
+    /// The highest rate without loss (26.1)
+    Throughput,
+    /// Delay at that rate (26.2)
+    Latency,
+    /// Loss from the full rate down (26.3)
+    Loss,
+    /// The longest burst without loss (26.4)
+    BackToBack,
+}
+
+impl ProfileArgs {
+    /// Refuses what does not go together.
+    pub(super) fn check(&self, args: &GenerateArgs) -> Result<(), Error> {
+        let usage = |message: &str| Err(Error::Usage(message.to_owned()));
+        if args.receive.is_none() {
+            return usage("--profile needs --receive PORT, where frames come out of the device");
+        }
+        if args.traffic.no_probe {
+            return usage("--profile goes by the frames' probes; leave out --no-probe");
+        }
+        if args.traffic.topspeed || args.traffic.count.is_some() || args.traffic.time.is_some() {
+            return usage(
+                "--topspeed, --count and --time are set by the profile; give --rate, and --trial",
+            );
+        }
+        if self.resolution == Probability::ZERO {
+            return usage("--resolution 0% would search for ever; 0.1% is fine");
+        }
+        if self.trial < Nanos::from_millis(100) {
+            return usage("--trial is below 100ms, the least");
+        }
+        if args.pump.record.capture.is_some() || args.pump.record.log.is_some() {
+            return usage("--capture and --log record one run; a profile makes many");
+        }
+        match self.profile {
+            Some(ProfileKind::Y1564) if self.cir.is_none() => {
+                usage("--profile y1564 needs --cir, the rate that is guaranteed")
+            }
+            Some(ProfileKind::Rfc2544) if args.traffic.rate.is_none() => {
+                usage("--profile rfc2544 needs --rate, what 100 % is: the line's rate, as in 1gbit")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The sizes of frames without frame check sequence.
+    pub(super) fn sizes(&self) -> impl Iterator<Item = u32> {
+        self.frame_sizes.iter().map(|size| size - FCS_LEN)
+    }
+}
+
+/// A share in parts per million, the least above zero being one.
+pub(super) fn parts_per_million(share: Probability) -> u32 {
+    let parts = (share.as_f64() * 1e6).round() as u32;
+    parts.max(u32::from(share != Probability::ZERO))
+}

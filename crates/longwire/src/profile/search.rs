@@ -1,0 +1,94 @@
+//! The search for the greatest load that a device passes without loss.
+
+use super::trial::{Outcome, Tester, Trial, Verdict};
+use crate::Error;
+
+/// What kept the search from going higher.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Nothing: the greatest load passed.
+    None,
+    /// The device lost frames above.
+    Device,
+    /// Above, trials said nothing of the device, for this reason: the true
+    /// limit is at least what was found.
+    Unknown(String),
+}
+
+/// What a search found.
+#[derive(Clone, Debug)]
+pub struct Search {
+    /// The greatest load that passed, and its trial; `None` if none did.
+    pub best: Option<(u64, Outcome)>,
+    /// What kept it from going higher.
+    pub limit: Limit,
+    /// How many trials it took.
+    pub trials: u32,
+}
+
+/// A trial that says nothing of the device is made again, so often in all.
+const ATTEMPTS: u32 = 3;
+
+/// Finds the greatest load, of `1..=most`, that passes: to within
+/// `resolution`, by halving the range between the greatest that passed and
+/// the least that did not. `most` is tried first.
+///
+/// # Errors
+/// If a trial cannot be made.
+pub fn highest(
+    tester: &mut dyn Tester,
+    most: u64,
+    resolution: u64,
+    acceptable_loss: f64,
+    trial: &dyn Fn(u64) -> Trial,
+) -> Result<Search, Error> {
+    let mut search = Search {
+        best: None,
+        limit: Limit::None,
+        trials: 0,
+    };
+    let (mut passed, mut failed) = (0, most.saturating_add(1));
+    let mut load = most;
+    loop {
+        let (outcome, verdict) =
+            attempt(tester, &trial(load), acceptable_loss, &mut search.trials)?;
+        match verdict {
+            Verdict::Passed => {
+                passed = load;
+                search.best = Some((load, outcome));
+            }
+            Verdict::Lost => {
+                failed = load;
+                search.limit = Limit::Device;
+            }
+            Verdict::Void(reason) => {
+                failed = load;
+                search.limit = Limit::Unknown(reason);
+            }
+        }
+        // The greatest load was the first: it passed, or is what failed.
+        if passed == most || failed - passed <= resolution.max(1) {
+            return Ok(search);
+        }
+        load = passed + (failed - passed) / 2;
+    }
+}
+
+/// Makes a trial, and again if it says nothing of the device.
+pub(super) fn attempt(
+    tester: &mut dyn Tester,
+    trial: &Trial,
+    acceptable_loss: f64,
+    trials: &mut u32,
+) -> Result<(Outcome, Verdict), Error> {
+    let mut attempts = 0;
+    loop {
+        let outcome = tester.trial(trial)?;
+        *trials += 1;
+        attempts += 1;
+        let verdict = outcome.verdict(acceptable_loss);
+        if attempts == ATTEMPTS || !matches!(verdict, Verdict::Void(_)) {
+            return Ok((outcome, verdict));
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What a profile found, as tables.
+
+use super::Report;
+use super::rfc2544::{Rfc2544Report, SizeReport};
+use super::y1564::{StepReport, Y1564Report};
+use crate::Globals;
+use crate::cli::Paint;
+use crate::report::live::rate;
+use crate::report::text::micros;
+use crate::table::Table;
+
+/// Prints it.
+pub(super) fn print(report: &Report, globals: &Globals) {
+    let paint = Paint::new(globals, &std::io::stdout());
+    match report {
+        Report::Rfc2544(report) => print_rfc2544(report, paint),
+        Report::Y1564(report) => print_y1564(report, paint),
+    }
+    let verdict = match report.passed() {
+        true => paint.good("passed"),
+        false => paint.bad("failed"),
+    };
+    println!("{verdict}");
+}
+
+fn print_rfc2544(report: &Rfc2544Report, paint: Paint) {
+    println!(
+        "RFC 2544: 100 % is {}, trials of {} s",
+        report.rate, report.trial_s
+    );
+    print_throughput(&report.sizes, paint);
+    print_loss(&report.sizes, paint);
+    print_bursts(&report.sizes, paint);
+}
+
+/// What is said of a limit beside the device's own.
+fn limit(limit: &str, reason: Option<&String>) -> String {
+    match (limit, reason) {
+        ("none", _) => "whole rate".to_owned(),
+        ("device", _) => "device".to_owned(),
+        (_, reason) => format!(
+            "unknown: {}",
+            reason.map_or("could not be tested", String::as_str)
+        ),
+    }
+}
+
+fn print_throughput(sizes: &[SizeReport], paint: Paint) {
+    if sizes.iter().all(|size| size.throughput.is_none()) {
+        return;
+    }
+    println!(
+        "\n{}",
+        paint.bold("Throughput (26.1) and latency there (26.2)")
+    );
+    let mut table = Table::new(&[
+        "bytes",
+        "share",
+        "frames/s",
+        "rate",
+        "delay p50",
+        "p99",
+        "max",
+        "jitter",
+        "limit",
+    ]);
+    for size in sizes {
+        let Some(found) = &size.throughput else {
+            continue;
+        };
+        let delay = |value: fn(&super::rfc2544::LatencyReport) -> f64| {
+            size.latency
+                .as_ref()
+                .map_or("-".to_owned(), |latency| micros(value(latency)))
+        };
+        table.row(vec![
+            size.frame_size.to_string(),
+            format!("{:.2} %", found.share * 100.0),
+            format!("{:.0}", found.frames_per_s),
+            rate(found.bits_per_s),
+            delay(|latency| latency.delay_us.p50),
+            delay(|latency| latency.delay_us.p99),
+            delay(|latency| latency.delay_us.max),
+            delay(|latency| latency.jitter_us),
+            limit(found.limit, found.reason.as_ref()),
+        ]);
+    }
+    table.print();
+}
+
+fn print_loss(sizes: &[SizeReport], paint: Paint) {
+    if sizes.iter().all(|size| size.loss.is_empty()) {
+        return;
+    }
+    println!(
+        "\n{}",
+        paint.bold("Frame loss rate (26.3), forwarding rate (RFC 2889)")
+    );
+    let mut table = Table::new(&[
+        "bytes",
+        "load",
+        "sent",
+        "received",
+        "lost",
+        "forwarded/s",
+        "",
+    ]);
+    for size in sizes {
+        for step in &size.loss {
+            table.row(vec![
+                size.frame_size.to_string(),
+                format!("{:.0} %", step.share * 100.0),
+                step.sent.to_string(),
+                step.received.to_string(),
+                format!("{:.4} %", step.loss * 100.0),
+                format!("{:.0}", step.forwarding_per_s),
+                step.void
+                    .as_ref()
+                    .map_or(String::new(), |reason| format!("void: {reason}")),
+            ]);
+        }
+    }
+    table.print();
+}
+
+fn print_bursts(sizes: &[SizeReport], paint: Paint) {
+    if sizes.iter().all(|size| size.bursts.is_none()) {
+        return;
+    }
+    println!("\n{}", paint.bold("Back-to-back frames (26.4)"));
+    let mut table = Table::new(&["bytes", "frames", "shortest", "tries", "limit"]);
+    for size in sizes {
+        let Some(found) = &size.bursts else {
+            continue;
+        };
+        table.row(vec![
+            size.frame_size.to_string(),
+            format!("{:.0}", found.frames_mean),
+            found.frames_min.to_string(),
+            found.tries.to_string(),
+            limit(found.limit, found.reason.as_ref()),
+        ]);
+    }
+    table.print();
+}
+
+fn print_y1564(report: &Y1564Report, paint: Paint) {
+    let eir = report.eir.as_deref().unwrap_or("none");
+    println!("Y.1564: CIR {}, EIR {eir}", report.cir);
+    println!(
+        "limits: loss {:.4} %, delay {}, jitter {}\n",
+        report.limits.loss * 100.0,
+        micros(report.limits.delay_us),
+        micros(report.limits.jitter_us)
+    );
+    let mut table = Table::new(&[
+        "step",
+        "sent",
+        "received",
+        "lost",
+        "delay max",
+        "jitter",
+        "",
+    ]);
+    for step in &report.steps {
+        table.row(vec![
+            step.name.clone(),
+            rate(step.sent_bits_per_s),
+            rate(step.received_bits_per_s),
+            format!("{:.4} %", step.loss * 100.0),
+            micros(step.delay_max_us),
+            micros(step.jitter_us),
+            outcome(step, paint),
+        ]);
+    }
+    table.print();
+}
+
+fn outcome(step: &StepReport, paint: Paint) -> String {
+    match (step.passed, step.void) {
+        (true, _) => paint.good("passed"),
+        (false, true) => paint.warn(format_args!("void: {}", step.reasons.join(", "))),
+        (false, false) => paint.bad(step.reasons.join(", ")),
+    }
+}

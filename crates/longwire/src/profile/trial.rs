@@ -1,0 +1,136 @@
+//! One trial: frames of some sizes at some rate for some time, and what
+//! became of them.
+
+use std::sync::Arc;
+
+use longwire_engine::models::arrivals::{ArrivalModel, LoadRate};
+use longwire_engine::models::sizes::SizeModel;
+use longwire_engine::{BitRate, Nanos, PacketRate};
+use longwire_runtime::receive::Spread;
+
+use crate::Error;
+
+/// What is to be sent.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// How long frames are; `None` is what the user's options say.
+    pub sizes: Option<Arc<dyn SizeModel>>,
+    /// How fast.
+    pub rate: LoadRate,
+    /// How they are spread; `None` is evenly.
+    pub arrivals: Option<Arc<dyn ArrivalModel>>,
+    /// For how long, or how many.
+    pub length: Length,
+    /// What it is for, for people who wait.
+    pub purpose: String,
+}
+
+/// When a trial ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// After so long.
+    Time(Nanos),
+    /// After so many frames.
+    Frames(u64),
+}
+
+/// What became of a trial.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Frames that really entered the device.
+    pub sent: u64,
+    /// Different frames that came out.
+    pub received: u64,
+    /// Their bytes, without frame check sequence.
+    pub received_bytes: u64,
+    /// From the first frame's arrival to the last one's, in seconds.
+    pub duration_s: f64,
+    /// Time from when a frame was due to its arrival, in microseconds.
+    pub delay_us: Spread,
+    /// Interarrival jitter (RFC 3550), in microseconds.
+    pub jitter_us: f64,
+    /// Frames that came after one sent behind them.
+    pub reordered: u64,
+    /// Why the rate asked for was not kept, if it was not.
+    pub not_kept: Option<String>,
+    /// Lost frames that generator or receiver may have caused: those sent so
+    /// late that they came in a burst which nobody asked for, and those that
+    /// the receiver had no room for.
+    pub excusable: u64,
+    /// What caused them.
+    pub excuse: Option<String>,
+}
+
+/// What a trial says of the device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// No more loss than is acceptable, at the rate asked for.
+    Passed,
+    /// The device lost frames.
+    Lost,
+    /// It says nothing of the device, for this reason.
+    Void(String),
+}
+
+impl Outcome {
+    /// Frames that did not come out.
+    pub fn lost(&self) -> u64 {
+        self.sent.saturating_sub(self.received)
+    }
+
+    /// Their share of what was sent.
+    pub fn loss(&self) -> f64 {
+        match self.sent {
+            0 => 0.0,
+            sent => self.lost() as f64 / sent as f64,
+        }
+    }
+
+    /// Judges it.
+    pub fn verdict(&self, acceptable_loss: f64) -> Verdict {
+        if let Some(reason) = &self.not_kept {
+            return Verdict::Void(reason.clone());
+        }
+        if self.sent == 0 {
+            return Verdict::Void("nothing was sent".to_owned());
+        }
+        if self.loss() <= acceptable_loss {
+            return Verdict::Passed;
+        }
+        let at_least = self.lost().saturating_sub(self.excusable);
+        match &self.excuse {
+            Some(excuse) if at_least as f64 / self.sent as f64 <= acceptable_loss => {
+                Verdict::Void(excuse.clone())
+            }
+            _ => Verdict::Lost,
+        }
+    }
+}
+
+/// Makes trials.
+pub trait Tester {
+    /// Sends what is asked for, and waits for what comes out.
+    ///
+    /// # Errors
+    /// If a port cannot be opened, the run not be started, or the user wants
+    /// it to end.
+    fn trial(&mut self, trial: &Trial) -> Result<Outcome, Error>;
+}
+
+/// A share of a rate, in parts per million: never zero.
+pub(super) fn share(rate: LoadRate, parts_per_million: u32) -> LoadRate {
+    let part = |whole: u64| {
+        let part = u128::from(whole) * u128::from(parts_per_million) / 1_000_000;
+        (part as u64).max(1)
+    };
+    match rate {
+        LoadRate::Bits(bits, framing) => {
+            let bits = BitRate::from_bits_per_sec(part(bits.bits_per_sec())).unwrap_or(bits);
+            LoadRate::Bits(bits, framing)
+        }
+        LoadRate::Packets(packets) => {
+            let part = part(packets.packets_per_kilosec());
+            LoadRate::Packets(PacketRate::from_packets_per_kilosec(part).unwrap_or(packets))
+        }
+    }
+}
