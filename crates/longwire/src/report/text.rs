@@ -154,9 +154,7 @@ fn rows(links: &[LinkReport], all: bool) -> Vec<Row> {
             lateness(link, of(&link.lateness_us))
         });
     }
-    if links.iter().any(|link| link.departures.is_some()) {
-        departures(&mut add);
-    }
+    departures(links, &mut add);
     if all || links.iter().any(|link| link.queue_packets_max > 0) {
         add("queue", "max packets", Tone::Plain, &|link| {
             count(link.queue_packets_max)
@@ -183,8 +181,14 @@ fn rows(links: &[LinkReport], all: bool) -> Vec<Row> {
     rows
 }
 
-/// The rows of a replay's departures.
-fn departures(add: &mut impl FnMut(&'static str, &str, Tone, &dyn Fn(&LinkReport) -> String)) {
+/// The rows of a replay's departures, if these are of a replay.
+fn departures(
+    links: &[LinkReport],
+    add: &mut impl FnMut(&'static str, &str, Tone, &dyn Fn(&LinkReport) -> String),
+) {
+    if links.iter().all(|link| link.departures.is_none()) {
+        return;
+    }
     for (name, of) in &LATENESS[..4] {
         add("gap error", name, Tone::Plain, &|link| {
             let departures = link.departures.as_ref();
