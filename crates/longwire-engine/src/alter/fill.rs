@@ -175,7 +175,7 @@ fn complete_header(frame: &mut [u8], captured: usize, transport: &Transport, end
 }
 
 /// SCTP's padding chunk (RFC 4820): a receiver ignores it.
-const PADDING_CHUNK: u8 = 0x84;
+pub(super) const PADDING_CHUNK: u8 = 0x84;
 
 /// Makes a padding chunk of what follows the last chunk whose header was
 /// captured.

@@ -4,6 +4,7 @@
 use alloc::vec::Vec;
 
 use super::Counts;
+use super::fill::PADDING_CHUNK;
 use super::options::MtuAction;
 use super::workspace::Workspace;
 use crate::edit;
@@ -11,8 +12,9 @@ use crate::fragment::fragment;
 use crate::frame::mac_header_len;
 use crate::header::{IpHeader, IpVersion, Piece};
 
-/// UDP's protocol number.
+/// Protocols by number.
 const UDP: u8 = 17;
+const SCTP: u8 = 132;
 
 /// Makes frames of a frame whose payload is longer than `mtu` bytes.
 pub(super) fn shorten(
@@ -66,6 +68,40 @@ fn shorten_packet(frame: &mut [u8], ip: &IpHeader, mtu: u32) {
         let said = u16::from_be_bytes([header[4], header[5]]);
         header[4..6].copy_from_slice(&said.min(there).to_be_bytes());
     }
+    if let Some(transport) = ip.transport(frame)
+        && transport.protocol == SCTP
+        && transport.piece == Piece::Whole
+        && let Some(packet) = frame.get_mut(transport.at..end)
+    {
+        shorten_chunks(packet);
+    }
     // Where the frame is whole, what its checksums cover is here.
     edit::repair_checksums(frame);
+}
+
+/// Makes the chunk of an SCTP packet that was cut fit what is left of it: data
+/// is shorter (RFC 9260, section 3.3.1), anything else becomes padding.
+fn shorten_chunks(packet: &mut [u8]) {
+    const HEADER: usize = 12;
+    const CHUNK_HEADER: usize = 4;
+    const DATA: u8 = 0;
+    // A data chunk has at least one byte of data.
+    const DATA_MIN: usize = 17;
+    let mut at = HEADER;
+    while at + CHUNK_HEADER <= packet.len() {
+        let len = usize::from(u16::from_be_bytes([packet[at + 2], packet[at + 3]]));
+        if len < CHUNK_HEADER {
+            return;
+        }
+        let left = packet.len() - at;
+        if len > left {
+            if packet[at] != DATA || left < DATA_MIN {
+                packet[at] = PADDING_CHUNK;
+                packet[at + 1] = 0;
+            }
+            packet[at + 2..at + 4].copy_from_slice(&(left as u16).to_be_bytes());
+            return;
+        }
+        at += len.next_multiple_of(4);
+    }
 }
