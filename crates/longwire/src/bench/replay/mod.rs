@@ -101,7 +101,7 @@ struct Row {
     error_p999_us: f64,
     error_max_us: f64,
     drift_ppm: Option<f64>,
-    /// CPU time of the replaying process over the trace's duration.
+    /// CPU time of the replaying process, of the time that it ran.
     cpu_percent: f64,
     /// Frames that the receiver's ring lost.
     unseen: u64,
@@ -166,7 +166,7 @@ fn row(trace: &Trace, stress: StressKind, sender: Sender, version: &str, sent: &
         error_p999_us: error("p999"),
         error_max_us: error("max"),
         drift_ppm: found.drift_ppm(),
-        cpu_percent: sent.cpu_s / trace.duration_s * 100.0,
+        cpu_percent: sent.cpu_s / sent.took_s * 100.0,
         unseen: found.unseen(),
         pauses: found.pauses(),
         watched_s: found.watched_s(),

@@ -117,16 +117,21 @@ impl Sender {
             .run(|| command.spawn())?
             .map_err(|error| Error::Failed(format!("{} does not start: {error}", self.name())))?;
         let words = drain(child.stderr.take());
-        let before = cpu_of_children();
+        let (before, started) = (cpu_of_children(), Instant::now());
         let status = child.wait()?;
         let cpu_s = cpu_of_children() - before;
+        let took_s = started.elapsed().as_secs_f64();
         let words = words.join().unwrap_or_default();
         let received = receiver.stop()?;
         if !status.success() {
             let name = self.name();
             return Err(Error::Failed(format!("{name} failed, {status}: {words}")));
         }
-        Ok(Sent { cpu_s, received })
+        Ok(Sent {
+            cpu_s,
+            took_s,
+            received,
+        })
     }
 }
 
@@ -137,6 +142,8 @@ const INTERFACE: &str = "eth0";
 pub(super) struct Sent {
     /// CPU time of the replaying process.
     pub cpu_s: f64,
+    /// How long it ran.
+    pub took_s: f64,
     pub received: Received,
 }
 

@@ -115,7 +115,6 @@ pub(super) struct Trace {
     pub workload: Workload,
     pub path: PathBuf,
     pub packets: u64,
-    pub duration_s: f64,
     pub gap_p50_us: f64,
 }
 
@@ -154,7 +153,6 @@ impl Trace {
             workload,
             path,
             packets,
-            duration_s: stamp.saturating_sub(start).as_secs_f64().max(1e-9),
             gap_p50_us: median as f64 / 1e3,
         })
     }
