@@ -7,7 +7,16 @@ use std::process::Command;
 use crate::runner::{Outcome, Runner, cargo, limited, locked, root, run, run_all, target_dir};
 
 /// What `longwire bench` measures without being given anything.
-const KINDS: [&str; 6] = ["throughput", "accuracy", "rate", "loss", "idle", "live"];
+const KINDS: [&str; 8] = [
+    "throughput",
+    "accuracy",
+    "rate",
+    "loss",
+    "idle",
+    "live",
+    "send",
+    "replay-speed",
+];
 
 /// The benches of the parts, then those of the whole.
 pub fn run_tiny(runner: &mut Runner) {
