@@ -2,6 +2,7 @@
 //! panics when something is wrong, so that libFuzzer, a test over the seeds
 //! and a debugger can all call it.
 
+pub mod alter;
 pub mod capture;
 pub mod composition;
 pub mod frame;

@@ -4,13 +4,18 @@
 use std::fs;
 use std::path::Path;
 
-use longwire_fuzz::{capture, composition, frame, options, trace};
+use longwire_fuzz::{alter, capture, composition, frame, options, trace};
 
 /// How many changed copies are tried of each seed.
 const CHANGED: u64 = 300;
 
 /// The most bytes changed in a copy.
 const CHANGES_MAX: u64 = 6;
+
+#[test]
+fn alter_seeds() {
+    over_seeds("alter", alter::check);
+}
 
 #[test]
 fn capture_seeds() {

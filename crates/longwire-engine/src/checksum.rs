@@ -100,7 +100,7 @@ const fn tables() -> [[u32; 256]; 8] {
         let mut bit = 0;
         while bit < 8 {
             let low = remainder & 1;
-            remainder = remainder >> 1 ^ CASTAGNOLI * low;
+            remainder = (remainder >> 1) ^ (CASTAGNOLI * low);
             bit += 1;
         }
         tables[0][byte] = remainder;

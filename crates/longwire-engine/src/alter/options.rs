@@ -1,7 +1,7 @@
 //! What is to be altered, as users write it.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
@@ -378,7 +378,7 @@ impl FromStr for LoopAddresses {
         };
         let what = "a number of addresses, 1 to 4294967295, perhaps with ',NETWORK' behind it";
         let step = number(step).filter(|step: &u32| *step > 0);
-        let step = step.ok_or_else(|| AlterError::not(&text.to_string(), what))?;
+        let step = step.ok_or_else(|| AlterError::not(text, what))?;
         Ok(LoopAddresses { step, within })
     }
 }

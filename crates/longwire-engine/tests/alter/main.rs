@@ -80,7 +80,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     for byte in bytes {
         remainder ^= u32::from(*byte);
         for _ in 0..8 {
-            remainder = remainder >> 1 ^ 0x82f6_3b78 * (remainder & 1);
+            remainder = (remainder >> 1) ^ (0x82f6_3b78 * (remainder & 1));
         }
     }
     !remainder

@@ -1,0 +1,133 @@
+//! Altering frames of strangers: whatever the options and the bytes, nothing
+//! panics, and right checksums stay right.
+//!
+//! The input is text, a line an option (`map 10.0.0.0/8=11.0.0.0/8`), then a
+//! line `---`, then a frame.
+
+use longwire_engine::Nanos;
+use longwire_engine::alter::{About, AlterOptions, Alterations, Truncated, parse_dscp};
+use longwire_engine::filter::Filter;
+use longwire_engine::header::{IpHeader, IpVersion};
+use longwire_engine::split::Splitter;
+
+/// What ends the options.
+const END: &[u8] = b"\n---\n";
+
+/// Rounds that a frame is sent in.
+const ROUNDS: u64 = 3;
+
+/// What the lines ask for, beside what goes to the alterations.
+#[derive(Default)]
+struct Wanted {
+    options: AlterOptions,
+    filter: Option<Filter>,
+    /// So many bytes at the frame's end were not captured.
+    missing: u32,
+}
+
+/// Checks one set of options with one frame.
+pub fn check(data: &[u8]) {
+    let at = data.windows(END.len()).position(|window| window == END);
+    let Some(at) = at else {
+        return;
+    };
+    let Ok(text) = std::str::from_utf8(&data[..at]) else {
+        return;
+    };
+    let mut wanted = Wanted::default();
+    for line in text.lines() {
+        read(&mut wanted, line);
+    }
+    let mut frame = data[at + END.len()..].to_vec();
+    longwire_engine::repair_checksums(&mut frame);
+    let wire_len = frame.len() as u32 + wanted.missing;
+    if let Some(filter) = &wanted.filter {
+        filter.matches(&frame, wire_len);
+    }
+    if let Some(splitter) = &mut wanted.options.splitter.clone() {
+        assert!(splitter.side(&frame) < 2);
+    }
+    check_frame(wanted, &frame, wire_len);
+}
+
+fn check_frame(wanted: Wanted, frame: &[u8], wire_len: u32) {
+    let is_plain = IpHeader::parse(frame).is_some()
+        && (wanted.missing == 0 || is_v4(frame) && wanted.options.truncated != Truncated::Keep)
+        && !wanted.options.strip_fcs;
+    // A frame may hide a packet behind more tags than are looked through.
+    let uncovers = !wanted.options.vlan.is_empty();
+    let mut alterations = Alterations::new(wanted.options);
+    for round in 0..ROUNDS {
+        let about = About {
+            round,
+            into_round: Nanos::from_millis(round * 7),
+            number: round,
+        };
+        alterations.apply(frame, wire_len, about, &mut |bytes, wire_len| {
+            assert!(bytes.len() <= wire_len as usize);
+            if is_plain && !uncovers {
+                let wrong = longwire_engine::repair_checksums(&mut bytes.to_vec());
+                assert!(!wrong, "a right checksum became wrong");
+            }
+        });
+        alterations.next_round();
+    }
+    assert!(!alterations.counts().is_empty());
+}
+
+fn is_v4(frame: &[u8]) -> bool {
+    IpHeader::parse(frame).is_some_and(|ip| ip.version == IpVersion::V4)
+}
+
+/// Reads a line; what is refused is refused with a message.
+fn read(wanted: &mut Wanted, line: &str) {
+    let (name, value) = line.split_once(' ').unwrap_or((line, ""));
+    let options = &mut wanted.options;
+    match name {
+        "filter" => set(&mut wanted.filter, Filter::parse(value)),
+        "missing" => wanted.missing = value.parse().unwrap_or(0).min(2_000),
+        "split" => set(&mut options.splitter, Splitter::parse(value)),
+        "truncated" => {
+            let mut truncated = None;
+            set(&mut truncated, value.parse());
+            options.truncated = truncated.unwrap_or_default();
+        }
+        "strip-fcs" => options.strip_fcs = true,
+        "fix-checksums" => options.fix_checksums = true,
+        "src-mac" => set(&mut options.source_mac, value.parse()),
+        "dst-mac" => set(&mut options.destination_mac, value.parse()),
+        "map-mac" => add(&mut options.mac_maps, value.parse()),
+        "vlan" => add(&mut options.vlan, value.parse()),
+        "map" => add(&mut options.address_maps, value.parse()),
+        "anonymize" => set(&mut options.anonymize, value.parse()),
+        "map-port" => add(&mut options.port_maps, value.parse()),
+        "dscp" => set(&mut options.dscp, parse_dscp(value)),
+        "ttl" => set(&mut options.ttl, value.parse()),
+        "mtu" => options.mtu = value.parse().ok().filter(|mtu| (68..=65_535).contains(mtu)),
+        "mtu-action" => {
+            let mut action = None;
+            set(&mut action, value.parse());
+            options.mtu_action = action.unwrap_or_default();
+        }
+        "loop-addresses" => add(&mut options.loop_addresses, value.parse()),
+        "loop-renumber" => options.loop_renumber = true,
+        "keep-groups" => options.keep_groups = true,
+        _ => {}
+    }
+}
+
+fn set<T, E: std::fmt::Display>(field: &mut Option<T>, read: Result<T, E>) {
+    match read {
+        Ok(value) => *field = Some(value),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+fn add<T, E: std::fmt::Display>(field: &mut Vec<T>, read: Result<T, E>) {
+    const ENOUGH: usize = 8;
+    match read {
+        Ok(value) if field.len() < ENOUGH => field.push(value),
+        Ok(_) => {}
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
