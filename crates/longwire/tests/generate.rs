@@ -1,0 +1,247 @@
+//! `generate` through the program itself: what it sends, what it says of its
+//! probes, and a profile against a device that is known.
+//!
+//! Tests between devices need namespaces. Where they are not allowed they pass
+//! without having run, except in CI.
+
+mod common;
+
+use std::process::Command;
+
+use common::{Dir, Ran, frames, longwire, ran};
+use longwire_io::net::{NetNamespace, link_up, veth};
+
+/// Two devices joined by a veth pair in a namespace of their own.
+fn pair() -> Option<NetNamespace> {
+    let namespace = NetNamespace::new();
+    if let Err(error) = &namespace {
+        assert!(std::env::var_os("CI").is_none(), "{error}");
+        eprintln!("skipped: {error}");
+    }
+    let namespace = namespace.ok()?;
+    let end = |name| veth::End {
+        name,
+        namespace: None,
+        ..veth::End::default()
+    };
+    let config = veth::VethConfig {
+        a: end("near"),
+        b: end("far"),
+    };
+    let made = namespace.run(|| {
+        veth::create(&config)?;
+        link_up("near")?;
+        link_up("far")
+    });
+    made.expect("the namespace is entered").expect("a pair");
+    Some(namespace)
+}
+
+/// Runs `generate` from one device to the other.
+fn between(namespace: &NetNamespace, arguments: &[&str]) -> Ran {
+    let ports = ["generate", "--to", "packet:near", "--receive", "packet:far"];
+    let output = namespace.run(|| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        command.args(ports).args(arguments).output()
+    });
+    ran(output
+        .expect("the namespace is entered")
+        .expect("it starts"))
+}
+
+#[test]
+fn frames_leave_as_asked_for() {
+    let dir = Dir::new();
+    let out = dir.file("out.pcap");
+    let to = format!("pcap:out={out}");
+    let ran = longwire(&[
+        "generate", "--to", &to, "--rate", "10kpps", "--count", "240", "--sizes", "imix", "--json",
+    ]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let frames = frames(&out);
+    assert_eq!(frames.len(), 240);
+    // Twenty rounds of the mix, stamped to the nanosecond.
+    let of = |size| frames.iter().filter(|(_, len)| *len == size).count();
+    assert_eq!((of(60), of(590), of(1_514)), (140, 80, 20));
+    assert!(
+        frames
+            .windows(2)
+            .all(|pair| pair[1].0 - pair[0].0 == 100_000)
+    );
+    assert_eq!(ran.json()["links"][0]["packets_out"], 240);
+}
+
+#[test]
+fn probes_are_all_found_again() {
+    let Some(namespace) = pair() else {
+        return;
+    };
+    let arguments = [
+        "--rate", "5kpps", "--time", "500ms", "--flows", "50", "--json",
+    ];
+    let ran = between(&namespace, &arguments);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let received = &ran.json()["received"];
+    assert_eq!(
+        (&received["sent"], &received["received"]),
+        (&2_500.into(), &2_500.into())
+    );
+    assert_eq!(received["reordered"], 0);
+    assert!(received["delay_us"]["p50"].as_f64() > Some(0.0));
+}
+
+#[test]
+fn what_a_link_loses_is_counted() {
+    let Some(namespace) = pair() else {
+        return;
+    };
+    let arguments = [
+        "--rate", "5kpps", "--count", "2000", "--loss", "nth:10", "--json",
+    ];
+    let json = between(&namespace, &arguments).json();
+    let dropped = json["links"][0]["drops"]["loss"].as_u64();
+    assert_eq!(dropped, Some(200), "{json}");
+    assert_eq!(json["received"]["lost"], 200);
+}
+
+/// The device is a link of 20 Mbit/s in the same process, which decides by the
+/// times at which frames are due: whatever disturbs this machine, it passes
+/// half of 40 Mbit/s, and what ten more frames are in a trial of 1 s (0.6 %).
+#[test]
+fn throughput_between_devices_is_the_links() {
+    let Some(namespace) = pair() else {
+        return;
+    };
+    let link = [
+        "--link-rate",
+        "20mbit",
+        "--framing",
+        "ethernet",
+        "--queue",
+        "10p",
+    ];
+    let test = [
+        "--rate",
+        "40mbit",
+        "--profile",
+        "rfc2544",
+        "--frame-sizes",
+        "1518",
+        "--tests",
+        "throughput",
+        "--trial",
+        "1s",
+        "--resolution",
+        "2%",
+        "--min-throughput",
+        "40%",
+        "--json",
+    ];
+    // A machine that stands still makes trials void; then nothing is known.
+    for _ in 0..3 {
+        let ran = between(&namespace, &[&link[..], &test[..]].concat());
+        let json = ran.json();
+        let found = &json["rfc2544"]["sizes"][0]["throughput"];
+        if found["limit"] != "device" {
+            continue;
+        }
+        let share = found["share"].as_f64().unwrap_or(0.0);
+        assert!((0.47..=0.52).contains(&share), "{json}");
+        assert_eq!((ran.code, &json["rfc2544"]["passed"]), (0, &true.into()));
+        return;
+    }
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "every search was disturbed"
+    );
+}
+
+#[test]
+fn a_service_below_its_rate_ends_with_3() {
+    let Some(namespace) = pair() else {
+        return;
+    };
+    let ran = between(
+        &namespace,
+        &[
+            "--profile",
+            "y1564",
+            "--cir",
+            "20mbit",
+            "--sizes",
+            "1514",
+            "--trial",
+            "300ms",
+            "--link-rate",
+            "10mbit",
+            "--queue",
+            "10p",
+            "--max-delay",
+            "10s",
+            "--max-jitter",
+            "10s",
+            "--json",
+        ],
+    );
+    assert_eq!(ran.code, 3, "{ran:?}");
+    let json = ran.json();
+    let steps = json["y1564"]["steps"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    assert_eq!(
+        steps.len(),
+        4,
+        "no performance test of a service that fails"
+    );
+    assert_eq!(steps[3]["passed"], false);
+    assert!(steps[3]["loss"].as_f64() > Some(0.4), "{json}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    for (arguments, said) in [
+        (&["--to", "null"][..], "how fast?"),
+        (&["--to", "null", "--rate", "10mb"], "rates are in"),
+        (
+            &["--to", "null", "--rate", "1mpps", "--topspeed"],
+            "cannot be used",
+        ),
+        (
+            &["--to", "null", "--to", "null", "--rate", "1mpps"],
+            "one port",
+        ),
+        (
+            &["--to", "null", "--rate", "1mpps", "--sizes", "59"],
+            "the least is 60",
+        ),
+        (
+            &["--to", "null", "--rate", "1mpps", "--sizes", "big"],
+            "--sizes",
+        ),
+        (
+            &["--to", "null", "--rate", "1mpps", "--arrivals", "late"],
+            "--arrivals",
+        ),
+        (
+            &["--to", "null", "--rate", "1mpps", "--rate-framing", "atm"],
+            "counts bits",
+        ),
+        (
+            &["--to", "null", "--topspeed", "--link-rate", "1gbit"],
+            "--rate has",
+        ),
+        (
+            &["--to", "null", "--rate", "1mpps", "--profile", "rfc2544"],
+            "--receive",
+        ),
+        (
+            &["--to", "null", "--receive", "null", "--profile", "y1564"],
+            "--cir",
+        ),
+    ] {
+        let ran = longwire(&[&["generate"], arguments].concat());
+        assert_eq!(ran.code, 2, "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains(said), "{arguments:?}: {}", ran.stderr);
+    }
+}
