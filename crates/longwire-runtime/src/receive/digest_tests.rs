@@ -47,6 +47,10 @@ fn places(ranges: &[std::ops::Range<usize>]) -> BTreeSet<usize> {
 }
 
 #[test]
+#[allow(
+    clippy::single_range_in_vec_init,
+    reason = "the ranges themselves are meant"
+)]
 fn every_byte_counts_but_those_of_ignored_fields() {
     let frame = udp4();
     for (ignored, ranges) in [

@@ -34,7 +34,7 @@ pub(super) enum Next {
     /// Nothing for the moment.
     Later,
     /// A trace has ended, and another one follows it.
-    NextTrace,
+    Another,
     /// All of them have ended.
     End,
 }
@@ -199,7 +199,7 @@ impl Inputs {
         }
         self.current += 1;
         self.read_ahead()?;
-        Ok(Next::NextTrace)
+        Ok(Next::Another)
     }
 
     /// Lets threads read ahead: of all merged traces, else of the current one
@@ -210,8 +210,8 @@ impl Inputs {
             let mut traces = self.traces.iter_mut();
             return traces.try_for_each(|trace| trace.reader.read_ahead(repeated));
         }
-        let near = self.traces.iter_mut().skip(self.current).take(2);
-        near.map(|trace| trace.reader.read_ahead(false)).collect()
+        let mut near = self.traces.iter_mut().skip(self.current).take(2);
+        near.try_for_each(|trace| trace.reader.read_ahead(false))
     }
 
     /// The earliest next frame, of the first trace that has one.

@@ -1,6 +1,7 @@
 //! A feed that reads traces: capture files, plain or packed, one behind the
 //! other or merged, at the pace that is asked for.
 
+mod config;
 mod inputs;
 mod moment;
 mod output;
@@ -8,13 +9,12 @@ mod output;
 use std::os::fd::BorrowedFd;
 
 use longwire_engine::Nanos;
-use longwire_engine::alter::{About, Alterations};
-use longwire_engine::filter::Filter;
-use longwire_engine::replay::{Pace, Schedule};
-use longwire_engine::split::Splitter;
+use longwire_engine::alter::About;
+use longwire_engine::replay::Schedule;
 use longwire_io::{PortError, Received};
 
 use super::{Fed, Feed, FeedStatus};
+pub use config::TraceConfig;
 use inputs::{Inputs, Next};
 pub use moment::{Moment, MomentError};
 use output::Pieces;
@@ -32,61 +32,6 @@ const LOOKS_MAX: usize = 1 << 18;
 /// Frames this much later than the end of what is wanted are the end: clocks
 /// of captures go back by less.
 const DISORDER_MAX: Nanos = Nanos::from_secs(1);
-
-/// Which traces are sent, and how.
-#[derive(Clone, Debug)]
-pub struct TraceConfig {
-    /// The files; `-` is the standard input.
-    pub traces: Vec<String>,
-    /// All traces are one, in the order of their stamps; else each follows the
-    /// one before it.
-    pub merge: bool,
-    /// What sets the pace.
-    pub pace: Pace,
-    /// Longer gaps of the trace are cut to this.
-    pub gap_cap: Option<Nanos>,
-    /// How often all of it is sent, at least once; `None`: for ever.
-    pub rounds: Option<u64>,
-    /// The time between two rounds; by default the mean gap.
-    pub round_gap: Option<Nanos>,
-    /// The most frames of the trace that are sent, in all rounds together.
-    pub limit: Option<u64>,
-    /// Frames before this are left out. Offsets count from the first frame of
-    /// each trace, or of all that are merged.
-    pub from: Option<Moment>,
-    /// Frames at this and later are left out.
-    pub until: Option<Moment>,
-    /// Only frames that match are sent.
-    pub filter: Option<Filter>,
-    /// How frames are changed.
-    pub alterations: Alterations,
-    /// Sends the two directions to two outputs.
-    pub splitter: Option<Splitter>,
-    /// The stamp that times count from; by default, of the first frame that
-    /// is sent.
-    pub origin: Option<Nanos>,
-}
-
-impl Default for TraceConfig {
-    /// No trace yet; once, as it was captured.
-    fn default() -> TraceConfig {
-        TraceConfig {
-            traces: Vec::new(),
-            merge: false,
-            pace: Pace::default(),
-            gap_cap: None,
-            rounds: Some(1),
-            round_gap: None,
-            limit: None,
-            from: None,
-            until: None,
-            filter: None,
-            alterations: Alterations::default(),
-            splitter: None,
-            origin: None,
-        }
-    }
-}
 
 /// What was left out or is worth knowing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -187,7 +132,7 @@ impl TraceFeed {
                     Wanted::NoMore => self.inputs.pass_over(),
                 },
                 Next::Later => return Ok(Selected::Nothing),
-                Next::NextTrace => {
+                Next::Another => {
                     if self.counts.in_trace > 0 {
                         self.schedule.next_round(None);
                     }
@@ -328,8 +273,10 @@ impl TraceFeed {
     }
 
     fn read(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> Result<Received, PortError> {
-        let mut received = Received::default();
-        received.frames = self.pieces.hand_out(max, take);
+        let mut received = Received {
+            frames: self.pieces.hand_out(max, take),
+            end: false,
+        };
         while received.frames < max {
             let sent = self.counts.sent;
             self.over |= self.config.limit.is_some_and(|limit| sent >= limit);
