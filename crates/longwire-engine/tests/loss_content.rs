@@ -203,19 +203,10 @@ fn filters_are_refused_at_their_column() {
 
 #[test]
 fn values_are_refused_at_their_column() {
+    const PORT: &str = "a port number, 0 to 65535, or a service such as http";
     for (filter, column, value, what) in [
-        (
-            "port 65536",
-            6,
-            "65536",
-            "a port number, 0 to 65535, or a service such as http",
-        ),
-        (
-            "udp port dns",
-            10,
-            "dns",
-            "a port number, 0 to 65535, or a service such as http",
-        ),
+        ("port 65536", 6, "65536", PORT),
+        ("udp port dns", 10, "dns", PORT),
         (
             "portrange 9-5",
             11,

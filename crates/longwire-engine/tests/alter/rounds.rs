@@ -42,7 +42,7 @@ fn segment(from_client: bool, sequence: u32, acknowledgement: u32) -> Vec<u8> {
     options.extend((acknowledgement + 100).to_be_bytes());
     options.extend((acknowledgement + 200).to_be_bytes());
     options.push(0);
-    segment[12] = ((20 + options.len()) / 4 << 4) as u8;
+    segment[12] = (((20 + options.len()) / 4) << 4) as u8;
     segment.splice(20..20, options);
     let mut frame = ethernet(&[], 0x0800, &PLAIN4.packet(6, &segment));
     if !from_client {
@@ -130,7 +130,7 @@ fn other_datagrams_are_left_alone() {
         for frame in &frames {
             assert_eq!(
                 altered_in(&mut alterations, frame, frame.len(), round),
-                [frame.clone()]
+                std::slice::from_ref(frame)
             );
         }
         alterations.next_round();
