@@ -187,6 +187,10 @@ fn loopback_gets_a_header() {
     }
 }
 
+/// Makes a cooked header: packet type, hardware type, address, protocol, and
+/// behind it the payload.
+type Head = dyn Fn(u16, u16, &[u8], u16, &[u8]) -> Vec<u8>;
+
 #[test]
 fn cooked_captures_get_back_what_they_lost() {
     let packet = v4([10, 0, 0, 2]);
@@ -195,7 +199,7 @@ fn cooked_captures_get_back_what_they_lost() {
         0, 1, 8, 0, 6, 4, 0, 1, 0x52, 0x54, 0, 1, 2, 3, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0,
     ];
     let tagged = [&[0, 7, 8, 0][..], &packet].concat();
-    let frames = |head: &dyn Fn(u16, u16, &[u8], u16, &[u8]) -> Vec<u8>| -> Pairs {
+    let frames = |head: &Head| -> Pairs {
         // To us, over Ethernet; broadcast; loopback; a tunnel without
         // addresses; a tag; LLC with its length; and three that cannot be.
         let llc = head(0, 1, &station, 4, &[0x42; 38]);

@@ -21,7 +21,7 @@ fn frame(n: u32) -> Vec<u8> {
     let len = 60 + n * 37 % 1400;
     let random = (0..len).map(|_| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        if n % 3 == 0 {
+        if n.is_multiple_of(3) {
             (state >> 24) as u8
         } else {
             n as u8

@@ -208,7 +208,7 @@ pub(super) fn watch(replaying: &Replaying, stop: &AtomicBool, globals: &Globals)
 impl ReplayArgs {
     /// Whether each trace has a port of its own.
     fn apart(&self) -> bool {
-        self.pump.to.len() > 1 && !self.alter.split.is_some()
+        self.pump.to.len() > 1 && self.alter.split.is_none()
     }
 
     fn check(&self) -> Result<(), Error> {
