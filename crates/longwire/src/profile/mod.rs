@@ -2,7 +2,7 @@
 //! it is without loss, how much it delays, what a service of it is worth.
 //!
 //! A test asks a [`Tester`] for trials and judges what they came to. The one
-//! for real ports is [`live::Live`]. Loss that the generator or the receiver
+//! for real ports is `live::Live`. Loss that the generator or the receiver
 //! may have caused is never taken for the device's: see [`trial::Verdict`].
 
 mod args;
