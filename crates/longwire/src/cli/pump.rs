@@ -151,7 +151,10 @@ impl PumpArgs {
     /// # Errors
     /// If a port cannot be opened, or the link's options do not fit together.
     pub fn outputs(&self, ways: bool) -> Result<Vec<ReplayOutput>, Error> {
-        let options = OpenOptions::default();
+        let options = OpenOptions {
+            send_only: true,
+            ..OpenOptions::default()
+        };
         let names = self.names(ways);
         let ports = self.to.iter().zip(names).enumerate();
         let outputs = ports.map(|(index, (port, name))| {
