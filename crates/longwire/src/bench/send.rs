@@ -96,6 +96,7 @@ struct Round {
     cpu_ns: f64,
     /// Against the bare AF_XDP sender of the same round.
     ratio: f64,
+    ratio_by_cpu: f64,
     /// Sent by its own account, and not counted by the peer.
     missing: i64,
 }
@@ -109,6 +110,8 @@ pub(super) struct Row {
     /// Processor time of sender and kernel a frame, the peer's part included.
     cpu_ns: f64,
     ratio_to_bare_xdp: f64,
+    /// The same by processor time, which does not suffer from other programs.
+    ratio_by_cpu: f64,
     /// Frames that left by the sender's account and are not in the peer's, at
     /// the most in a round. Must be none.
     missing_max: i64,
@@ -137,6 +140,7 @@ pub(super) fn measure(args: &SendArgs) -> Result<Vec<Row>, Error> {
                 mpps: median(rounds, |round| round.mpps),
                 cpu_ns: median(rounds, |round| round.cpu_ns),
                 ratio_to_bare_xdp: median(rounds, |round| round.ratio),
+                ratio_by_cpu: median(rounds, |round| round.ratio_by_cpu),
                 missing_max: rounds.iter().map(|round| round.missing).max().unwrap_or(0),
             });
         }
@@ -166,9 +170,11 @@ fn all_in_turn(path: &Path<'_>, frame: &[u8], time: Duration) -> Result<Vec<Roun
         .collect();
     let mut rounds = rounds?;
     let bare = SENDERS.iter().position(|sender| *sender == Sender::BareXdp);
-    let base = bare.map_or(0.0, |bare| rounds[bare].mpps);
-    for round in &mut rounds {
-        round.ratio = round.mpps / base;
+    if let Some(base) = bare.map(|bare| rounds[bare]) {
+        for round in &mut rounds {
+            round.ratio = round.mpps / base.mpps;
+            round.ratio_by_cpu = base.cpu_ns / round.cpu_ns;
+        }
     }
     Ok(rounds)
 }
@@ -187,6 +193,7 @@ fn one(path: &Path<'_>, sender: Sender, frame: &[u8], time: Duration) -> Result<
         mpps: received as f64 / sent.wall.as_secs_f64() / 1e6,
         cpu_ns: sent.cpu.as_nanos() as f64 / received.max(1) as f64,
         ratio: 1.0,
+        ratio_by_cpu: 1.0,
         missing: sent.frames.cast_signed() - received.cast_signed(),
     })
 }
@@ -279,6 +286,7 @@ pub(super) fn print(rows: &[Row]) {
         "Mpps",
         "CPU ns/frame",
         "of AF_XDP alone",
+        "by CPU",
         "missing",
     ]);
     for row in rows {
@@ -288,6 +296,7 @@ pub(super) fn print(rows: &[Row]) {
             format!("{:.3}", row.mpps),
             format!("{:.0}", row.cpu_ns),
             format!("{:.3}", row.ratio_to_bare_xdp),
+            format!("{:.3}", row.ratio_by_cpu),
             row.missing_max.to_string(),
         ]);
     }
