@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::runner::{Outcome, Runner, cargo, limited, locked, root, run, run_all, target_dir};
 
 /// What `longwire bench` measures without being given anything.
-const KINDS: [&str; 8] = [
+const KINDS: [&str; 9] = [
     "throughput",
     "accuracy",
     "rate",
@@ -16,6 +16,7 @@ const KINDS: [&str; 8] = [
     "live",
     "send",
     "replay-speed",
+    "replay",
 ];
 
 /// The benches of the parts, then those of the whole.

@@ -61,7 +61,13 @@ impl ReplayArgs {
             false => self.clone(),
             true => ReplayArgs {
                 stress: vec![StressKind::None, StressKind::Disk],
-                packets: 2_000,
+                workload: vec![
+                    Workload::Even70us,
+                    Workload::Poisson100k,
+                    Workload::BurstyImix,
+                ],
+                sender: vec![Sender::Longwire, Sender::Tcpreplay],
+                packets: 1_000,
                 ..self.clone()
             },
         }

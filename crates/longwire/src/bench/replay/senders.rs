@@ -138,6 +138,10 @@ impl Sender {
 /// The interface in either namespace of the testbed.
 const INTERFACE: &str = "eth0";
 
+/// A receiver that was forgotten ends after this time: longer than any trace
+/// takes, a slow sender's too.
+const RECEIVER_LIFE: &str = "20min";
+
 /// What came of a replay.
 pub(super) struct Sent {
     /// CPU time of the replaying process.
@@ -192,6 +196,8 @@ impl Receiver {
             "--witness",
         ]);
         command.arg("--against").arg(&trace.path);
+        // Should nobody be left to end it.
+        command.args(["--time", RECEIVER_LIFE]);
         if let Some(core) = host::allowed_cores().first() {
             command.args(["--core", &core.to_string()]);
         }
