@@ -292,6 +292,19 @@ fn a_fault_leaves_what_was_before_it() {
 }
 
 #[test]
+fn a_trace_cut_anywhere_gives_the_frames_before_the_cut() {
+    let frames: Vec<(u64, u32)> = (0..8).map(|n| (u64::from(n) * 10, n)).collect();
+    let path = trace("cut.pcap", &frames);
+    let whole = std::fs::read(&path).unwrap();
+    for cut in 24..=whole.len() {
+        std::fs::write(&path, &whole[..cut]).unwrap();
+        let (read, error) = drain(&mut TraceFeed::open(config(&[&path])).unwrap());
+        assert_eq!(read.len(), (cut - 24) / 76);
+        assert_eq!(error.is_some(), (cut - 24) % 76 != 0, "cut at {cut}");
+    }
+}
+
+#[test]
 fn altered_frames_come_in_their_places() {
     let path = scratch("long.pcap");
     let mut writer = CaptureWriter::create(&path).unwrap();

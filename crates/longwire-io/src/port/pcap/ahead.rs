@@ -1,6 +1,6 @@
 //! Reading ahead: a thread of its own reads and unpacks a file into a few
 //! blocks, so that whoever uses them never waits for a disk or a decoder
-//! (docs/decisions/0015-reading-traces.md).
+//! (docs/decisions/0017-reading-traces.md).
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

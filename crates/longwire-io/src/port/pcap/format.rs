@@ -42,8 +42,16 @@ impl Format {
         })
     }
 
-    /// Reads up to the next frame.
+    /// Reads the next frame, if that is simple.
     #[inline]
+    pub(super) fn quick(&mut self, source: &mut Source) -> Option<Place> {
+        match self {
+            Format::Classic(classic) => classic.quick(source),
+            Format::Ng(ng) => ng.quick(source),
+        }
+    }
+
+    /// Reads up to the next frame.
     pub(super) fn advance(&mut self, source: &mut Source) -> Result<Option<Place>, Stop> {
         match self {
             Format::Classic(classic) => classic.advance(source),

@@ -1,5 +1,6 @@
 //! Interfaces of a pcapng section, and the times of their frames.
 
+use super::CAPTURED_MAX;
 use super::link_type::Framing;
 use super::source::Order;
 
@@ -44,8 +45,8 @@ pub(super) struct Interface {
     pub(super) link_type: u32,
     /// How frames of this type become Ethernet's; `None` where they cannot.
     pub(super) framing: Option<Framing>,
-    /// Longest captured frame; zero means no limit.
-    pub(super) snapshot_len: u32,
+    /// Longest captured frame.
+    pub(super) captured_max: u32,
     pub(super) fcs_len: u32,
     resolution: Resolution,
     /// Seconds to add to each time.
@@ -63,7 +64,10 @@ impl Interface {
         let mut interface = Interface {
             link_type: u32::from(order.u16(body, 0)),
             framing: Framing::of(u32::from(order.u16(body, 0))),
-            snapshot_len: order.u32(body, 4),
+            captured_max: match order.u32(body, 4) {
+                0 => CAPTURED_MAX,
+                snapshot => snapshot.min(CAPTURED_MAX),
+            },
             fcs_len: 0,
             resolution: Resolution::from_option(6),
             offset_secs: 0,

@@ -254,6 +254,19 @@ impl CaptureReader {
     /// As for [`CaptureReader::next`]; after one, this is the end.
     #[inline]
     pub fn advance(&mut self) -> Result<Step, PortError> {
+        if !self.over
+            && let Some(format) = &mut self.format
+            && let Some(place) = format.quick(&mut self.source)
+        {
+            self.current = Some(place);
+            return Ok(Step::Frame);
+        }
+        self.advance_slowly()
+    }
+
+    /// Moves on where the next frame is not simply the next bytes.
+    #[inline(never)]
+    fn advance_slowly(&mut self) -> Result<Step, PortError> {
         self.current = None;
         if self.over {
             return Ok(Step::End);

@@ -308,6 +308,15 @@ impl Order {
         }
     }
 
+    /// Words that follow one another.
+    #[inline]
+    pub(super) fn words<const BYTES: usize, const WORDS: usize>(
+        self,
+        bytes: &[u8; BYTES],
+    ) -> [u32; WORDS] {
+        std::array::from_fn(|n| self.u32(bytes, 4 * n))
+    }
+
     #[inline]
     pub(super) fn u32(self, bytes: &[u8], at: usize) -> u32 {
         let field = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
