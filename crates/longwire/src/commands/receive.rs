@@ -104,7 +104,7 @@ pub struct JudgedArgs {
     pub gap_cap: Option<Nanos>,
 
     /// How often the trace is sent, 0 for ever; without it, once
-    #[arg(long, value_name = "N", requires = "against")]
+    #[arg(long = "loop", value_name = "N", requires = "against")]
     pub rounds: Option<u64>,
 
     /// What may change on the way: mac, address, port, tos, ttl, checksum
