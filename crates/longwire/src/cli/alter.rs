@@ -20,7 +20,7 @@ pub struct AlterArgs {
     pub filter: Option<Filter>,
 
     /// Send what clients sent to the first port and what servers sent to the
-    /// second: client=NET[,NET], mac=ADDR[,ADDR], syn, port
+    /// second: client=NET, mac=ADDR (several with commas), syn, port
     #[arg(long, value_name = "RULE", help_heading = "Choosing frames", long_help = SPLIT_HELP)]
     pub split: Option<Splitter>,
 
