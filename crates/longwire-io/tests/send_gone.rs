@@ -23,13 +23,20 @@ const NOTICE: Duration = Duration::from_secs(2);
 /// socket.
 const LENGTHS: [usize; 2] = [64, 6000];
 
-fn open(pair: &Pair, kind: &str) -> AnyTx {
+/// `None` with a word where the port is not allowed; in CI that is a failure.
+fn open(pair: &Pair, kind: &str) -> Option<AnyTx> {
     let options = OpenOptions {
         send_only: true,
         ..OpenOptions::default()
     };
     let opened = pair.in_port(|| registry::open(&format!("{kind}:{PORT}"), &options));
-    opened.unwrap().tx
+    match opened {
+        Err(error @ PortError::Denied { .. }) if std::env::var_os("CI").is_none() => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        opened => Some(opened.unwrap().tx),
+    }
 }
 
 /// Sends until an error comes. Returns it, and how many frames had left.
@@ -56,7 +63,9 @@ fn check(kind: &str, len: usize, happen: fn(&Pair)) {
     let Some(pair) = Pair::number(1, if len > 1514 { 9000 } else { 1500 }) else {
         return;
     };
-    let mut tx = open(&pair, kind);
+    let Some(mut tx) = open(&pair, kind) else {
+        return;
+    };
     let (left, error) = thread::scope(|scope| {
         let sending = scope.spawn(|| send_until_error(&mut tx, len));
         thread::sleep(Duration::from_millis(30));
@@ -109,7 +118,9 @@ fn a_carrier_that_goes_away_midway_loses_what_is_sent_and_counts_it() {
         let Some(pair) = Pair::number(1, if len > 1514 { 9000 } else { 1500 }) else {
             return;
         };
-        let mut tx = open(&pair, kind);
+        let Some(mut tx) = open(&pair, kind) else {
+            continue;
+        };
         let arrived = || {
             let stats = pair.in_station(|| net::link_stats(STATION));
             stats.unwrap().rx_packets

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use longwire_engine::Nanos;
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry::{self, AnyTx, Port};
-use longwire_io::{Arrived, Outgoing, Pushed, RxPort, SendStamp, StampedBy, TxPort};
+use longwire_io::{Arrived, Outgoing, PortError, Pushed, RxPort, SendStamp, StampedBy, TxPort};
 use pair::{PORT, Pair, STATION, flush, frame, now, number_of};
 
 /// Frames of each test.
@@ -19,9 +19,15 @@ const FRAMES: u32 = 300;
 /// Two clocks are compared to within their readings.
 const SLACK: u64 = 2_000;
 
-fn open(pair: &Pair, kind: &str) -> Port {
-    let opened = pair.in_port(|| registry::open(&format!("{kind}:{PORT}"), &options()));
-    opened.unwrap()
+/// `None` with a word where the port is not allowed; in CI that is a failure.
+fn open(pair: &Pair, kind: &str) -> Option<Port> {
+    match pair.in_port(|| registry::open(&format!("{kind}:{PORT}"), &options())) {
+        Err(error @ PortError::Denied { .. }) if std::env::var_os("CI").is_none() => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        opened => Some(opened.unwrap()),
+    }
 }
 
 fn options() -> OpenOptions {
@@ -89,7 +95,9 @@ fn check_stamps(tx: &mut AnyTx, len: usize, every: u32, what: &str) {
 fn stamps_are_those_of_the_frames_asked_for() {
     for (kind, len) in [("packet", 64), ("packet", 1514), ("xdp", 64)] {
         let Some(pair) = Pair::new() else { return };
-        let mut port = open(&pair, kind);
+        let Some(mut port) = open(&pair, kind) else {
+            continue;
+        };
         for every in [1, 7] {
             check_stamps(
                 &mut port.tx,
@@ -112,7 +120,9 @@ fn stamped_frames_are_neither_changed_nor_overtaken() {
         let Some(pair) = Pair::number(1, mtu) else {
             return;
         };
-        let mut port = open(&pair, kind);
+        let Some(mut port) = open(&pair, kind) else {
+            continue;
+        };
         let station = format!("packet:{STATION}");
         let mut station = pair
             .in_station(|| registry::open(&station, &OpenOptions::default()))
