@@ -206,3 +206,7 @@ impl AlterArgs {
         self.split.clone()
     }
 }
+
+#[cfg(test)]
+#[path = "alter_tests.rs"]
+mod tests;

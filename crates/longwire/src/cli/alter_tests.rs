@@ -1,0 +1,84 @@
+//! The options of choosing and altering, beside those of sending.
+
+use clap::{CommandFactory, Parser};
+use longwire_engine::alter::About;
+
+use super::*;
+use crate::cli::PumpArgs;
+
+#[derive(Debug, Parser)]
+struct Replay {
+    #[command(flatten)]
+    pump: PumpArgs,
+    #[command(flatten)]
+    alter: AlterArgs,
+}
+
+fn parse(options: &[&str]) -> Result<AlterArgs, String> {
+    let words = ["replay", "--to", "null"].iter().chain(options);
+    let replay = Replay::try_parse_from(words).map_err(|error| error.to_string())?;
+    Ok(replay.alter)
+}
+
+#[test]
+fn no_option_is_there_twice() {
+    Replay::command().debug_assert();
+}
+
+#[test]
+fn options_reach_the_frames() {
+    let plain = parse(&[]).unwrap();
+    assert!(plain.filter().is_none() && plain.splitter().is_none());
+    assert!(!plain.alterations(1).unwrap().is_nothing());
+    let kept = parse(&["--truncated", "keep"]).unwrap();
+    assert!(kept.alterations(1).unwrap().is_nothing());
+    let wanted = parse(&[
+        "--ttl",
+        "-1",
+        "--map",
+        "10.0.0.0/8=11.0.0.0/8",
+        "--dst-mac",
+        "02:00:00:00:00:09",
+        "--vlan",
+        "push:7",
+        "--vlan",
+        "push:8",
+        "--dscp",
+        "ef",
+    ]);
+    let mut frame = vec![
+        2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, 0, 20, 0, 0, 0, 0,
+    ];
+    frame.extend([64, 59, 0, 0, 10, 1, 2, 3, 192, 0, 2, 7]);
+    let mut seen = Vec::new();
+    let mut alterations = wanted.unwrap().alterations(1).unwrap();
+    let len = frame.len() as u32;
+    alterations.apply(&frame, len, About::default(), &mut |bytes, _| {
+        seen.extend(bytes)
+    });
+    assert_eq!(seen[..6], [2, 0, 0, 0, 0, 9]);
+    assert_eq!(seen[12..22], [0x81, 0, 0, 8, 0x81, 0, 0, 7, 8, 0]);
+    assert_eq!((seen[23], seen[30], seen[34]), (46 << 2, 63, 11));
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_what_would() {
+    let two = "02:00:00:00:00:01,02:00:00:00:00:02";
+    let sided = parse(&["--src-mac", two]).unwrap();
+    let error = sided.alterations(1).unwrap_err().to_string();
+    assert!(error.contains("need --split"), "{error}");
+    let sided = parse(&["--src-mac", two, "--split", "syn"]).unwrap();
+    assert!(sided.alterations(1).is_ok());
+    for (option, value, message) in [
+        ("--map", "10.0.0.0/8", "OLD=NEW"),
+        ("--filter", "tcp[13", "column 7"),
+        ("--split", "nobody", "client=NETWORK"),
+        ("--truncated", "some", "one of zeros, random, pattern:HEX"),
+        ("--anonymize", "1234", "64 hexadecimal digits"),
+        ("--fit-mtu", "10", "68..=65535"),
+        ("--mtu-action", "drop", "--fit-mtu"),
+    ] {
+        let error = parse(&[option, value]).unwrap_err();
+        assert!(error.contains(message), "{option}: {error}");
+    }
+}
