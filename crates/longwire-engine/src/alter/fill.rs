@@ -182,8 +182,10 @@ pub(super) const PADDING_CHUNK: u8 = 0x84;
 fn complete_chunks(packet: &mut [u8], captured: usize, at: usize) {
     const HEADER: usize = 12;
     const CHUNK_HEADER: usize = 4;
+    // A trailer behind the packet may have been captured too.
+    let known = captured.min(packet.len());
     let mut chunk = at + HEADER;
-    while chunk + CHUNK_HEADER <= captured {
+    while chunk + CHUNK_HEADER <= known {
         let len = usize::from(u16::from_be_bytes([packet[chunk + 2], packet[chunk + 3]]));
         if len < CHUNK_HEADER {
             return;
