@@ -18,8 +18,8 @@ const ROUNDS: u64 = 3;
 
 /// What the lines ask for, beside what goes to the alterations.
 #[derive(Default)]
-struct Wanted {
-    options: AlterOptions,
+pub(crate) struct Wanted {
+    pub(crate) options: AlterOptions,
     filter: Option<Filter>,
     /// So many bytes at the frame's end were not captured.
     missing: u32,
@@ -80,7 +80,7 @@ fn is_v4(frame: &[u8]) -> bool {
 }
 
 /// Reads a line; what is refused is refused with a message.
-fn read(wanted: &mut Wanted, line: &str) {
+pub(crate) fn read(wanted: &mut Wanted, line: &str) {
     let (name, value) = line.split_once(' ').unwrap_or((line, ""));
     let options = &mut wanted.options;
     match name {

@@ -37,7 +37,7 @@ pub fn check(data: &[u8]) {
 }
 
 /// gzip, zstd, lz4, or a frame of the last two that is passed over.
-fn is_packed(data: &[u8]) -> bool {
+pub(crate) fn is_packed(data: &[u8]) -> bool {
     matches!(
         data,
         [0x1f, 0x8b, ..]

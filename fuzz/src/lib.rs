@@ -5,6 +5,7 @@
 pub mod alter;
 pub mod capture;
 pub mod composition;
+pub mod feed;
 pub mod frame;
 pub mod options;
 pub mod trace;

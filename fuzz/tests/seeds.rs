@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use longwire_fuzz::{alter, capture, composition, frame, options, trace};
+use longwire_fuzz::{alter, capture, composition, feed, frame, options, trace};
 
 /// How many changed copies are tried of each seed.
 const CHANGED: u64 = 300;
@@ -25,6 +25,11 @@ fn capture_seeds() {
 #[test]
 fn composition_seeds() {
     over_seeds("composition", composition::check);
+}
+
+#[test]
+fn feed_seeds() {
+    over_seeds("feed", feed::check);
 }
 
 #[test]

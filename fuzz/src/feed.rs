@@ -1,0 +1,291 @@
+//! Capture files of strangers as feeds of a replay: whatever the file and the
+//! options, a feed comes to its end, times never go back, and every record of
+//! the file is accounted for.
+//!
+//! The input is text, a line an option (`filter udp`), then a line `---`, then
+//! a file: classic pcap or pcapng, plain or packed with gzip, zstd or lz4.
+
+use std::fs;
+use std::io::Cursor;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use longwire_engine::alter::Alterations;
+use longwire_engine::filter::Filter;
+use longwire_engine::models::FRAMING;
+use longwire_engine::replay::Pace;
+use longwire_engine::split::Splitter;
+use longwire_engine::{Nanos, Speed};
+use longwire_io::PortError;
+use longwire_io::port::pcap::CaptureReader;
+use longwire_runtime::Feed;
+use longwire_runtime::feed::trace::{TraceConfig, TraceFeed};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::alter;
+use crate::capture::is_packed;
+
+/// What ends the options.
+const END: &[u8] = b"\n---\n";
+
+/// The most rounds, and the most frames of a feed that never ends.
+const ROUNDS_MAX: u64 = 4;
+const LIMIT_MAX: u64 = 5_000;
+
+/// A feed that has nothing for so long will never have anything, in
+/// milliseconds: its file is a small one on a disk.
+const PATIENCE_MS: u16 = 20_000;
+
+/// What the lines ask for.
+#[derive(Default)]
+struct Wanted {
+    config: TraceConfig,
+    alter: alter::Wanted,
+    /// The file follows itself, or is merged with itself.
+    twice: bool,
+    /// The stamp of the first frame is asked for before.
+    ask_first: bool,
+    /// The most frames that a call is to hand out; zero is a few, in turns.
+    burst: usize,
+}
+
+/// Checks one file with one set of options.
+pub fn check(data: &[u8]) {
+    let Some(at) = data.windows(END.len()).position(|window| window == END) else {
+        return;
+    };
+    let Ok(text) = std::str::from_utf8(&data[..at]) else {
+        return;
+    };
+    let mut wanted = Wanted::default();
+    text.lines().for_each(|line| read(&mut wanted, line));
+    if wanted.config.rounds.is_none() && wanted.config.limit.is_none() {
+        wanted.config.limit = Some(LIMIT_MAX);
+    }
+    let file = Stored::new(&data[at + END.len()..]);
+    check_feed(wanted, &file.path, &data[at + END.len()..]);
+}
+
+fn check_feed(wanted: Wanted, path: &str, file: &[u8]) {
+    let traces = if wanted.twice { 2 } else { 1 };
+    let config = TraceConfig {
+        traces: vec![path.to_owned(); traces],
+        alterations: Alterations::new(wanted.alter.options),
+        ..wanted.config
+    };
+    let mut feed = match TraceFeed::open(config.clone()) {
+        Ok(feed) => feed,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    let first = wanted.ask_first.then(|| feed.first_stamp());
+    let mut handed = Handed::default();
+    let (first, fault) = match first {
+        Some(Err(error)) => (None, Some(error)),
+        first => {
+            let fault = drain(&mut feed, &config, wanted.burst, &mut handed);
+            (first.and_then(Result::ok), fault)
+        }
+    };
+    if let Some(first) = first {
+        assert_eq!(first.is_some(), handed.frames > 0, "asked for the first");
+    }
+    let status = feed.status();
+    assert!(fault.is_some() || status.fraction == Some(1.0));
+    assert!(config.limit.is_none_or(|limit| {
+        // An alteration may make several frames of one.
+        handed.frames <= limit || !config.alterations.is_nothing()
+    }));
+    check_counts(&feed, &config, &handed, fault.is_some(), file);
+}
+
+/// Every record was sent, filtered out, outside the window or too short to be
+/// a frame, once a round and trace.
+fn check_counts(
+    feed: &TraceFeed,
+    config: &TraceConfig,
+    handed: &Handed,
+    failed: bool,
+    file: &[u8],
+) {
+    let counts = feed.status().counts;
+    let count = |name| {
+        let found = counts.iter().find(|(found, _)| *found == name);
+        found.map_or(0, |(_, count)| *count)
+    };
+    if !config.alterations.is_nothing() {
+        return;
+    }
+    let seen = handed.frames + count("filtered") + count("outside_window") + count("too_short");
+    let (records, cut_short) = records(file);
+    let rounds = count("rounds").max(1);
+    let traces = config.traces.len() as u64;
+    assert!(seen <= rounds * traces * records || is_packed(file));
+    // A decoder that has more before it sees a fault sooner.
+    if config.limit.is_some() || config.until.is_some() || is_packed(file) && cut_short {
+        return;
+    }
+    assert_eq!(failed, cut_short);
+    match failed {
+        false => assert_eq!(seen, rounds * traces * records),
+        // Merged traces both come to the fault; one behind the other, only the
+        // first does.
+        true if traces == 1 || !config.merge => assert_eq!(seen, records),
+        true => assert!(seen >= records.min(1)),
+    }
+}
+
+/// How many records a file has, and whether it ends in a fault.
+fn records(file: &[u8]) -> (u64, bool) {
+    let Ok(mut reader) = CaptureReader::new("fuzz", Cursor::new(file.to_vec())) else {
+        return (0, true);
+    };
+    let mut records = 0;
+    loop {
+        match reader.next() {
+            Ok(Some(_)) => records += 1,
+            Ok(None) => return (records, false),
+            Err(_) => return (records, true),
+        }
+    }
+}
+
+/// What a feed handed out.
+#[derive(Default)]
+struct Handed {
+    frames: u64,
+    last: Nanos,
+}
+
+/// Takes everything; returns the fault that ended it.
+fn drain(
+    feed: &mut TraceFeed,
+    config: &TraceConfig,
+    burst: usize,
+    handed: &mut Handed,
+) -> Option<PortError> {
+    let (outputs, frame_max) = (feed.outputs(), feed.frame_max());
+    let gap_max = gap_max(config);
+    let mut turn = 0;
+    loop {
+        turn = turn % 7 + 1;
+        let max = if burst == 0 { turn } else { burst };
+        let before = handed.frames;
+        let result = feed.feed(max, &mut |fed| {
+            assert!(fed.due >= handed.last, "a time went back");
+            let gap = fed.due.saturating_sub(handed.last);
+            assert!(gap <= gap_max || handed.frames == 0, "{gap} > {gap_max}");
+            assert!(fed.output < outputs && fed.bytes.len() <= frame_max);
+            assert!(fed.bytes.len() as u64 <= u64::from(fed.wire_len));
+            (handed.frames, handed.last) = (handed.frames + 1, fed.due);
+        });
+        let frames = handed.frames - before;
+        assert!(frames <= max as u64, "more than asked for");
+        match result {
+            Err(error) => {
+                assert!(!error.to_string().is_empty());
+                let after = feed.feed(max, &mut |_| panic!("a frame behind a fault"));
+                assert!(after.is_ok_and(|after| after.end && after.frames == 0));
+                return Some(error);
+            }
+            Ok(received) => {
+                assert_eq!(received.frames as u64, frames);
+                if received.end {
+                    return None;
+                }
+                if received.frames < max {
+                    wait(feed.readable());
+                }
+            }
+        }
+    }
+}
+
+/// Longer than this no gap is to be: known where nothing but the trace's own
+/// times and the cap count.
+fn gap_max(config: &TraceConfig) -> Nanos {
+    let plain = config.pace == Pace::Trace(Speed::UNCHANGED) && config.rounds == Some(1);
+    match config.gap_cap {
+        Some(cap) if plain && config.traces.len() == 1 => cap,
+        _ => Nanos::MAX,
+    }
+}
+
+/// A feed that hands out less than it might says when there is more.
+fn wait(readable: Option<BorrowedFd<'_>>) {
+    let readable = readable.expect("what comes later is told of");
+    let mut fds = [PollFd::new(readable, PollFlags::POLLIN)];
+    let ready = poll(&mut fds, PollTimeout::from(PATIENCE_MS));
+    assert!(ready != Ok(0), "the feed waits for nothing");
+}
+
+/// Reads a line; what is refused is refused with a message.
+fn read(wanted: &mut Wanted, line: &str) {
+    let (name, value) = line.split_once(' ').unwrap_or((line, ""));
+    let config = &mut wanted.config;
+    match name {
+        "speed" => pace(config, value.parse().map(Pace::Trace)),
+        "packets" => pace(config, value.parse().map(Pace::Packets)),
+        "bits" => {
+            let framing = FRAMING.parse("ethernet").expect("a framing");
+            pace(
+                config,
+                value.parse().map(|rate| Pace::Bits { rate, framing }),
+            );
+        }
+        "topspeed" => config.pace = Pace::TopSpeed,
+        "gap-cap" => set(&mut config.gap_cap, value.parse()),
+        "round-gap" => set(&mut config.round_gap, value.parse()),
+        "rounds" if value == "forever" => config.rounds = None,
+        "rounds" => config.rounds = value.parse().ok().map(|rounds: u64| rounds.min(ROUNDS_MAX)),
+        "limit" => config.limit = value.parse().ok().map(|limit: u64| limit.min(LIMIT_MAX)),
+        "from" => set(&mut config.from, value.parse()),
+        "until" => set(&mut config.until, value.parse()),
+        "filter" => set(&mut config.filter, Filter::parse(value)),
+        "split" => set(&mut config.splitter, Splitter::parse(value)),
+        "alter" => alter::read(&mut wanted.alter, value),
+        "twice" => wanted.twice = true,
+        "merge" => (wanted.twice, config.merge) = (true, true),
+        "ask-first" => wanted.ask_first = true,
+        "burst" => wanted.burst = value.parse().unwrap_or(0).min(512),
+        _ => {}
+    }
+}
+
+fn pace<E: std::fmt::Display>(config: &mut TraceConfig, read: Result<Pace, E>) {
+    let mut pace = None;
+    set(&mut pace, read);
+    config.pace = pace.unwrap_or_default();
+}
+
+fn set<T, E: std::fmt::Display>(field: &mut Option<T>, read: Result<T, E>) {
+    match read {
+        Ok(value) => *field = Some(value),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// A file that is gone when nobody needs it: feeds open their traces by name.
+struct Stored {
+    path: String,
+}
+
+impl Stored {
+    fn new(bytes: &[u8]) -> Stored {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("longwire-feed-{}-{number}", std::process::id());
+        let path: PathBuf = std::env::temp_dir().join(name);
+        fs::write(&path, bytes).expect("room for a small file");
+        Stored {
+            path: path.to_string_lossy().into_owned(),
+        }
+    }
+}
+
+impl Drop for Stored {
+    fn drop(&mut self) {
+        // It may be gone already: nobody misses it.
+        let _ = fs::remove_file(&self.path);
+    }
+}
