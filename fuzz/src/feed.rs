@@ -41,7 +41,8 @@ const PATIENCE_MS: u16 = 20_000;
 #[derive(Default)]
 struct Wanted {
     config: TraceConfig,
-    alter: alter::Wanted,
+    /// How frames are changed, if they are.
+    alter: Option<alter::Wanted>,
     /// The file follows itself, or is merged with itself.
     twice: bool,
     /// The stamp of the first frame is asked for before.
@@ -71,7 +72,9 @@ fn check_feed(wanted: Wanted, path: &str, file: &[u8]) {
     let traces = if wanted.twice { 2 } else { 1 };
     let config = TraceConfig {
         traces: vec![path.to_owned(); traces],
-        alterations: Alterations::new(wanted.alter.options),
+        alterations: wanted.alter.map_or_else(Alterations::default, |wanted| {
+            Alterations::new(wanted.options)
+        }),
         ..wanted.config
     };
     let mut feed = match TraceFeed::open(config.clone()) {
@@ -118,7 +121,8 @@ fn check_counts(
     }
     let seen = handed.frames + count("filtered") + count("outside_window") + count("too_short");
     let (records, cut_short) = records(file);
-    let rounds = count("rounds").max(1);
+    // A limit or a fault may end a round that has begun.
+    let rounds = count("rounds") + u64::from(config.limit.is_some() || failed);
     let traces = config.traces.len() as u64;
     assert!(seen <= rounds * traces * records || is_packed(file));
     // A decoder that has more before it sees a fault sooner.
@@ -243,7 +247,7 @@ fn read(wanted: &mut Wanted, line: &str) {
         "until" => set(&mut config.until, value.parse()),
         "filter" => set(&mut config.filter, Filter::parse(value)),
         "split" => set(&mut config.splitter, Splitter::parse(value)),
-        "alter" => alter::read(&mut wanted.alter, value),
+        "alter" => alter::read(wanted.alter.get_or_insert_default(), value),
         "twice" => wanted.twice = true,
         "merge" => (wanted.twice, config.merge) = (true, true),
         "ask-first" => wanted.ask_first = true,

@@ -9,45 +9,48 @@ use longwire_fuzz::{alter, capture, composition, feed, frame, options, trace};
 /// How many changed copies are tried of each seed.
 const CHANGED: u64 = 300;
 
+/// The same of what starts threads and writes files for each copy.
+const CHANGED_FEEDS: u64 = 40;
+
 /// The most bytes changed in a copy.
 const CHANGES_MAX: u64 = 6;
 
 #[test]
 fn alter_seeds() {
-    over_seeds("alter", alter::check);
+    over_seeds("alter", CHANGED, alter::check);
 }
 
 #[test]
 fn capture_seeds() {
-    over_seeds("capture", capture::check);
+    over_seeds("capture", CHANGED, capture::check);
 }
 
 #[test]
 fn composition_seeds() {
-    over_seeds("composition", composition::check);
+    over_seeds("composition", CHANGED, composition::check);
 }
 
 #[test]
 fn feed_seeds() {
-    over_seeds("feed", feed::check);
+    over_seeds("feed", CHANGED_FEEDS, feed::check);
 }
 
 #[test]
 fn frame_seeds() {
-    over_seeds("frame", frame::check);
+    over_seeds("frame", CHANGED, frame::check);
 }
 
 #[test]
 fn options_seeds() {
-    over_seeds("options", options::check);
+    over_seeds("options", CHANGED, options::check);
 }
 
 #[test]
 fn trace_seeds() {
-    over_seeds("trace", trace::check);
+    over_seeds("trace", CHANGED, trace::check);
 }
 
-fn over_seeds(target: &str, check: fn(&[u8])) {
+fn over_seeds(target: &str, changed: u64, check: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("seeds")
         .join(target);
@@ -61,7 +64,7 @@ fn over_seeds(target: &str, check: fn(&[u8])) {
     for path in seeds {
         let seed = fs::read(&path).expect("readable");
         check(&seed);
-        for _ in 0..CHANGED {
+        for _ in 0..changed {
             check(&random.change(&seed));
         }
     }
