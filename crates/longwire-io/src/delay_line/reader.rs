@@ -1,5 +1,7 @@
 //! The reading side.
 
+use longwire_engine::Nanos;
+
 use super::Shared;
 use super::record::{Descriptor, Head, Tail};
 use crate::arena::{Returns, SEGMENT};
@@ -189,6 +191,27 @@ impl DelayLineReader {
     pub fn published(&mut self) -> u64 {
         self.seen = self.shared.published.0.load(Ordering::Acquire);
         self.seen - self.read
+    }
+
+    /// The first release later than `time` among the next `look` frames that
+    /// are published, on a line that is in the order of releases.
+    pub fn release_beyond(&mut self, time: Nanos, look: u64) -> Option<Nanos> {
+        let mut at = self.at;
+        for _ in 0..self.published().min(look) {
+            // SAFETY: as many records as that are published from the reader's
+            // place on, and `at` is one of them or the jump before it.
+            let mut head: Head = unsafe { self.shared.memory.load(at) };
+            if let Some(segment) = head.jump_target() {
+                at = segment as usize * SEGMENT;
+                // SAFETY: as in `follow`: a record is published behind it.
+                head = unsafe { self.shared.memory.load(at) };
+            }
+            if head.release() > time {
+                return Some(head.release());
+            }
+            at += head.record_size();
+        }
+        None
     }
 
     /// The head of the front record, behind the jump if there is one.

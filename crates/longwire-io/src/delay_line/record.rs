@@ -98,6 +98,12 @@ impl Head {
         (self.word & JUMP != 0).then_some(self.link)
     }
 
+    /// When the frame must be handed over.
+    #[inline(always)]
+    pub(super) fn release(self) -> Nanos {
+        Nanos::from_nanos(self.release)
+    }
+
     /// Whether a [`Tail`] follows.
     #[inline(always)]
     pub(super) fn has_tail(self) -> bool {

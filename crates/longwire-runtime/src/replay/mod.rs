@@ -6,6 +6,7 @@
 //! thread does nothing but wait and send. Every departure comes from the
 //! schedule and never from the departure before, so no error accumulates.
 
+mod alarms;
 mod build;
 mod config;
 mod pacer;

@@ -2,9 +2,10 @@
 //!
 //! A replay knows its departures ahead of time, so its thread needs to look
 //! for nothing between two of them: it sleeps until shortly before, and spins
-//! the rest. How shortly is learnt from how late the kernel wakes it.
+//! the rest. How shortly is learnt from how late the kernel wakes it, and
+//! bounded by what spinning may cost. Decision 0016 has the measurements.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use longwire_engine::Nanos;
@@ -12,6 +13,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
 use nix::sys::time::TimeSpec;
 
+use super::alarms::Alarms;
 use crate::clock::monotonic_now;
 use crate::config::WaitMode;
 use crate::waiting::PauseLog;
@@ -25,8 +27,17 @@ const MARGIN_MAX: Nanos = Nanos::from_micros(250);
 /// So many of a thousand wake-ups may come later than the margin.
 const LATE_PER_MILLE: u64 = 4;
 
-/// A step of learning is this part of the margin.
+/// A step of learning is this part of the margin, and of the median.
 const STEP: u64 = 1_024;
+const STEP_USUAL: u64 = 256;
+
+/// Spinning before departures that are slept for may take this part of the
+/// time between them, and this long before each.
+const SPIN_PART: u64 = 14;
+const SPIN_MAX: Nanos = Nanos::from_micros(40);
+
+/// Arming an alarm before a departure takes so long at the most.
+const ARMING: Nanos = Nanos::from_micros(2);
 
 /// Sleeping for less than this costs more than spinning.
 const SLEEP_MIN: Nanos = Nanos::from_micros(5);
@@ -42,7 +53,14 @@ const PAUSE_MIN: Nanos = Nanos::from_micros(100);
 #[derive(Debug)]
 pub(crate) struct Pacer {
     mode: WaitMode,
+    alarms: Alarms,
+    /// A high quantile of the wake-up latency.
     margin: Nanos,
+    /// Its median.
+    usual: Nanos,
+    /// The time between departures that were slept for: a running mean.
+    between: Nanos,
+    slept_for: Option<Nanos>,
     /// Whether it has slept since the last departure.
     slept: bool,
     share: Share,
@@ -63,14 +81,18 @@ struct Share {
 const WINDOW: Nanos = Nanos::from_millis(200);
 
 impl Pacer {
-    pub fn new(mode: WaitMode) -> Pacer {
-        Pacer {
+    pub fn new(mode: WaitMode) -> Result<Pacer, nix::Error> {
+        Ok(Pacer {
             mode,
+            alarms: Alarms::new()?,
             margin: MARGIN_START,
+            usual: MARGIN_START,
+            between: Nanos::ZERO,
+            slept_for: None,
             slept: false,
             share: Share::default(),
             pauses: PauseLog::default(),
-        }
+        })
     }
 
     /// How much of the time the thread has been awake lately: 1 is all of it.
@@ -87,9 +109,13 @@ impl Pacer {
 
     /// How long before a departure the thread wakes.
     pub fn margin(&self) -> Nanos {
+        let spun = Nanos::from_nanos(self.between.as_nanos() / SPIN_PART).min(SPIN_MAX);
         match self.mode {
             WaitMode::Block => Nanos::ZERO,
-            WaitMode::Spin | WaitMode::Adaptive => self.margin,
+            WaitMode::Spin | WaitMode::Adaptive => self
+                .margin
+                .min(self.usual.saturating_add(spun))
+                .max(MARGIN_MIN),
         }
     }
 
@@ -107,23 +133,71 @@ impl Pacer {
         sleeps.then(|| until.min(now.saturating_add(IDLE)))
     }
 
-    /// Sleeps until `until`, or until the bell rings.
-    pub fn sleep(&mut self, until: Nanos, bell: &EventFd) {
-        let mut polled = [PollFd::new(bell.as_fd(), PollFlags::POLLIN)];
+    /// From which time on a departure after `next` is worth a sleep of its
+    /// own.
+    pub fn apart_from(&self, next: Nanos) -> Nanos {
+        next.saturating_add(self.margin()).saturating_add(SLEEP_MIN)
+    }
+
+    /// Whether there is time, before a departure at `next` that was slept for,
+    /// to arm an alarm for the second after it.
+    pub fn may_look_ahead(&self, next: Nanos, now: Nanos) -> bool {
+        self.slept && next > now.saturating_add(ARMING)
+    }
+
+    /// Whether an alarm is armed for a departure.
+    pub fn is_armed(&self, departure: Nanos) -> bool {
+        self.alarms.has(departure)
+    }
+
+    /// Arms an alarm for the departure after `next`, for which one is armed.
+    pub fn arm_ahead(&mut self, next: Nanos, departure: Nanos) {
+        let at = departure.saturating_sub(self.margin());
+        self.alarms.arm_ahead(next, departure, at);
+    }
+
+    /// Sleeps until `until`, some time before the next departure if one is
+    /// known, or until the bell rings.
+    pub fn sleep(&mut self, departure: Option<Nanos>, until: Nanos, bell: &EventFd) {
         let start = monotonic_now();
-        let timeout = until.saturating_sub(start);
-        let timeout = TimeSpec::from(Duration::from_nanos(timeout.as_nanos()));
-        let woken = ppoll(&mut polled, Some(timeout), None);
+        let alarm = departure.and_then(|departure| self.alarms.get(departure, until).ok());
+        let (until, woken) = match alarm {
+            // It has gone off already.
+            Some((at, _)) if at <= start => return,
+            Some((at, timer)) => (at, sleep_for_alarm(timer, bell)),
+            None => (until, sleep_for(until.saturating_sub(start), bell)),
+        };
         let end = monotonic_now();
         self.slept = true;
-        let asleep = end.saturating_sub(start);
-        self.share.asleep = self.share.asleep.saturating_add(asleep);
-        match woken {
-            Ok(0) => self.learn(end.saturating_sub(until)),
+        self.share.asleep = self.share.asleep.saturating_add(end.saturating_sub(start));
+        if !woken {
             // Interrupted, or called.
-            _ => {
-                let _ = bell.read();
-            }
+            let _ = bell.read();
+            return;
+        }
+        let latency = end.saturating_sub(until);
+        self.learn(latency);
+        self.learn_usual(latency);
+        self.take_interval(departure);
+    }
+
+    /// Follows the median of the wake-up latency.
+    fn learn_usual(&mut self, latency: Nanos) {
+        let step = Nanos::from_nanos(self.usual.as_nanos() / STEP_USUAL + 1);
+        let next = match latency > self.usual {
+            true => self.usual.saturating_add(step),
+            false => self.usual.saturating_sub(step),
+        };
+        self.usual = next.clamp(MARGIN_MIN, MARGIN_MAX);
+    }
+
+    /// Learns how far apart departures are that are slept for.
+    fn take_interval(&mut self, departure: Option<Nanos>) {
+        let Some(departure) = departure else { return };
+        if let Some(last) = self.slept_for.replace(departure) {
+            let between = departure.saturating_sub(last).as_nanos();
+            let mean = self.between.as_nanos();
+            self.between = Nanos::from_nanos(mean - mean / 8 + between / 8);
         }
     }
 
@@ -163,13 +237,31 @@ impl Pacer {
     }
 }
 
+/// Whether the alarm has gone off, rather than the bell.
+fn sleep_for_alarm(alarm: BorrowedFd<'_>, bell: &EventFd) -> bool {
+    let mut polled = [
+        PollFd::new(alarm, PollFlags::POLLIN),
+        PollFd::new(bell.as_fd(), PollFlags::POLLIN),
+    ];
+    // Whatever ends it, the caller looks again.
+    let _ = ppoll(&mut polled, None, None);
+    polled[0].any() == Some(true)
+}
+
+/// Whether the time has passed without the bell.
+fn sleep_for(time: Nanos, bell: &EventFd) -> bool {
+    let mut polled = [PollFd::new(bell.as_fd(), PollFlags::POLLIN)];
+    let timeout = TimeSpec::from(Duration::from_nanos(time.as_nanos()));
+    ppoll(&mut polled, Some(timeout), None) == Ok(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// Learns from latencies of which a tenth of a thousandth each is known.
     fn learnt(latency_of: impl Fn(u64) -> Nanos) -> Nanos {
-        let mut pacer = Pacer::new(WaitMode::Adaptive);
+        let mut pacer = Pacer::new(WaitMode::Adaptive).expect("timers");
         for number in 0..200_000u64 {
             // A permutation of 0..1009: latencies come in no order.
             pacer.learn(latency_of(number * 401 % 1_009));
@@ -186,6 +278,29 @@ mod tests {
     }
 
     #[test]
+    fn spinning_is_bounded_by_a_part_of_the_gaps() {
+        let mut pacer = Pacer::new(WaitMode::Adaptive).expect("timers");
+        let margin_at = |pacer: &mut Pacer, gap: u64| {
+            for number in 1..20_000u64 {
+                // Two of a hundred wake-ups are very late.
+                let latency = if number % 50 == 0 { 200 } else { 14 };
+                pacer.learn(Nanos::from_micros(latency));
+                pacer.learn_usual(Nanos::from_micros(latency));
+                pacer.take_interval(Some(Nanos::from_micros(number * gap)));
+            }
+            pacer.slept_for = None;
+            pacer.margin()
+        };
+        let near = |margin: Nanos, micros: u64| {
+            let off = margin.as_nanos().abs_diff(micros * 1_000);
+            assert!(off < 500, "{margin}, not {micros} us");
+        };
+        near(margin_at(&mut pacer, 70), 14 + 5);
+        near(margin_at(&mut pacer, 280), 14 + 20);
+        near(margin_at(&mut pacer, 10_000), 14 + 40);
+    }
+
+    #[test]
     fn pauses_of_the_machine_do_not_keep_the_thread_spinning() {
         // A tenth of a percent comes 3 ms late.
         let margin = learnt(|n| match n {
@@ -199,7 +314,10 @@ mod tests {
     fn spin_never_sleeps_and_block_sleeps_to_the_departure_itself() {
         let now = Nanos::from_secs(1);
         let next = now.saturating_add(Nanos::from_millis(1));
-        let until = |mode| Pacer::new(mode).sleeps_until(Some(next), now);
+        let until = |mode| {
+            let pacer = Pacer::new(mode).expect("timers");
+            pacer.sleeps_until(Some(next), now)
+        };
         assert_eq!(until(WaitMode::Spin), None);
         assert_eq!(until(WaitMode::Block), Some(next));
         assert_eq!(
@@ -212,9 +330,9 @@ mod tests {
     fn a_near_departure_is_spun_for() {
         let now = Nanos::from_secs(1);
         let near = now.saturating_add(MARGIN_START).saturating_add(SLEEP_MIN);
-        let pacer = Pacer::new(WaitMode::Adaptive);
+        let pacer = Pacer::new(WaitMode::Adaptive).expect("timers");
         assert_eq!(pacer.sleeps_until(Some(near), now), None);
-        let mut pacer = Pacer::new(WaitMode::Adaptive);
+        let mut pacer = Pacer::new(WaitMode::Adaptive).expect("timers");
         let soon = monotonic_now().saturating_add(Nanos::from_micros(20));
         pacer.spin_until(soon);
         assert!(monotonic_now() >= soon);

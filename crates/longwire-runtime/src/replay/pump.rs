@@ -9,7 +9,6 @@ use longwire_io::{PortError, TxPort};
 
 use super::pacer::Pacer;
 use crate::clock::monotonic_now;
-use crate::config::WaitMode;
 use crate::host;
 use crate::stage::Egress;
 use crate::thread::{Bell, Control, ThreadEnd, earlier, thread_cpu_time};
@@ -17,7 +16,7 @@ use crate::thread::{Bell, Control, ThreadEnd, earlier, thread_cpu_time};
 /// The sending thread: egress stages in turn.
 pub(crate) struct Pump {
     pub egress: Vec<Egress<AnyTx>>,
-    pub wait: WaitMode,
+    pub pacer: Pacer,
     pub bell: Arc<Bell>,
     pub control: Arc<Control>,
     /// How many threads read traces.
@@ -36,8 +35,7 @@ impl Pump {
     /// Sends until everything has been read and has left, until stopped, or
     /// until a port fails.
     pub fn run(mut self) -> ThreadEnd {
-        let mut pacer = Pacer::new(self.wait);
-        let error = self.turns(&mut pacer).err();
+        let error = self.turns().err();
         let failed = error.is_some();
         self.control.failed.fetch_or(failed, Ordering::SeqCst);
         for egress in &mut self.egress {
@@ -46,14 +44,14 @@ impl Pump {
         let ports = self.egress.iter().map(Egress::port);
         ThreadEnd {
             error,
-            pauses: pacer.pauses,
-            margin: pacer.margin(),
+            pauses: self.pacer.pauses,
+            margin: self.pacer.margin(),
             cpu: thread_cpu_time(),
             remarks: ports.flat_map(TxPort::remarks).collect(),
         }
     }
 
-    fn turns(&mut self, pacer: &mut Pacer) -> Result<(), PortError> {
+    fn turns(&mut self) -> Result<(), PortError> {
         let mut fifo = self.fifo;
         while !self.control.stop.load(Ordering::Relaxed) && !self.control.faults.any() {
             let mut next_at = None;
@@ -69,18 +67,18 @@ impl Pump {
             if next_at.is_none() && self.is_done() {
                 break;
             }
-            self.wait(pacer, next_at);
-            self.heed_throttling(pacer, &mut fifo);
+            self.wait(next_at);
+            self.heed_throttling(&mut fifo);
         }
         Ok(())
     }
 
     /// Leaves the real-time class while the thread takes most of a core.
-    fn heed_throttling(&self, pacer: &mut Pacer, fifo: &mut bool) {
+    fn heed_throttling(&mut self, fifo: &mut bool) {
         if !self.fifo {
             return;
         }
-        let awake = pacer.awake(monotonic_now());
+        let awake = self.pacer.awake(monotonic_now());
         let wanted = match *fifo {
             true => awake < LEAVE_FIFO,
             false => awake < RETURN_TO_FIFO,
@@ -101,26 +99,64 @@ impl Pump {
             && self.egress.iter_mut().all(Egress::is_empty)
     }
 
-    fn wait(&mut self, pacer: &mut Pacer, next_at: Option<Nanos>) {
+    fn wait(&mut self, next_at: Option<Nanos>) {
         let now = monotonic_now();
-        let Some(until) = pacer.sleeps_until(next_at, now) else {
+        let Some(until) = self.pacer.sleeps_until(next_at, now) else {
             if let Some(next) = next_at {
-                pacer.spin_until(next);
+                self.look_beyond(next, now);
+                self.pacer.spin_until(next);
             }
             return;
         };
         // Announce the sleep, then look once more: a frame published between
         // the last look and the announcement would else wait unseen.
         self.bell.asleep();
-        let next = self.egress.iter_mut().filter_map(Egress::next_release);
-        let until = match next.min() {
-            Some(next) => until.min(next.saturating_sub(pacer.margin())),
+        let next = self
+            .egress
+            .iter_mut()
+            .filter_map(Egress::next_release)
+            .min();
+        let until = match next {
+            Some(next) => until.min(next.saturating_sub(self.pacer.margin())),
             None => until,
         };
         if until > now && !self.ended_unseen(next_at) {
-            pacer.sleep(until, self.bell.event());
+            if let Some(next) = next
+                && self.pacer.is_armed(next)
+            {
+                self.arm_after(next);
+            }
+            self.pacer.sleep(next, until, self.bell.event());
         }
         self.bell.awake();
+    }
+
+    /// Before a departure at `next` that was slept for: prepares for the
+    /// second one after it, if there is one and time for it.
+    fn look_beyond(&mut self, next: Nanos, now: Nanos) {
+        if self.pacer.may_look_ahead(next, now)
+            && let Some(second) = self.departure_after(next)
+            && self.pacer.is_armed(second)
+        {
+            self.arm_after(second);
+        }
+    }
+
+    /// Arms the alarm after that of a departure at `next`.
+    fn arm_after(&mut self, next: Nanos) {
+        if let Some(after) = self.departure_after(next) {
+            self.pacer.arm_ahead(next, after);
+        }
+    }
+
+    /// The first departure after one at `next` that is worth a sleep of its
+    /// own.
+    fn departure_after(&mut self, next: Nanos) -> Option<Nanos> {
+        let from = self.pacer.apart_from(next);
+        let releases = self.egress.iter_mut();
+        releases
+            .filter_map(|egress| egress.release_beyond(from))
+            .min()
     }
 
     /// The end of the inputs may have come since the last look.

@@ -9,6 +9,7 @@ use longwire_engine::Nanos;
 use longwire_io::port::AnyTx;
 
 use super::build::Building;
+use super::pacer::Pacer;
 use super::pump::Pump;
 use super::reader::Reader;
 use super::summary::Input;
@@ -168,7 +169,7 @@ impl Replaying {
             let core = apart.then(|| cores[cores.len() - 1 - index]);
             let pump = Pump {
                 egress,
-                wait: config.wait,
+                pacer: Pacer::new(config.wait)?,
                 bell: Arc::new(Bell::new()?),
                 control: Arc::clone(&self.control),
                 readers: 1,

@@ -239,6 +239,15 @@ impl<T: TxPort> Egress<T> {
         }
     }
 
+    /// The first release later than `time`, if it is known without sorting
+    /// and near the front.
+    pub(crate) fn release_beyond(&mut self, time: Nanos) -> Option<Nanos> {
+        match &self.waiting {
+            Waiting::OnLine => self.line.release_beyond(time, BURST as u64),
+            Waiting::Sorted(_) | Waiting::Managed(_) => None,
+        }
+    }
+
     /// Gives the output port back.
     pub fn into_port(self) -> T {
         self.port
