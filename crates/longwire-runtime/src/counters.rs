@@ -6,7 +6,7 @@ use std::sync::{Mutex, TryLockError};
 use hdrhistogram::Histogram;
 use longwire_engine::{Delivery, DropReason, Nanos};
 
-use crate::stage::DeparturesShared;
+use crate::stage::{DeparturesShared, SendStampsShared};
 
 /// What the emulator did to frames that the model did not ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -356,6 +356,7 @@ pub(crate) struct LinkShared {
     pub egress: Published<EGRESS_CELLS>,
     pub lateness: Mutex<Histogram<u64>>,
     pub departures: DeparturesShared,
+    pub send_stamps: SendStampsShared,
 }
 
 impl LinkShared {
@@ -367,6 +368,7 @@ impl LinkShared {
             egress: Published::default(),
             lateness: Mutex::new(nanos_histogram()),
             departures: DeparturesShared::new(),
+            send_stamps: SendStampsShared::new(),
         }
     }
 }

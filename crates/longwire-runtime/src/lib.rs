@@ -30,5 +30,7 @@ pub use feed::{Fed, Feed, FeedStatus};
 pub use loader::FileLoader;
 pub use plugin::CPlugin;
 pub use record::{Recorder, Tap};
-pub use report::{DepartureReport, InputReport, Lateness, LinkReport, Pauses, RunReport};
+pub use report::{
+    DepartureReport, InputReport, Lateness, LinkReport, Pauses, RunReport, SendStampReport,
+};
 pub use run::{Running, StartError, start, start_recorded};

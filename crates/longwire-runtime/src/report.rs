@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::receive::ReceiveReport;
+
 /// The report of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RunReport {
@@ -58,6 +60,13 @@ pub struct LinkReport {
     /// How true the distances between departures were; of replays only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub departures: Option<DepartureReport>,
+    /// When some of its frames really left; of replays whose port tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_stamps: Option<SendStampReport>,
+    /// What arrived at the other side of the network under test, against what
+    /// was handed to the output port; if a replay was told to receive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub received: Option<Box<ReceiveReport>>,
     /// Releases raised to keep the order.
     pub raised: u64,
     /// Frames that a queue marked: congestion experienced.
@@ -101,6 +110,25 @@ pub struct DepartureReport {
     /// How much slower than the schedule frames left, in millionths, by least
     /// squares; `None` where all were due at once.
     pub drift_ppm: Option<f64>,
+}
+
+/// When frames really left, by stamps of a sample of them.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct SendStampReport {
+    /// Who stamped: `kernel`, as it hands a frame to the device, or `device`,
+    /// as the frame goes onto the wire.
+    pub by: &'static str,
+    /// One frame in so many was to be stamped.
+    pub every: u32,
+    /// Stamps that came.
+    pub count: u64,
+    /// Stamp − release, in microseconds. The clocks are compared to about
+    /// 0.1 us.
+    pub lateness_us: Lateness,
+    /// Stamps before their frame's release, which count as zero.
+    pub early: u64,
+    /// How much before, at the most, in microseconds.
+    pub earliest_us: f64,
 }
 
 /// A summary of how late frames were handed over, in microseconds.

@@ -5,10 +5,11 @@ use std::sync::PoisonError;
 
 use hdrhistogram::Histogram;
 use longwire_engine::DropReason;
+use longwire_io::port::StampedBy;
 
 use crate::counters::{Artifact, EgressCounts, IngressCounts, LinkCounts, LinkShared};
-use crate::report::{DepartureReport, Lateness, LinkReport, RunReport};
-use crate::stage::DeparturesShared;
+use crate::report::{DepartureReport, Lateness, LinkReport, RunReport, SendStampReport};
+use crate::stage::{DeparturesShared, SendStampsShared};
 use crate::thread::ThreadEnd;
 
 /// The report of one direction as of its last bursts.
@@ -42,6 +43,8 @@ pub(crate) fn link(
         artifacts: artifacts.collect(),
         lateness_us: lateness,
         departures: departures(&shared.departures),
+        send_stamps: send_stamps(&shared.send_stamps),
+        received: None,
         raised: decided.raised,
         ecn_marked: decided.marked,
         corrupted: decided.corrupted,
@@ -61,6 +64,25 @@ fn departures(shared: &DeparturesShared) -> Option<DepartureReport> {
     (!errors.is_empty()).then(|| DepartureReport {
         gap_error_us: lateness(&errors),
         drift_ppm: drift.parts_per_million(),
+    })
+}
+
+/// When frames really left, if somebody stamps them.
+fn send_stamps(shared: &SendStampsShared) -> Option<SendStampReport> {
+    let told = *shared.told.lock().unwrap_or_else(PoisonError::into_inner);
+    let told = told?;
+    let histogram = shared.lateness.lock();
+    let histogram = histogram.unwrap_or_else(PoisonError::into_inner);
+    Some(SendStampReport {
+        by: match told.by {
+            StampedBy::Kernel => "kernel",
+            StampedBy::Device => "device",
+        },
+        every: told.every,
+        count: told.count,
+        lateness_us: lateness(&histogram),
+        early: told.early,
+        earliest_us: told.earliest.as_micros_f64(),
     })
 }
 

@@ -100,6 +100,7 @@ fn output(tx: AnyTx, options: &[(&str, &str)]) -> ReplayOutput {
             name: "out".into(),
             config: link.parse().expect("a link"),
         },
+        sent: None,
     }
 }
 

@@ -15,6 +15,9 @@ use super::NetError;
 /// The namespace of the calling thread, as a file.
 const OWN: &str = "/proc/thread-self/ns/net";
 
+/// Where `ip netns` keeps namespaces by their names.
+const NAMED: &str = "/run/netns";
+
 /// A network namespace. It lives as long as this value, a thread in it, or a
 /// process in it.
 #[derive(Debug)]
@@ -47,15 +50,28 @@ impl NetNamespace {
 
     /// The namespace that the calling thread is in.
     pub fn current() -> Result<NetNamespace, NetError> {
+        NetNamespace::at(OWN)
+    }
+
+    /// The namespace that `ip netns add` gave this name.
+    ///
+    /// # Errors
+    ///
+    /// If there is none of that name, or it may not be opened.
+    pub fn named(name: &str) -> Result<NetNamespace, NetError> {
+        NetNamespace::at(&format!("{NAMED}/{name}"))
+    }
+
+    fn at(path: &str) -> Result<NetNamespace, NetError> {
         let open = || -> io::Result<NetNamespace> {
-            let file = File::open(OWN)?;
+            let file = File::open(path)?;
             let inode = file.metadata()?.ino();
             Ok(NetNamespace {
                 file: file.into(),
                 inode,
             })
         };
-        open().map_err(|e| NetError::system("open", OWN, e))
+        open().map_err(|e| NetError::system("open", path, e))
     }
 
     /// Another holder of the same namespace.

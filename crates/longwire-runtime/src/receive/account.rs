@@ -8,8 +8,10 @@ use longwire_io::port::pcap::CaptureWriter;
 
 use super::ReceiveConfig;
 use super::comparison::Comparison;
+use super::live::LiveComparison;
 use super::rates::Series;
 use super::report::{ReceiveReport, Unseen};
+use super::sent::Sent;
 use super::spread::Distribution;
 use super::streams::Streams;
 use super::timing::Against;
@@ -32,6 +34,7 @@ pub(super) struct Account {
     series: Series,
     expected: Option<Against>,
     comparison: Option<Comparison>,
+    live: Option<LiveComparison>,
     streams: Streams,
     capture: Option<CaptureWriter>,
     error: Option<String>,
@@ -61,12 +64,18 @@ impl Account {
             series: Series::new(),
             expected: config.expect_gap.map(|_| Against::new()),
             comparison,
+            live: None,
             streams: Streams::default(),
             capture: capture.transpose()?,
             error: None,
             unseen: Unseen::default(),
             config,
         })
+    }
+
+    /// What arrives is compared with what this process sends.
+    pub(super) fn compare_with(&mut self, sent: Sent) {
+        self.live = Some(LiveComparison::new(sent));
     }
 
     /// A frame arrived: all of it, or its beginning if it was captured so.
@@ -99,6 +108,9 @@ impl Account {
         if let Some(comparison) = &mut self.comparison {
             comparison.came(bytes, wire_len, arrival);
         }
+        if let Some(live) = &mut self.live {
+            live.came(bytes, arrival);
+        }
         if let Some(probe) = payload_of(bytes).and_then(Probe::find) {
             self.streams.came(&probe, self.epoch.wall_time(arrival));
         }
@@ -125,6 +137,9 @@ impl Account {
         {
             comparison.read_ahead();
         }
+        if let Some(live) = &mut self.live {
+            live.settle();
+        }
     }
 
     /// As many frames came as were asked for.
@@ -145,6 +160,9 @@ impl Account {
 
     /// The end: what is left of the capture is written.
     pub(super) fn finish(&mut self) {
+        if let Some(live) = &mut self.live {
+            live.settle();
+        }
         if let Some(Err(error)) = self.capture.take().map(CaptureWriter::finish) {
             self.error.get_or_insert(error.to_string());
         }
@@ -161,6 +179,7 @@ impl Account {
             packets => amount * (packets - 1) as f64 / packets as f64 / seconds,
         };
         let trace = self.comparison.as_ref().map(Comparison::report);
+        let live = self.live.as_ref();
         let trace_error = self.comparison.as_ref().and_then(Comparison::error);
         let mut notes = Vec::new();
         if self.set_back > 0 {
@@ -180,7 +199,8 @@ impl Account {
             rates: self.series.report(),
             gap_us: self.gaps.spread(1e3),
             expected_gap: self.expected.as_ref().map(Against::report),
-            trace,
+            trace: trace.or(live.map(LiveComparison::report)),
+            delay: live.map(LiveComparison::delay),
             streams: self.streams.report(),
             stray_probes: self.streams.stray(),
             notes,

@@ -93,6 +93,7 @@ impl Comparison {
                     digest: digest(record.bytes, record.wire_len, &self.config.ignored),
                     due: self.schedule.due(record.stamp, record.wire_len),
                     wire_len: record.wire_len,
+                    late: 0,
                 }));
             }
             self.rounds_left -= 1;
@@ -114,20 +115,11 @@ impl Comparison {
     }
 
     pub(super) fn report(&self) -> TraceReport {
-        let counts = self.matching.counts();
         TraceReport {
             trace: self.config.trace.clone(),
-            frames: counts.frames,
-            matched: counts.matched,
-            lost: counts.lost,
-            duplicates: counts.duplicates,
-            reordered: counts.reordered,
-            changed: counts.changed,
-            foreign: counts.foreign,
-            behind_last: counts.behind_last,
             goes_on: self.reader.is_some(),
             cut: self.cut,
-            timing: self.matching.against().report(),
+            ..self.matching.report()
         }
     }
 

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 
 use longwire_engine::Nanos;
 
+use super::report::TraceReport;
 use super::timing::Against;
 
 /// Frames of the trace in the window.
@@ -30,6 +31,9 @@ pub(super) struct Expected {
     pub digest: u64,
     pub due: Nanos,
     pub wire_len: u32,
+    /// How much later than it was due it was sent, in nanoseconds and at the
+    /// most 4.29 s, where that is known.
+    pub late: u32,
 }
 
 /// What is counted of the frames of a trace.
@@ -91,6 +95,8 @@ pub(super) struct Matching {
     end: u64,
     /// One behind the last frame of the trace that came.
     frontier: u64,
+    /// The frames before it were given up: no gap is to be judged across them.
+    gave_up: bool,
     counts: Counts,
     /// Lengths of frames that were not found since the last one in order.
     unknown: VecDeque<u32>,
@@ -115,6 +121,7 @@ impl Matching {
             begin: 0,
             end: 0,
             frontier: 0,
+            gave_up: false,
             counts: Counts::default(),
             unknown: VecDeque::with_capacity(UNKNOWN_MAX),
             against: Against::new(),
@@ -124,7 +131,7 @@ impl Matching {
     /// How many frames of the trace there is room for.
     #[inline]
     pub(super) fn room(&self) -> u64 {
-        AHEAD - (self.end - self.frontier)
+        AHEAD.saturating_sub(self.end - self.frontier)
     }
 
     /// The next frame of the trace; only while there is room.
@@ -147,6 +154,16 @@ impl Matching {
         self.end += 1;
     }
 
+    /// The next frame of a trace that does not wait for what arrives, such as
+    /// one that is being sent: the oldest frames make room and are lost.
+    pub(super) fn expect_at_once(&mut self, expected: Expected) {
+        self.expect(expected);
+        if self.begin > self.frontier {
+            self.frontier = self.begin;
+            self.gave_up = true;
+        }
+    }
+
     /// The oldest frame leaves the window.
     fn forget(&mut self) {
         let index = slot_of(self.begin);
@@ -161,20 +178,21 @@ impl Matching {
         self.begin += 1;
     }
 
-    /// A frame came.
+    /// A frame came. Returns the one of the trace that it is, unless that had
+    /// come before or there is none.
     #[inline]
-    pub(super) fn came(&mut self, digest: u64, wire_len: u32, arrival: Nanos) {
+    pub(super) fn came(&mut self, digest: u64, wire_len: u32, arrival: Nanos) -> Option<Expected> {
         let next = self.slots.get(slot_of(self.frontier));
         let is_next = |slot: &Slot| slot.expected.digest == digest;
         if self.frontier < self.end && next.is_some_and(is_next) {
-            self.came_in_order(self.frontier, arrival);
+            Some(self.came_in_order(self.frontier, arrival))
         } else {
-            self.came_elsewhere(digest, wire_len, arrival);
+            self.came_elsewhere(digest, wire_len, arrival)
         }
     }
 
     #[cold]
-    fn came_elsewhere(&mut self, digest: u64, wire_len: u32, arrival: Nanos) {
+    fn came_elsewhere(&mut self, digest: u64, wire_len: u32, arrival: Nanos) -> Option<Expected> {
         let waiting = self.nearest_waiting(digest);
         let before = self.last_came(digest);
         let far = |position: u64| position.abs_diff(self.frontier);
@@ -185,11 +203,12 @@ impl Matching {
                 self.counts.duplicates += 1;
             }
             (Some(position), _) if position >= self.frontier => {
-                self.came_in_order(position, arrival);
+                return Some(self.came_in_order(position, arrival));
             }
             (Some(position), _) => {
                 self.counts.reordered += 1;
                 self.mark_came(position);
+                return Some(self.slots[slot_of(position)].expected);
             }
             (None, Some(_)) => self.counts.duplicates += 1,
             (None, None) => {
@@ -199,6 +218,7 @@ impl Matching {
                 }
             }
         }
+        None
     }
 
     /// The frame that waits with this digest, as near to the frontier as
@@ -247,16 +267,18 @@ impl Matching {
     }
 
     #[inline]
-    fn came_in_order(&mut self, position: u64, arrival: Nanos) {
+    fn came_in_order(&mut self, position: u64, arrival: Nanos) -> Expected {
         if !self.unknown.is_empty() {
             self.pair_changed(position);
         }
-        let next = position == self.frontier && position > 0;
-        let due = self.slots[slot_of(position)].expected.due;
-        self.against.came(due, arrival, next);
+        let follows = position == self.frontier && position > 0;
+        let next = follows && !std::mem::take(&mut self.gave_up);
+        let expected = self.slots[slot_of(position)].expected;
+        self.against.came(expected.due, arrival, next);
         self.mark_came(position);
         self.frontier = position + 1;
         self.counts.frames = self.frontier;
+        expected
     }
 
     /// Frames that were not found stand for frames of the same length that
@@ -303,8 +325,21 @@ impl Matching {
         }
     }
 
-    pub(super) fn against(&self) -> &Against {
-        &self.against
+    /// The report, without what the trace's reader knows.
+    pub(super) fn report(&self) -> TraceReport {
+        let counts = self.counts();
+        TraceReport {
+            frames: counts.frames,
+            matched: counts.matched,
+            lost: counts.lost,
+            duplicates: counts.duplicates,
+            reordered: counts.reordered,
+            changed: counts.changed,
+            foreign: counts.foreign,
+            behind_last: counts.behind_last,
+            timing: self.against.report(),
+            ..TraceReport::default()
+        }
     }
 }
 

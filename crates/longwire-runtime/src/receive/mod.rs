@@ -3,7 +3,7 @@
 //! A [`Receiving`] is a thread at a port with the kernel's stamps; a
 //! [`Judging`] reads a capture instead. Both keep the same account: rates and
 //! gaps; each frame against an expected gap, against a trace
-//! ([`AgainstTrace`]), or against the times that probes carry
+//! ([`AgainstTrace`]), against what this process sends ([`sent_log`]), or against the times that probes carry
 //! ([`longwire_engine::probe`]); what is lost, double, out of order or
 //! changed. The accounting takes bytes and times, and knows no port and no
 //! clock.
@@ -12,10 +12,13 @@ mod account;
 mod comparison;
 mod digest;
 mod drift;
+mod jitter;
+mod live;
 mod matching;
 mod offline;
 mod rates;
 mod report;
+mod sent;
 mod sequence;
 mod spread;
 mod streams;
@@ -31,9 +34,10 @@ pub use comparison::AgainstTrace;
 pub use digest::{Ignored, UnknownField};
 pub use offline::Judging;
 pub use report::{
-    Drift, Rates, ReceiveReport, SequenceReport, Spread, StreamReport, Timing, TraceReport, Unseen,
+    DelayReport, Drift, Rates, ReceiveReport, SequenceReport, Spread, StreamReport, Timing, TraceReport, Unseen,
     Witnessed,
 };
+pub use sent::{Sent, SentLog, sent_log};
 pub use thread::{Receiving, open_options};
 
 /// What is to be received, and what it is to be judged by.

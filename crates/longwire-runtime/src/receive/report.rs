@@ -32,6 +32,9 @@ pub struct ReceiveReport {
     pub expected_gap: Option<Timing>,
     /// What was found against a trace.
     pub trace: Option<TraceReport>,
+    /// How long frames took, where the sender is part of the same process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<DelayReport>,
     /// Streams of probes, by number.
     pub streams: Vec<StreamReport>,
     /// Probes of streams beyond those that there is room for.
@@ -157,6 +160,21 @@ pub struct StreamReport {
     pub jitter_max_us: f64,
     /// How true arrivals were to the times of sending.
     pub timing: Timing,
+}
+
+/// How long frames took from the handover to the port at one end to the stamp
+/// of the arrival at the other.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct DelayReport {
+    /// Arrival − handover, in microseconds; of frames handed over early to a
+    /// device that holds them, arrival − release. Frames that leave together
+    /// count from the handover of the first.
+    pub one_way_us: Spread,
+    /// Interarrival jitter (RFC 3550, section 6.4.1) at the end, in
+    /// microseconds.
+    pub jitter_us: f64,
+    /// The most that it was.
+    pub jitter_max_us: f64,
 }
 
 /// What is missing, double, or out of order.

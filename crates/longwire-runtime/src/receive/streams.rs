@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use longwire_engine::Nanos;
 use longwire_engine::probe::Probe;
 
+use super::jitter::Jitter;
 use super::report::StreamReport;
 use super::sequence::{Came, Sequence};
 use super::spread::Distribution;
@@ -107,31 +108,9 @@ impl StreamAccount {
             sequence: self.sequence.report(),
             delay_us: self.delay.spread(1e3),
             delay_variation_us: self.variation.spread(1e3),
-            jitter_us: self.jitter.now as f64 / 16e3,
-            jitter_max_us: self.jitter.max as f64 / 16e3,
+            jitter_us: self.jitter.now_us(),
+            jitter_max_us: self.jitter.max_us(),
             timing: self.against.report(),
-        }
-    }
-}
-
-/// Interarrival jitter (RFC 3550, section 6.4.1): the mean deviation of the
-/// difference of delays, each new one with a weight of a sixteenth, of
-/// packets in the order of arrival.
-#[derive(Clone, Copy, Debug, Default)]
-struct Jitter {
-    last: Option<i64>,
-    /// Nanoseconds times sixteen, rounded as in appendix A.8.
-    now: u64,
-    max: u64,
-}
-
-impl Jitter {
-    #[inline]
-    fn came(&mut self, delay: i64) {
-        if let Some(last) = self.last.replace(delay) {
-            let apart = delay.abs_diff(last);
-            self.now = self.now.saturating_add(apart) - ((self.now + 8) >> 4);
-            self.max = self.max.max(self.now);
         }
     }
 }

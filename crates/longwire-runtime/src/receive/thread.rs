@@ -19,6 +19,7 @@ use nix::sys::time::TimeValLike;
 
 use super::account::Account;
 use super::report::{ReceiveReport, Unseen};
+use super::sent::Sent;
 use super::witness::{Witness, stolen_s};
 use super::{ReceiveConfig, ReceiveError};
 use crate::clock::monotonic_now;
@@ -91,13 +92,38 @@ impl Receiving {
         Receiving::start(port, config)
     }
 
+    /// Like [`Receiving::open`], and compares what arrives with what this
+    /// process sends elsewhere: see [`sent_log`](super::sent_log).
+    ///
+    /// # Errors
+    /// As of [`Receiving::open`].
+    pub fn of_sent(
+        port: &str,
+        config: ReceiveConfig,
+        sent: Sent,
+    ) -> Result<Receiving, ReceiveError> {
+        let port = registry::open(port, &open_options())?;
+        Receiving::start_with(port, config, Some(sent))
+    }
+
     /// Starts to receive at an open port.
     ///
     /// # Errors
     /// When the trace or the capture cannot be opened, or no thread started.
     pub fn start(port: Port, config: ReceiveConfig) -> Result<Receiving, ReceiveError> {
+        Receiving::start_with(port, config, None)
+    }
+
+    fn start_with(
+        port: Port,
+        config: ReceiveConfig,
+        sent: Option<Sent>,
+    ) -> Result<Receiving, ReceiveError> {
         let (core, idle, witness) = (config.core, config.idle, config.witness);
-        let account = Account::open(config, sharp_epoch())?;
+        let mut account = Account::open(config, sharp_epoch())?;
+        if let Some(sent) = sent {
+            account.compare_with(sent);
+        }
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
             account: Mutex::new(account),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use longwire_engine::{Bytes, Link, LinkId, Nanos};
+use longwire_io::TxPort;
 use longwire_io::delay_line::{DelayLineConfig, delay_line};
 use longwire_io::port::AnyTx;
 
@@ -51,7 +52,11 @@ impl Building<'_> {
     }
 
     fn output(&mut self, output: ReplayOutput) -> Result<FeedingOutput, StartError> {
-        let ReplayOutput { port, link: setup } = output;
+        let ReplayOutput {
+            port,
+            link: setup,
+            sent,
+        } = output;
         let link_id = LinkId(self.watched.len() as u32);
         let tap = || self.recording.map(|recording| recording.tap(link_id));
         let mut link = setup.config;
@@ -83,8 +88,11 @@ impl Building<'_> {
             },
         };
         let mut egress = Egress::new(parts, Arc::clone(&shared));
+        if let Some(sent) = sent {
+            egress.tell(sent);
+        }
         match self.paced {
-            true => egress.watch_departures(),
+            true => self.watch(&mut egress, &setup.name),
             false => egress.heed_no_time(),
         }
         self.egress.push(egress);
@@ -101,5 +109,25 @@ impl Building<'_> {
             shared,
             transparent,
         })
+    }
+
+    /// Has the output's departures judged: by their handover, and by what the
+    /// port tells of them.
+    fn watch(&mut self, egress: &mut Egress<AnyTx>, name: &str) {
+        match egress.port().launch_lead() {
+            None => egress.watch_departures(),
+            // When frames are handed over says nothing of when they leave.
+            Some(lead) => self.notes.push(format!(
+                "{name}: frames are handed over {lead} early and held until their time: \
+                 lateness counts those handed over too late; how true they leave is told by \
+                 send stamps alone"
+            )),
+        }
+        let every = self.config.stamp_every;
+        if every > 0 && egress.watch_sends(every).is_none() {
+            self.notes.push(format!(
+                "{name}: the port gives no send stamps; lateness is that of the handover"
+            ));
+        }
     }
 }

@@ -5,6 +5,7 @@ use longwire_io::port::Port;
 
 use crate::config::{LinkSetup, WaitMode};
 use crate::faults::Faults;
+use crate::receive::SentLog;
 
 /// Where frames of a replay go: through a link, to a port.
 pub struct ReplayOutput {
@@ -12,6 +13,9 @@ pub struct ReplayOutput {
     pub port: Port,
     /// The emulated link before it.
     pub link: LinkSetup,
+    /// Told of each frame as it leaves, for whoever receives what this output
+    /// sends.
+    pub sent: Option<SentLog>,
 }
 
 /// When a replay starts.
@@ -44,6 +48,9 @@ pub struct ReplayConfig {
     pub realtime: bool,
     /// When it starts.
     pub start: Start,
+    /// The port is asked for the send stamp of one frame in so many; 0 asks
+    /// for none. Frames without times of their own are not stamped.
+    pub stamp_every: u32,
     /// Where the links' plugins say that they failed, which ends the replay.
     pub faults: Faults,
 }
@@ -52,6 +59,10 @@ impl ReplayConfig {
     /// What is read ahead by default: some seconds of a slow trace, and a
     /// fraction of one where a cache's worth is enough.
     pub const READ_AHEAD: Bytes = Bytes(32 << 20);
+
+    /// One frame in so many is stamped by default: enough for percentiles,
+    /// and too few to cost anything.
+    pub const STAMP_EVERY: u32 = 100;
 }
 
 impl Default for ReplayConfig {
@@ -64,6 +75,7 @@ impl Default for ReplayConfig {
             tolerance: Nanos::from_millis(1),
             realtime: true,
             start: Start::Soon,
+            stamp_every: ReplayConfig::STAMP_EVERY,
             faults: Faults::new(),
         }
     }

@@ -5,15 +5,19 @@ use std::sync::Arc;
 
 use longwire_engine::{Nanos, ReleaseQueue};
 use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
+use longwire_io::port::StampedBy;
 use longwire_io::{Outgoing, PortError, Pushed, TxPort};
 
+use super::account::Account;
 use super::decider::Decider;
 use super::departures::Departures;
 use super::managed::ManagedLine;
+use super::send_stamps::SendStamps;
 use super::{BURST, Step};
 use crate::clock::Clock;
-use crate::counters::{EgressCounts, LatenessRecorder, LinkShared};
-use crate::record::{Event, Tap};
+use crate::counters::LinkShared;
+use crate::receive::SentLog;
+use crate::record::Tap;
 
 /// What an egress stage is made of.
 pub struct EgressParts<T> {
@@ -41,6 +45,7 @@ pub struct Egress<T> {
     waiting: Waiting,
     clock: Clock,
     account: Account,
+    stamps: Option<Box<SendStamps>>,
 }
 
 /// How frames wait for their release.
@@ -64,21 +69,14 @@ impl<T: TxPort> Egress<T> {
             None if parts.in_order => Waiting::OnLine,
             None => Waiting::Sorted(ReleaseQueue::new()),
         };
+        let lead = parts.port.launch_lead().unwrap_or_default();
         Egress {
             port: parts.port,
             line: parts.line,
             waiting,
             clock: parts.clock,
-            account: Account {
-                counts: EgressCounts::default(),
-                lateness: LatenessRecorder::new(),
-                tolerance: parts.tolerance,
-                batch: Vec::with_capacity(BURST),
-                tap: parts.tap.map(Box::new),
-                departures: None,
-                timeless: false,
-                shared,
-            },
+            account: Account::new(parts.tolerance, lead, parts.tap, shared),
+            stamps: None,
         }
     }
 
@@ -90,6 +88,20 @@ impl<T: TxPort> Egress<T> {
     /// Frames have no times of their own: none is late.
     pub(crate) fn heed_no_time(&mut self) {
         self.account.timeless = true;
+    }
+
+    /// Asks the port for the send stamp of one frame in `every`, and reports
+    /// on them from here on. Returns who stamps; `None` if nobody does.
+    pub(crate) fn watch_sends(&mut self, every: u32) -> Option<StampedBy> {
+        let by = self.port.sample_every(every)?;
+        let shared = &self.account.shared.send_stamps;
+        self.stamps = Some(Box::new(SendStamps::new(by, every, shared)));
+        Some(by)
+    }
+
+    /// Each frame is noted here before it leaves.
+    pub(crate) fn tell(&mut self, log: SentLog) {
+        self.account.log = Some(Box::new(log));
     }
 
     /// The output port.
@@ -104,22 +116,30 @@ impl<T: TxPort> Egress<T> {
             self.port.catch_up(now);
         }
         let mut full = false;
+        let due_by = now.saturating_add(self.account.lead);
         match &self.waiting {
-            Waiting::OnLine => self.send_in_order(now, &mut full),
-            Waiting::Sorted(_) => self.send_sorted(now, &mut full),
-            Waiting::Managed(_) => self.send_managed(now, &mut full),
+            Waiting::OnLine => self.send_in_order(due_by, &mut full),
+            Waiting::Sorted(_) => self.send_sorted(due_by, &mut full),
+            Waiting::Managed(_) => self.send_managed(due_by, &mut full),
         }
         let mut left = 0;
         self.keep_busy(now)?;
         if !self.account.batch.is_empty() {
             let handover = self.clock.now();
+            self.account.leaving(handover);
             left = self.port.flush()?;
-            self.account.handed_over(left, handover, self.clock.now());
+            let end = self.clock.now();
+            self.account.handed_over(left, handover, end);
+            if !self.account.batch.is_empty() && self.port.unsent() == 0 {
+                self.account.none_waits();
+            }
             self.line.settle();
+            self.look_at_stamps(end);
         }
         let next_at = self.next_at(now, full);
         if left == 0 && next_at.is_none() {
             self.account.rest(now);
+            self.look_at_stamps(now);
         }
         Ok(Step {
             frames: left,
@@ -142,12 +162,12 @@ impl<T: TxPort> Egress<T> {
 
     /// The line is the release queue: its front is the next frame due.
     #[inline]
-    fn send_in_order(&mut self, now: Nanos, full: &mut bool) {
+    fn send_in_order(&mut self, due_by: Nanos, full: &mut bool) {
         while self.account.batch.len() < BURST {
             let Some(next) = self.line.front() else {
                 break;
             };
-            if next.release > now {
+            if next.release > due_by {
                 break;
             }
             let pushed = self.port.push(outgoing(&next, self.line.front_bytes()));
@@ -157,13 +177,13 @@ impl<T: TxPort> Egress<T> {
             }
             self.account.taken_off(&next);
             self.account
-                .pushed(&next, self.line.front_bytes(), now, pushed);
+                .pushed(&next, self.line.front_bytes(), due_by, pushed);
             self.line.advance();
         }
     }
 
     /// The line's frames may overtake one another: they are sorted first.
-    fn send_sorted(&mut self, now: Nanos, full: &mut bool) {
+    fn send_sorted(&mut self, due_by: Nanos, full: &mut bool) {
         let Waiting::Sorted(queue) = &mut self.waiting else {
             return;
         };
@@ -172,7 +192,7 @@ impl<T: TxPort> Egress<T> {
             queue.push(next.link, next.release, frame);
         }
         while self.account.batch.len() < BURST && self.port.room() > 0 {
-            let Some((link, release, frame)) = queue.pop_due(now) else {
+            let Some((link, release, frame)) = queue.pop_due(due_by) else {
                 break;
             };
             let next = frame.descriptor();
@@ -186,22 +206,22 @@ impl<T: TxPort> Egress<T> {
             }
             self.account.taken_off(&next);
             self.account
-                .pushed(&next, self.line.bytes(&frame), now, pushed);
+                .pushed(&next, self.line.bytes(&frame), due_by, pushed);
             self.line.free(frame);
         }
     }
 
     /// The line's frames have a managed queue before them.
-    fn send_managed(&mut self, now: Nanos, full: &mut bool) {
+    fn send_managed(&mut self, due_by: Nanos, full: &mut bool) {
         let Waiting::Managed(managed) = &mut self.waiting else {
             return;
         };
         // Before the line is emptied: what arrived by then is on it.
         let seen_until = self.account.shared.seen_until.get();
         managed.take_in(&mut self.line, &mut self.account);
-        managed.decide(now.min(seen_until), &mut self.line, &mut self.account);
+        managed.decide(due_by.min(seen_until), &mut self.line, &mut self.account);
         while self.account.batch.len() < BURST && self.port.room() > 0 {
-            let Some(due) = managed.pop_due(now) else {
+            let Some(due) = managed.pop_due(due_by) else {
                 break;
             };
             let (next, bytes) = managed.frame(&due, &self.line);
@@ -211,7 +231,7 @@ impl<T: TxPort> Egress<T> {
                 *full = true;
                 break;
             }
-            self.account.pushed(&next, bytes, now, pushed);
+            self.account.pushed(&next, bytes, due_by, pushed);
             managed.sent(due, &mut self.line, &mut self.account);
         }
         managed.publish();
@@ -228,14 +248,27 @@ impl<T: TxPort> Egress<T> {
         self.next_release()
     }
 
-    /// The next release, of what has been published by now.
+    /// When to hand over the next frame, of those published by now: at its
+    /// release, or as long before as the port takes it.
     pub fn next_release(&mut self) -> Option<Nanos> {
         let published = self.line.front().map(|next| next.release);
-        match &mut self.waiting {
+        let release = match &mut self.waiting {
             Waiting::OnLine => published,
             // What still lies on the line has not been sorted in.
             Waiting::Sorted(queue) => published.into_iter().chain(queue.next_at()).min(),
             Waiting::Managed(managed) => published.into_iter().chain(managed.next_at()).min(),
+        };
+        release.map(|release| release.saturating_sub(self.account.lead))
+    }
+
+    /// Takes the send stamps that have come, now and then: after a handover,
+    /// when the next departure is as far off as it gets.
+    #[inline]
+    fn look_at_stamps(&mut self, now: Nanos) {
+        if let Some(stamps) = &mut self.stamps
+            && stamps.is_time(now)
+        {
+            stamps.look(now, &mut self.port, &self.account.shared.send_stamps);
         }
     }
 
@@ -266,19 +299,14 @@ impl<T: TxPort> Egress<T> {
 
     /// Publishes the last counts, the port's own losses included.
     pub(crate) fn finish(&mut self) {
-        self.account.counts.send_failed = self.port.losses().send_failed;
-        if let Some(tap) = &mut self.account.tap {
-            tap.finish();
+        if let Some(stamps) = &mut self.stamps {
+            stamps.finish(&mut self.port, &self.account.shared.send_stamps);
         }
-        self.account.publish();
+        self.account.unsent(self.port.unsent());
+        self.account.counts.send_failed = self.port.losses().send_failed;
+        self.account.finish(self.clock.now());
         if let Waiting::Managed(managed) = &mut self.waiting {
             managed.finish();
-        }
-        let now = self.clock.now();
-        let shared = &self.account.shared;
-        self.account.lateness.flush(now, &shared.lateness, true);
-        if let Some(departures) = &mut self.account.departures {
-            departures.flush(now, &shared.departures, true);
         }
     }
 }
@@ -291,115 +319,5 @@ fn outgoing<'a>(next: &Descriptor, bytes: &'a [u8]) -> Outgoing<'a> {
         offload: next.offload,
         lent: next.lent,
         wire_len: next.wire_len,
-    }
-}
-
-/// How many wire frames a buffer stands for, and their bytes.
-#[inline]
-fn wire_frames_of(frame: &Descriptor) -> (u32, u64) {
-    match frame.offload.segments {
-        None => (1, u64::from(frame.len)),
-        Some(segments) => {
-            let frames = segments.wire_frames(frame.len as usize).len() as u64;
-            let repeated = (frames - 1) * u64::from(segments.header_len);
-            (frames as u32, u64::from(frame.len) + repeated)
-        }
-    }
-}
-
-/// Lateness is told apart in steps of so many nanoseconds.
-const LATENESS_STEP: u64 = 64;
-
-/// The accounts of an egress stage.
-pub(super) struct Account {
-    pub counts: EgressCounts,
-    lateness: LatenessRecorder,
-    pub tolerance: Nanos,
-    /// Releases and wire frames of what was pushed and has not left.
-    batch: Vec<(Nanos, u32)>,
-    tap: Option<Box<Tap>>,
-    departures: Option<Box<Departures>>,
-    timeless: bool,
-    shared: Arc<LinkShared>,
-}
-
-impl Account {
-    /// A record has left the line for good.
-    #[inline]
-    pub fn taken_off(&mut self, frame: &Descriptor) {
-        self.counts.released += u64::from(wire_frames_of(frame).0);
-    }
-
-    /// A frame was given to the port.
-    #[inline]
-    fn pushed(&mut self, frame: &Descriptor, bytes: &[u8], now: Nanos, pushed: Pushed) {
-        let (wire_frames, wire_bytes) = wire_frames_of(frame);
-        if pushed == Pushed::Refused {
-            self.counts.refused += u64::from(wire_frames);
-            return;
-        }
-        self.counts.packets += u64::from(wire_frames);
-        self.counts.bytes += wire_bytes;
-        self.batch.push((frame.release, wire_frames));
-        if let Some(tap) = &mut self.tap {
-            tap.push(bytes, |bytes| Event::Left {
-                handover: now,
-                bytes,
-            });
-        }
-    }
-
-    /// The first `left` frames of the batch have left, between these times:
-    /// how late were they?
-    ///
-    /// The port takes them one after the other, so each has its share of the
-    /// call. A call's time is not all the emulator's: where both ends are on
-    /// this machine, the kernel does the receiver's work in it.
-    fn handed_over(&mut self, left: usize, start: Nanos, end: Nanos) {
-        let left = left.min(self.batch.len());
-        if self.timeless {
-            self.batch.drain(..left);
-            return self.publish();
-        }
-        let share = end.saturating_sub(start).as_nanos() / (left as u64).max(1);
-        let mut handover = start;
-        // Frames as late as one another are recorded at once.
-        let mut alike = (Nanos::ZERO, 0);
-        for (release, wire_frames) in self.batch.drain(..left) {
-            let lateness = handover.saturating_sub(release);
-            if let Some(departures) = &mut self.departures {
-                departures.record(release, lateness);
-            }
-            handover = handover.saturating_add(Nanos::from_nanos(share));
-            self.counts.late += match lateness > self.tolerance {
-                true => u64::from(wire_frames),
-                false => 0,
-            };
-            let steps = Nanos::from_nanos(lateness.as_nanos() / LATENESS_STEP * LATENESS_STEP);
-            if steps != alike.0 {
-                self.lateness.record(alike.0, alike.1);
-                alike = (steps, 0);
-            }
-            alike.1 += u64::from(wire_frames);
-        }
-        self.lateness.record(alike.0, alike.1);
-        self.publish();
-        self.rest(end);
-    }
-
-    /// Time to show what was recorded, now and then.
-    fn rest(&mut self, now: Nanos) {
-        self.lateness.flush(now, &self.shared.lateness, false);
-        if let Some(departures) = &mut self.departures {
-            departures.flush(now, &self.shared.departures, false);
-        }
-    }
-
-    fn publish(&mut self) {
-        if let Some(tap) = &mut self.tap {
-            tap.flush();
-            self.counts.unrecorded = tap.lost();
-        }
-        self.shared.egress.store(&self.counts.to_cells());
     }
 }

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use longwire_engine::{Delivery, FrameBytes, FrameMeta, Nanos, ReleaseQueue, Verdict};
 use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
 
+use super::account::Account;
 use super::decider::Decider;
-use super::egress::Account;
 
 /// A frame that has come off the line.
 struct Held {

@@ -1,6 +1,7 @@
 //! The stages of a direction: `ingress` reads, decides and puts on the delay
 //! line; `egress` waits, sends and accounts.
 
+mod account;
 mod admission;
 mod decider;
 mod departures;
@@ -9,12 +10,14 @@ mod feeding;
 mod ingress;
 mod managed;
 mod segments;
+mod send_stamps;
 
 pub use decider::Decider;
 pub(crate) use departures::DeparturesShared;
 pub use egress::{Egress, EgressParts};
 pub(crate) use feeding::{FeedShared, FeedStep, Feeding, FeedingOutput};
 pub use ingress::{Ingress, IngressParts, shares_memory};
+pub(crate) use send_stamps::SendStampsShared;
 
 use longwire_engine::Nanos;
 

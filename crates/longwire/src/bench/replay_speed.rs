@@ -188,6 +188,7 @@ impl Trace {
                 name: "out".to_owned(),
                 config: LinkConfig::default(),
             },
+            sent: None,
         };
         let begun = Instant::now();
         let config = ReplayConfig {

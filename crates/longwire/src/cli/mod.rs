@@ -5,6 +5,7 @@ mod alter;
 mod link;
 mod options;
 mod pump;
+mod receivers;
 mod running;
 mod style;
 mod traffic;
@@ -31,7 +32,8 @@ pub use alter::AlterArgs;
 pub use link::{DUPLEX_HELP, DuplexArgs, LINK_HELP};
 pub use options::given;
 pub use pump::{OutputLinkArgs, PumpArgs, StartAt};
-pub use running::{RecordArgs, ReportArgs, RunningArgs, SeedArgs, Wait};
+pub use receivers::ReceiverArgs;
+pub use running::{LaunchBy, RecordArgs, ReportArgs, RunningArgs, SeedArgs, Wait};
 pub use style::Paint;
 pub use traffic::{Inside, Order, TrafficArgs};
 

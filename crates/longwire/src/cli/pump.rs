@@ -12,7 +12,7 @@ use longwire_runtime::record::Epoch;
 use longwire_runtime::replay::{ReplayConfig, ReplayOutput, Start};
 use longwire_runtime::{Faults, LinkSetup, Recorder};
 
-use super::{DuplexArgs, RecordArgs, ReportArgs, SeedArgs, Wait};
+use super::{DuplexArgs, LaunchBy, RecordArgs, ReportArgs, SeedArgs, Wait};
 use crate::Error;
 
 /// How the link's rate is called where `--rate` is the pace of sending.
@@ -56,6 +56,17 @@ pub struct PumpArgs {
     #[arg(long, value_name = "TIME", default_value = "1ms")]
     #[arg(help_heading = "Sending")]
     pub tolerance: Nanos,
+
+    /// Who holds frames until their time, so that they are handed over early
+    #[arg(long, value_name = "WHO", value_enum, default_value_t)]
+    #[arg(help_heading = "Sending")]
+    pub launch: LaunchBy,
+
+    /// Ask the kernel or the device for the send stamp of one frame in so
+    /// many; 0 asks for none
+    #[arg(long, value_name = "N", default_value_t = ReplayConfig::STAMP_EVERY)]
+    #[arg(help_heading = "Sending")]
+    pub stamp_every: u32,
 
     /// Ask neither for a real-time class nor for locked memory nor for cores
     /// that stay awake
@@ -146,22 +157,29 @@ fn seconds(text: &str) -> Option<Nanos> {
 
 impl PumpArgs {
     /// Opens the ports, each behind its link. `ways`: there are two outputs,
-    /// one for each direction of a conversation.
+    /// one for each direction of a conversation; `timed`: frames have times at
+    /// which they are to be sent.
     ///
     /// # Errors
     /// If a port cannot be opened, or the link's options do not fit together.
-    pub fn outputs(&self, ways: bool) -> Result<Vec<ReplayOutput>, Error> {
+    pub fn outputs(&self, ways: bool, timed: bool) -> Result<Vec<ReplayOutput>, Error> {
         let options = OpenOptions {
             send_only: true,
+            launch: self.launch.launch(timed)?,
             ..OpenOptions::default()
         };
         let names = self.names(ways);
         let ports = self.to.iter().zip(names).enumerate();
         let outputs = ports.map(|(index, (port, name))| {
             let config = self.link(ways && index == 1)?;
-            let port = registry::open(port, &options)?;
+            let (to, port) = (port, registry::open(port, &options)?);
+            self.launch.check(to, &port)?;
             let link = LinkSetup { name, config };
-            Ok(ReplayOutput { port, link })
+            Ok(ReplayOutput {
+                port,
+                link,
+                sent: None,
+            })
         });
         outputs.collect()
     }
@@ -213,6 +231,7 @@ impl PumpArgs {
             read_ahead: self.read_ahead,
             memory: self.memory,
             tolerance: self.tolerance,
+            stamp_every: self.stamp_every,
             realtime: !self.no_realtime,
             start: self.start(),
             faults: self.faults().clone(),

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use longwire_engine::{Bytes, Nanos};
+use longwire_io::TxPort;
+use longwire_io::port::Port;
+use longwire_io::port::options::Launch;
 use longwire_runtime::{Faults, Placement, Recorder, RunConfig, WaitMode};
 
 use crate::Error;
@@ -116,7 +119,8 @@ Exit with code 3 unless the run was so true, as in 'lateness.p99<50us,artifacts=
 
 Conditions are joined by commas: a name, one of < <= = >= > and a value. Names: \
 lateness.p50, .p99, .p999, .max, .mean, .stddev (times); gap.p50 and so on, of a replay's \
-gaps; artifacts, artifacts.KIND, drops, \
+gaps; sent.p50 and so on, by send stamps; received.lost, received.gap_error.p99 and all that \
+`receive --require` knows, with --receive; artifacts, artifacts.KIND, drops, \
 drops.REASON, packets_in, packets_out, bytes_in, bytes_out (counts). A condition holds for every \
 link; up.NAME or down.NAME is about one.";
 
@@ -139,6 +143,56 @@ impl From<Wait> for WaitMode {
             Wait::Adaptive => WaitMode::Adaptive,
             Wait::Block => WaitMode::Block,
         }
+    }
+}
+
+/// Who holds a replay's frames until their time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LaunchBy {
+    /// The device, where its queueing discipline is etf with offload
+    #[default]
+    Auto,
+    /// Nobody: each is handed over when it is due
+    Off,
+    /// The device, or no replay
+    Device,
+    /// The device or the kernel, by the queueing discipline etf or fq
+    Queue,
+}
+
+impl LaunchBy {
+    /// How a port is to be opened for frames that have times, or have none.
+    ///
+    /// # Errors
+    /// If frames without times are to be held.
+    pub fn launch(self, timed: bool) -> Result<Launch, Error> {
+        match self {
+            LaunchBy::Off => Ok(Launch::Off),
+            LaunchBy::Auto if !timed => Ok(Launch::Off),
+            LaunchBy::Auto => Ok(Launch::Device),
+            _ if !timed => Err(Error::Usage(
+                "--launch holds frames until their times, and with --topspeed they have none"
+                    .to_owned(),
+            )),
+            LaunchBy::Device => Ok(Launch::Device),
+            LaunchBy::Queue => Ok(Launch::Queue),
+        }
+    }
+
+    /// Whether the port holds frames, if it must.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn check(self, name: &str, port: &Port) -> Result<(), Error> {
+        let must = matches!(self, LaunchBy::Device | LaunchBy::Queue);
+        if !must || port.tx.launch_lead().is_some() {
+            return Ok(());
+        }
+        Err(Error::Usage(format!(
+            "--launch: nobody holds the frames of {name} until their time; a device does where \
+             all its queues have the queueing discipline etf with offload (tc-etf(8)) and the \
+             port is packet:INTERFACE"
+        )))
     }
 }
 

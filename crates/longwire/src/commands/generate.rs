@@ -167,8 +167,9 @@ pub(crate) fn start_run(
     globals: &Globals,
 ) -> Result<(Replaying, Vec<String>), Error> {
     let usage = |error: GeneratorError| Error::Usage(error.to_string());
+    let timed = config.rate.is_some();
     let feed: Box<dyn Feed> = Box::new(GeneratorFeed::new(config).map_err(usage)?);
-    let outputs = pump.outputs(false)?;
+    let outputs = pump.outputs(false, timed)?;
     let recorder = pump.recorder(&outputs)?;
     let links = outputs.iter().map(|output| &output.link);
     let warnings = start::announce(links, globals)?;

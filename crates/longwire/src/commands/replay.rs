@@ -14,7 +14,8 @@ use longwire_runtime::Feed;
 use longwire_runtime::feed::trace::{Moment, TraceConfig, TraceFeed};
 use longwire_runtime::replay::{Replaying, start};
 
-use crate::cli::{AlterArgs, PumpArgs};
+use crate::cli::{AlterArgs, PumpArgs, ReceiverArgs};
+use crate::receiving::Receivers;
 use crate::report::finish::{Place, finish};
 use crate::report::{ReplayLine, start as announcement};
 use crate::signals::stop_flag;
@@ -64,6 +65,10 @@ pub struct ReplayArgs {
     /// Where and how.
     #[command(flatten)]
     pub pump: PumpArgs,
+
+    /// Who receives it.
+    #[command(flatten)]
+    pub receivers: ReceiverArgs,
 }
 
 /// When frames are sent.
@@ -183,7 +188,8 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let stop = stop_flag()?;
     let feeds = args.feeds()?;
     let ways = args.alter.split.is_some();
-    let outputs = args.pump.outputs(ways)?;
+    let mut outputs = args.pump.outputs(ways, !args.pace.topspeed)?;
+    let receivers = Receivers::open(&args.receivers, &mut outputs, globals)?;
     let recorder = args.pump.recorder(&outputs)?;
     let links = outputs.iter().map(|output| &output.link);
     let warnings = announcement::announce(links, globals)?;
@@ -192,6 +198,7 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     watch(&replaying, &stop, globals);
     let mut report = replaying.stop();
     report.notes.extend(warnings);
+    receivers.finish(&mut report);
     finish(&report, &args.pump.report, globals, Place::Stdout)
 }
 

@@ -81,8 +81,9 @@ const SPREADS: [Spreads; 4] = [
         timings.iter().map(|timing| timing.gap_error_us).collect()
     }),
     ("delay", |report| {
-        let streams = report.streams.iter();
-        streams.map(|stream| stream.delay_us).collect()
+        let streams = report.streams.iter().map(|stream| stream.delay_us);
+        let delay = report.delay.map(|delay| delay.one_way_us);
+        streams.chain(delay).collect()
     }),
     ("offset", |report| {
         let timings = timings(report);
@@ -240,8 +241,9 @@ impl Measure {
                 spreads.map(FIGURES[figure].1).max_by(f64::total_cmp)
             }
             Measure::Jitter => {
-                let streams = report.streams.iter();
-                let jitters = streams.map(|stream| stream.jitter_us);
+                let streams = report.streams.iter().map(|stream| stream.jitter_us);
+                let jitter = report.delay.map(|delay| delay.jitter_us);
+                let jitters = streams.chain(jitter);
                 jitters.max_by(f64::total_cmp)
             }
             Measure::Drift => {

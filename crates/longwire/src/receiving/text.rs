@@ -51,6 +51,10 @@ pub fn write(
     if let Some(trace) = &report.trace {
         lines.trace(trace, all)?;
     }
+    if let Some(delay) = &report.delay {
+        lines.spread("one-way delay", &delay.one_way_us)?;
+        lines.jitter("jitter", delay.jitter_us, delay.jitter_max_us)?;
+    }
     for stream in report.streams.iter().take(STREAMS_SHOWN) {
         lines.stream(stream, all)?;
     }
@@ -199,13 +203,13 @@ impl<W: Write> Lines<'_, W> {
         }
         self.spread("  one-way delay", &stream.delay_us)?;
         self.spread("  its variation", &stream.delay_variation_us)?;
-        let jitter = format!(
-            "{} at the end, {} at most",
-            micros(stream.jitter_us),
-            micros(stream.jitter_max_us)
-        );
-        self.line("  jitter", &jitter)?;
+        self.jitter("  jitter", stream.jitter_us, stream.jitter_max_us)?;
         self.timing(&stream.timing)
+    }
+
+    fn jitter(&mut self, name: &str, end: f64, most: f64) -> io::Result<()> {
+        let jitter = format!("{} at the end, {} at most", micros(end), micros(most));
+        self.line(name, &jitter)
     }
 
     fn counts(&mut self, text: &str) -> io::Result<()> {

@@ -13,11 +13,14 @@ use longwire_engine::{DropReason, Nanos};
 use longwire_runtime::{Lateness, LinkReport, RunReport};
 
 use super::artifacts::ARTIFACTS;
+use super::received::ReceivedClause;
+use crate::receiving::require::ReceiveRequireError;
 
 /// What a run must have been.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Requirement {
     clauses: Vec<Clause>,
+    received: Vec<ReceivedClause>,
 }
 
 /// One condition.
@@ -39,6 +42,8 @@ enum Measure {
     Lateness(LatenessMeasure),
     /// Of the gaps between a replay's departures.
     GapError(LatenessMeasure),
+    /// Of send stamps.
+    Sent(LatenessMeasure),
     /// Of one kind, or all of them.
     Artifacts(Option<String>),
     /// For one reason, or all of them.
@@ -99,6 +104,11 @@ const COMPARISONS: [(&str, Comparison); 5] = [
 /// Links that a run may have.
 const LINKS: [&str; 4] = ["up", "down", "ab", "ba"];
 
+/// Whether a link may be called so.
+fn is_link(name: &str) -> bool {
+    LINKS.contains(&name) || is_output(name)
+}
+
 /// Whether a replay may call an output so: `out`, `out1`, `out2`, …
 fn is_output(name: &str) -> bool {
     let number = name.strip_prefix("out");
@@ -117,6 +127,11 @@ pub enum RequireError {
     UnknownName { name: String, known: String },
     #[error("'{clause}': {source}")]
     Value { clause: String, source: UnitError },
+    #[error("'{clause}': {source}")]
+    Received {
+        clause: String,
+        source: ReceiveRequireError,
+    },
 }
 
 impl FromStr for Requirement {
@@ -124,11 +139,20 @@ impl FromStr for Requirement {
 
     fn from_str(text: &str) -> Result<Requirement, RequireError> {
         let clauses = text.split(',').map(str::trim).filter(|c| !c.is_empty());
-        let clauses: Vec<Clause> = clauses.map(str::parse).collect::<Result<_, _>>()?;
-        if clauses.is_empty() {
+        let mut required = Requirement {
+            clauses: Vec::new(),
+            received: Vec::new(),
+        };
+        for clause in clauses {
+            match ReceivedClause::parse(clause, is_link) {
+                Some(received) => required.received.push(received?),
+                None => required.clauses.push(clause.parse()?),
+            }
+        }
+        if required.clauses.is_empty() && required.received.is_empty() {
             return Err(RequireError::Empty);
         }
-        Ok(Requirement { clauses })
+        Ok(required)
     }
 }
 
@@ -148,7 +172,9 @@ impl FromStr for Clause {
         let (link, measure) = parse_name(name.trim())?;
         let value = rest[sign.len()..].trim();
         let value = match measure {
-            Measure::Lateness(_) | Measure::GapError(_) => value.parse().map(Nanos::as_nanos),
+            Measure::Lateness(_) | Measure::GapError(_) | Measure::Sent(_) => {
+                value.parse().map(Nanos::as_nanos)
+            }
             _ => parse_count(value),
         };
         Ok(Clause {
@@ -167,9 +193,7 @@ impl FromStr for Clause {
 /// Splits a name into its link, if one stands in front, and its measure.
 fn parse_name(name: &str) -> Result<(Option<String>, Measure), RequireError> {
     let (link, rest) = match name.split_once('.') {
-        Some((link, rest)) if LINKS.contains(&link) || is_output(link) => {
-            (Some(link.to_owned()), rest)
-        }
+        Some((link, rest)) if is_link(link) => (Some(link.to_owned()), rest),
         _ => (None, name),
     };
     Ok((link, parse_measure(rest)?))
@@ -186,16 +210,15 @@ fn parse_measure(name: &str) -> Result<Measure, RequireError> {
     match name.split_once('.') {
         None if name == "artifacts" => Ok(Measure::Artifacts(None)),
         None if name == "drops" => Ok(Measure::Drops(None)),
-        Some(("lateness", part)) => LATENESS
+        Some((of @ ("lateness" | "gap" | "sent"), part)) => LATENESS
             .into_iter()
             .find(|(known, _)| *known == part)
-            .map(|(_, measure)| Measure::Lateness(measure))
-            .ok_or_else(|| unknown(prefixed("lateness", LATENESS.map(|(name, _)| name)))),
-        Some(("gap", part)) => LATENESS
-            .into_iter()
-            .find(|(known, _)| *known == part)
-            .map(|(_, measure)| Measure::GapError(measure))
-            .ok_or_else(|| unknown(prefixed("gap", LATENESS.map(|(name, _)| name)))),
+            .map(|(_, measure)| match of {
+                "lateness" => Measure::Lateness(measure),
+                "gap" => Measure::GapError(measure),
+                _ => Measure::Sent(measure),
+            })
+            .ok_or_else(|| unknown(prefixed(of, LATENESS.map(|(name, _)| name)))),
         Some(("artifacts", kind)) if ARTIFACTS.iter().any(|known| known.name == kind) => {
             Ok(Measure::Artifacts(Some(kind.to_owned())))
         }
@@ -214,11 +237,13 @@ fn parse_measure(name: &str) -> Result<Measure, RequireError> {
 fn known_names() -> String {
     let lateness = prefixed("lateness", LATENESS.map(|(name, _)| name));
     let gap = prefixed("gap", LATENESS.map(|(name, _)| name));
+    let sent = prefixed("sent", LATENESS.map(|(name, _)| name));
     let drops = prefixed("drops", DropReason::ALL.map(|reason| reason.name()));
     let artifacts = prefixed("artifacts", ARTIFACTS.map(|kind| kind.name));
     let counts = COUNTS.map(|(name, _)| name).join(", ");
     format!(
-        "{lateness}, {gap}, artifacts, {artifacts}, drops, {drops}, {counts}, \
+        "{lateness}, {gap}, {sent}, artifacts, {artifacts}, drops, {drops}, {counts}, \
+         received.NAME of what `receive --require` knows, \
          each also of one link as in up.artifacts"
     )
 }
@@ -240,12 +265,15 @@ impl Requirement {
             }
             unmet.extend(links.filter_map(|link| clause.unmet(link)));
         }
+        for clause in &self.received {
+            unmet.extend(clause.unmet(&report.links));
+        }
         unmet
     }
 }
 
 /// Whether two names mean the same direction: `up` is `ab`, `down` is `ba`.
-fn same(one: &str, other: &str) -> bool {
+pub(super) fn same(one: &str, other: &str) -> bool {
     let direction = |name| match name {
         "ab" => "up",
         "ba" => "down",
@@ -256,7 +284,9 @@ fn same(one: &str, other: &str) -> bool {
 
 impl Clause {
     fn unmet(&self, link: &LinkReport) -> Option<String> {
-        let found = self.measure.of(link);
+        let Some(found) = self.measure.of(link) else {
+            return Some(format!("{}: {} has no send stamps", self.text, link.name));
+        };
         if self.comparison.holds(found, self.value as f64) {
             return None;
         }
@@ -292,19 +322,23 @@ impl LatenessMeasure {
 
 impl Measure {
     /// Its value: nanoseconds or a count. What never happened may be missing
-    /// from a report, and counts as zero.
-    fn of(&self, link: &LinkReport) -> f64 {
+    /// from a report, and counts as zero; `None` where nothing was measured.
+    fn of(&self, link: &LinkReport) -> Option<f64> {
         let sum = |counts: &BTreeMap<&str, u64>, kind: &Option<String>| match kind {
             Some(kind) => counts.get(kind.as_str()).copied().unwrap_or(0),
             None => counts.values().sum(),
         };
         let count = match self {
             // The report gives microseconds, rounded nowhere.
-            Measure::Lateness(measure) => return measure.of(&link.lateness_us) * 1e3,
+            Measure::Lateness(measure) => return Some(measure.of(&link.lateness_us) * 1e3),
             // Without gaps there is nothing to be wrong.
             Measure::GapError(measure) => {
                 let departures = link.departures.as_ref();
-                return departures.map_or(0.0, |of| measure.of(&of.gap_error_us)) * 1e3;
+                return Some(departures.map_or(0.0, |of| measure.of(&of.gap_error_us)) * 1e3);
+            }
+            Measure::Sent(measure) => {
+                let stamps = link.send_stamps.as_ref().filter(|found| found.count > 0);
+                return stamps.map(|found| measure.of(&found.lateness_us) * 1e3);
             }
             Measure::Artifacts(kind) => sum(&link.artifacts, kind),
             Measure::Drops(reason) => sum(&link.drops, reason),
@@ -313,12 +347,12 @@ impl Measure {
             Measure::BytesIn => link.bytes_in,
             Measure::BytesOut => link.bytes_out,
         };
-        count as f64
+        Some(count as f64)
     }
 
     fn show(&self, value: f64) -> String {
         match self {
-            Measure::Lateness(_) | Measure::GapError(_) => {
+            Measure::Lateness(_) | Measure::GapError(_) | Measure::Sent(_) => {
                 Nanos::from_nanos(value as u64).to_string()
             }
             _ => format!("{value}"),

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use longwire_runtime::{Lateness, LinkReport, RunReport};
 
-use super::replay;
 use super::verdict::Verdict;
+use super::{received, replay};
 use crate::cli::Paint;
 
 /// One row: what it says, and a cell a link.
@@ -39,6 +39,7 @@ pub fn write(
 ) -> io::Result<()> {
     write_table(out, &report.links, verbose, paint)?;
     replay::write_inputs(out, &report.inputs, verbose, paint)?;
+    received::write(out, &report.links, verbose, paint)?;
     let cpu = match report.cpu_s {
         cpu if cpu > 0.0 => format!(", {cpu:.2} s of CPU"),
         _ => String::new(),
@@ -155,6 +156,7 @@ fn rows(links: &[LinkReport], all: bool) -> Vec<Row> {
         });
     }
     departures(links, &mut add);
+    send_stamps(links, &mut add);
     if all || links.iter().any(|link| link.queue_packets_max > 0) {
         add("queue", "max packets", Tone::Plain, &|link| {
             count(link.queue_packets_max)
@@ -199,6 +201,28 @@ fn departures(
         let departures = link.departures.as_ref();
         let drift = departures.and_then(|found| found.drift_ppm);
         drift.map_or("-".to_owned(), |drift| format!("{drift:.3} ppm"))
+    });
+}
+
+/// The rows of send stamps, if some came.
+fn send_stamps(
+    links: &[LinkReport],
+    add: &mut impl FnMut(&'static str, &str, Tone, &dyn Fn(&LinkReport) -> String),
+) {
+    if links.iter().all(|link| link.send_stamps.is_none()) {
+        return;
+    }
+    for (name, of) in &LATENESS[..4] {
+        add("sent late", name, Tone::Plain, &|link| {
+            let stamps = link.send_stamps.as_ref().filter(|found| found.count > 0);
+            stamps.map_or("-".to_owned(), |found| micros(of(&found.lateness_us)))
+        });
+    }
+    add("sent late", "stamps", Tone::Plain, &|link| {
+        let stamps = link.send_stamps.as_ref();
+        stamps.map_or("-".to_owned(), |found| {
+            format!("{} by {}", count(found.count), found.by)
+        })
     });
 }
 

@@ -1,0 +1,212 @@
+//! The accounts of an egress stage: what left and how late, and who is told of
+//! it.
+
+use std::sync::Arc;
+
+use longwire_engine::Nanos;
+use longwire_io::Pushed;
+use longwire_io::delay_line::Descriptor;
+
+use super::BURST;
+use super::departures::Departures;
+use crate::counters::{EgressCounts, LatenessRecorder, LinkShared};
+use crate::receive::SentLog;
+use crate::record::{Event, Tap};
+
+/// How many wire frames a buffer stands for, and their bytes.
+#[inline]
+fn wire_frames_of(frame: &Descriptor) -> (u32, u64) {
+    match frame.offload.segments {
+        None => (1, u64::from(frame.len)),
+        Some(segments) => {
+            let frames = segments.wire_frames(frame.len as usize).len() as u64;
+            let repeated = (frames - 1) * u64::from(segments.header_len);
+            (frames as u32, u64::from(frame.len) + repeated)
+        }
+    }
+}
+
+/// Lateness is told apart in steps of so many nanoseconds.
+const LATENESS_STEP: u64 = 64;
+
+/// A frame that was given to the port.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Handed {
+    release: Nanos,
+    wire_frames: u32,
+    wire_bytes: u32,
+}
+
+/// The accounts of an egress stage.
+pub(super) struct Account {
+    pub counts: EgressCounts,
+    lateness: LatenessRecorder,
+    pub tolerance: Nanos,
+    /// What was pushed and has not left.
+    pub batch: Vec<Handed>,
+    tap: Option<Box<Tap>>,
+    /// How long before its release a frame is handed over: the port holds it
+    /// until then. Zero for ports that send at once.
+    pub lead: Nanos,
+    /// Told of each frame before it leaves.
+    pub log: Option<Box<SentLog>>,
+    pub departures: Option<Box<Departures>>,
+    pub timeless: bool,
+    pub shared: Arc<LinkShared>,
+}
+
+impl Account {
+    pub fn new(
+        tolerance: Nanos,
+        lead: Nanos,
+        tap: Option<Tap>,
+        shared: Arc<LinkShared>,
+    ) -> Account {
+        Account {
+            counts: EgressCounts::default(),
+            lateness: LatenessRecorder::new(),
+            tolerance,
+            batch: Vec::with_capacity(BURST),
+            tap: tap.map(Box::new),
+            lead,
+            log: None,
+            departures: None,
+            timeless: false,
+            shared,
+        }
+    }
+
+    /// A record has left the line for good.
+    #[inline]
+    pub fn taken_off(&mut self, frame: &Descriptor) {
+        self.counts.released += u64::from(wire_frames_of(frame).0);
+    }
+
+    /// A frame that was due by `due_by` was given to the port.
+    #[inline]
+    pub fn pushed(&mut self, frame: &Descriptor, bytes: &[u8], due_by: Nanos, pushed: Pushed) {
+        let (wire_frames, wire_bytes) = wire_frames_of(frame);
+        if pushed == Pushed::Refused {
+            self.counts.refused += u64::from(wire_frames);
+            return;
+        }
+        self.counts.packets += u64::from(wire_frames);
+        self.counts.bytes += wire_bytes;
+        self.batch.push(Handed {
+            release: frame.release,
+            wire_frames,
+            wire_bytes: wire_bytes as u32,
+        });
+        if let Some(tap) = &mut self.tap {
+            // What is given early is held until its release.
+            let handover = due_by.saturating_sub(self.lead).max(frame.release);
+            tap.push(bytes, |bytes| Event::Left { handover, bytes });
+        }
+        if let Some(log) = &mut self.log {
+            log.note(bytes, frame.release);
+        }
+    }
+
+    /// The batch leaves with the flush that follows.
+    #[inline]
+    pub fn leaving(&mut self, handover: Nanos) {
+        if let Some(log) = &mut self.log {
+            log.tell(handover);
+        }
+    }
+
+    /// The first `left` frames of the batch have left, between these times:
+    /// how late were they?
+    ///
+    /// The port takes them one after the other, so each has its share of the
+    /// call. A call's time is not all the emulator's: where both ends are on
+    /// this machine, the kernel does the receiver's work in it.
+    pub fn handed_over(&mut self, left: usize, start: Nanos, end: Nanos) {
+        let left = left.min(self.batch.len());
+        if self.timeless {
+            self.batch.drain(..left);
+            return self.publish();
+        }
+        let share = end.saturating_sub(start).as_nanos() / (left as u64).max(1);
+        let mut handover = start;
+        // Frames as late as one another are recorded at once.
+        let mut alike = (Nanos::ZERO, 0);
+        for handed in self.batch.drain(..left) {
+            let Handed {
+                release,
+                wire_frames,
+                ..
+            } = handed;
+            let lateness = handover.saturating_sub(release);
+            if let Some(departures) = &mut self.departures {
+                departures.record(release, lateness);
+            }
+            handover = handover.saturating_add(Nanos::from_nanos(share));
+            self.counts.late += match lateness > self.tolerance {
+                true => u64::from(wire_frames),
+                false => 0,
+            };
+            let steps = Nanos::from_nanos(lateness.as_nanos() / LATENESS_STEP * LATENESS_STEP);
+            if steps != alike.0 {
+                self.lateness.record(alike.0, alike.1);
+                alike = (steps, 0);
+            }
+            alike.1 += u64::from(wire_frames);
+        }
+        self.lateness.record(alike.0, alike.1);
+        self.publish();
+        self.rest(end);
+    }
+
+    /// The port has nothing left of the batch. What did not leave was lost in
+    /// it, and the port counts it.
+    #[inline]
+    pub fn none_waits(&mut self) {
+        self.batch.clear();
+    }
+
+    /// At the end, the last `waiting` frames of the batch are still in the
+    /// port, and will not leave any more: they count as in flight.
+    pub fn unsent(&mut self, waiting: usize) {
+        let first = self.batch.len().saturating_sub(waiting);
+        for frame in self.batch.drain(first..) {
+            let wire_frames = u64::from(frame.wire_frames);
+            let counts = &mut self.counts;
+            counts.packets = counts.packets.saturating_sub(wire_frames);
+            counts.bytes = counts.bytes.saturating_sub(frame.wire_bytes.into());
+            counts.released = counts.released.saturating_sub(wire_frames);
+        }
+    }
+
+    /// Time to show what was recorded, now and then.
+    pub fn rest(&mut self, now: Nanos) {
+        self.lateness.flush(now, &self.shared.lateness, false);
+        if let Some(departures) = &mut self.departures {
+            departures.flush(now, &self.shared.departures, false);
+        }
+    }
+
+    fn publish(&mut self) {
+        if let Some(tap) = &mut self.tap {
+            tap.flush();
+            self.counts.unrecorded = tap.lost();
+        }
+        if let Some(log) = &self.log {
+            self.counts.unrecorded += log.lost();
+        }
+        self.shared.egress.store(&self.counts.to_cells());
+    }
+
+    /// The last of it, at the end.
+    pub fn finish(&mut self, now: Nanos) {
+        if let Some(tap) = &mut self.tap {
+            tap.finish();
+        }
+        self.publish();
+        let shared = &self.shared;
+        self.lateness.flush(now, &shared.lateness, true);
+        if let Some(departures) = &mut self.departures {
+            departures.flush(now, &shared.departures, true);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What a replay's receivers have to say, in words and as requirements.
+//!
+//! What the emulated link dropped was never sent and is not the network's
+//! loss; both are said beside one another.
+
+use std::io::{self, Write};
+
+use longwire_runtime::LinkReport;
+use longwire_runtime::receive::ReceiveReport;
+
+use super::require::{RequireError, same};
+use super::text::count;
+use crate::cli::Paint;
+use crate::receiving::{ReceiveRequirement, text};
+
+/// What a requirement about a receiver begins with.
+const PREFIX: &str = "received.";
+
+/// Writes a part for each receiver.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub(super) fn write(
+    out: &mut impl Write,
+    links: &[LinkReport],
+    verbose: bool,
+    paint: Paint,
+) -> io::Result<()> {
+    for link in links {
+        if let Some(received) = &link.received {
+            writeln!(out, "{}", paint.bold(summary(link, received)))?;
+            text::write(out, received, verbose, paint)?;
+        }
+    }
+    Ok(())
+}
+
+/// How many frames there were at each place of the way.
+fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
+    let dropped: u64 = link.drops.values().sum();
+    let emulated = match dropped {
+        0 => String::new(),
+        dropped => format!(", {} dropped by the emulated link", count(dropped)),
+    };
+    let trace = received.trace.as_ref();
+    let lost = trace.map_or(0, |trace| trace.lost + trace.behind_last);
+    // These were handed over and told of, and are lost on this side already.
+    let failed = link.artifacts.get("send_failed").copied().unwrap_or(0);
+    let failed = match failed {
+        0 => String::new(),
+        failed => format!(", {} of them by the sending port", count(failed)),
+    };
+    format!(
+        "{} at {}: {} frames in{emulated}, {} sent, {} lost by the network{failed}",
+        link.name,
+        received.port,
+        count(link.packets_in),
+        count(link.packets_out),
+        count(lost)
+    )
+}
+
+/// A condition about what a receiver must have found.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ReceivedClause {
+    /// As its user wrote it.
+    text: String,
+    /// The link it is about; `None` is every link.
+    link: Option<String>,
+    requirement: ReceiveRequirement,
+}
+
+impl ReceivedClause {
+    /// The condition that a clause is, if it is about receivers:
+    /// `received.lost=0`, `out1.received.delay.p99<1ms`.
+    ///
+    /// # Errors
+    /// If what is behind `received.` is no condition.
+    pub(super) fn parse(
+        clause: &str,
+        is_link: impl Fn(&str) -> bool,
+    ) -> Option<Result<ReceivedClause, RequireError>> {
+        let (link, condition) = match clause.split_once('.') {
+            Some((link, rest)) if is_link(link) => (Some(link.to_owned()), rest),
+            _ => (None, clause),
+        };
+        let requirement = condition.strip_prefix(PREFIX)?.parse();
+        let refused = |source| RequireError::Received {
+            clause: clause.to_owned(),
+            source,
+        };
+        Some(
+            requirement
+                .map_err(refused)
+                .map(|requirement| ReceivedClause {
+                    text: clause.to_owned(),
+                    link,
+                    requirement,
+                }),
+        )
+    }
+
+    /// What of it was not met: a sentence for each link.
+    pub(super) fn unmet(&self, links: &[LinkReport]) -> Vec<String> {
+        let about = |link: &&LinkReport| self.link.as_ref().is_none_or(|l| same(l, &link.name));
+        let mut unmet = Vec::new();
+        let mut found = false;
+        for link in links.iter().filter(about) {
+            let Some(received) = &link.received else {
+                continue;
+            };
+            found = true;
+            let said = self.requirement.unmet(received);
+            unmet.extend(said.iter().map(|said| format!("{}: {said}", link.name)));
+        }
+        if !found {
+            unmet.push(format!("{}: nothing was received there", self.text));
+        }
+        unmet
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use longwire_runtime::receive::TraceReport;
+
+    use super::*;
+
+    fn link(name: &str, lost: u64) -> LinkReport {
+        LinkReport {
+            name: name.to_owned(),
+            packets_in: 1_000,
+            packets_out: 990,
+            drops: [("loss", 10)].into(),
+            artifacts: [("send_failed", 2)].into(),
+            received: Some(Box::new(ReceiveReport {
+                port: "packet:far".to_owned(),
+                trace: Some(TraceReport {
+                    lost,
+                    behind_last: 1,
+                    ..TraceReport::default()
+                }),
+                ..ReceiveReport::default()
+            })),
+            ..LinkReport::default()
+        }
+    }
+
+    #[test]
+    fn what_the_link_dropped_is_not_what_the_network_lost() {
+        let link = link("out", 3);
+        let received = link.received.as_deref().expect("a receiver");
+        assert_eq!(
+            summary(&link, received),
+            "out at packet:far: 1,000 frames in, 10 dropped by the emulated link, 990 sent, 4 \
+             lost by the network, 2 of them by the sending port"
+        );
+    }
+
+    #[test]
+    fn requirements_are_of_one_receiver_or_of_all() {
+        let links = [link("out1", 0), link("out2", 5)];
+        let parse = |text| ReceivedClause::parse(text, |name| name.starts_with("out"));
+        let unmet = |text| match parse(text) {
+            Some(Ok(clause)) => clause.unmet(&links),
+            other => panic!("{text}: {other:?}"),
+        };
+        assert_eq!(unmet("out1.received.lost<=1"), Vec::<String>::new());
+        assert_eq!(unmet("received.lost<=1"), ["out2: lost<=1: it was 6"]);
+        assert_eq!(unmet("out3.received.lost<=1").len(), 1);
+        assert!(parse("lateness.p99<1us").is_none());
+        let refused = parse("received.nonsense=1").and_then(Result::err);
+        let refused = refused.map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused.contains("known are packets"), "{refused}");
+        let nothing = LinkReport::default();
+        let clause = parse("received.lost=0").and_then(Result::ok);
+        let unmet = clause.map(|clause| clause.unmet(&[nothing]));
+        assert_eq!(unmet.map(|unmet| unmet.len()), Some(1));
+    }
+}
