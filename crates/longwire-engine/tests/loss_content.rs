@@ -4,6 +4,7 @@
 mod common;
 
 use common::frames::{self, Ipv4, PLAIN4, ethernet, ipv6, transport};
+use longwire_engine::filter::{Filter, LANGUAGE};
 use longwire_engine::models::LOSS;
 use longwire_engine::models::loss::LossModel;
 use longwire_engine::random::{Purpose, Stream};
@@ -22,6 +23,52 @@ fn refusal(filter: &str) -> String {
     let text = error.to_string();
     let message = text.strip_prefix("content: match: ");
     message.unwrap_or_else(|| panic!("{text}")).to_owned()
+}
+
+/// The help names each of these, and each is a filter.
+#[test]
+fn what_the_help_names_is_understood() {
+    let named = [
+        ("ip, ip6, arp, icmp, icmp6, tcp, udp, sctp", "not ip6"),
+        ("vlan [N]", "vlan and vlan 7"),
+        (
+            "proto N",
+            "ip proto 6 or ip6 proto 17 or ether proto 0x88cc",
+        ),
+        ("[PROTOCOL] [src|dst] host|net", "src host 10.0.0.1"),
+        ("net|port|portrange", "tcp dst port 80 or udp portrange 5-9"),
+        ("ether [src|dst] host", "ether src host 02:00:00:00:00:01"),
+        (
+            "[ether|ip|ip6] multicast",
+            "ether multicast or ip multicast",
+        ),
+        ("ether broadcast", "ether broadcast"),
+        ("less N, greater N", "less 100 or greater 1000"),
+        ("tcp[13] & 2 != 0", "tcp[13] & 2 != 0"),
+        ("ip.addr == 10.0.0.0/8", "ip.addr == 10.0.0.0/8"),
+        ("tcp.port in {80, 443}", "tcp.port in {80, 443}"),
+        (
+            "len, ttl, dscp, ecn",
+            "len > 9 and ttl 5 and dscp ef and ecn = 1",
+        ),
+        ("flag syn", "flag syn"),
+        ("fragment", "fragment"),
+        ("bytes OFFSET HEX", "bytes 14 4500"),
+        ("and, or, not and parentheses", "not (ip and tcp) or udp"),
+    ];
+    for (text, filter) in named {
+        assert!(LANGUAGE.contains(text), "{text}");
+        assert!(Filter::parse(filter).is_ok(), "{filter}");
+    }
+    for word in "ip ip6 arp icmp icmp6 tcp udp sctp".split(' ') {
+        assert!(Filter::parse(word).is_ok(), "{word}");
+    }
+    for flag in "syn fin rst psh ack urg ece cwr".split(' ') {
+        assert!(Filter::parse(&format!("flag {flag}")).is_ok(), "{flag}");
+    }
+    let models = longwire_engine::models::all();
+    let content = models.iter().find(|(_, info)| info.name == "content");
+    assert!(content.is_some_and(|(_, info)| info.summary.ends_with(LANGUAGE)));
 }
 
 fn matches(model: &mut dyn LossModel, bytes: &[u8], len: usize) -> bool {

@@ -17,6 +17,22 @@ use facts::{Facts, Node};
 
 pub use tokens::FilterError;
 
+/// [`LANGUAGE`] as a literal, for texts that hold it.
+macro_rules! language {
+    () => {
+        "as in tcpdump: ip, ip6, arp, icmp, icmp6, tcp, udp, sctp and other protocols, vlan [N], \
+         [ip|ip6|ether] proto N, [PROTOCOL] [src|dst] host|net|port|portrange, ether [src|dst] \
+         host, [ether|ip|ip6] multicast, ether broadcast, less N, greater N, relations as in \
+         tcp[13] & 2 != 0; fields as in Wireshark: ip.addr == 10.0.0.0/8, tcp.port in {80, 443}; \
+         len, ttl, dscp, ecn with a value or a relation, flag syn (or fin, rst, psh, ack, urg, \
+         ece, cwr), fragment, bytes OFFSET HEX; with and, or, not and parentheses"
+    };
+}
+pub(crate) use language;
+
+/// What filters are made of, in a sentence: every help takes it from here.
+pub const LANGUAGE: &str = language!();
+
 /// Which frames are meant. Read from text, then asked of each frame: that
 /// takes no memory.
 #[derive(Clone, Debug, PartialEq, Eq)]

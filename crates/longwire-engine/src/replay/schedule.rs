@@ -17,6 +17,9 @@ pub struct Schedule {
     clock: Clock,
     /// Longer gaps of the trace are cut to this.
     gap_cap: Nanos,
+    /// The stamp that every round counts from, where several traces share one
+    /// time base.
+    common_origin: Option<Nanos>,
     round: Round,
     /// When this round of the trace began, after the start of the replay.
     base: Nanos,
@@ -35,6 +38,24 @@ enum Clock {
     TopSpeed,
 }
 
+/// The end of a round.
+///
+/// Of several ends the greatest is that of the trace which lasts longest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RoundEnd {
+    /// When its last frame was due.
+    pub last: Nanos,
+    /// The time from that to the next round.
+    pub gap: Nanos,
+}
+
+impl RoundEnd {
+    /// When the next round begins.
+    pub fn next(self) -> Nanos {
+        self.last.saturating_add(self.gap)
+    }
+}
+
 /// One round of the trace.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
@@ -45,6 +66,17 @@ struct Round {
     /// Time that was cut out of gaps.
     cut: Nanos,
     frames: u64,
+}
+
+impl Round {
+    /// A round whose times count from this stamp, or from its first frame's.
+    fn counted_from(origin: Option<Nanos>) -> Round {
+        Round {
+            origin,
+            latest: origin.unwrap_or_default(),
+            ..Round::default()
+        }
+    }
 }
 
 impl Schedule {
@@ -59,6 +91,7 @@ impl Schedule {
                 Pace::TopSpeed => Clock::TopSpeed,
             },
             gap_cap: gap_cap.unwrap_or(Nanos::MAX),
+            common_origin: None,
             round: Round::default(),
             base: Nanos::ZERO,
             last: Nanos::ZERO,
@@ -67,11 +100,12 @@ impl Schedule {
         }
     }
 
-    /// Counts the first round's times from this stamp, where several traces
-    /// share one time base; else they count from the first frame's.
+    /// Counts times from this stamp, where several traces share one time
+    /// base; else they count from the first frame's. It holds for the first
+    /// round and for those that [`begin_round`](Schedule::begin_round) begins.
     pub fn count_from(&mut self, origin: Nanos) {
-        self.round.origin = Some(origin);
-        self.round.latest = origin;
+        self.common_origin = Some(origin);
+        self.round = Round::counted_from(Some(origin));
     }
 
     /// When the next frame of the trace is due.
@@ -126,11 +160,35 @@ impl Schedule {
     /// The trace begins again, or another one follows it: its first frame is
     /// due `gap` after the last one, or by default the trace's mean gap.
     pub fn next_round(&mut self, gap: Option<Nanos>) {
-        if let Clock::Trace(speed) = self.clock {
-            let gap = gap.unwrap_or_else(|| speed.pass(self.mean_gap()));
-            self.base = self.last.saturating_add(gap);
-        }
+        self.rebase(self.round_end(gap).next());
         self.round = Round::default();
+    }
+
+    /// The end of this round, if it ends now; the next one is to begin `gap`
+    /// later, or by default the trace's mean gap.
+    pub fn round_end(&self, gap: Option<Nanos>) -> RoundEnd {
+        let own = || match self.clock {
+            Clock::Trace(speed) => speed.pass(self.mean_gap()),
+            _ => Nanos::ZERO,
+        };
+        RoundEnd {
+            last: self.last,
+            gap: gap.unwrap_or_else(own),
+        }
+    }
+
+    /// The trace begins again, in a round that several traces of one time base
+    /// begin together: what they count from is due `at` after the start.
+    pub fn begin_round(&mut self, at: Nanos) {
+        self.rebase(at);
+        self.round = Round::counted_from(self.common_origin);
+    }
+
+    /// Only a trace's own times begin again with a round: a rate goes on.
+    fn rebase(&mut self, base: Nanos) {
+        if let Clock::Trace(_) = self.clock {
+            self.base = base;
+        }
     }
 
     fn mean_gap(&self) -> Nanos {
@@ -145,7 +203,7 @@ impl Schedule {
             .saturating_sub(cut);
         match frames {
             _ if duration == Nanos::ZERO => ROUND_GAP,
-            frames => Nanos::from_nanos(duration.as_nanos() / (frames - 1).max(1)),
+            frames => Nanos::from_nanos(duration.as_nanos() / frames.saturating_sub(1).max(1)),
         }
     }
 
@@ -157,6 +215,11 @@ impl Schedule {
     /// Frames that were given a time.
     pub fn frames(&self) -> u64 {
         self.frames
+    }
+
+    /// Whether frames are sent at the trace's own times, faster or slower.
+    pub fn is_by_stamps(&self) -> bool {
+        matches!(self.clock, Clock::Trace(_))
     }
 
     /// Whether frames have no times of their own.

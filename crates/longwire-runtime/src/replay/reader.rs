@@ -37,6 +37,8 @@ struct Turn {
     ended: bool,
     /// When there may be room again.
     full_until: Option<Nanos>,
+    /// Those whose input has nothing for the moment, by number.
+    later: Vec<usize>,
 }
 
 impl Reader {
@@ -88,7 +90,7 @@ impl Reader {
             if turn.ended {
                 break;
             }
-            self.wait(turn.full_until);
+            self.wait(&turn);
         }
         Ok(())
     }
@@ -98,7 +100,7 @@ impl Reader {
             ended: true,
             ..Turn::default()
         };
-        for feeding in &mut self.feedings {
+        for (number, feeding) in self.feedings.iter_mut().enumerate() {
             let step = feeding.step()?;
             turn.ended &= step == FeedStep::Ended;
             match step {
@@ -106,18 +108,19 @@ impl Reader {
                 FeedStep::Full(until) => {
                     turn.full_until = Some(turn.full_until.map_or(until, |other| other.min(until)));
                 }
-                FeedStep::Later | FeedStep::Ended => {}
+                FeedStep::Later => turn.later.push(number),
+                FeedStep::Ended => {}
             }
         }
         Ok(turn)
     }
 
     /// Waits for room, or for a slow input.
-    fn wait(&self, full_until: Option<Nanos>) {
+    fn wait(&self, turn: &Turn) {
         // What a slow input gave before it had nothing more.
         self.fed.iter().for_each(|bell| bell.ring_if_asleep());
         let now = monotonic_now();
-        let until = full_until.unwrap_or(Nanos::MAX);
+        let until = turn.full_until.unwrap_or(Nanos::MAX);
         let left = until.saturating_sub(now).min(SLEEP_MAX);
         if left <= SPIN_MAX {
             while monotonic_now() < until {
@@ -125,11 +128,9 @@ impl Reader {
             }
             return;
         }
-        let sources: Vec<BorrowedFd<'_>> = match full_until {
-            // Everybody has enough.
-            Some(_) if self.feedings.len() == 1 => Vec::new(),
-            _ => self.feedings.iter().filter_map(Feeding::readable).collect(),
-        };
+        // Those that have enough are not asked: they would wake at once.
+        let slow = turn.later.iter().map(|number| &self.feedings[*number]);
+        let sources: Vec<BorrowedFd<'_>> = slow.filter_map(Feeding::readable).collect();
         sleep(left, &sources);
     }
 }

@@ -5,7 +5,7 @@ use longwire_engine::alter::{
     AddressMap, AlterOptions, Alterations, Anonymize, LoopAddresses, MacMap, MtuAction, PortMap,
     SidedMac, Truncated, TtlChange, VlanChange, parse_dscp,
 };
-use longwire_engine::filter::Filter;
+use longwire_engine::filter::{Filter, LANGUAGE};
 use longwire_engine::split::Splitter;
 
 use crate::Error;
@@ -16,7 +16,7 @@ use crate::Error;
 pub struct AlterArgs {
     /// Send only frames that this matches, as in 'tcp port 80 or 443' or
     /// 'ip.src == 10.0.0.0/8'; seen before anything is altered
-    #[arg(long, value_name = "FILTER", help_heading = "Choosing frames")]
+    #[arg(long, value_name = "FILTER", help_heading = "Choosing frames", long_help = filter_help())]
     pub filter: Option<Filter>,
 
     /// Send what clients sent to the first port and what servers sent to the
@@ -157,6 +157,14 @@ TCP: both directions' sequence and acknowledgement numbers move by an amount tha
 and the round decide, selective acknowledgements with them; timestamps go on by the time the rounds \
 before took, in milliseconds. RTP: sequence and timestamp go on behind the last packet of the round \
 before; streams are recognised in the first round, 4096 at the most. RTCP stays as it is.";
+
+/// The language's words come from the engine, which reads them.
+fn filter_help() -> String {
+    format!(
+        "Send only frames that this matches, as in 'tcp port 80 or 443'; seen before anything is \
+         altered\n\nWritten {LANGUAGE}"
+    )
+}
 
 impl AlterArgs {
     /// What alters the frames; `seed` decides what is random in them.

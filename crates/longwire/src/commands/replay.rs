@@ -11,7 +11,7 @@ use longwire_engine::models::framing::Framing;
 use longwire_engine::replay::Pace;
 use longwire_engine::{BitRate, Nanos, PacketRate, Speed};
 use longwire_runtime::Feed;
-use longwire_runtime::feed::trace::{Moment, TraceConfig, TraceFeed};
+use longwire_runtime::feed::trace::{Moment, TraceConfig, TraceFeed, in_one_time_base};
 use longwire_runtime::replay::{Replaying, start};
 
 use crate::cli::{AlterArgs, PumpArgs, ReceiverArgs};
@@ -39,7 +39,7 @@ Examples:
   longwire replay trace.pcap --to eth1 --rate 1gbit      at a rate
   longwire replay trace.pcap --to eth1 --topspeed --loop 100
   longwire replay both.pcap --split client=10.0.0.0/8 --to eth1 --to eth2
-  longwire replay trace.pcap --to eth1 --map 10.0.0.0/8=192.168.0.0/8 --dst-mac 02:00:00:00:00:01
+  longwire replay trace.pcap --to eth1 --map 10.0.0.0/8=192.168.0.0/16 --dst-mac 02:00:00:00:00:01
   longwire replay trace.pcap --to eth1 --delay 20ms --loss 1% --link-rate 10mbit";
 
 /// What `replay` takes.
@@ -228,9 +228,14 @@ impl ReplayArgs {
         }
         if self.apart() && traces != ports {
             return Err(Error::Usage(format!(
-                "{traces} traces for {ports} ports: give each port its trace, or one trace and \
-                 --split"
+                "each port needs a trace of its own, but ports are {ports} and traces {traces}; \
+                 for the two sides of one trace give --split"
             )));
+        }
+        if self.traces.iter().filter(|trace| *trace == "-").count() > 1 {
+            return Err(Error::Usage(
+                "the standard input can be read only once; name it once".to_owned(),
+            ));
         }
         if self.apart() && self.select.merge {
             return Err(Error::Usage(
@@ -250,25 +255,20 @@ impl ReplayArgs {
     /// A feed for each port, or for both sides of a split.
     fn feeds(&self) -> Result<Vec<Box<dyn Feed>>, Error> {
         if !self.apart() {
-            return Ok(vec![Box::new(self.open(self.traces.clone(), None)?)]);
+            return Ok(vec![Box::new(self.open(self.traces.clone())?)]);
         }
-        // One time base: the earliest first frame is due at once.
-        let mut first: Option<Nanos> = None;
-        for trace in &self.traces {
-            let stamp = self.open(vec![trace.clone()], None)?.first_stamp()?;
-            first = match (first, stamp) {
-                (Some(first), Some(stamp)) => Some(first.min(stamp)),
-                (first, stamp) => first.or(stamp),
-            };
-        }
-        let feeds = self.traces.iter().map(|trace| {
-            let feed = self.open(vec![trace.clone()], first)?;
-            Ok(Box::new(feed) as Box<dyn Feed>)
-        });
-        feeds.collect()
+        let traces = self.traces.iter();
+        let feeds: Result<Vec<TraceFeed>, Error> =
+            traces.map(|trace| self.open(vec![trace.clone()])).collect();
+        let mut feeds = feeds?;
+        in_one_time_base(&mut feeds)?;
+        let boxed = feeds
+            .into_iter()
+            .map(|feed| Box::new(feed) as Box<dyn Feed>);
+        Ok(boxed.collect())
     }
 
-    fn open(&self, traces: Vec<String>, origin: Option<Nanos>) -> Result<TraceFeed, Error> {
+    fn open(&self, traces: Vec<String>) -> Result<TraceFeed, Error> {
         let SelectArgs {
             rounds,
             loop_gap,
@@ -290,7 +290,6 @@ impl ReplayArgs {
             filter: self.alter.filter(),
             alterations: self.alter.alterations(self.pump.seed.seed)?,
             splitter: self.alter.splitter(),
-            origin,
         };
         Ok(TraceFeed::open(config)?)
     }

@@ -34,7 +34,7 @@ fn line(input: &InputReport, verbose: bool) -> String {
         parts.push(format!("{:.0}% read", fraction * 100.0));
     }
     let counts = input.counts.iter().filter(|(_, n)| verbose || **n > 0);
-    parts.extend(counts.map(|(name, n)| format!("{} {}", count(*n), name.replace('_', " "))));
+    parts.extend(counts.map(|(name, n)| counted(*n, name)));
     if input.behind_max_us > 0.0 {
         parts.push(format!("up to {} behind", micros(input.behind_max_us)));
     }
@@ -42,6 +42,17 @@ fn line(input: &InputReport, verbose: bool) -> String {
         true => input.name.clone(),
         false => format!("{}: {}", input.name, parts.join(", ")),
     }
+}
+
+/// A count with its name: "12 checksums fixed", "1 checksum fixed".
+fn counted(n: u64, name: &str) -> String {
+    let words = name.replace('_', " ");
+    let (first, rest) = words.split_at(words.find(' ').unwrap_or(words.len()));
+    let first = match n {
+        1 => first.strip_suffix('s').unwrap_or(first),
+        _ => first,
+    };
+    format!("{} {first}{rest}", count(n))
 }
 
 /// The progress bar of a replay, with the time that is left.
@@ -120,6 +131,14 @@ mod tests {
         };
         assert!(line(&late, false).ends_with(", up to 1.50 ms behind"));
         assert!(line(&input(), true).contains("0 set back"));
+    }
+
+    #[test]
+    fn one_of_something_is_not_several() {
+        assert_eq!(counted(1, "rounds"), "1 round");
+        assert_eq!(counted(1, "checksums_fixed"), "1 checksum fixed");
+        assert_eq!(counted(1_200, "rounds"), "1,200 rounds");
+        assert_eq!(counted(1, "set_back"), "1 set back");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use core::fmt;
 
 use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
-use crate::filter::Filter;
+use crate::filter::{Filter, language};
 use crate::models::Entry;
 use crate::passing::Passing;
 use crate::random::Stream;
@@ -19,11 +19,10 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "content",
-    summary: "frames that a filter matches are lost; filters are written like those of tcpdump: \
-              ip, ip6, arp, icmp, icmp6, tcp, udp, sctp, proto N, ether proto N, vlan [N], [src|dst] \
-              host|net|port|portrange, ether [src|dst] host, len, ttl, dscp, ecn with = != < <= > >=, \
-              flag syn (or fin, rst, psh, ack, urg, ece, cwr), fragment, bytes OFFSET HEX, with \
-              and, or, not and parentheses",
+    summary: concat!(
+        "frames that a filter matches are lost; filters are written ",
+        language!()
+    ),
     params: &[
         Param {
             name: "match",

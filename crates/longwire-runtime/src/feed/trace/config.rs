@@ -37,9 +37,6 @@ pub struct TraceConfig {
     pub alterations: Alterations,
     /// Sends the two directions to two outputs.
     pub splitter: Option<Splitter>,
-    /// The stamp that times count from; by default, of the first frame that
-    /// is sent.
-    pub origin: Option<Nanos>,
 }
 
 impl Default for TraceConfig {
@@ -58,7 +55,6 @@ impl Default for TraceConfig {
             filter: None,
             alterations: Alterations::default(),
             splitter: None,
-            origin: None,
         }
     }
 }

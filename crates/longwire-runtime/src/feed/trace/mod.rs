@@ -1,10 +1,12 @@
 //! A feed that reads traces: capture files, plain or packed, one behind the
 //! other or merged, at the pace that is asked for.
 
+mod common;
 mod config;
 mod inputs;
 mod moment;
 mod output;
+mod steps;
 
 use std::os::fd::BorrowedFd;
 
@@ -14,10 +16,13 @@ use longwire_engine::replay::Schedule;
 use longwire_io::{PortError, Received};
 
 use super::{Fed, Feed, FeedStatus};
+use common::Member;
+pub use common::in_one_time_base;
 pub use config::TraceConfig;
 use inputs::{Inputs, Next};
 pub use moment::{Moment, MomentError};
 use output::Pieces;
+use steps::{Begun, Selected, Wanted};
 
 /// Frames without a whole Ethernet header cannot be sent.
 const FRAME_MIN: usize = 14;
@@ -45,6 +50,8 @@ struct Counts {
     outside: u64,
     truncated: u64,
     too_short: u64,
+    /// It could not be read to its end.
+    failed: bool,
 }
 
 /// Reads traces.
@@ -52,6 +59,8 @@ pub struct TraceFeed {
     config: TraceConfig,
     inputs: Inputs,
     schedule: Schedule,
+    /// Its part in rounds that it begins together with other feeds.
+    member: Option<Member>,
     alters: bool,
     /// Frames of one record that found no room in the call before.
     pieces: Pieces,
@@ -79,9 +88,10 @@ impl TraceFeed {
         }
         let repeated = config.rounds != Some(1);
         let inputs = Inputs::open(&config.traces, config.merge, repeated)?;
-        let mut feed = TraceFeed {
+        Ok(TraceFeed {
             inputs,
             schedule: Schedule::new(config.pace, config.gap_cap),
+            member: None,
             alters: !config.alterations.is_nothing(),
             pieces: Pieces::default(),
             held: false,
@@ -90,17 +100,19 @@ impl TraceFeed {
             round_began: None,
             counts: Counts::default(),
             config,
-        };
-        if let Some(origin) = feed.config.origin {
-            feed.count_from(origin);
-        }
-        Ok(feed)
+        })
     }
 
-    /// Times of the first round count from this stamp, where several feeds
-    /// share one time base.
+    /// Times count from this stamp, where several feeds share one time base.
     pub fn count_from(&mut self, origin: Nanos) {
         self.schedule.count_from(origin);
+    }
+
+    /// Rounds begin together with other feeds'. Those of a rate just follow
+    /// each other.
+    fn begin_rounds_with(&mut self, member: Member) {
+        let shares = self.config.rounds != Some(1) && self.schedule.is_by_stamps();
+        self.member = Some(member).filter(|_| shares && !self.over);
     }
 
     /// The stamp of the first frame that will be handed out; `None` where
@@ -138,11 +150,11 @@ impl TraceFeed {
                     }
                     self.counts.in_trace = 0;
                 }
-                Next::End => {
-                    if !self.begin_round()? {
-                        return Ok(Selected::End);
-                    }
-                }
+                Next::End => match self.begin_round()? {
+                    Begun::Yes => {}
+                    Begun::Later => return Ok(Selected::Nothing),
+                    Begun::Never => return Ok(Selected::End),
+                },
             }
         }
         // There is more, although none of these was wanted.
@@ -198,20 +210,37 @@ impl TraceFeed {
         }
     }
 
-    /// Begins the traces again, if they are to be sent again. Returns whether.
-    fn begin_round(&mut self) -> Result<bool, PortError> {
-        self.round += 1;
+    /// Begins the traces again, if they are to be sent again.
+    fn begin_round(&mut self) -> Result<Begun, PortError> {
+        let next = self.round + 1;
         // What gave nothing once gives nothing for ever.
-        let wanted = self.config.rounds.is_none_or(|rounds| self.round < rounds);
+        let wanted = self.config.rounds.is_none_or(|rounds| next < rounds);
         if !wanted || self.counts.in_round == 0 {
-            return Ok(false);
+            self.round = next;
+            return Ok(Begun::Never);
+        }
+        let gap = self.config.round_gap;
+        match &mut self.member {
+            None => self.schedule.next_round(gap),
+            Some(member) => match member.end_round(self.schedule.round_end(gap)) {
+                Some(begins) => self.schedule.begin_round(begins),
+                None => return Ok(Begun::Later),
+            },
         }
         self.inputs.again()?;
-        self.schedule.next_round(self.config.round_gap);
+        self.round = next;
         self.config.alterations.next_round();
         self.round_began = None;
         (self.counts.in_round, self.counts.in_trace) = (0, 0);
-        Ok(true)
+        Ok(Begun::Yes)
+    }
+
+    /// Nothing comes any more.
+    fn end(&mut self) {
+        (self.over, self.held) = (true, false);
+        if let Some(member) = self.member.take() {
+            member.leave(self.schedule.round_end(self.config.round_gap));
+        }
     }
 
     /// Hands out the record at hand; returns how many frames it became.
@@ -281,6 +310,7 @@ impl TraceFeed {
             let sent = self.counts.sent;
             self.over |= self.config.limit.is_some_and(|limit| sent >= limit);
             if self.over {
+                self.end();
                 received.end = true;
                 break;
             }
@@ -301,29 +331,13 @@ impl TraceFeed {
     }
 }
 
-/// What [`TraceFeed::select`] found.
-enum Selected {
-    Frame,
-    /// Nothing for the moment.
-    Nothing,
-    End,
-}
-
-/// Whether a record is to be sent.
-enum Wanted {
-    Yes,
-    No,
-    /// Nor any behind it.
-    NoMore,
-}
-
 impl Feed for TraceFeed {
     fn feed(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> Result<Received, PortError> {
         let result = self.read(max, take);
         if result.is_err() {
             // One error is enough, and nothing comes after it.
-            self.over = true;
-            self.held = false;
+            self.end();
+            self.counts.failed = true;
         }
         result
     }
@@ -336,6 +350,15 @@ impl Feed for TraceFeed {
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
+        if let Some(member) = &self.member {
+            // What was read of the next round meanwhile is no reason to wake.
+            if member.must_wait() {
+                return None;
+            }
+            if member.may_go_on() {
+                self.inputs.ring();
+            }
+        }
         self.inputs.readable()
     }
 

@@ -91,7 +91,7 @@ fn name(traces: &[String]) -> String {
 
 /// The nearer of the two ends: of the traces in all rounds, and of the limit.
 fn fraction(feed: &TraceFeed) -> Option<f64> {
-    if feed.over {
+    if feed.over && !feed.counts.failed {
         return Some(1.0);
     }
     let counts = &feed.counts;
