@@ -14,7 +14,9 @@
 extern crate alloc;
 
 pub mod alter;
+pub mod bridge;
 mod checksum;
+pub mod classify;
 mod coin;
 mod edit;
 pub mod emulator;

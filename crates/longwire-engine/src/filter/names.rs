@@ -132,13 +132,28 @@ fn find<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
     found.map(|(_, value)| *value)
 }
 
+fn name_of<T: Copy + PartialEq>(table: &[(&'static str, T)], value: T) -> Option<&'static str> {
+    let found = table.iter().find(|(_, known)| *known == value);
+    found.map(|(name, _)| *name)
+}
+
+/// A protocol's name: of several, the one that comes first.
+pub(crate) fn protocol_name(number: u8) -> Option<&'static str> {
+    name_of(&PROTOCOLS, number)
+}
+
+/// The name of a type of Ethernet frames, likewise.
+pub(crate) fn ethertype_name(number: u16) -> Option<&'static str> {
+    name_of(&ETHERTYPES, number)
+}
+
 /// A protocol's number.
-pub(super) fn protocol(name: &str) -> Option<u8> {
+pub(crate) fn protocol(name: &str) -> Option<u8> {
     find(&PROTOCOLS, name)
 }
 
 /// A type of Ethernet frames.
-pub(super) fn ethertype(name: &str) -> Option<u16> {
+pub(crate) fn ethertype(name: &str) -> Option<u16> {
     find(&ETHERTYPES, name)
 }
 

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
 
+pub(crate) use super::names::{ethertype, ethertype_name, protocol, protocol_name};
 use crate::header::IpVersion;
 
 /// The first bits of addresses.

@@ -1,0 +1,282 @@
+//! Rules that can never match, and rules whose order decides.
+
+use alloc::vec::Vec;
+
+use super::classifier::{Classifier, RuleId};
+use super::key::{Cube, WORDS};
+use super::shape::Shape;
+use super::table::hash;
+
+/// Comparisons after which an analysis gives up: some seconds.
+const WORK_MAX: u64 = 50_000_000;
+
+/// A rule that can never match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unreachable {
+    /// The rule.
+    pub rule: RuleId,
+    /// A rule that goes before it and matches all that it would.
+    pub behind: RuleId,
+}
+
+/// The rules that can never match.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnreachableRules {
+    /// By rule number, each with one rule that is before it.
+    pub rules: Vec<Unreachable>,
+    /// Whether all rules were compared. With very many shapes, or chains of
+    /// very many port ranges, the analysis ends early.
+    pub complete: bool,
+}
+
+/// Two rules that match some frames both, others not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overlap {
+    /// The one that gets the frames that both match.
+    pub winner: RuleId,
+    /// The one that does not.
+    pub loser: RuleId,
+}
+
+/// The rules that overlap.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overlaps {
+    /// By the winner's place, then by the loser's.
+    pub pairs: Vec<Overlap>,
+    /// Whether these are all of them: neither more than were asked for nor
+    /// too much to compare.
+    pub complete: bool,
+    /// Rules with a filter: what they have in common with others is not seen.
+    pub unjudged: usize,
+}
+
+/// A count of comparisons, up to a limit.
+struct Work(u64);
+
+impl Work {
+    /// Whether another one may be made.
+    fn spend(&mut self) -> bool {
+        self.0 += 1;
+        self.0 <= WORK_MAX
+    }
+
+    fn is_within(&self) -> bool {
+        self.0 <= WORK_MAX
+    }
+}
+
+impl<T: Copy + PartialEq> Classifier<T> {
+    /// The rules that can never match, since another one before them matches
+    /// whatever they would.
+    ///
+    /// What several rules match together is not seen: a rule behind the two
+    /// halves of its prefix is not told of. Nor is what filters say, beyond
+    /// that a filter is within itself: a rule with a filter is told of when a
+    /// rule without one covers it. Takes one lookup for each rule and shape.
+    pub fn unreachable(&self) -> UnreachableRules {
+        let mut work = Work(0);
+        let mut rules = Vec::new();
+        for rule in self.rule_numbers() {
+            if let Some(behind) = self.covered_by(rule, &mut work) {
+                let (rule, behind) = (RuleId(rule), RuleId(behind));
+                rules.push(Unreachable { rule, behind });
+            }
+        }
+        let complete = work.is_within();
+        UnreachableRules { rules, complete }
+    }
+
+    /// Pairs of rules with different targets, neither of which is within the
+    /// other, that match some frames both; at most `limit` of them. A narrow
+    /// rule before a wide one is an exception and no such pair, a wide one
+    /// before a narrow one makes that unreachable.
+    ///
+    /// Rules with filters are left out, and counted. Pairs are joined by the
+    /// bits that their shapes both ask for: that takes time in proportion to
+    /// rules times shapes, and to the pairs.
+    pub fn overlaps(&self, limit: usize) -> Overlaps {
+        let mut search = Search {
+            classifier: self,
+            work: Work(0),
+            limit,
+            pairs: Vec::new(),
+        };
+        let shapes: Vec<(&Shape, Vec<u32>)> = self
+            .used_shapes()
+            .map(|shape| (shape, self.rules_of(shape)))
+            .collect();
+        for (at, (shape, rules)) in shapes.iter().enumerate() {
+            search.within(shape);
+            for (other, others) in &shapes[at + 1..] {
+                if shape.meets(other) && search.goes_on() {
+                    search.between(shape, rules, other, others);
+                }
+            }
+        }
+        let complete = search.work.is_within() && search.pairs.len() <= limit;
+        let mut pairs = search.pairs;
+        pairs.truncate(limit);
+        pairs.sort_by_key(|pair| (self.place_of(pair.winner.0), self.place_of(pair.loser.0)));
+        Overlaps {
+            pairs,
+            complete,
+            unjudged: self.filters,
+        }
+    }
+
+    /// The numbers of all rules.
+    fn rule_numbers(&self) -> impl Iterator<Item = u32> + '_ {
+        let there = |(_, matcher): &(u32, &Option<_>)| matcher.is_some();
+        (0..)
+            .zip(&self.matchers)
+            .filter(there)
+            .map(|(rule, _)| rule)
+    }
+
+    /// A rule's cube with all that follows from it.
+    fn closed_cube(&self, rule: u32) -> Option<Cube> {
+        Cube::of(self.matchers[rule as usize].as_ref()?).closed()
+    }
+
+    /// A rule before this one that matches all that it would.
+    fn covered_by(&self, rule: u32, work: &mut Work) -> Option<u32> {
+        let matcher = self.matchers[rule as usize].as_ref()?;
+        let cube = self.closed_cube(rule)?;
+        let place = self.place_of(rule);
+        for shape in self.used_shapes() {
+            if shape.bound() >= place || !work.spend() {
+                return None;
+            }
+            for other in self.chain(shape.find_all(&cube)) {
+                if self.place_of(other) >= place || !work.spend() {
+                    break;
+                }
+                let covers = self.matchers[other as usize].as_ref();
+                if covers.is_some_and(|covers| covers.rest_covers(matcher)) {
+                    return Some(other);
+                }
+            }
+        }
+        None
+    }
+
+    /// A shape's rules without those that have filters.
+    fn rules_of(&self, shape: &Shape) -> Vec<u32> {
+        let chains = shape.table.values().flat_map(|entry| self.chain(entry));
+        let mut rules: Vec<u32> = chains.filter(|rule| !self.has_filter(*rule)).collect();
+        // A table's own order must never show.
+        rules.sort_unstable();
+        rules
+    }
+
+    fn has_filter(&self, rule: u32) -> bool {
+        let matcher = self.matchers[rule as usize].as_ref();
+        matcher.is_some_and(|matcher| matcher.filter.is_some())
+    }
+}
+
+/// A search for pairs.
+struct Search<'a, T> {
+    classifier: &'a Classifier<T>,
+    work: Work,
+    limit: usize,
+    pairs: Vec<Overlap>,
+}
+
+impl<T: Copy + PartialEq> Search<'_, T> {
+    /// One more than the limit shows that there are more.
+    fn goes_on(&self) -> bool {
+        self.pairs.len() <= self.limit && self.work.is_within()
+    }
+
+    /// Rules of one shape have frames in common only where their keys are the
+    /// same.
+    fn within(&mut self, shape: &Shape) {
+        let classifier = self.classifier;
+        let mut entries: Vec<u64> = shape.table.values().collect();
+        entries.sort_unstable();
+        for entry in entries {
+            for (index, first) in classifier.chain(entry).enumerate() {
+                for second in classifier.chain(entry).skip(index + 1) {
+                    if !self.goes_on() {
+                        return;
+                    }
+                    self.compare(first, second);
+                }
+            }
+        }
+    }
+
+    /// Rules of two shapes have frames in common only where the bits are the
+    /// same that both shapes ask for.
+    fn between(&mut self, shape: &Shape, rules: &[u32], other: &Shape, others: &[u32]) {
+        let (mine, theirs) = (shape.mask(), other.mask());
+        let common: [u64; WORDS] = core::array::from_fn(|at| mine[at] & theirs[at]);
+        let rules = self.by_bits(rules, &common);
+        let others = self.by_bits(others, &common);
+        let mut start = 0;
+        for (bits, first) in rules {
+            while others.get(start).is_some_and(|(other, _)| *other < bits) {
+                start += 1;
+            }
+            let alike = others[start..]
+                .iter()
+                .take_while(|(other, _)| *other == bits);
+            for (_, second) in alike {
+                if !self.goes_on() {
+                    return;
+                }
+                self.compare(first, *second);
+            }
+        }
+    }
+
+    /// Rules with a hash of some of their bits, in its order.
+    fn by_bits(&mut self, rules: &[u32], bits: &[u64; WORDS]) -> Vec<(u64, u32)> {
+        self.work.0 += rules.len() as u64;
+        let hashed = rules.iter().filter_map(|rule| {
+            let cube = Cube::of(self.classifier.matchers[*rule as usize].as_ref()?);
+            let key: [u64; WORDS] = core::array::from_fn(|at| cube.value[at] & bits[at]);
+            Some((hash(&key), *rule))
+        });
+        let mut hashed: Vec<_> = hashed.collect();
+        hashed.sort_unstable();
+        hashed
+    }
+
+    /// Notes two rules if they overlap.
+    fn compare(&mut self, first: u32, second: u32) {
+        let classifier = self.classifier;
+        if !self.work.spend()
+            || classifier.target_of(first) == classifier.target_of(second)
+            || classifier.has_filter(first)
+            || classifier.has_filter(second)
+            || self.overlap(first, second).is_none()
+        {
+            return;
+        }
+        let is_first = classifier.place_of(first) < classifier.place_of(second);
+        let (winner, loser) = if is_first {
+            (first, second)
+        } else {
+            (second, first)
+        };
+        self.pairs.push(Overlap {
+            winner: RuleId(winner),
+            loser: RuleId(loser),
+        });
+    }
+
+    /// Whether two rules have frames in common and neither is within the
+    /// other.
+    fn overlap(&self, first: u32, second: u32) -> Option<()> {
+        let matcher = |rule: u32| self.classifier.matchers[rule as usize].as_ref();
+        let (a, b) = (matcher(first)?, matcher(second)?);
+        let (cube_a, cube_b) = (Cube::of(a), Cube::of(b));
+        let (closed_a, closed_b) = (cube_a.closed()?, cube_b.closed()?);
+        let meet = closed_a.meets(&closed_b) && a.ranges_meet(b);
+        let within = cube_a.covers(&closed_b) && a.rest_covers(b)
+            || cube_b.covers(&closed_a) && b.rest_covers(a);
+        (meet && !within).then_some(())
+    }
+}

@@ -1,0 +1,366 @@
+//! The rules, and the way from a frame to its rule.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::grammar::MatcherError;
+use super::key::FrameKey;
+use super::matcher::Matcher;
+use super::shape::{Place, Shape, ShapeKey, sequence_of};
+use crate::bridge::PortIndex;
+
+/// Which of several rules a frame falls under.
+///
+/// In either order a rule of a lower priority number goes before all of
+/// higher ones, and what is still equal is decided by which rule came first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// The rule that was inserted first.
+    #[default]
+    First,
+    /// The rule that asks for more. Compared in this order, the first
+    /// difference decides: length of the destination's prefix (`/0` is more
+    /// than none), of the source's; how few destination ports, source ports;
+    /// then whether a rule gives the protocol, code point, VLAN, inner VLAN,
+    /// VLAN priority, destination MAC, source MAC, type, arrival port, filter.
+    /// A rule within another is thus always before it, unless both have a
+    /// filter: filters are not compared.
+    MostSpecific,
+}
+
+/// A rule in a classifier. It may be given again once its rule was removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RuleId(pub u32);
+
+impl core::fmt::Display for RuleId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Where a frame goes, and by which rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Classified<T> {
+    /// The rule's target, or that of unmatched frames.
+    pub target: T,
+    /// The rule; `None` for unmatched frames.
+    pub rule: Option<RuleId>,
+}
+
+/// Why a rule could not be inserted or changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    /// No frame can match.
+    #[error("{0}")]
+    Matcher(#[from] MatcherError),
+    /// There is no such rule.
+    #[error("there is no rule {0}: it was never inserted, or has been removed")]
+    NoSuchRule(RuleId),
+    /// The classifier is full.
+    #[error("a classifier holds at most {max} rules; remove some first", max = RULES_MAX)]
+    TooMany,
+}
+
+/// The most rules at one time.
+const RULES_MAX: u32 = 1 << 30;
+
+/// Above so many shapes, a classifier is slow enough to be told of.
+pub const SHAPES_MANY: usize = 64;
+
+/// Above so many rules that are asked one after the other, likewise.
+pub const CHAIN_LONG: usize = 64;
+
+/// What lookups cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SearchCost {
+    /// Rules.
+    pub rules: usize,
+    /// Shapes: a lookup asks up to so many tables.
+    pub shapes: usize,
+    /// Rules that differ in nothing but port ranges and filters are asked one
+    /// after the other: the most that are.
+    pub longest_chain: usize,
+    /// Rules with a filter, which reads the whole frame again.
+    pub filters: usize,
+}
+
+impl SearchCost {
+    /// Whether that deserves a warning: more than 64 shapes, or more than 64
+    /// rules asked one after the other.
+    pub fn is_high(&self) -> bool {
+        self.shapes > SHAPES_MANY || self.longest_chain > CHAIN_LONG
+    }
+}
+
+/// No rule.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// In a table: the first rule that has this key, plus one.
+const HEAD: u64 = u32::MAX as u64;
+
+/// In a table: that rule asks for nothing else.
+pub(super) const WHOLE: u64 = 1 << 32;
+
+/// Rules for frames. `T` is what they lead to: a link's number, a class.
+///
+/// Inserting, removing and replacing a rule takes time that does not grow
+/// with the number of rules: a table doubles now and then, which is a longer
+/// pause (about 30 ns a rule), and rules that differ only in port ranges and
+/// filters are gone through. It grows with the number of shapes.
+#[derive(Clone, Debug)]
+pub struct Classifier<T> {
+    pub(super) order: Order,
+    unmatched: T,
+    /// What each rule leads to, how it is placed, and which comes behind it in
+    /// its chain: by number, in arrays of their own, for a lookup reads few.
+    pub(super) targets: Vec<T>,
+    pub(super) places: Vec<Place>,
+    pub(super) next: Vec<u32>,
+    pub(super) matchers: Vec<Option<Matcher>>,
+    free: Vec<u32>,
+    sequence: u64,
+    pub(super) shapes: Vec<Shape>,
+    pub(super) numbers: BTreeMap<ShapeKey, u32>,
+    pub(super) free_shapes: Vec<u32>,
+    /// Shapes that have rules, by the best place that a rule of theirs may
+    /// have.
+    pub(super) visits: Vec<(Place, u32)>,
+    /// Rules that ask for a protocol, ports or a code point's like behind IP.
+    pub(super) transports: usize,
+    pub(super) filters: usize,
+}
+
+impl<T: Copy> Classifier<T> {
+    /// Without rules: all frames go to `unmatched`.
+    pub fn new(order: Order, unmatched: T) -> Classifier<T> {
+        Classifier {
+            order,
+            unmatched,
+            targets: Vec::new(),
+            places: Vec::new(),
+            next: Vec::new(),
+            matchers: Vec::new(),
+            free: Vec::new(),
+            sequence: 0,
+            shapes: Vec::new(),
+            numbers: BTreeMap::new(),
+            free_shapes: Vec::new(),
+            visits: Vec::new(),
+            transports: 0,
+            filters: 0,
+        }
+    }
+
+    /// With rules: matcher, target, priority. They get numbers from 0.
+    ///
+    /// # Errors
+    /// The index of a rule that cannot be, and why.
+    pub fn with_rules(
+        order: Order,
+        unmatched: T,
+        rules: impl IntoIterator<Item = (Matcher, T, u32)>,
+    ) -> Result<Classifier<T>, (usize, RuleError)> {
+        let mut classifier = Classifier::new(order, unmatched);
+        for (index, (matcher, target, priority)) in rules.into_iter().enumerate() {
+            let inserted = classifier.insert(matcher, target, priority);
+            inserted.map_err(|error| (index, error))?;
+        }
+        Ok(classifier)
+    }
+
+    /// Where a frame of `wire_len` bytes goes that arrived at port `arrival`;
+    /// `frame` holds its first bytes. Takes no memory.
+    #[inline]
+    pub fn classify(&self, arrival: PortIndex, frame: &[u8], wire_len: u32) -> Classified<T> {
+        let key = FrameKey::of(arrival, frame, self.transports > 0);
+        let mut best: Option<(Place, u32)> = None;
+        let mut visits = self.visits.iter().peekable();
+        while let Some((bound, number)) = visits.next() {
+            if best.is_some_and(|(place, _)| place < *bound) {
+                break;
+            }
+            let shape = &self.shapes[*number as usize];
+            let entry = shape.find(&key);
+            if entry == 0 {
+                continue;
+            }
+            let Some(rule) = self.first_of_chain(entry, &key, frame, wire_len) else {
+                continue;
+            };
+            // Places are read only where shapes compete.
+            if best.is_none() && visits.peek().is_none_or(|(next, _)| shape.worst() < *next) {
+                return self.classified(Some(rule));
+            }
+            let place = self.places[rule as usize];
+            if best.is_none_or(|(before, _)| place < before) {
+                best = Some((place, rule));
+            }
+        }
+        self.classified(best.map(|(_, rule)| rule))
+    }
+
+    fn classified(&self, rule: Option<u32>) -> Classified<T> {
+        Classified {
+            target: rule.map_or(self.unmatched, |rule| self.targets[rule as usize]),
+            rule: rule.map(RuleId),
+        }
+    }
+
+    /// The first rule of a table's entry whose ranges and filter match.
+    #[inline]
+    fn first_of_chain(
+        &self,
+        entry: u64,
+        key: &FrameKey,
+        frame: &[u8],
+        wire_len: u32,
+    ) -> Option<u32> {
+        if entry & WHOLE != 0 {
+            return Some(head(entry));
+        }
+        self.chain(entry).find(|rule| {
+            let matcher = &self.matchers[*rule as usize];
+            let matches = |matcher: &Matcher| matcher.rest_matches(key, frame, wire_len);
+            matcher.as_ref().is_some_and(matches)
+        })
+    }
+
+    /// The rules of a table's entry, by place.
+    pub(super) fn chain(&self, entry: u64) -> impl Iterator<Item = u32> + '_ {
+        let first = (entry != 0).then(|| head(entry));
+        core::iter::successors(first, |rule| {
+            let next = self.next[*rule as usize];
+            (next != NONE).then_some(next)
+        })
+    }
+
+    /// Adds a rule, behind all that there are of its priority. Lower priority
+    /// numbers go first.
+    ///
+    /// # Errors
+    /// A matcher that no frame can match, or more than 2^30 rules.
+    pub fn insert(
+        &mut self,
+        matcher: Matcher,
+        target: T,
+        priority: u32,
+    ) -> Result<RuleId, RuleError> {
+        matcher.check()?;
+        if self.len() >= RULES_MAX as usize {
+            return Err(RuleError::TooMany);
+        }
+        let place = self.place(&matcher, priority, self.sequence);
+        self.sequence += 1;
+        let rule = self.free.pop().unwrap_or(self.matchers.len() as u32);
+        if rule as usize == self.matchers.len() {
+            self.targets.push(target);
+            self.places.push(place);
+            self.next.push(NONE);
+            self.matchers.push(None);
+        }
+        self.targets[rule as usize] = target;
+        self.link(rule, matcher, place);
+        Ok(RuleId(rule))
+    }
+
+    /// Takes a rule out, and gives back what it was.
+    ///
+    /// # Errors
+    /// There is no such rule.
+    pub fn remove(&mut self, id: RuleId) -> Result<(Matcher, T), RuleError> {
+        let matcher = self.unlink(id)?;
+        self.free.push(id.0);
+        Ok((matcher, self.targets[id.0 as usize]))
+    }
+
+    /// Changes what a rule asks for and leads to. It keeps its number, its
+    /// priority and its place among those inserted. When the new matcher is
+    /// refused, the rule stays as it was.
+    ///
+    /// # Errors
+    /// There is no such rule, or no frame can match.
+    pub fn replace(&mut self, id: RuleId, matcher: Matcher, target: T) -> Result<(), RuleError> {
+        self.rule(id)?;
+        matcher.check()?;
+        let before = self.places[id.0 as usize];
+        let place = self.place(&matcher, (before >> 96) as u32, sequence_of(before));
+        self.unlink(id)?;
+        self.targets[id.0 as usize] = target;
+        self.link(id.0, matcher, place);
+        Ok(())
+    }
+
+    /// Changes where a rule leads.
+    ///
+    /// # Errors
+    /// There is no such rule.
+    pub fn set_target(&mut self, id: RuleId, target: T) -> Result<(), RuleError> {
+        self.rule(id)?;
+        self.targets[id.0 as usize] = target;
+        Ok(())
+    }
+
+    /// Changes where frames go that no rule is about.
+    pub fn set_unmatched(&mut self, target: T) {
+        self.unmatched = target;
+    }
+
+    /// A rule's matcher and target.
+    ///
+    /// # Errors
+    /// There is no such rule.
+    pub fn rule(&self, id: RuleId) -> Result<(&Matcher, T), RuleError> {
+        let matcher = self.matchers.get(id.0 as usize).and_then(Option::as_ref);
+        let matcher = matcher.ok_or(RuleError::NoSuchRule(id))?;
+        Ok((matcher, self.targets[id.0 as usize]))
+    }
+
+    /// How many rules there are.
+    pub fn len(&self) -> usize {
+        self.matchers.len() - self.free.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What lookups cost; goes through all rules.
+    pub fn cost(&self) -> SearchCost {
+        let shapes = self
+            .visits
+            .iter()
+            .map(|(_, shape)| &self.shapes[*shape as usize]);
+        let entries = shapes.flat_map(|shape| shape.table.values());
+        SearchCost {
+            rules: self.len(),
+            shapes: self.visits.len(),
+            longest_chain: entries
+                .map(|entry| self.chain(entry).count())
+                .max()
+                .unwrap_or(0),
+            filters: self.filters,
+        }
+    }
+
+    pub(super) fn target_of(&self, rule: u32) -> T {
+        self.targets[rule as usize]
+    }
+
+    pub(super) fn place_of(&self, rule: u32) -> Place {
+        self.places[rule as usize]
+    }
+
+    /// Shapes that have rules.
+    pub(super) fn used_shapes(&self) -> impl Iterator<Item = &Shape> + Clone {
+        self.visits
+            .iter()
+            .map(|(_, shape)| &self.shapes[*shape as usize])
+    }
+}
+
+/// The first rule of a table's entry.
+#[inline]
+pub(super) fn head(entry: u64) -> u32 {
+    (entry & HEAD) as u32 - 1
+}

@@ -1,0 +1,394 @@
+//! Matchers as text.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use core::fmt::{self, Display};
+use core::net::IpAddr;
+use core::str::FromStr;
+
+use super::key::Cube;
+use super::matcher::{Matcher, PortRange, Prefix, VlanMatch, WrittenFilter, ones};
+use crate::bridge::PortIndex;
+use crate::filter::values as names;
+use crate::filter::values::{code_point, mac, number};
+
+/// Why a matcher was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MatcherError {
+    /// The field, as it is written.
+    pub field: String,
+    /// What is wrong with it, and what would do.
+    pub message: String,
+}
+
+impl Display for MatcherError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)
+    }
+}
+
+impl core::error::Error for MatcherError {}
+
+fn wrong(field: &str, message: impl Into<String>) -> MatcherError {
+    MatcherError {
+        field: field.into(),
+        message: message.into(),
+    }
+}
+
+/// What is written for a matcher that asks for nothing.
+const ANY: &str = "any";
+
+/// The keys, in the order in which they are written.
+const KEYS: [&str; 14] = [
+    "src",
+    "dst",
+    "sport",
+    "dport",
+    "proto",
+    "dscp",
+    "vlan",
+    "vlan-priority",
+    "inner-vlan",
+    "src-mac",
+    "dst-mac",
+    "ethertype",
+    "in-port",
+    "filter",
+];
+
+/// The last VLAN; 4095 is reserved (IEEE 802.1Q, table 9-2).
+const VLAN_MAX: u16 = 4094;
+
+const DSCP_MAX: u8 = 63;
+const PRIORITY_MAX: u8 = 7;
+
+/// Types that say that a VLAN tag follows: never what is behind all tags.
+const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+
+impl FromStr for Matcher {
+    type Err = MatcherError;
+
+    fn from_str(text: &str) -> Result<Matcher, MatcherError> {
+        let mut matcher = Matcher::default();
+        let mut rest = text.trim();
+        if rest == ANY {
+            return Ok(matcher);
+        }
+        let mut seen = [false; KEYS.len()];
+        loop {
+            let (part, after) = next_part(rest);
+            let Some((key, value)) = part.split_once('=') else {
+                let message = format!(
+                    "is not key=value; write fields such as src=10.0.0.0/8 with commas between \
+                     them, or '{ANY}' alone"
+                );
+                let part = part.trim();
+                let name = if part.is_empty() {
+                    "an empty field"
+                } else {
+                    part
+                };
+                return Err(wrong(name, message));
+            };
+            let (key, value) = (key.trim(), value.trim());
+            let Some(index) = KEYS.iter().position(|known| *known == key) else {
+                let known = KEYS.join(", ");
+                return Err(wrong(
+                    key,
+                    format!("there is no such field; there are {known}"),
+                ));
+            };
+            if core::mem::replace(&mut seen[index], true) {
+                return Err(wrong(key, "is given twice; give it once"));
+            }
+            set(&mut matcher, KEYS[index], value)?;
+            match after {
+                Some(after) => rest = after,
+                None => break,
+            }
+        }
+        check(&matcher)?;
+        Ok(matcher)
+    }
+}
+
+/// The first field and what is behind its comma. A filter goes to the end,
+/// for it may have commas itself.
+fn next_part(text: &str) -> (&str, Option<&str>) {
+    let is_filter = text
+        .trim_start()
+        .strip_prefix("filter")
+        .map(str::trim_start);
+    if is_filter.is_some_and(|rest| rest.starts_with('=')) {
+        return (text, None);
+    }
+    match text.split_once(',') {
+        Some((part, rest)) => (part, Some(rest)),
+        None => (text, None),
+    }
+}
+
+fn set(matcher: &mut Matcher, key: &str, value: &str) -> Result<(), MatcherError> {
+    match key {
+        "src" => matcher.source = Some(prefix(key, value)?),
+        "dst" => matcher.destination = Some(prefix(key, value)?),
+        "sport" => matcher.source_ports = Some(port_range(key, value)?),
+        "dport" => matcher.destination_ports = Some(port_range(key, value)?),
+        "proto" => {
+            let found = number(value).or_else(|| names::protocol(value));
+            let what = "a protocol: a number, 0 to 255, or a name such as udp";
+            matcher.protocol = Some(found.ok_or_else(|| not(key, value, what))?);
+        }
+        "dscp" => {
+            let found = number(value).or_else(|| code_point(value).map(|code| code as u8));
+            let what = "a code point: 0 to 63, ef, cs0 to cs7, or af11 to af43";
+            matcher.dscp = Some(found.ok_or_else(|| not(key, value, what))?);
+        }
+        "vlan" if value == "none" => matcher.vlan = Some(VlanMatch::Untagged),
+        "vlan" => {
+            let id = number(value).ok_or_else(|| not(key, value, "a VLAN, 0 to 4094, or none"))?;
+            matcher.vlan = Some(VlanMatch::Id(id));
+        }
+        "vlan-priority" => {
+            let found = number(value).ok_or_else(|| not(key, value, "a priority, 0 to 7"))?;
+            matcher.vlan_priority = Some(found);
+        }
+        "inner-vlan" => {
+            let found = number(value).ok_or_else(|| not(key, value, "a VLAN, 0 to 4094"))?;
+            matcher.inner_vlan = Some(found);
+        }
+        "src-mac" => matcher.source_mac = Some(ethernet(key, value)?),
+        "dst-mac" => matcher.destination_mac = Some(ethernet(key, value)?),
+        "ethertype" => {
+            let found = number(value).or_else(|| names::ethertype(value));
+            let what = "a type of Ethernet frames: a number such as 0x88cc, or a name such as arp";
+            matcher.ethertype = Some(found.ok_or_else(|| not(key, value, what))?);
+        }
+        "in-port" => {
+            let found = number(value).ok_or_else(|| not(key, value, "a port's number, from 0"))?;
+            matcher.arrival_port = Some(PortIndex(found));
+        }
+        _ => {
+            let filter = WrittenFilter::parse(value).map_err(|error| {
+                wrong(
+                    key,
+                    format!("{error} (columns count from the filter's beginning)"),
+                )
+            })?;
+            matcher.filter = Some(Box::new(filter));
+        }
+    }
+    Ok(())
+}
+
+fn not(field: &str, value: &str, what: &str) -> MatcherError {
+    wrong(field, format!("'{value}' is not {what}"))
+}
+
+fn prefix(field: &str, text: &str) -> Result<Prefix, MatcherError> {
+    let what = "an address or a prefix, such as 10.1.2.3, 10.0.0.0/8 or 2001:db8::/32";
+    let no_prefix = || not(field, text, what);
+    let Some((address, bits)) = text.split_once('/') else {
+        let address = IpAddr::from_str(text).map_err(|_| no_prefix())?;
+        return Ok(Prefix::host(address));
+    };
+    let address = IpAddr::from_str(address).map_err(|_| no_prefix())?;
+    let bits: u8 = number(bits).ok_or_else(no_prefix)?;
+    if bits > Prefix::host(address).bits() {
+        return Err(no_prefix());
+    }
+    Prefix::new(address, bits).ok_or_else(|| {
+        let network = match address {
+            IpAddr::V4(address) => {
+                let mask = (ones(bits) >> 96) as u32;
+                IpAddr::from((u32::from(address) & mask).to_be_bytes())
+            }
+            IpAddr::V6(address) => IpAddr::from((u128::from(address) & ones(bits)).to_be_bytes()),
+        };
+        let message = format!(
+            "'{text}' has bits behind its prefix; write {network}/{bits} for the network, or \
+             {address} for the one address"
+        );
+        wrong(field, message)
+    })
+}
+
+fn port_range(field: &str, text: &str) -> Result<PortRange, MatcherError> {
+    let what = "a port, 0 to 65535, or a range from low to high such as 5000-5010";
+    let range = match text.split_once('-') {
+        Some((low, high)) => number(low).zip(number(high)),
+        None => number(text).map(|port| (port, port)),
+    };
+    range
+        .and_then(|(low, high)| PortRange::new(low, high))
+        .ok_or_else(|| not(field, text, what))
+}
+
+fn ethernet(field: &str, text: &str) -> Result<[u8; 6], MatcherError> {
+    let what = "an Ethernet address such as 02:00:00:00:00:01";
+    mac(text).ok_or_else(|| not(field, text, what))
+}
+
+/// See [`Matcher::check`].
+pub(super) fn check(matcher: &Matcher) -> Result<(), MatcherError> {
+    let within = |field: &str, value: Option<u16>, max: u16| match value {
+        Some(value) if value > max => Err(wrong(
+            field,
+            format!("{value} is too large; the most is {max}"),
+        )),
+        _ => Ok(()),
+    };
+    let vlan = match matcher.vlan {
+        Some(VlanMatch::Id(id)) => Some(id),
+        _ => None,
+    };
+    within("dscp", matcher.dscp.map(u16::from), DSCP_MAX.into())?;
+    within("vlan", vlan, VLAN_MAX)?;
+    within(
+        "vlan-priority",
+        matcher.vlan_priority.map(u16::from),
+        PRIORITY_MAX.into(),
+    )?;
+    within("inner-vlan", matcher.inner_vlan, VLAN_MAX)?;
+    if let Some(ethertype) = matcher.ethertype.filter(|found| TAGS.contains(found)) {
+        let message = format!(
+            "{ethertype:#06x} says that a VLAN tag follows, and the type is the one behind all \
+             tags; write vlan= to ask for a tag"
+        );
+        return Err(wrong("ethertype", message));
+    }
+    if closes(matcher) {
+        return Ok(());
+    }
+    Err(contradiction(matcher))
+}
+
+fn closes(matcher: &Matcher) -> bool {
+    Cube::of(matcher).closed().is_some()
+}
+
+/// Names the fields that cannot be so together: those without which the rest
+/// could.
+fn contradiction(matcher: &Matcher) -> MatcherError {
+    let without = |key: &str| {
+        let mut other = matcher.clone();
+        match key {
+            "src" => other.source = None,
+            "dst" => other.destination = None,
+            "sport" => other.source_ports = None,
+            "dport" => other.destination_ports = None,
+            "proto" => other.protocol = None,
+            "dscp" => other.dscp = None,
+            "vlan" => other.vlan = None,
+            "vlan-priority" => other.vlan_priority = None,
+            "inner-vlan" => other.inner_vlan = None,
+            "ethertype" => other.ethertype = None,
+            _ => {}
+        }
+        other
+    };
+    let guilty = KEYS.iter().filter(|key| closes(&without(key)));
+    let mut fields = String::new();
+    for key in guilty {
+        let comma = if fields.is_empty() { "" } else { ", " };
+        fields = fields + comma + key;
+    }
+    if fields.is_empty() {
+        fields = "the matcher".into();
+    }
+    let message = "no frame can be so: addresses are both of IPv4 or both of IPv6, types and \
+                   protocols must fit what else is asked for, and only tagged frames have a VLAN; \
+                   leave one of the fields out";
+    wrong(&fields, message)
+}
+
+impl Display for Matcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = Fields { f, any: false };
+        fields.write("src", self.source)?;
+        fields.write("dst", self.destination)?;
+        fields.write("sport", self.source_ports)?;
+        fields.write("dport", self.destination_ports)?;
+        fields.named("proto", self.protocol, names::protocol_name)?;
+        fields.write("dscp", self.dscp)?;
+        match self.vlan {
+            Some(VlanMatch::Untagged) => fields.write("vlan", Some("none"))?,
+            Some(VlanMatch::Id(id)) => fields.write("vlan", Some(id))?,
+            None => {}
+        }
+        fields.write("vlan-priority", self.vlan_priority)?;
+        fields.write("inner-vlan", self.inner_vlan)?;
+        fields.write("src-mac", self.source_mac.map(Written))?;
+        fields.write("dst-mac", self.destination_mac.map(Written))?;
+        let hexadecimal = self.ethertype.map(|ethertype| format!("{ethertype:#06x}"));
+        match self.ethertype.and_then(names::ethertype_name) {
+            Some(name) => fields.write("ethertype", Some(name))?,
+            None => fields.write("ethertype", hexadecimal)?,
+        }
+        fields.write("in-port", self.arrival_port)?;
+        fields.write("filter", self.filter.as_ref().map(|filter| filter.text()))?;
+        match fields.any {
+            true => Ok(()),
+            false => f.write_str(ANY),
+        }
+    }
+}
+
+/// Writes `key=value` with commas between.
+struct Fields<'a, 'b> {
+    f: &'a mut fmt::Formatter<'b>,
+    any: bool,
+}
+
+impl Fields<'_, '_> {
+    fn write(&mut self, key: &str, value: Option<impl Display>) -> fmt::Result {
+        let Some(value) = value else {
+            return Ok(());
+        };
+        let comma = if self.any { "," } else { "" };
+        self.any = true;
+        write!(self.f, "{comma}{key}={value}")
+    }
+
+    fn named<T: Copy + Display>(
+        &mut self,
+        key: &str,
+        value: Option<T>,
+        name: impl Fn(T) -> Option<&'static str>,
+    ) -> fmt::Result {
+        match value.and_then(name) {
+            Some(name) => self.write(key, Some(name)),
+            None => self.write(key, value),
+        }
+    }
+}
+
+impl Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.is_host() {
+            true => write!(f, "{}", self.address()),
+            false => write!(f, "{}/{}", self.address(), self.bits()),
+        }
+    }
+}
+
+impl Display for PortRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.single() {
+            Some(port) => write!(f, "{port}"),
+            None => write!(f, "{}-{}", self.low(), self.high()),
+        }
+    }
+}
+
+/// An Ethernet address as it is written.
+struct Written([u8; 6]);
+
+impl Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}

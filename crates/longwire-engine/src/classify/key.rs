@@ -1,0 +1,381 @@
+//! A frame's fields and a matcher's, packed alike into words, so that one
+//! masked comparison asks for all of them.
+
+use super::matcher::{Matcher, Prefix, VlanMatch, ones};
+use crate::bridge::PortIndex;
+use crate::flow::ports;
+use crate::frame::mac_header_len;
+use crate::header::{IpHeader, IpVersion, WITH_PORTS};
+use core::net::IpAddr;
+
+/// Words of a key.
+///
+/// | word | of IPv4 | of IPv6 and others |
+/// |---|---|---|
+/// | 0 | source and destination address | source address, first half |
+/// | 1–3 | | its second half; destination address |
+/// | 4 | source MAC address, type | the same |
+/// | 5 | destination MAC address, arrival port | the same |
+/// | 6 | ports, protocol, code point, outer VLAN tag | the same |
+/// | 7 | second VLAN tag | the same |
+///
+/// A pair of IPv4 addresses is one word: the commonest rules are the cheapest.
+pub(super) const WORDS: usize = 8;
+
+/// Which fields there are, as flags: they have places of their own, for zero
+/// is a value too.
+pub(super) mod presence {
+    /// A whole Ethernet header.
+    pub const ETHER: u16 = 1;
+    /// The type behind all VLAN tags.
+    pub const TYPE: u16 = 1 << 1;
+    pub const VLAN: u16 = 1 << 2;
+    pub const INNER: u16 = 1 << 3;
+    /// A whole IP header, of either version.
+    pub const IP: u16 = 1 << 4;
+    pub const V4: u16 = 1 << 5;
+    pub const V6: u16 = 1 << 6;
+    pub const PROTOCOL: u16 = 1 << 7;
+    pub const PORTS: u16 = 1 << 8;
+}
+use presence::{ETHER, INNER, IP, PORTS, PROTOCOL, TYPE, V4, V6, VLAN};
+
+/// Where fields are: word, shift, mask before the shift.
+type Place = (usize, u32, u64);
+const SOURCE_MAC: Place = (4, 16, 0xffff_ffff_ffff);
+const ETHERTYPE: Place = (4, 0, 0xffff);
+const DESTINATION_MAC: Place = (5, 16, 0xffff_ffff_ffff);
+const ARRIVAL_PORT: Place = (5, 0, 0xffff);
+const SOURCE_PORT: Place = (6, 48, 0xffff);
+const DESTINATION_PORT: Place = (6, 32, 0xffff);
+const PROTOCOL_NUMBER: Place = (6, 24, 0xff);
+const DSCP: Place = (6, 16, 0x3f);
+const VLAN_PRIORITY: Place = (6, 12, 7);
+const VLAN_ID: Place = (6, 0, 0xfff);
+const INNER_ID: Place = (7, 0, 0xfff);
+
+const TYPE_V4: u16 = 0x0800;
+const TYPE_V6: u16 = 0x86dd;
+
+/// What a frame's fields are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FrameKey {
+    pub presence: u16,
+    pub words: [u64; WORDS],
+}
+
+#[inline]
+fn word(frame: &[u8], at: usize) -> Option<u16> {
+    let bytes = frame.get(at..at + 2)?;
+    Some(u16::from_be_bytes([bytes[0], bytes[1]]))
+}
+
+impl FrameKey {
+    /// Reads a frame's headers; those behind IP only where that is wanted.
+    #[inline]
+    pub fn of(arrival: PortIndex, frame: &[u8], with_transport: bool) -> FrameKey {
+        let mut key = FrameKey {
+            presence: 0,
+            words: [0; WORDS],
+        };
+        key.words[5] = arrival.0.into();
+        let Some(header) = frame.first_chunk::<14>() else {
+            return key;
+        };
+        let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, ..] = *header;
+        key.words[4] = u64::from_be_bytes([s0, s1, s2, s3, s4, s5, 0, 0]);
+        key.words[5] |= u64::from_be_bytes([d0, d1, d2, d3, d4, d5, 0, 0]);
+        key.presence = ETHER;
+        let type_at = mac_header_len(frame) as usize - 2;
+        if type_at > 12 {
+            key.read_tags(frame, type_at);
+        }
+        if let Some(ethertype) = word(frame, type_at) {
+            key.presence |= TYPE;
+            key.words[4] |= u64::from(ethertype);
+        }
+        if let Some(ip) = IpHeader::parse(frame) {
+            key.read_ip(frame, &ip, with_transport);
+        }
+        key
+    }
+
+    fn read_tags(&mut self, frame: &[u8], type_at: usize) {
+        if let Some(tag) = word(frame, 14) {
+            self.presence |= VLAN;
+            let tag = u64::from(tag);
+            self.words[6] |= tag >> 13 << VLAN_PRIORITY.1 | tag & 0xfff;
+        }
+        if type_at >= 20
+            && let Some(tag) = word(frame, 18)
+        {
+            self.presence |= INNER;
+            self.words[7] = u64::from(tag) & 0xfff;
+        }
+    }
+
+    #[inline]
+    fn read_ip(&mut self, frame: &[u8], ip: &IpHeader, with_transport: bool) {
+        let load = |at: usize| {
+            let bytes = frame.get(at..at + 8).and_then(<[u8]>::first_chunk::<8>);
+            bytes.map_or(0, |bytes| u64::from_be_bytes(*bytes))
+        };
+        self.words[6] |= u64::from(ip.dscp) << DSCP.1;
+        match ip.version {
+            IpVersion::V4 => {
+                self.presence |= IP | V4;
+                self.words[0] = load(ip.at + 12);
+            }
+            IpVersion::V6 => {
+                self.presence |= IP | V6;
+                for (index, half) in self.words[..4].iter_mut().enumerate() {
+                    *half = load(ip.at + 8 + 8 * index);
+                }
+            }
+        }
+        if !with_transport {
+            return;
+        }
+        let transport = ip.transport(frame);
+        let protocol = match ip.version {
+            // IPv4 says it in a header that is whole.
+            IpVersion::V4 => Some(ip.protocol),
+            IpVersion::V6 => transport.map(|transport| transport.protocol),
+        };
+        if let Some(protocol) = protocol {
+            self.presence |= PROTOCOL;
+            self.words[6] |= u64::from(protocol) << PROTOCOL_NUMBER.1;
+        }
+        if let Some((source, destination)) =
+            transport.and_then(|transport| ports(frame, &transport))
+        {
+            self.presence |= PORTS;
+            self.words[6] |= u64::from(source) << SOURCE_PORT.1;
+            self.words[6] |= u64::from(destination) << DESTINATION_PORT.1;
+        }
+    }
+
+    /// Source and destination port; zero where there are none.
+    pub fn ports(&self) -> (u16, u16) {
+        (
+            (self.words[6] >> SOURCE_PORT.1) as u16,
+            (self.words[6] >> DESTINATION_PORT.1) as u16,
+        )
+    }
+}
+
+/// What a matcher asks for, but for ranges and its filter: some fields there
+/// or not there, some bits as given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cube {
+    pub asked: u16,
+    pub presence: u16,
+    pub mask: [u64; WORDS],
+    pub value: [u64; WORDS],
+    /// A field is to be there and not to be there.
+    contradicts: bool,
+}
+
+/// If the first is so, the second is. Each holds the other way round too: if
+/// the second is not so, the first is not.
+const IMPLIED: [((u16, bool), (u16, bool)); 9] = [
+    ((INNER, true), (VLAN, true)),
+    ((VLAN, true), (ETHER, true)),
+    ((TYPE, true), (ETHER, true)),
+    ((IP, true), (TYPE, true)),
+    ((V4, true), (IP, true)),
+    ((V6, true), (IP, true)),
+    ((V4, true), (V6, false)),
+    ((PROTOCOL, true), (IP, true)),
+    ((PORTS, true), (PROTOCOL, true)),
+];
+
+impl Cube {
+    pub fn of(matcher: &Matcher) -> Cube {
+        let mut cube = Cube {
+            asked: 0,
+            presence: 0,
+            mask: [0; WORDS],
+            value: [0; WORDS],
+            contradicts: false,
+        };
+        let mac = |address: [u8; 6]| address.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
+        let port = |range: Option<super::PortRange>| range.and_then(|range| range.single());
+        let fields = [
+            (ETHER, SOURCE_MAC, matcher.source_mac.map(mac)),
+            (ETHER, DESTINATION_MAC, matcher.destination_mac.map(mac)),
+            (TYPE, ETHERTYPE, matcher.ethertype.map(u64::from)),
+            (
+                0,
+                ARRIVAL_PORT,
+                matcher.arrival_port.map(|port| port.0.into()),
+            ),
+            (
+                PORTS,
+                SOURCE_PORT,
+                port(matcher.source_ports).map(u64::from),
+            ),
+            (
+                PORTS,
+                DESTINATION_PORT,
+                port(matcher.destination_ports).map(u64::from),
+            ),
+            (PROTOCOL, PROTOCOL_NUMBER, matcher.protocol.map(u64::from)),
+            (IP, DSCP, matcher.dscp.map(u64::from)),
+            (VLAN, VLAN_PRIORITY, matcher.vlan_priority.map(u64::from)),
+            (INNER, INNER_ID, matcher.inner_vlan.map(u64::from)),
+        ];
+        for (flag, place, value) in fields {
+            if let Some(value) = value {
+                cube.ask(flag, true);
+                cube.set(place, value);
+            }
+        }
+        if matcher.source_ports.is_some() || matcher.destination_ports.is_some() {
+            cube.ask(PORTS, true);
+        }
+        match matcher.vlan {
+            Some(VlanMatch::Id(id)) => {
+                cube.ask(VLAN, true);
+                cube.set(VLAN_ID, id.into());
+            }
+            Some(VlanMatch::Untagged) => cube.ask(VLAN, false),
+            None => {}
+        }
+        cube.set_address(matcher.source, false);
+        cube.set_address(matcher.destination, true);
+        cube
+    }
+
+    fn set(&mut self, (word, shift, mask): Place, value: u64) {
+        self.mask[word] |= mask << shift;
+        self.value[word] |= (value & mask) << shift;
+    }
+
+    fn ask(&mut self, flag: u16, there: bool) {
+        self.contradicts |= self.asked & flag != 0 && (self.presence & flag != 0) != there;
+        self.asked |= flag;
+        self.presence |= if there { flag } else { 0 };
+    }
+
+    fn set_address(&mut self, prefix: Option<Prefix>, destination: bool) {
+        let Some(prefix) = prefix else {
+            return;
+        };
+        let mask = ones(prefix.bits());
+        match prefix.address() {
+            IpAddr::V4(address) => {
+                self.ask(V4, true);
+                let shift = if destination { 0 } else { 32 };
+                self.mask[0] |= ((mask >> 96) as u64) << shift;
+                self.value[0] |= u64::from(u32::from(address)) << shift;
+            }
+            IpAddr::V6(address) => {
+                self.ask(V6, true);
+                let (at, value) = (2 * usize::from(destination), u128::from(address));
+                for (half, shift) in [(at, 64), (at + 1, 0)] {
+                    self.mask[half] = (mask >> shift) as u64;
+                    self.value[half] = (value >> shift) as u64;
+                }
+            }
+        }
+    }
+
+    pub fn holds(&self, key: &FrameKey) -> bool {
+        let mut words = self.mask.iter().zip(&self.value).zip(&key.words);
+        key.presence & self.asked == self.presence
+            && words.all(|((mask, value), word)| word & mask == *value)
+    }
+
+    /// Whether a frame may fit both.
+    pub fn meets(&self, other: &Cube) -> bool {
+        let mut words = (0..WORDS)
+            .map(|at| (self.value[at] ^ other.value[at]) & self.mask[at] & other.mask[at]);
+        (self.presence ^ other.presence) & self.asked & other.asked == 0
+            && words.all(|difference| difference == 0)
+    }
+
+    /// Whether every frame of a closed cube is in this one.
+    pub fn covers(&self, closed: &Cube) -> bool {
+        let within = |at: usize| {
+            closed.mask[at] & self.mask[at] == self.mask[at]
+                && closed.value[at] & self.mask[at] == self.value[at]
+        };
+        closed.asked & self.asked == self.asked
+            && closed.presence & self.asked == self.presence
+            && (0..WORDS).all(within)
+    }
+
+    /// The same with everything that follows from it. `None` where that is a
+    /// contradiction: no frame is so.
+    pub fn closed(mut self) -> Option<Cube> {
+        if self.contradicts {
+            return None;
+        }
+        loop {
+            let before = self;
+            for ((first, is), (second, so)) in IMPLIED {
+                self.imply((first, is), (second, so))?;
+                self.imply((second, !so), (first, !is))?;
+            }
+            // An IP header is of one of the two versions.
+            if self.says(IP) == Some(true) {
+                self.imply((V4, false), (V6, true))?;
+                self.imply((V6, false), (V4, true))?;
+            }
+            self.close_values()?;
+            if self == before {
+                return Some(self);
+            }
+        }
+    }
+
+    fn says(&self, flag: u16) -> Option<bool> {
+        (self.asked & flag != 0).then_some(self.presence & flag != 0)
+    }
+
+    fn imply(&mut self, condition: (u16, bool), (flag, there): (u16, bool)) -> Option<()> {
+        if self.says(condition.0) == Some(condition.1) {
+            match self.says(flag) {
+                Some(said) => return (said == there).then_some(()),
+                None => self.ask(flag, there),
+            }
+        }
+        Some(())
+    }
+
+    /// What types and protocols say of each other.
+    fn close_values(&mut self) -> Option<()> {
+        let always = (ETHER, true);
+        for (flag, ethertype) in [(V4, TYPE_V4), (V6, TYPE_V6)] {
+            if self.says(flag) != Some(true) {
+                continue;
+            }
+            match self.field(ETHERTYPE) {
+                Some(given) => (given == u64::from(ethertype)).then_some(())?,
+                None => self.set(ETHERTYPE, ethertype.into()),
+            }
+        }
+        if let Some(given) = self.field(ETHERTYPE) {
+            for (flag, ethertype) in [(V4, TYPE_V4), (V6, TYPE_V6)] {
+                if given != u64::from(ethertype) {
+                    self.imply(always, (flag, false))?;
+                }
+            }
+            if ![TYPE_V4, TYPE_V6].map(u64::from).contains(&given) {
+                self.imply(always, (IP, false))?;
+            }
+        }
+        if let Some(given) = self.field(PROTOCOL_NUMBER)
+            && !WITH_PORTS.map(u64::from).contains(&given)
+        {
+            self.imply(always, (PORTS, false))?;
+        }
+        Some(())
+    }
+
+    fn field(&self, (word, shift, mask): Place) -> Option<u64> {
+        let given = self.mask[word] >> shift & mask == mask;
+        given.then_some(self.value[word] >> shift & mask)
+    }
+}

@@ -1,0 +1,298 @@
+//! What a frame must be like for a rule to be about it.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use core::net::IpAddr;
+
+use super::grammar::MatcherError;
+use super::key::{Cube, FrameKey};
+use crate::bridge::PortIndex;
+use crate::filter::Filter;
+
+/// The first bits of IPv4 or IPv6 addresses; the bits behind them are zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    address: IpAddr,
+    bits: u8,
+}
+
+impl Prefix {
+    /// The addresses whose first `bits` bits are those of `address`. `None`
+    /// for more bits than the address has, and where a bit behind them is set.
+    pub fn new(address: IpAddr, bits: u8) -> Option<Prefix> {
+        let (number, width) = match address {
+            IpAddr::V4(address) => (u128::from(u32::from(address)) << 96, 32),
+            IpAddr::V6(address) => (u128::from(address), 128),
+        };
+        let fits = bits <= width && number & !ones(bits) == 0;
+        fits.then_some(Prefix { address, bits })
+    }
+
+    /// One address.
+    pub fn host(address: IpAddr) -> Prefix {
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        Prefix { address, bits }
+    }
+
+    /// The first address.
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// How many bits are given: at most 32 of IPv4, 128 of IPv6.
+    pub fn bits(&self) -> u8 {
+        self.bits
+    }
+
+    /// Whether that is a whole address.
+    pub fn is_host(&self) -> bool {
+        *self == Prefix::host(self.address)
+    }
+}
+
+/// A mask of so many leading ones.
+pub(super) fn ones(bits: u8) -> u128 {
+    u128::MAX
+        .checked_shl(128 - u32::from(bits.min(128)))
+        .unwrap_or(0)
+}
+
+/// Ports from the first to the last, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortRange {
+    low: u16,
+    high: u16,
+}
+
+impl PortRange {
+    /// Any port.
+    pub const ALL: PortRange = PortRange {
+        low: 0,
+        high: u16::MAX,
+    };
+
+    /// Ports from `low` to `high`; `None` where that is backwards.
+    pub fn new(low: u16, high: u16) -> Option<PortRange> {
+        (low <= high).then_some(PortRange { low, high })
+    }
+
+    /// One port.
+    pub fn one(port: u16) -> PortRange {
+        PortRange {
+            low: port,
+            high: port,
+        }
+    }
+
+    /// The first port.
+    pub fn low(&self) -> u16 {
+        self.low
+    }
+
+    /// The last port.
+    pub fn high(&self) -> u16 {
+        self.high
+    }
+
+    /// The port, if there is only one.
+    pub(super) fn single(&self) -> Option<u16> {
+        (self.low == self.high).then_some(self.low)
+    }
+
+    pub(super) fn holds(&self, port: u16) -> bool {
+        (self.low..=self.high).contains(&port)
+    }
+
+    pub(super) fn covers(&self, other: &PortRange) -> bool {
+        self.low <= other.low && other.high <= self.high
+    }
+
+    pub(super) fn meets(&self, other: &PortRange) -> bool {
+        self.low <= other.high && other.low <= self.high
+    }
+}
+
+/// What must be said of the outermost VLAN tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VlanMatch {
+    /// There is none to be read.
+    Untagged,
+    /// Its VLAN: 0 (the tag gives a priority only) to 4094.
+    Id(u16),
+}
+
+/// A filter with its text, so that it can be written again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenFilter {
+    text: String,
+    filter: Filter,
+}
+
+impl WrittenFilter {
+    /// Reads a filter.
+    ///
+    /// # Errors
+    /// What is wrong with it, in which column, and what would be accepted.
+    pub fn parse(text: &str) -> Result<WrittenFilter, crate::filter::FilterError> {
+        Ok(WrittenFilter {
+            text: text.into(),
+            filter: Filter::parse(text)?,
+        })
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// What a frame must be like. A field that is `None` may be anything; all
+/// others must be as given.
+///
+/// As text, fields are `key=value` with commas between them, each key at most
+/// once and in any order, and `any` is the matcher that asks for nothing:
+/// `src=10.0.0.0/8,dst=10.1.2.3,proto=udp,dport=5000-5010,dscp=ef,vlan=7`.
+///
+/// | key | value | what it is compared with |
+/// |---|---|---|
+/// | `src`, `dst` | address or prefix, IPv4 or IPv6 | the IP header's addresses (those in ARP are not: `filter=` reads them) |
+/// | `sport`, `dport` | port 0–65535, or a range | ports of TCP, UDP, DCCP, SCTP, UDP-Lite |
+/// | `proto` | number 0–255, or a name such as `udp` | the transport protocol, behind IPv6's extension headers |
+/// | `dscp` | 0–63, or `ef`, `cs0`–`cs7`, `af11`–`af43` | the code point (RFC 2474) |
+/// | `vlan` | 0–4094, or `none` | the outermost VLAN tag |
+/// | `vlan-priority` | 0–7 | the priority in that tag |
+/// | `inner-vlan` | 0–4094 | the second tag (QinQ) |
+/// | `src-mac`, `dst-mac` | Ethernet address | the Ethernet header's addresses |
+/// | `ethertype` | number, or a name such as `arp` | the type behind all VLAN tags |
+/// | `in-port` | number of a port, from 0 | where the frame arrived |
+/// | `filter` | a [`Filter`], to the end of the text | the whole frame, as `--filter` does |
+///
+/// A frame that lacks what a field is about does not match: later fragments,
+/// frames cut before their transport header and packets behind more than
+/// eight extension headers have no ports, a packet without IP has no
+/// addresses. IPv6 packets cut within their extension headers have no
+/// protocol either. Fewer than 14 bytes are a frame of which only the port of
+/// arrival is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Matcher {
+    /// Source address.
+    pub source: Option<Prefix>,
+    /// Destination address.
+    pub destination: Option<Prefix>,
+    /// Source port.
+    pub source_ports: Option<PortRange>,
+    /// Destination port.
+    pub destination_ports: Option<PortRange>,
+    /// Number of the transport protocol.
+    pub protocol: Option<u8>,
+    /// Differentiated services code point, 0 to 63.
+    pub dscp: Option<u8>,
+    /// The outermost VLAN tag.
+    pub vlan: Option<VlanMatch>,
+    /// The priority in the outermost VLAN tag, 0 to 7.
+    pub vlan_priority: Option<u8>,
+    /// The VLAN in the second tag, 0 to 4094.
+    pub inner_vlan: Option<u16>,
+    /// Source Ethernet address.
+    pub source_mac: Option<[u8; 6]>,
+    /// Destination Ethernet address.
+    pub destination_mac: Option<[u8; 6]>,
+    /// The type behind all VLAN tags.
+    pub ethertype: Option<u16>,
+    /// The port that the frame arrived at.
+    pub arrival_port: Option<PortIndex>,
+    /// Anything else. It is asked last: it costs more, and the classifier
+    /// cannot look it up.
+    pub filter: Option<Box<WrittenFilter>>,
+}
+
+impl Matcher {
+    /// Whether a frame of `wire_len` bytes, of which `frame` are the first,
+    /// is one that is meant.
+    pub fn matches(&self, arrival: PortIndex, frame: &[u8], wire_len: u32) -> bool {
+        let key = FrameKey::of(arrival, frame, true);
+        Cube::of(self).holds(&key) && self.rest_matches(&key, frame, wire_len)
+    }
+
+    /// Whether there can be a frame that matches, and all numbers are within
+    /// their ranges. What `filter` says is not looked at.
+    ///
+    /// # Errors
+    /// The field that is out of its range, or that contradicts another.
+    pub fn check(&self) -> Result<(), MatcherError> {
+        super::grammar::check(self)
+    }
+
+    /// Whether it asks for what no table can look up.
+    pub(super) fn has_rest(&self) -> bool {
+        let ranges = [self.source_ports, self.destination_ports];
+        let is_range = |range: &PortRange| range.single().is_none();
+        self.filter.is_some() || ranges.iter().flatten().any(is_range)
+    }
+
+    /// Whether the frame fits in what no table can look up. The rest must
+    /// have been found to fit.
+    pub(super) fn rest_matches(&self, key: &FrameKey, frame: &[u8], wire_len: u32) -> bool {
+        let (source, destination) = key.ports();
+        let within = |range: Option<PortRange>, port| range.is_none_or(|range| range.holds(port));
+        within(self.source_ports, source)
+            && within(self.destination_ports, destination)
+            && self
+                .filter
+                .as_ref()
+                .is_none_or(|filter| filter.filter.matches(frame, wire_len))
+    }
+
+    /// Whether the rest of `other` is within this one's, given that the
+    /// other's key is. A filter is within
+    /// no other but its like.
+    pub(super) fn rest_covers(&self, other: &Matcher) -> bool {
+        let covers = |mine: Option<PortRange>, theirs: Option<PortRange>| match (mine, theirs) {
+            (None, _) => true,
+            (Some(mine), Some(theirs)) => mine.covers(&theirs),
+            // That there are ports at all is part of the key.
+            (Some(mine), None) => mine == PortRange::ALL,
+        };
+        covers(self.source_ports, other.source_ports)
+            && covers(self.destination_ports, other.destination_ports)
+            && (self.filter.is_none() || self.filter == other.filter)
+    }
+
+    /// Whether ports may be within the ranges of both.
+    pub(super) fn ranges_meet(&self, other: &Matcher) -> bool {
+        let meet = |mine: Option<PortRange>, theirs: Option<PortRange>| {
+            mine.zip(theirs)
+                .is_none_or(|(mine, theirs)| mine.meets(&theirs))
+        };
+        meet(self.source_ports, other.source_ports)
+            && meet(self.destination_ports, other.destination_ports)
+    }
+
+    /// How much it asks for; see [`Order::MostSpecific`](super::Order). At
+    /// most 60 bits.
+    pub(super) fn specificity(&self) -> u64 {
+        let address =
+            |prefix: Option<Prefix>| prefix.map_or(0, |prefix| 1 + u64::from(prefix.bits));
+        let ports = |range: Option<PortRange>| {
+            range.map_or(0, |range| 1 + 65_535 - u64::from(range.high - range.low))
+        };
+        let fields = [
+            (8, address(self.destination)),
+            (8, address(self.source)),
+            (17, ports(self.destination_ports)),
+            (17, ports(self.source_ports)),
+            (1, self.protocol.is_some().into()),
+            (1, self.dscp.is_some().into()),
+            (1, self.vlan.is_some().into()),
+            (1, self.inner_vlan.is_some().into()),
+            (1, self.vlan_priority.is_some().into()),
+            (1, self.destination_mac.is_some().into()),
+            (1, self.source_mac.is_some().into()),
+            (1, self.ethertype.is_some().into()),
+            (1, self.arrival_port.is_some().into()),
+            (1, self.filter.is_some().into()),
+        ];
+        let join = |sum, (bits, value): (u32, u64)| sum << bits | value;
+        fields.into_iter().fold(0, join)
+    }
+}

@@ -1,0 +1,158 @@
+//! Rules that ask for the same bits.
+
+use alloc::collections::BTreeMap;
+
+use super::key::{Cube, FrameKey, WORDS};
+use super::table::Table;
+
+/// What makes a shape: the bits that its rules ask for, and which fields
+/// there must be. That IPv4 and IPv6 never share one follows.
+pub(super) type ShapeKey = (u16, u16, [u64; WORDS]);
+
+/// How many low bits of a rule's order are its sequence number.
+pub(super) const SEQUENCE_BITS: u32 = 36;
+
+/// The place of a rule among all: lower ones are asked first. Priority,
+/// then lack of specificity, then sequence number.
+pub(super) type Place = u128;
+
+/// The rules of a place's priority and specificity.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    count: usize,
+    /// The least sequence number that any of them has had.
+    first: u64,
+}
+
+/// A shape and its rules.
+#[derive(Clone, Debug)]
+pub(super) struct Shape {
+    asked: u16,
+    presence: u16,
+    /// Words of which bits are asked for, and which bits.
+    words: [(u8, u64); WORDS],
+    count: usize,
+    pub table: Table,
+    groups: BTreeMap<u128, Group>,
+    /// No rule's place is above it.
+    worst: Place,
+}
+
+impl Shape {
+    pub fn key_of(cube: &Cube) -> ShapeKey {
+        (cube.asked, cube.presence, cube.mask)
+    }
+
+    pub fn new((asked, presence, mask): ShapeKey) -> Shape {
+        let mut words = [(0, 0); WORDS];
+        let mut count = 0;
+        for (at, mask) in mask.iter().enumerate().filter(|(_, mask)| **mask != 0) {
+            words[count] = (at as u8, *mask);
+            count += 1;
+        }
+        Shape {
+            asked,
+            presence,
+            words,
+            count,
+            table: Table::new(count),
+            groups: BTreeMap::new(),
+            worst: 0,
+        }
+    }
+
+    /// What makes it.
+    pub fn key(&self) -> ShapeKey {
+        (self.asked, self.presence, self.mask())
+    }
+
+    /// Which bits its rules ask for.
+    pub fn mask(&self) -> [u64; WORDS] {
+        let mut mask = [0; WORDS];
+        for (at, bits) in &self.words[..self.count] {
+            mask[usize::from(*at)] = *bits;
+        }
+        mask
+    }
+
+    /// Whether there are frames that have the fields of both shapes, as far
+    /// as that shows.
+    pub fn meets(&self, other: &Shape) -> bool {
+        (self.presence ^ other.presence) & self.asked & other.asked == 0
+    }
+
+    /// The words of a key that count here.
+    #[inline]
+    pub fn project(&self, words: &[u64; WORDS]) -> [u64; WORDS] {
+        let mut key = [0; WORDS];
+        for (part, (at, mask)) in key.iter_mut().zip(&self.words[..self.count]) {
+            *part = words[usize::from(*at) % WORDS] & mask;
+        }
+        key
+    }
+
+    /// What the table holds for a frame; zero for nothing.
+    #[inline]
+    pub fn find(&self, key: &FrameKey) -> u64 {
+        if key.presence & self.asked != self.presence {
+            return 0;
+        }
+        self.table.get(&self.project(&key.words))
+    }
+
+    /// What the table holds that any frame of a closed cube would find; zero
+    /// where frames of the cube find different things.
+    pub fn find_all(&self, cube: &Cube) -> u64 {
+        let said = cube.asked & self.asked == self.asked;
+        let bits = self.words[..self.count].iter();
+        let mut given = bits.map(|(at, mask)| cube.mask[usize::from(*at)] & mask == *mask);
+        if !said || cube.presence & self.asked != self.presence || !given.all(|given| given) {
+            return 0;
+        }
+        self.table.get(&self.project(&cube.value))
+    }
+
+    /// Whether there is no rule.
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// No rule's place is below it.
+    pub fn bound(&self) -> Place {
+        let first = self.groups.first_key_value();
+        first.map_or(Place::MAX, |(key, group)| {
+            key << SEQUENCE_BITS | u128::from(group.first)
+        })
+    }
+
+    /// No rule's place is above it.
+    #[inline]
+    pub fn worst(&self) -> Place {
+        self.worst
+    }
+
+    pub fn note_added(&mut self, place: Place) {
+        let sequence = sequence_of(place);
+        let group = self.groups.entry(place >> SEQUENCE_BITS).or_insert(Group {
+            count: 0,
+            first: sequence,
+        });
+        group.count += 1;
+        group.first = group.first.min(sequence);
+        self.worst = self.worst.max(place);
+    }
+
+    pub fn note_removed(&mut self, place: Place) {
+        let key = place >> SEQUENCE_BITS;
+        if let Some(group) = self.groups.get_mut(&key) {
+            group.count -= 1;
+            if group.count == 0 {
+                self.groups.remove(&key);
+            }
+        }
+    }
+}
+
+pub(super) fn sequence_of(place: Place) -> u64 {
+    place as u64 & ((1 << SEQUENCE_BITS) - 1)
+}

@@ -1,0 +1,155 @@
+//! An open-addressing hash table from keys of some words to one word.
+//!
+//! Rows hold the key itself, so that a lookup is one place in memory. Its
+//! order is never seen from outside: nothing iterates over it.
+//!
+//! The hash has no seed. Keys come from rules, which the user writes; frames
+//! only look up, and a lookup takes at most as long as the longest run of
+//! rows, whatever the frame.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// The hash's first state, and its multiplier: digits of the golden ratio
+/// and of pi.
+const START: u64 = 0x9e37_79b9_7f4a_7c15;
+const MULTIPLIER: u64 = 0x2436_a88a_85a3_08d3 | 1;
+
+/// Rows at first.
+const ROWS_MIN: usize = 8;
+
+/// Keys of `key_words` words, each with a word that is not zero.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    key_words: usize,
+    /// Key and value one behind the other; a value of zero is an empty row.
+    rows: Vec<u64>,
+    /// A power of two, less one.
+    last_row: usize,
+    len: usize,
+}
+
+/// Mixes by a product of 128 bits, of which both halves count.
+#[inline]
+pub(super) fn hash(key: &[u64]) -> u64 {
+    let mix = |state: u64, word: &u64| {
+        let product = u128::from(state ^ word) * u128::from(MULTIPLIER);
+        product as u64 ^ (product >> 64) as u64
+    };
+    key.iter().fold(START, mix)
+}
+
+impl Table {
+    pub fn new(key_words: usize) -> Table {
+        Table {
+            key_words,
+            rows: vec![0; ROWS_MIN * (key_words + 1)],
+            last_row: ROWS_MIN - 1,
+            len: 0,
+        }
+    }
+
+    #[inline]
+    fn row(&self, row: usize) -> (&[u64], u64) {
+        let at = row * (self.key_words + 1);
+        let row = &self.rows[at..=at + self.key_words];
+        (&row[..self.key_words], row[self.key_words])
+    }
+
+    fn set(&mut self, row: usize, key: &[u64], value: u64) {
+        let at = row * (self.key_words + 1);
+        self.rows[at..at + self.key_words].copy_from_slice(key);
+        self.rows[at + self.key_words] = value;
+    }
+
+    #[inline]
+    fn home(&self, key: &[u64]) -> usize {
+        hash(key) as usize & self.last_row
+    }
+
+    /// The row of a key, or the empty one where it would be.
+    #[inline]
+    fn find(&self, key: &[u64]) -> (usize, u64) {
+        let mut row = self.home(key);
+        loop {
+            let (there, value) = self.row(row);
+            if value == 0 || there == key {
+                return (row, value);
+            }
+            row = (row + 1) & self.last_row;
+        }
+    }
+
+    /// The value of a key; zero if there is none.
+    #[inline]
+    pub fn get(&self, key: &[u64]) -> u64 {
+        self.find(&key[..self.key_words]).1
+    }
+
+    /// Gives a key a value. Takes the same time whatever the table holds, but
+    /// for the times when it doubles.
+    pub fn put(&mut self, key: &[u64], value: u64) {
+        debug_assert!(value != 0, "zero is an empty row");
+        let key = &key[..self.key_words];
+        let (mut row, before) = self.find(key);
+        if before == 0 {
+            // A quarter stays empty, so that runs of rows are short.
+            if (self.len + 1) * 4 > (self.last_row + 1) * 3 {
+                self.grow();
+                row = self.find(key).0;
+            }
+            self.len += 1;
+        }
+        self.set(row, key, value);
+    }
+
+    fn grow(&mut self) {
+        let rows = (self.last_row + 1) * 2;
+        let width = self.key_words + 1;
+        let before = core::mem::replace(&mut self.rows, vec![0; rows * width]);
+        self.last_row = rows - 1;
+        for row in before.chunks_exact(width) {
+            let (key, value) = (&row[..width - 1], row[width - 1]);
+            if value != 0 {
+                let (row, _) = self.find(key);
+                self.set(row, key, value);
+            }
+        }
+    }
+
+    /// Removes a key. Rows behind it move up, so that no run has a gap.
+    pub fn remove(&mut self, key: &[u64]) {
+        let (mut gap, value) = self.find(&key[..self.key_words]);
+        if value == 0 {
+            return;
+        }
+        self.len -= 1;
+        let mut row = gap;
+        loop {
+            row = (row + 1) & self.last_row;
+            let (key, value) = self.row(row);
+            if value == 0 {
+                break;
+            }
+            let home = self.home(key);
+            // A row may move to the gap if its home is not behind it.
+            let from_home = row.wrapping_sub(home) & self.last_row;
+            let from_gap = row.wrapping_sub(gap) & self.last_row;
+            if from_home >= from_gap {
+                let width = self.key_words + 1;
+                self.rows
+                    .copy_within(row * width..(row + 1) * width, gap * width);
+                gap = row;
+            }
+        }
+        let at = gap * (self.key_words + 1);
+        self.rows[at + self.key_words] = 0;
+    }
+
+    /// All values.
+    pub fn values(&self) -> impl Iterator<Item = u64> + '_ {
+        let rows = self.rows.chunks_exact(self.key_words + 1);
+        rows.map(|row| row[row.len() - 1])
+            .filter(|value| *value != 0)
+    }
+}
