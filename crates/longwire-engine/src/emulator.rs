@@ -6,8 +6,9 @@ use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use crate::frame::FrameMeta;
+pub use crate::held::ItemBytes;
+use crate::held::{HeldBytes, HeldItems};
 use crate::link::{Link, LinkId};
-use crate::passing::FrameBytes;
 use crate::release::ReleaseQueue;
 use crate::units::Nanos;
 use crate::verdict::{Delivery, DropReason, Verdict};
@@ -46,73 +47,12 @@ struct Managed<T> {
     due: Option<Nanos>,
 }
 
-/// Items by the numbers of their frames: nearly a line, as frames leave
-/// nearly in their order.
-#[derive(Debug)]
-struct HeldItems<T> {
-    /// The number of the first.
-    first: u64,
-    items: VecDeque<Option<T>>,
-}
-
-/// Where an emulator finds the bytes of queued frames.
-pub trait ItemBytes<T> {
-    /// The frame's bytes, or none if they are not known.
-    fn bytes<'a>(&'a self, item: &'a T) -> &'a [u8];
-}
-
-/// No bytes are known.
-impl<T> ItemBytes<T> for () {
-    fn bytes<'a>(&'a self, _item: &'a T) -> &'a [u8] {
-        &[]
-    }
-}
-
-/// Finds a queued frame's bytes through its item.
-struct Bytes<'a, T, B> {
-    held: &'a HeldItems<T>,
-    of: &'a B,
-}
-
-impl<T, B: ItemBytes<T>> FrameBytes for Bytes<'_, T, B> {
-    fn bytes(&self, number: u64) -> &[u8] {
-        match self.held.get(number) {
-            Some(item) => self.of.bytes(item),
-            None => &[],
-        }
-    }
-}
-
-impl<T> HeldItems<T> {
-    fn push(&mut self, item: T) {
-        self.items.push_back(Some(item));
-    }
-
-    fn get(&self, number: u64) -> Option<&T> {
-        let index = number.checked_sub(self.first)?;
-        self.items.get(index as usize)?.as_ref()
-    }
-
-    fn take(&mut self, number: u64) -> Option<T> {
-        let index = number.checked_sub(self.first)?;
-        let item = self.items.get_mut(index as usize)?.take();
-        while let Some(None) = self.items.front() {
-            self.items.pop_front();
-            self.first += 1;
-        }
-        item
-    }
-}
-
 impl<T: Clone> Emulator<T> {
     /// An emulator of these links, numbered from 0.
     pub fn new(links: Vec<Link>) -> Emulator<T> {
         let managed = |link| Managed {
             link,
-            held: HeldItems {
-                first: 0,
-                items: VecDeque::new(),
-            },
+            held: HeldItems::new(),
             due: None,
         };
         Emulator {
@@ -143,7 +83,7 @@ impl<T: Clone> Emulator<T> {
         // A frame's deliveries come one behind the other.
         let mut copy = false;
         loop {
-            let frames = Bytes {
+            let frames = HeldBytes {
                 held: &managed.held,
                 of: bytes,
             };
@@ -249,7 +189,7 @@ impl<T: Clone> Emulator<T> {
 
     /// How many frames wait in managed queues.
     pub fn queued(&self) -> usize {
-        let held = |managed: &Managed<T>| managed.held.items.iter().flatten().count();
+        let held = |managed: &Managed<T>| managed.held.len();
         self.links.iter().map(held).sum()
     }
 

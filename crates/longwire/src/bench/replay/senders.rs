@@ -26,6 +26,8 @@ pub enum Sender {
     Longwire,
     /// `longwire replay --no-realtime`
     LongwireNormal,
+    /// `longwire replay --wait spin`: what the machine leaves of the truth
+    LongwireSpin,
     /// tcpreplay with its own choice of timer
     Tcpreplay,
     /// tcpreplay that sleeps between packets: --timer=nano
@@ -37,9 +39,10 @@ pub enum Sender {
 
 impl Sender {
     /// All but the one that takes a core from everybody.
-    pub const USUAL: [Sender; 4] = [
+    pub const USUAL: [Sender; 5] = [
         Sender::Longwire,
         Sender::LongwireNormal,
+        Sender::LongwireSpin,
         Sender::Tcpreplay,
         Sender::TcpreplayNano,
     ];
@@ -48,6 +51,7 @@ impl Sender {
         match self {
             Sender::Longwire => "longwire",
             Sender::LongwireNormal => "longwire --no-realtime",
+            Sender::LongwireSpin => "longwire --wait spin",
             Sender::Tcpreplay => "tcpreplay",
             Sender::TcpreplayNano => "tcpreplay nano",
             Sender::TcpreplayFifo => "tcpreplay SCHED_FIFO",
@@ -57,7 +61,9 @@ impl Sender {
     /// What the program says of itself; `None` if it is not installed.
     pub(super) fn version(self) -> Option<String> {
         match self {
-            Sender::Longwire | Sender::LongwireNormal => Some(String::new()),
+            Sender::Longwire | Sender::LongwireNormal | Sender::LongwireSpin => {
+                Some(String::new())
+            }
             _ => {
                 let output = Command::new("tcpreplay").arg("--version").output().ok()?;
                 // Some versions say it on one stream, some on the other.
@@ -72,12 +78,14 @@ impl Sender {
     fn command(self, trace: &Trace, args: &ReplayArgs, kind: &str) -> Result<Command, Error> {
         let file = trace.path.as_os_str();
         Ok(match self {
-            Sender::Longwire | Sender::LongwireNormal => {
+            Sender::Longwire | Sender::LongwireNormal | Sender::LongwireSpin => {
                 let mut command = Command::new(own_program()?);
                 command.arg("replay").arg(file);
                 command.args(["--to", &format!("{kind}:{INTERFACE}"), "--quiet"]);
-                if self == Sender::LongwireNormal {
-                    command.arg("--no-realtime");
+                match self {
+                    Sender::LongwireNormal => drop(command.arg("--no-realtime")),
+                    Sender::LongwireSpin => drop(command.args(["--wait", "spin"])),
+                    _ => {}
                 }
                 let options = args.replay_options.as_deref().unwrap_or_default();
                 command.args(options.split_whitespace());

@@ -1,0 +1,90 @@
+//! Links and paths that come, change and go.
+
+use alloc::boxed::Box;
+
+use super::path::Path;
+use super::{Network, Node, PathId, Surroundings};
+use crate::held::HeldItems;
+use crate::link::{Link, LinkId};
+use crate::units::Nanos;
+
+impl<T> Network<T> {
+    /// Puts a link in a place, in which there is none.
+    ///
+    /// # Panics
+    /// If there is one.
+    pub fn add_link(&mut self, id: LinkId, link: Link) {
+        let index = id.0 as usize;
+        if index >= self.nodes.len() {
+            self.nodes.resize_with(index + 1, || None);
+        }
+        assert!(self.nodes[index].is_none(), "a link in a link's place");
+        self.nodes[index] = Some(Box::new(Node {
+            link,
+            held: HeldItems::new(),
+            due: None,
+        }));
+    }
+
+    /// Puts a path in a place, in which there is none. `false`, and nothing
+    /// is done, if it has no links or one that is not in the network.
+    ///
+    /// # Panics
+    /// If there is a path in that place.
+    pub fn add_path(&mut self, id: PathId, links: &[LinkId]) -> bool {
+        let index = id.0 as usize;
+        let known = links.iter().all(|link| self.link(*link).is_some());
+        let Some(path) = Path::new(links).filter(|_| known) else {
+            return false;
+        };
+        if index >= self.paths.len() {
+            self.paths.resize_with(index + 1, || None);
+        }
+        assert!(self.paths[index].is_none(), "a path in a path's place");
+        self.paths[index] = Some(path);
+        true
+    }
+
+    /// Takes a path away, unless frames are on it: then `false`.
+    pub fn remove_path(&mut self, id: PathId) -> bool {
+        let Some(place) = self.paths.get_mut(id.0 as usize) else {
+            return true;
+        };
+        let unused = place.as_ref().is_none_or(|path| path.frames == 0);
+        if unused {
+            *place = None;
+        }
+        unused
+    }
+
+    /// Takes a link away and gives it back, unless a path crosses it.
+    pub fn remove_link(&mut self, id: LinkId) -> Option<Link> {
+        let crosses = |path: &Path| path.links().any(|link| link == id);
+        if self.paths.iter().flatten().any(crosses) {
+            return None;
+        }
+        let node = self.nodes.get_mut(id.0 as usize)?.take()?;
+        Some(node.link)
+    }
+
+    /// One of the links.
+    pub fn link(&self, id: LinkId) -> Option<&Link> {
+        Some(&self.nodes.get(id.0 as usize)?.as_ref()?.link)
+    }
+
+    /// Changes a link, as of `at`: everything before must have happened
+    /// ([`Network::advance`]). What its queue decides in doing so is told.
+    pub fn change<R>(
+        &mut self,
+        id: LinkId,
+        at: Nanos,
+        around: &mut impl Surroundings<T>,
+        change: impl FnOnce(&mut Link) -> R,
+    ) -> Option<R> {
+        let node = self.nodes.get_mut(id.0 as usize)?.as_mut()?;
+        let result = change(&mut node.link);
+        self.serve(id, at, around);
+        self.note_due(id);
+        Some(result)
+    }
+}

@@ -1,0 +1,335 @@
+//! Links joined to paths, in event time: what a frame meets that crosses
+//! several links, some of which it shares with frames of other paths.
+//!
+//! Everything happens in the order of its time on the emulated network,
+//! however late the caller: a frame that leaves a link at its release arrives
+//! at the next link then, among the frames of all the other paths. This is
+//! hop-by-hop emulation as Modelnet's (Vahdat et al., 2002), but exact: events
+//! are not gathered in ticks.
+
+mod agenda;
+mod build;
+mod path;
+mod verdicts;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::frame::FrameMeta;
+use crate::held::{HeldItems, ItemBytes};
+use crate::link::{Link, LinkId};
+use crate::release::ReleaseQueue;
+use crate::units::Nanos;
+use crate::verdict::{Delivery, DropReason, Verdict};
+use agenda::Agenda;
+use path::Path;
+pub use path::PathId;
+
+/// What a network needs of its caller: where frames are, and who is told what
+/// becomes of them. `T` is the caller's handle of a frame.
+pub trait Surroundings<T>: ItemBytes<T> {
+    /// Changes a frame's bytes. Where another handle stands for the same
+    /// bytes, this one gets its own first.
+    fn edit(&mut self, item: &mut T, edit: &mut dyn FnMut(&mut [u8]));
+
+    /// Another handle of the same frame: it is delivered once more.
+    fn copy(&mut self, item: &T) -> T;
+
+    /// A handle of a new frame of these bytes, a fragment of another; `None`
+    /// if there is no room for it.
+    fn fragment(&mut self, of: &T, bytes: &[u8]) -> Option<T>;
+
+    /// A link loses a frame.
+    fn dropped(&mut self, link: LinkId, item: T, reason: DropReason);
+
+    /// A link delivers a frame of `len` bytes: to the next link of its path,
+    /// or to its end. `again`: a copy of a frame that it delivers already.
+    fn delivered(&mut self, link: LinkId, item: &T, len: u32, delivery: &Delivery, again: bool);
+
+    /// A frame leaves the last link of its path.
+    fn leaves(&mut self, item: T, last: LinkId, release: Nanos);
+
+    /// A frame is given up that is no other frame's copy: it has been cut in
+    /// fragments.
+    fn forget(&mut self, item: T);
+}
+
+/// So many entries of the agenda may be stale, beside one a link.
+const STALE_MIN: usize = 1_024;
+
+/// A frame on its path.
+#[derive(Debug)]
+struct Traveller<T> {
+    item: T,
+    path: PathId,
+    /// Which link of the path it is on.
+    hop: u32,
+    len: u32,
+}
+
+/// A link, and the frames in its queue.
+#[derive(Debug)]
+struct Node<T> {
+    link: Link,
+    held: HeldItems<Traveller<T>>,
+    /// Its entry in the agenda.
+    due: Option<Nanos>,
+}
+
+impl<T> Traveller<T> {
+    /// Another handle of the same frame, at the same place.
+    fn copied(&self, around: &mut impl Surroundings<T>) -> Traveller<T> {
+        Traveller {
+            item: around.copy(&self.item),
+            ..*self
+        }
+    }
+}
+
+impl<T> Node<T> {
+    /// Does to a queued frame what its delivery says.
+    fn edit(&mut self, number: u64, delivery: &Delivery, around: &mut impl Surroundings<T>) {
+        let link = &mut self.link;
+        if let Some(traveller) = self.held.get_mut(number) {
+            let edit = &mut |bytes: &mut [u8]| link.edit(delivery, bytes);
+            around.edit(&mut traveller.item, edit);
+        }
+    }
+}
+
+/// Where the bytes of travellers are.
+struct Inside<'a, S>(&'a S);
+
+impl<T, S: ItemBytes<T>> ItemBytes<Traveller<T>> for Inside<'_, S> {
+    #[inline]
+    fn bytes<'a>(&'a self, traveller: &'a Traveller<T>) -> &'a [u8] {
+        self.0.bytes(&traveller.item)
+    }
+}
+
+/// Links and paths, and the frames on them.
+#[derive(Debug)]
+pub struct Network<T> {
+    nodes: Vec<Option<Box<Node<T>>>>,
+    paths: Vec<Option<Path>>,
+    agenda: Agenda,
+    /// Frames on their way from one link to the next.
+    between: ReleaseQueue<Traveller<T>>,
+    /// Scratch memory of fragments.
+    piece: Vec<u8>,
+}
+
+impl<T> Default for Network<T> {
+    fn default() -> Network<T> {
+        Network::new()
+    }
+}
+
+impl<T> Network<T> {
+    /// A network without links.
+    pub fn new() -> Network<T> {
+        Network {
+            nodes: Vec::new(),
+            paths: Vec::new(),
+            agenda: Agenda::default(),
+            between: ReleaseQueue::new(),
+            piece: Vec::new(),
+        }
+    }
+
+    /// Lets everything happen that happens before `until`. To be called with
+    /// a frame's arrival before it is offered. However it is called, the same
+    /// happens.
+    pub fn advance(&mut self, until: Nanos, around: &mut impl Surroundings<T>) {
+        loop {
+            // A link's entry is one beyond the event that it stands for.
+            let service = self.agenda.first().filter(|(at, _)| *at <= until);
+            let arrival = self.between.next_at().filter(|at| *at < until);
+            match (service, arrival) {
+                (Some((at, link)), arrival) if arrival.is_none_or(|time| at <= time) => {
+                    self.serve_next(at, link, around);
+                }
+                (_, Some(_)) => self.arrive(until, around),
+                (_, None) => return,
+            }
+        }
+    }
+
+    /// When [`Network::advance`] will have something to do, if nothing is
+    /// offered before.
+    pub fn next_at(&self) -> Option<Nanos> {
+        let service = self.agenda.first().map(|(at, _)| at);
+        let arrival = self.between.next_at();
+        let arrival = arrival.map(|at| at.saturating_add(Nanos::from_nanos(1)));
+        service.into_iter().chain(arrival).min()
+    }
+
+    /// Offers a frame to a path, at its arrival: [`Network::advance`] must
+    /// have been called with that.
+    ///
+    /// # Errors
+    /// The frame is given back if there is no such path.
+    #[inline]
+    pub fn offer(
+        &mut self,
+        path: PathId,
+        frame: FrameMeta,
+        item: T,
+        around: &mut impl Surroundings<T>,
+    ) -> Result<(), T> {
+        let Some(Some(there)) = self.paths.get_mut(path.0 as usize) else {
+            return Err(item);
+        };
+        there.frames += 1;
+        let traveller = Traveller {
+            item,
+            path,
+            hop: 0,
+            len: frame.len,
+        };
+        self.offer_to_link(traveller, frame.arrival, around);
+        Ok(())
+    }
+
+    /// Frames that are on paths.
+    pub fn frames(&self) -> u64 {
+        self.paths.iter().flatten().map(|path| path.frames).sum()
+    }
+
+    /// The next frame arrives at its next link.
+    fn arrive(&mut self, until: Nanos, around: &mut impl Surroundings<T>) {
+        let Some((_, at, mut traveller)) = self.between.pop_due(until) else {
+            return;
+        };
+        traveller.hop += 1;
+        self.offer_to_link(traveller, at, around);
+    }
+
+    /// Offers a frame to the link that it has come to.
+    fn offer_to_link(
+        &mut self,
+        traveller: Traveller<T>,
+        arrival: Nanos,
+        around: &mut impl Surroundings<T>,
+    ) {
+        let Some(id) = self.link_of(&traveller) else {
+            return;
+        };
+        let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
+            return;
+        };
+        if node.link.fragments() && self.cut(&traveller, arrival, id, around) {
+            self.left(traveller.path);
+            return around.forget(traveller.item);
+        }
+        let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
+            return;
+        };
+        let meta = FrameMeta {
+            arrival,
+            len: traveller.len,
+        };
+        match node.link.offer(meta, around.bytes(&traveller.item)) {
+            Verdict::Queued => node.held.push(traveller),
+            Verdict::Drop(reason) => self.drop_frame(id, traveller, reason, around),
+            Verdict::Deliver(delivery) => self.deliver_at_once(id, traveller, delivery, around),
+        }
+        self.note_due(id);
+        self.tell(id, arrival, around);
+    }
+
+    /// A queue may have dropped frames as another one came.
+    #[inline]
+    fn tell(&mut self, id: LinkId, now: Nanos, around: &mut impl Surroundings<T>) {
+        let node = self.nodes.get_mut(id.0 as usize).and_then(Option::as_mut);
+        if node.is_some_and(|node| node.due == Some(Nanos::ZERO)) {
+            self.serve(id, now, around);
+            self.note_due(id);
+        }
+    }
+
+    /// Offers a frame's fragments in its place, if the link cuts it.
+    #[cold]
+    fn cut(
+        &mut self,
+        whole: &Traveller<T>,
+        arrival: Nanos,
+        id: LinkId,
+        around: &mut impl Surroundings<T>,
+    ) -> bool {
+        let mut pieces: Vec<Vec<u8>> = Vec::new();
+        let mut piece = core::mem::take(&mut self.piece);
+        let cut = self.link(id).is_some_and(|link| {
+            link.fragment(around.bytes(&whole.item), &mut piece, |bytes| {
+                pieces.push(bytes.to_vec())
+            })
+        });
+        self.piece = piece;
+        for bytes in &pieces {
+            let Some(item) = around.fragment(&whole.item, bytes) else {
+                continue;
+            };
+            self.entered(whole.path);
+            let fragment = Traveller {
+                item,
+                len: bytes.len() as u32,
+                ..*whole
+            };
+            self.offer_to_link(fragment, arrival, around);
+        }
+        cut
+    }
+
+    /// The link whose entry is the agenda's first does what is due at `at`.
+    fn serve_next(&mut self, at: Nanos, id: LinkId, around: &mut impl Surroundings<T>) {
+        let node = self.nodes.get_mut(id.0 as usize).and_then(Option::as_mut);
+        let Some(node) = node.filter(|node| node.due == Some(at)) else {
+            // The link's time has changed since, or it is gone.
+            return self.agenda.replace_first(None);
+        };
+        node.due = None;
+        self.agenda.replace_first(None);
+        self.serve(id, at, around);
+        self.note_due(id);
+    }
+
+    fn link_of(&self, traveller: &Traveller<T>) -> Option<LinkId> {
+        let path = self.paths.get(traveller.path.0 as usize)?.as_ref()?;
+        path.link(traveller.hop)
+    }
+
+    fn entered(&mut self, path: PathId) {
+        if let Some(Some(path)) = self.paths.get_mut(path.0 as usize) {
+            path.frames += 1;
+        }
+    }
+
+    fn left(&mut self, path: PathId) {
+        if let Some(Some(path)) = self.paths.get_mut(path.0 as usize) {
+            path.frames -= 1;
+        }
+    }
+
+    /// Notes when a link must be called again.
+    #[inline]
+    fn note_due(&mut self, id: LinkId) {
+        let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
+            return;
+        };
+        let due = node.link.next_at();
+        if due == node.due {
+            return;
+        }
+        node.due = due;
+        if let Some(at) = due.filter(|at| *at > Nanos::ZERO) {
+            self.agenda.add(at, id);
+        }
+        if self.agenda.len() > STALE_MIN + 2 * self.nodes.len() {
+            let nodes = &self.nodes;
+            self.agenda.retain(|at, id| {
+                let node = nodes.get(id.0 as usize).and_then(Option::as_ref);
+                node.is_some_and(|node| node.due == Some(at))
+            });
+        }
+    }
+}

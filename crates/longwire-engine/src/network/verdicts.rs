@@ -1,0 +1,116 @@
+//! What links decide, and what becomes of the frames.
+
+use super::{Inside, Network, Surroundings, Traveller};
+use crate::held::HeldBytes;
+use crate::link::LinkId;
+use crate::units::Nanos;
+use crate::verdict::{Delivery, DropReason, Verdict};
+
+impl<T> Network<T> {
+    /// Tells what a link's queue has decided by events before `now`.
+    pub(super) fn serve(&mut self, id: LinkId, now: Nanos, around: &mut impl Surroundings<T>) {
+        // A frame's deliveries come one behind the other.
+        let mut again = false;
+        loop {
+            let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
+                return;
+            };
+            let frames = HeldBytes {
+                held: &node.held,
+                of: &Inside(&*around),
+            };
+            let Some((number, verdict)) = node.link.poll(now, &frames) else {
+                return;
+            };
+            match verdict {
+                Verdict::Deliver(delivery) => {
+                    if delivery.edits.any() && !again {
+                        node.edit(number, &delivery, around);
+                    }
+                    let traveller = match delivery.more {
+                        true => node.held.get(number).map(|held| held.copied(around)),
+                        false => node.held.take(number),
+                    };
+                    if let Some(traveller) = traveller {
+                        if delivery.more {
+                            self.entered(traveller.path);
+                        }
+                        self.deliver(id, traveller, &delivery, again, around);
+                    }
+                    again = delivery.more;
+                }
+                Verdict::Drop(reason) => {
+                    if let Some(traveller) = node.held.take(number) {
+                        self.drop_frame(id, traveller, reason, around);
+                    }
+                }
+                Verdict::Queued => {}
+            }
+        }
+    }
+
+    /// Of a link that decides as frames arrive: a frame, and its copies.
+    pub(super) fn deliver_at_once(
+        &mut self,
+        id: LinkId,
+        mut traveller: Traveller<T>,
+        mut delivery: Delivery,
+        around: &mut impl Surroundings<T>,
+    ) {
+        if delivery.edits.any()
+            && let Some(Some(node)) = self.nodes.get_mut(id.0 as usize)
+        {
+            let link = &mut node.link;
+            around.edit(&mut traveller.item, &mut |bytes| {
+                link.edit(&delivery, bytes)
+            });
+        }
+        let mut again = false;
+        while delivery.more {
+            let copy = traveller.copied(around);
+            self.entered(copy.path);
+            self.deliver(id, copy, &delivery, again, around);
+            again = true;
+            let node = self.nodes.get_mut(id.0 as usize).and_then(Option::as_mut);
+            match node.and_then(|node| node.link.next_copy()) {
+                Some(next) => delivery = next,
+                None => break,
+            }
+        }
+        self.deliver(id, traveller, &delivery, again, around);
+    }
+
+    /// A link delivers a frame: to the next one, or to the path's end.
+    #[inline]
+    fn deliver(
+        &mut self,
+        id: LinkId,
+        traveller: Traveller<T>,
+        delivery: &Delivery,
+        again: bool,
+        around: &mut impl Surroundings<T>,
+    ) {
+        around.delivered(id, &traveller.item, traveller.len, delivery, again);
+        let path = self.paths.get_mut(traveller.path.0 as usize);
+        let Some(path) = path.and_then(Option::as_mut) else {
+            return around.leaves(traveller.item, id, delivery.release);
+        };
+        if path.link(traveller.hop + 1).is_some() {
+            self.between.push(id, delivery.release, traveller);
+        } else {
+            path.frames -= 1;
+            around.leaves(traveller.item, id, delivery.release);
+        }
+    }
+
+    pub(super) fn drop_frame(
+        &mut self,
+        id: LinkId,
+        traveller: Traveller<T>,
+        reason: DropReason,
+        around: &mut impl Surroundings<T>,
+    ) {
+        self.left(traveller.path);
+        around.dropped(id, traveller.item, reason);
+    }
+}
