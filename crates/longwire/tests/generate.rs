@@ -185,7 +185,7 @@ fn a_service_below_its_rate_ends_with_3() {
     );
     assert_eq!(ran.code, 3, "{ran:?}");
     let json = ran.json();
-    let steps = json["y1564"]["steps"]
+    let steps = json["y1564"]["services"][0]["steps"]
         .as_array()
         .cloned()
         .unwrap_or_default();
@@ -196,6 +196,61 @@ fn a_service_below_its_rate_ends_with_3() {
     );
     assert_eq!(steps[3]["passed"], false);
     assert!(steps[3]["loss"].as_f64() > Some(0.4), "{json}");
+}
+
+/// Two services over a link of 20 Mbit/s in the same process: both fit by
+/// themselves, and 24 Mbit/s do not.
+#[test]
+fn services_share_a_line() {
+    let Some(namespace) = pair() else {
+        return;
+    };
+    let arguments = [
+        "--profile",
+        "y1564",
+        "--service",
+        "one:cir=12mbit,sizes=1000",
+        "--service",
+        "two:cir=12mbit,sizes=500,vlan=7:5,dscp=46",
+        "--trial",
+        "300ms",
+        "--performance-time",
+        "1s",
+        "--link-rate",
+        "20mbit",
+        "--framing",
+        "bytes:overhead=4",
+        "--queue",
+        "10p",
+        "--max-delay",
+        "10s",
+        "--max-jitter",
+        "10s",
+        "--json",
+    ];
+    // A machine that stands still makes trials void; then nothing is known.
+    for _ in 0..3 {
+        let ran = between(&namespace, &arguments);
+        let json = ran.json();
+        let services = json["y1564"]["services"].as_array().cloned();
+        let services = services.unwrap_or_default();
+        let steps = services
+            .iter()
+            .filter_map(|found| found["steps"].as_array());
+        let last: Vec<_> = steps.filter_map(|steps| steps.get(4)).collect();
+        if last.len() < 2 || last.iter().any(|step| step["void"] == true) {
+            continue;
+        }
+        assert_eq!(ran.code, 3, "{json}");
+        let out = last
+            .iter()
+            .filter_map(|step| step["received_bits_per_s"].as_f64());
+        let out: f64 = out.sum();
+        // Beside the rate, what the queue holds at the end of 1 s: 0.4 %.
+        assert!((out / 20e6 - 1.0).abs() < 0.01, "{out}: {json}");
+        return;
+    }
+    assert!(std::env::var_os("CI").is_none(), "every test was disturbed");
 }
 
 #[test]

@@ -10,8 +10,8 @@ use longwire_engine::models::{self, Kind};
 use longwire_engine::{BitRate, Nanos};
 use longwire_runtime::FileLoader;
 use longwire_runtime::feed::generator::{
-    AddressRange, FlowConfig, FlowOrder, GeneratorConfig, MacAddress, Payload, PortRange, Protocol,
-    TcpFlags, VlanTag,
+    AddressRange, FlowConfig, FlowOrder, GeneratorConfig, MACS_MAX, MacAddress, Payload, PortRange,
+    Protocol, TcpFlags, VlanTag,
 };
 
 use crate::Error;
@@ -118,6 +118,17 @@ pub struct TrafficArgs {
     /// Destination MAC address: that of the next hop where there is one
     #[arg(long, value_name = "MAC", default_value = "02:00:00:00:00:02", help_heading = HEADERS)]
     pub destination_mac: MacAddress,
+
+    /// How many source MAC addresses in a row frames take in turns, from
+    /// --source-mac on
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = HEADERS)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=MACS_MAX))]
+    pub source_macs: u64,
+
+    /// The same of destination MAC addresses, from --destination-mac on
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = HEADERS)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=MACS_MAX))]
+    pub destination_macs: u64,
 
     /// A VLAN tag, as in 100 or with a priority 100:5; given twice, the first
     /// is the outer one
@@ -260,7 +271,9 @@ impl TrafficArgs {
             source_ports: self.source_port,
             destination_ports: self.destination_port,
             source_mac: self.source_mac,
+            source_macs: self.source_macs,
             destination_mac: self.destination_mac,
+            destination_macs: self.destination_macs,
             vlans: self.vlan.clone(),
             dscp: self.dscp,
             ttl: self.ttl,

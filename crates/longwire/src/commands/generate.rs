@@ -161,15 +161,26 @@ pub(crate) fn receive(port: &str) -> Result<Receiving, Error> {
 ///
 /// # Errors
 /// If the configuration does not fit together, or the run cannot be started.
-pub(crate) fn start_run(
+fn start_run(
     pump: &PumpArgs,
     config: GeneratorConfig,
     globals: &Globals,
 ) -> Result<(Replaying, Vec<String>), Error> {
     let usage = |error: GeneratorError| Error::Usage(error.to_string());
-    let timed = config.rate.is_some();
-    let feed: Box<dyn Feed> = Box::new(GeneratorFeed::new(config).map_err(usage)?);
-    let outputs = pump.outputs(false, timed)?;
+    let feed = GeneratorFeed::new(config).map_err(usage)?;
+    start_feed(pump, Box::new(feed), globals)
+}
+
+/// Starts one run of a feed; returns it with what may surprise.
+///
+/// # Errors
+/// If the run cannot be started.
+pub(crate) fn start_feed(
+    pump: &PumpArgs,
+    feed: Box<dyn Feed>,
+    globals: &Globals,
+) -> Result<(Replaying, Vec<String>), Error> {
+    let outputs = pump.outputs(false, feed.is_paced())?;
     let recorder = pump.recorder(&outputs)?;
     let links = outputs.iter().map(|output| &output.link);
     let warnings = start::announce(links, globals)?;

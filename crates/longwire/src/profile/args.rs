@@ -2,7 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use longwire_engine::models::sizes::FCS_LEN;
-use longwire_engine::{BitRate, Nanos, Probability};
+use longwire_engine::{BitRate, Nanos, PacketRate, Probability};
+use longwire_runtime::feed::generator::MACS_MAX;
 
 use crate::Error;
 use crate::commands::generate::GenerateArgs;
@@ -15,11 +16,11 @@ const HEADING: &str = "Profile";
 pub struct ProfileArgs {
     /// Test the device between --to and --receive: rfc2544 for the highest
     /// rate without loss, the delay there, loss at each rate and the longest
-    /// burst; y1564 for a service
+    /// burst; rfc2889 for a switch; y1564 for services
     #[arg(long, value_name = "PROFILE", value_enum)]
     pub profile: Option<ProfileKind>,
 
-    /// Frame sizes of rfc2544, as testers count them: with the frame check
+    /// Frame sizes of rfc2544 and rfc2889, as testers count them: with the frame check
     /// sequence of 4 bytes
     #[arg(long, value_name = "BYTES", value_delimiter = ',')]
     #[arg(default_values_t = STANDARD_SIZES, value_parser = clap::value_parser!(u32).range(64..65_540))]
@@ -42,8 +43,8 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     pub acceptable_loss: Probability,
 
-    /// rfc2544 fails below this throughput at any frame size, as a share of
-    /// --rate
+    /// rfc2544 fails below this throughput at any frame size, and rfc2889
+    /// below this maximum forwarding rate, as a share of --rate
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     pub min_throughput: Probability,
 
@@ -51,6 +52,31 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "N", default_value_t = 3)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub bursts: u32,
+
+    /// Which tests of rfc2889 are made
+    #[arg(long, value_name = "TESTS", value_delimiter = ',', value_enum)]
+    #[arg(default_values_t = [SwitchTest::Forwarding, SwitchTest::Caching, SwitchTest::Learning])]
+    pub switch_tests: Vec<SwitchTest>,
+
+    /// rfc2889: the most MAC addresses that a switch is asked to keep
+    #[arg(long, value_name = "N", default_value_t = 8192)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=MACS_MAX))]
+    pub addresses: u64,
+
+    /// rfc2889: how fast addresses are taught where it is searched how many
+    /// are kept, and how fast they are looked for
+    #[arg(long, value_name = "RATE", default_value = "1kpps")]
+    pub teaching_rate: PacketRate,
+
+    /// rfc2889: how long the switch takes to forget an address; so long is
+    /// waited before each trial that teaches addresses
+    #[arg(long, value_name = "TIME", default_value = "300s")]
+    pub aging_time: Nanos,
+
+    /// y1564: a service, as in voice:cir=2mbit,eir=1mbit,sizes=214,dscp=46;
+    /// may be given several times
+    #[arg(long = "service", value_name = "SERVICE", long_help = SERVICE_HELP)]
+    pub services: Vec<String>,
 
     /// y1564: the rate that the service guarantees (information rate: frames
     /// from the destination MAC address to the frame check sequence)
@@ -80,6 +106,20 @@ pub struct ProfileArgs {
     pub max_jitter: Nanos,
 }
 
+const SERVICE_HELP: &str = "\
+y1564: a service, NAME:KEY=VALUE,KEY=VALUE; may be given several times. Each is
+tested by itself, then all of them at the same time.
+
+* cir: the rate that it guarantees
+* eir: what it may carry beyond
+* sizes: how long its frames are, as in --sizes, with ; for the commas between
+  a model's parameters
+* max-loss, max-delay, max-jitter: its own limits, else those of the options
+* vlan, dscp: how its frames are marked: vlan=100:5 has a priority
+* excess-dscp, excess-priority: how those are marked that go beyond cir, for a
+  network that goes by colours: they are a stream of their own, and those of
+  cir must keep to all limits beside it";
+
 /// RFC 2544, section 9.1, for Ethernet.
 const STANDARD_SIZES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
 
@@ -89,8 +129,22 @@ pub enum ProfileKind {
     /// Throughput, latency, loss rate, back-to-back frames (RFC 2544, section
     /// 26)
     Rfc2544,
-    /// A service's configuration and performance (ITU-T Y.1564), one service
+    /// Forwarding rates, how many addresses are kept and how fast they are
+    /// learnt (RFC 2889, sections 5.1, 5.2, 5.7 and 5.8)
+    Rfc2889,
+    /// Services' configuration and performance (ITU-T Y.1564)
     Y1564,
+}
+
+/// A test of RFC 2889.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SwitchTest {
+    /// Forwarding rates from the full load down (5.1, 5.2)
+    Forwarding,
+    /// How many addresses are kept (5.7)
+    Caching,
+    /// How fast they are learnt (5.8)
+    Learning,
 }
 
 /// A test of RFC 2544.
@@ -131,11 +185,8 @@ impl ProfileArgs {
             return usage("--capture and --log record one run; a profile makes many");
         }
         match self.profile {
-            Some(ProfileKind::Y1564) if self.cir.is_none() => {
-                usage("--profile y1564 needs --cir, the rate that is guaranteed")
-            }
-            Some(ProfileKind::Rfc2544) if args.traffic.rate.is_none() => {
-                usage("--profile rfc2544 needs --rate, what 100 % is: the line's rate, as in 1gbit")
+            Some(ProfileKind::Rfc2544 | ProfileKind::Rfc2889) if args.traffic.rate.is_none() => {
+                usage("--profile needs --rate, what 100 % is: the line's rate, as in 1gbit")
             }
             _ => Ok(()),
         }

@@ -2,17 +2,18 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use longwire_engine::Nanos;
 use longwire_engine::models::ARRIVALS;
 use longwire_engine::models::arrivals::Load;
 use longwire_runtime::RunReport;
-use longwire_runtime::feed::generator::GeneratorConfig;
+use longwire_runtime::feed::generator::{GeneratorConfig, TogetherFeed};
 use longwire_runtime::receive::ReceiveReport;
 
-use super::received::{Received, sent};
+use super::received::{Received, UNSENT, sent};
 use super::trial::{Length, Outcome, Tester, Trial};
-use crate::commands::generate::{GenerateArgs, receive, say, settle, start_run};
+use crate::commands::generate::{GenerateArgs, receive, say, settle, start_feed};
 use crate::{Error, Globals};
 
 /// Sends and receives, one run a trial.
@@ -56,7 +57,8 @@ impl<'a> Live<'a> {
         })
     }
 
-    fn config(&self, trial: &Trial) -> Result<GeneratorConfig, Error> {
+    /// What the trial of this number sends, of those at the same time.
+    fn config(&self, trial: &Trial, number: usize) -> Result<GeneratorConfig, Error> {
         let arrivals = match &trial.arrivals {
             Some(arrivals) => arrivals.clone(),
             None => {
@@ -70,7 +72,11 @@ impl<'a> Live<'a> {
             Length::Time(time) => (None, Some(time)),
             Length::Frames(frames) => (Some(frames), None),
         };
+        let mut flows = self.config.flows.clone();
+        trial.headers.apply(&mut flows);
         Ok(GeneratorConfig {
+            flows,
+            probe: Some(self.stream(number)),
             sizes: trial
                 .sizes
                 .clone()
@@ -83,33 +89,74 @@ impl<'a> Live<'a> {
         })
     }
 
+    fn stream(&self, number: usize) -> u32 {
+        self.args.traffic.stream + number as u32
+    }
+
     fn interrupted(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 }
 
 impl Tester for Live<'_> {
-    fn trial(&mut self, trial: &Trial) -> Result<Outcome, Error> {
+    fn together(&mut self, trials: &[Trial]) -> Result<Vec<Outcome>, Error> {
         /// How soon a signal is seen.
         const LOOK: Duration = Duration::from_millis(50);
-        let config = self.config(trial)?;
-        let planned = planned(&config);
+        let configs = trials.iter().enumerate();
+        let configs = configs.map(|(number, trial)| self.config(trial, number));
+        let configs: Vec<GeneratorConfig> = configs.collect::<Result<_, _>>()?;
+        let plan = Plan::of(&configs);
+        let feed = TogetherFeed::new(configs).map_err(|error| Error::Usage(error.to_string()))?;
+        let sent = feed.sent();
         let receiver = receive(self.args.receive.as_deref().unwrap_or_default())?;
-        let (replaying, _) = start_run(&self.args.pump, config, &self.quiet)?;
+        let (replaying, _) = start_feed(&self.args.pump, Box::new(feed), &self.quiet)?;
         while !self.interrupted() && !replaying.wait(LOOK) {}
         let report = replaying.stop();
         let receiver = settle(receiver, &report, self.args.settle, self.stop);
         if self.interrupted() {
-            return Err(Error::Failed("interrupted; no result".to_owned()));
+            return Err(interrupted());
         }
         let failed = report.error.as_ref().or(receiver.error.as_ref());
         if let Some(error) = failed {
             return Err(Error::Failed(error.clone()));
         }
-        let outcome = outcome(&report, &receiver, planned, self.args.traffic.stream);
-        self.tell(trial, &outcome)?;
-        Ok(outcome)
+        let common = common(&report, &receiver, &plan);
+        let mut outcomes = Vec::new();
+        for (number, trial) in trials.iter().enumerate() {
+            let sent = sent[number].load(Ordering::Relaxed);
+            let found = Received::of(&report, &receiver, self.stream(number));
+            let outcome = Outcome {
+                // Nobody knows whose frames were kept from the device if there
+                // were several: they are lost, and excusable.
+                sent: if trials.len() == 1 { found.sent } else { sent },
+                received: found.received,
+                delay_us: found.delay_us,
+                jitter_us: found.jitter_us,
+                reordered: found.reordered,
+                ..common.clone()
+            };
+            self.tell(trial, &outcome)?;
+            outcomes.push(outcome);
+        }
+        plan.share_bytes(receiver.bytes, &mut outcomes);
+        Ok(outcomes)
     }
+
+    fn pause(&mut self, time: Nanos) -> Result<(), Error> {
+        const LOOK: Duration = Duration::from_millis(20);
+        let until = Instant::now() + Duration::from_nanos(time.as_nanos());
+        while Instant::now() < until {
+            if self.interrupted() {
+                return Err(interrupted());
+            }
+            std::thread::sleep(LOOK.min(until.saturating_duration_since(Instant::now())));
+        }
+        Ok(())
+    }
+}
+
+fn interrupted() -> Error {
+    Error::Failed("interrupted; no result".to_owned())
 }
 
 impl Live<'_> {
@@ -125,63 +172,99 @@ impl Live<'_> {
     }
 }
 
-/// How many frames are to be sent, and how long that is to take, in seconds.
-fn planned(config: &GeneratorConfig) -> (f64, f64) {
-    let Some(rate) = config.rate else {
-        return (0.0, 0.0);
-    };
-    let per_second = Load::new(rate, &*config.sizes).packets_per_sec();
-    match (config.count, config.time) {
-        (Some(count), _) => (count as f64, count as f64 / per_second),
-        (None, Some(time)) => (per_second * time.as_secs_f64(), time.as_secs_f64()),
-        (None, None) => (0.0, 0.0),
+/// What trials at the same time come to if all goes well.
+struct Plan {
+    /// How many frames are to be sent in all.
+    frames: f64,
+    /// How long that takes, in seconds.
+    seconds: f64,
+    /// The mean size of each trial's frames.
+    sizes: Vec<f64>,
+}
+
+impl Plan {
+    fn of(configs: &[GeneratorConfig]) -> Plan {
+        let (mut frames, mut seconds) = (0.0, 0.0f64);
+        for config in configs {
+            let Some(rate) = config.rate else {
+                continue;
+            };
+            let per_second = Load::new(rate, &*config.sizes).packets_per_sec();
+            let (count, time) = match (config.count, config.time) {
+                (Some(count), _) => (count as f64, count as f64 / per_second),
+                (None, Some(time)) => (per_second * time.as_secs_f64(), time.as_secs_f64()),
+                (None, None) => (0.0, 0.0),
+            };
+            frames += count;
+            seconds = seconds.max(time);
+        }
+        Plan {
+            frames,
+            seconds,
+            sizes: configs.iter().map(|config| config.sizes.mean()).collect(),
+        }
+    }
+
+    /// Shares what was received out to trials, by their frames and the mean of
+    /// their sizes: the receiver counts bytes of all streams together.
+    fn share_bytes(&self, bytes: u64, outcomes: &mut [Outcome]) {
+        let weights = outcomes.iter().zip(&self.sizes);
+        let weights = weights.map(|(outcome, size)| outcome.received as f64 * size);
+        let weights: Vec<f64> = weights.collect();
+        let all: f64 = weights.iter().sum();
+        for (outcome, weight) in outcomes.iter_mut().zip(weights) {
+            outcome.received_bytes = match all > 0.0 {
+                true => (bytes as f64 * weight / all).round() as u64,
+                false => 0,
+            };
+        }
     }
 }
 
-/// What a run came to, and what of it is not the device's doing.
-fn outcome(
-    report: &RunReport,
-    receiver: &ReceiveReport,
-    (frames, seconds): (f64, f64),
-    stream: u32,
-) -> Outcome {
-    let received = Received::of(report, receiver, stream);
+/// What a run came to that is not one trial's alone, and is not the device's
+/// doing.
+fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome {
     let lateness = report.links.first().map(|link| link.lateness_us);
     let late = lateness.map_or(0.0, |lateness| lateness.p50);
-    let allowed = (seconds * 1e6 * LATE_SHARE).max(LATE_LEAST_US);
+    let allowed = (plan.seconds * 1e6 * LATE_SHARE).max(LATE_LEAST_US);
     let sent = sent(report);
     let not_kept = if late > allowed {
         Some(format!(
             "the generator could not keep the rate: half of its frames left {late:.0} us late and \
              more"
         ))
-    } else if (sent as f64) < frames * SENT_SHARE - 1.0 {
+    } else if (sent as f64) < plan.frames * SENT_SHARE - plan.sizes.len() as f64 {
         Some(format!(
-            "the generator or its port sent {sent} frames of {frames:.0}"
+            "the generator or its port sent {sent} frames of {:.0}",
+            plan.frames
         ))
     } else {
         None
     };
-    let artifacts = report
-        .links
-        .iter()
-        .filter_map(|link| link.artifacts.get("late"));
-    let (late, unseen) = (artifacts.sum::<u64>(), receiver.unseen.total());
-    let excuse = match (late, unseen) {
-        (0, 0) => None,
-        (late, 0) => Some(format!("{late} frames were sent late, and so in bursts")),
-        (_, unseen) => Some(format!("the receiver had no room for {unseen} frames")),
+    let sum = |kind| {
+        let links = report.links.iter();
+        links
+            .filter_map(|link| link.artifacts.get(kind))
+            .sum::<u64>()
+    };
+    let (late, unseen) = (sum("late"), receiver.unseen.total());
+    let unsent: u64 = match plan.sizes.len() {
+        // One trial's are not counted as sent.
+        1 => 0,
+        _ => UNSENT.iter().map(|kind| sum(kind)).sum(),
+    };
+    let excuse = if unseen > 0 {
+        Some(format!("the receiver had no room for {unseen} frames"))
+    } else if unsent > 0 {
+        Some(format!("{unsent} frames could not be sent"))
+    } else {
+        (late > 0).then(|| format!("{late} frames were sent late, and so in bursts"))
     };
     Outcome {
-        sent,
-        received: received.received,
-        received_bytes: receiver.bytes,
         duration_s: receiver.duration_s,
-        delay_us: received.delay_us,
-        jitter_us: received.jitter_us,
-        reordered: received.reordered,
         not_kept,
-        excusable: late + unseen,
+        excusable: late + unseen + unsent,
         excuse,
+        ..Outcome::default()
     }
 }

@@ -9,7 +9,9 @@ mod args;
 mod live;
 mod received;
 mod rfc2544;
+mod rfc2889;
 mod search;
+mod service;
 mod text;
 mod trial;
 mod y1564;
@@ -20,8 +22,10 @@ mod tests;
 pub use args::{ProfileArgs, ProfileKind};
 pub use received::Received;
 pub use rfc2544::{Rfc2544, Rfc2544Report};
+pub use rfc2889::{Rfc2889, Rfc2889Report};
 pub use search::{Limit, Search, highest};
-pub use trial::{Outcome, Tester, Trial, Verdict};
+pub use service::{Limits, Service};
+pub use trial::{Headers, Outcome, Tester, Trial, Verdict};
 pub use y1564::{Y1564, Y1564Report};
 
 use std::io;
@@ -40,7 +44,9 @@ use crate::{Error, Globals};
 pub enum Report {
     /// Throughput, latency, loss and bursts.
     Rfc2544(Rfc2544Report),
-    /// A service.
+    /// A switch.
+    Rfc2889(Rfc2889Report),
+    /// Services.
     Y1564(Y1564Report),
 }
 
@@ -49,6 +55,7 @@ impl Report {
     pub fn passed(&self) -> bool {
         match self {
             Report::Rfc2544(report) => report.passed,
+            Report::Rfc2889(report) => report.passed,
             Report::Y1564(report) => report.passed,
         }
     }
@@ -65,6 +72,9 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let report = match args.profile.profile {
         Some(ProfileKind::Y1564) => {
             Report::Y1564(Y1564::new(&args.profile, &args.traffic)?.run(&mut tester)?)
+        }
+        Some(ProfileKind::Rfc2889) => {
+            Report::Rfc2889(Rfc2889::new(&args.profile, &args.traffic)?.run(&mut tester)?)
         }
         _ => Report::Rfc2544(Rfc2544::new(&args.profile, &args.traffic)?.run(&mut tester)?),
     };

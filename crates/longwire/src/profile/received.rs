@@ -33,7 +33,7 @@ pub struct Received {
 }
 
 /// Artifacts by which a frame is never sent.
-const UNSENT: [&str; 3] = ["memory", "refused", "send_failed"];
+pub(super) const UNSENT: [&str; 3] = ["memory", "refused", "send_failed"];
 
 /// How many frames of a run really entered the device: all but those that
 /// were kept from it.

@@ -5,10 +5,8 @@
 //! measured, not one in a trial of 120 s; what is measured is the time from
 //! when a frame was due to the kernel's stamp at its arrival, with the sending
 //! port's own transit. System recovery and reset (26.5, 26.6) need somebody at
-//! the device and are left out. The loss table also gives what RFC 2889
-//! (5.1 and 5.2) calls forwarding rate: at the maximum offered load, and at
-//! most; its tests of several ports, of address caches and of broadcasts are
-//! left out, for they need more ports than two.
+//! the device and are left out. The loss table also gives forwarding rates;
+//! what RFC 2889 makes of them is a profile of its own.
 
 use std::sync::Arc;
 
@@ -21,15 +19,15 @@ use serde::Serialize;
 
 use super::args::{ProfileArgs, Test, parts_per_million};
 use super::search::{Limit, Search, attempt, highest};
-use super::trial::{Length, Outcome, Tester, Trial, Verdict, share};
+use super::trial::{Headers, Length, Tester, Trial, Verdict, share};
 use crate::Error;
 use crate::cli::TrafficArgs;
 
 /// The whole rate, in parts per million.
-const WHOLE: u32 = 1_000_000;
+pub(super) const WHOLE: u32 = 1_000_000;
 
 /// Steps of the loss test (26.3 asks for 10 % at the most).
-const STEP: u32 = WHOLE / 10;
+pub(super) const STEP: u32 = WHOLE / 10;
 
 /// What is to be tested.
 #[derive(Clone, Debug)]
@@ -146,7 +144,7 @@ pub struct BurstReport {
 }
 
 impl Limit {
-    fn name(&self) -> &'static str {
+    pub(super) fn name(&self) -> &'static str {
         match self {
             Limit::None => "none",
             Limit::Device => "device",
@@ -154,7 +152,7 @@ impl Limit {
         }
     }
 
-    fn reason(&self) -> Option<String> {
+    pub(super) fn reason(&self) -> Option<String> {
         match self {
             Limit::Unknown(reason) => Some(reason.clone()),
             Limit::None | Limit::Device => None,
@@ -163,7 +161,7 @@ impl Limit {
 }
 
 /// A part in a million as a share.
-fn as_share(parts: u64) -> f64 {
+pub(super) fn as_share(parts: u64) -> f64 {
     parts as f64 / f64::from(WHOLE)
 }
 
@@ -256,6 +254,7 @@ impl Rfc2544 {
             rate: share(self.rate, parts as u32),
             arrivals: None,
             length,
+            headers: Headers::default(),
             purpose: format!("{test}, {} bytes, {at:.2} %", size + FCS_LEN),
         }
     }
@@ -291,18 +290,15 @@ impl Rfc2544 {
 
     /// From the full rate down, until two loads in a row lose nothing.
     fn loss(&self, size: u32, tester: &mut dyn Tester) -> Result<Vec<LossReport>, Error> {
-        let (mut steps, mut whole, mut trials) = (Vec::new(), 0, 0);
+        let (mut steps, mut whole) = (Vec::new(), 0);
         for parts in (1..=WHOLE / STEP).rev().map(|step| step * STEP) {
-            let trial = self.trial(size, parts.into(), Length::Time(self.trial), "loss");
-            // Every loss counts here, so what could be somebody else's is
-            // tried again.
-            let (outcome, verdict) = attempt(tester, &trial, 0.0, &mut trials)?;
+            let (step, verdict) = self.offer(size, parts, "loss", tester)?;
             whole = if verdict == Verdict::Passed {
                 whole + 1
             } else {
                 0
             };
-            steps.push(self.step(parts, &outcome, verdict));
+            steps.push(step);
             if whole == 2 {
                 break;
             }
@@ -310,18 +306,30 @@ impl Rfc2544 {
         Ok(steps)
     }
 
-    fn step(&self, parts: u32, outcome: &Outcome, verdict: Verdict) -> LossReport {
-        LossReport {
+    /// What becomes of one load.
+    pub(super) fn offer(
+        &self,
+        size: u32,
+        parts: u32,
+        test: &str,
+        tester: &mut dyn Tester,
+    ) -> Result<(LossReport, Verdict), Error> {
+        let trial = self.trial(size, parts.into(), Length::Time(self.trial), test);
+        // Every loss counts here, so what could be somebody else's is tried
+        // again.
+        let (outcome, verdict) = attempt(tester, &trial, 0.0, &mut 0)?;
+        let report = LossReport {
             share: as_share(parts.into()),
             sent: outcome.sent,
             received: outcome.received,
             loss: outcome.loss(),
             forwarding_per_s: outcome.received as f64 / self.trial.as_secs_f64(),
-            void: match verdict {
-                Verdict::Void(reason) => Some(reason),
+            void: match &verdict {
+                Verdict::Void(reason) => Some(reason.clone()),
                 Verdict::Passed | Verdict::Lost => None,
             },
-        }
+        };
+        Ok((report, verdict))
     }
 
     fn bursts(&self, size: u32, whole: f64, tester: &mut dyn Tester) -> Result<BurstReport, Error> {

@@ -29,9 +29,7 @@ pub struct Search {
 /// A trial that says nothing of the device is made again, so often in all.
 const ATTEMPTS: u32 = 3;
 
-/// Finds the greatest load, of `1..=most`, that passes: to within
-/// `resolution`, by halving the range between the greatest that passed and
-/// the least that did not. `most` is tried first.
+/// Finds the greatest load, of `1..=most`, whose trial passes.
 ///
 /// # Errors
 /// If a trial cannot be made.
@@ -42,6 +40,25 @@ pub fn highest(
     acceptable_loss: f64,
     trial: &dyn Fn(u64) -> Trial,
 ) -> Result<Search, Error> {
+    let mut trials = 0;
+    let mut search = halve(most, resolution, &mut |load| {
+        attempt(tester, &trial(load), acceptable_loss, &mut trials)
+    })?;
+    search.trials = trials;
+    Ok(search)
+}
+
+/// Finds the greatest load, of `1..=most`, that passes: to within
+/// `resolution`, by halving the range between the greatest that passed and
+/// the least that did not. `most` is tried first.
+///
+/// # Errors
+/// If one cannot be tried.
+pub(super) fn halve(
+    most: u64,
+    resolution: u64,
+    attempt: &mut dyn FnMut(u64) -> Result<(Outcome, Verdict), Error>,
+) -> Result<Search, Error> {
     let mut search = Search {
         best: None,
         limit: Limit::None,
@@ -50,8 +67,8 @@ pub fn highest(
     let (mut passed, mut failed) = (0, most.saturating_add(1));
     let mut load = most;
     loop {
-        let (outcome, verdict) =
-            attempt(tester, &trial(load), acceptable_loss, &mut search.trials)?;
+        let (outcome, verdict) = attempt(load)?;
+        search.trials += 1;
         match verdict {
             Verdict::Passed => {
                 passed = load;
@@ -81,14 +98,35 @@ pub(super) fn attempt(
     acceptable_loss: f64,
     trials: &mut u32,
 ) -> Result<(Outcome, Verdict), Error> {
+    let trial = (trial.clone(), acceptable_loss);
+    let mut judged = attempt_together(tester, &[trial], trials)?;
+    let judged = judged.pop();
+    judged.ok_or_else(|| Error::Failed("a trial without an outcome".to_owned()))
+}
+
+/// Makes trials at the same time, each with the loss that is acceptable for
+/// it; and again if one of them says nothing of the device.
+pub(super) fn attempt_together(
+    tester: &mut dyn Tester,
+    asked: &[(Trial, f64)],
+    trials: &mut u32,
+) -> Result<Vec<(Outcome, Verdict)>, Error> {
+    let sent: Vec<Trial> = asked.iter().map(|(trial, _)| trial.clone()).collect();
     let mut attempts = 0;
     loop {
-        let outcome = tester.trial(trial)?;
+        let outcomes = tester.together(&sent)?.into_iter().zip(asked);
         *trials += 1;
         attempts += 1;
-        let verdict = outcome.verdict(acceptable_loss);
-        if attempts == ATTEMPTS || !matches!(verdict, Verdict::Void(_)) {
-            return Ok((outcome, verdict));
+        let judged = outcomes.map(|(outcome, (_, acceptable_loss))| {
+            let verdict = outcome.verdict(*acceptable_loss);
+            (outcome, verdict)
+        });
+        let judged: Vec<(Outcome, Verdict)> = judged.collect();
+        let void = judged
+            .iter()
+            .any(|(_, verdict)| matches!(verdict, Verdict::Void(_)));
+        if attempts == ATTEMPTS || !void {
+            return Ok(judged);
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Profiles against devices that are known: a link of the engine in virtual
 //! time, and devices that misbehave in known ways.
 
+mod services;
+mod switch;
+
 use std::sync::Arc;
 
-use longwire_engine::models::arrivals::{Load, LoadRate};
+use longwire_engine::models::arrivals::{Arrivals, Load, LoadRate};
 use longwire_engine::models::sizes::SizeModel;
 use longwire_engine::models::{ARRIVALS, FRAMING, SIZES};
 use longwire_engine::random::{Purpose, Stream};
@@ -11,9 +14,8 @@ use longwire_engine::{FrameMeta, Link, LinkId, LinkOptions, Nanos, Verdict as Ju
 use longwire_runtime::receive::Spread;
 
 use super::args::Test;
-use super::trial::{Length, Outcome, Tester, Trial, share};
-use super::y1564::Limits;
-use super::{Limit, Rfc2544, Y1564, highest};
+use super::trial::{Headers, Length, Outcome, Tester, Trial, share};
+use super::{Limit, Rfc2544, highest};
 use crate::Error;
 
 /// A device that is a link of the engine.
@@ -22,6 +24,8 @@ struct Emulated {
     sizes: Arc<dyn SizeModel>,
     /// The generator loses its breath above this many frames a second.
     breath: f64,
+    /// A policer drops all that is marked with it.
+    dropped_dscp: Option<u8>,
     trials: u32,
 }
 
@@ -36,52 +40,106 @@ fn emulated(rate: &str, queue: &str, framing: &str) -> Emulated {
         },
         sizes: Arc::from(SIZES.parse("1514").expect("sizes")),
         breath: f64::INFINITY,
+        dropped_dscp: None,
         trials: 0,
     }
 }
 
-impl Tester for Emulated {
-    fn trial(&mut self, trial: &Trial) -> Result<Outcome, Error> {
-        self.trials += 1;
-        let mut link = Link::new(self.options.parse().expect("a link"), 1, LinkId(0));
+/// One stream of frames that are sent together.
+struct Sender {
+    sizes: Arc<dyn SizeModel>,
+    arrivals: Box<dyn Arrivals>,
+    length: Length,
+    random: Stream,
+    outcome: Outcome,
+    delays: Vec<f64>,
+}
+
+impl Sender {
+    /// The next frame: when, and how long.
+    fn next(&mut self) -> Option<(Nanos, u32)> {
+        let sent = self.outcome.sent;
+        let len = self.sizes.draw(sent, &mut self.random);
+        let due = self.arrivals.due(len, &mut self.random);
+        let over = match self.length {
+            Length::Time(time) => due >= time,
+            Length::Frames(frames) => sent >= frames,
+        };
+        (!over).then_some((due, len))
+    }
+
+    fn finish(mut self) -> Outcome {
+        let delays = &mut self.delays;
+        delays.sort_by(f64::total_cmp);
+        let at = |share: f64| {
+            let at = (share * (delays.len().max(1) - 1) as f64) as usize;
+            delays.get(at).copied().unwrap_or(0.0)
+        };
+        self.outcome.delay_us = Spread {
+            count: delays.len() as u64,
+            min: at(0.0),
+            p50: at(0.5),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: at(1.0),
+            ..Spread::default()
+        };
+        self.outcome
+    }
+}
+
+impl Emulated {
+    fn sender(&self, trial: &Trial) -> Sender {
         let sizes = trial.sizes.as_ref().unwrap_or(&self.sizes);
         let constant = || Arc::from(ARRIVALS.parse("constant").expect("constant"));
         let arrivals = trial.arrivals.clone().unwrap_or_else(constant);
         let load = Load::new(trial.rate, &**sizes);
-        let mut arrivals = arrivals.begin(load);
-        let mut stream = Stream::new(1, 0, Purpose::Arrivals);
         let mut outcome = Outcome::default();
-        let mut delays = Vec::new();
-        loop {
-            let len = sizes.draw(outcome.sent, &mut stream);
-            let due = arrivals.due(len, &mut stream);
-            match trial.length {
-                Length::Time(time) if due >= time => break,
-                Length::Frames(frames) if outcome.sent >= frames => break,
-                _ => outcome.sent += 1,
-            }
-            let meta = FrameMeta { arrival: due, len };
-            if let Judged::Deliver(delivery) = link.offer(meta, &[]) {
-                outcome.received += 1;
-                outcome.received_bytes += u64::from(len);
-                delays.push(delivery.release.saturating_sub(due).as_micros_f64());
-            }
-        }
-        delays.sort_by(f64::total_cmp);
-        let at = |share: f64| delays.get((share * (delays.len().max(1) - 1) as f64) as usize);
-        outcome.delay_us = Spread {
-            count: delays.len() as u64,
-            min: at(0.0).copied().unwrap_or(0.0),
-            p50: at(0.5).copied().unwrap_or(0.0),
-            p99: at(0.99).copied().unwrap_or(0.0),
-            p999: at(0.999).copied().unwrap_or(0.0),
-            max: at(1.0).copied().unwrap_or(0.0),
-            ..Spread::default()
-        };
         if load.packets_per_sec() > self.breath {
             outcome.not_kept = Some("out of breath".to_owned());
         }
-        Ok(outcome)
+        Sender {
+            sizes: Arc::clone(sizes),
+            arrivals: arrivals.begin(load),
+            length: trial.length,
+            random: Stream::new(1, 0, Purpose::Arrivals),
+            outcome,
+            delays: Vec::new(),
+        }
+    }
+}
+
+impl Tester for Emulated {
+    fn together(&mut self, trials: &[Trial]) -> Result<Vec<Outcome>, Error> {
+        self.trials += 1;
+        let mut link = Link::new(self.options.parse().expect("a link"), 1, LinkId(0));
+        let senders = trials.iter().map(|trial| self.sender(trial));
+        let mut senders: Vec<Sender> = senders.collect();
+        let mut heads: Vec<_> = senders.iter_mut().map(Sender::next).collect();
+        loop {
+            let due = heads.iter().enumerate();
+            let due = due.filter_map(|(at, head)| head.map(|(due, len)| (due, at, len)));
+            let Some((due, at, len)) = due.min() else {
+                break;
+            };
+            let sender = &mut senders[at];
+            sender.outcome.sent += 1;
+            let meta = FrameMeta { arrival: due, len };
+            let marked = trials[at].headers.dscp == self.dropped_dscp;
+            let dropped = marked && self.dropped_dscp.is_some();
+            if !dropped && let Judged::Deliver(delivery) = link.offer(meta, &[]) {
+                sender.outcome.received += 1;
+                sender.outcome.received_bytes += u64::from(len);
+                let delay = delivery.release.saturating_sub(due);
+                sender.delays.push(delay.as_micros_f64());
+            }
+            heads[at] = sender.next();
+        }
+        Ok(senders.into_iter().map(Sender::finish).collect())
+    }
+
+    fn pause(&mut self, _time: Nanos) -> Result<(), Error> {
+        Ok(())
     }
 }
 
@@ -210,15 +268,20 @@ struct Lossy {
 }
 
 impl Tester for Lossy {
-    fn trial(&mut self, _trial: &Trial) -> Result<Outcome, Error> {
+    fn together(&mut self, trials: &[Trial]) -> Result<Vec<Outcome>, Error> {
         self.trials += 1;
-        Ok(Outcome {
+        let outcome = Outcome {
             sent: 1_000,
             received: 1_000 - self.lost,
             excusable: self.excusable,
             excuse: (self.excusable > 0).then(|| "a pause".to_owned()),
             ..Outcome::default()
-        })
+        };
+        Ok(vec![outcome; trials.len()])
+    }
+
+    fn pause(&mut self, _time: Nanos) -> Result<(), Error> {
+        Ok(())
     }
 }
 
@@ -228,6 +291,7 @@ fn search(device: &mut Lossy, acceptable_loss: f64) -> super::Search {
         rate: share("1mpps".parse().expect("a rate"), parts as u32),
         arrivals: None,
         length: Length::Frames(1_000),
+        headers: Headers::default(),
         purpose: String::new(),
     };
     highest(device, 1_000_000, 100_000, acceptable_loss, &trial).expect("a search")
@@ -253,85 +317,4 @@ fn only_loss_that_nothing_excuses_is_the_devices() {
     assert_eq!(search(&mut lossy(11, 10), 0.0).limit, Limit::Device);
     // And what is acceptable passes.
     assert_eq!(search(&mut lossy(10, 0), 0.01).limit, Limit::None);
-}
-
-fn service(cir: &str, eir: Option<&str>) -> Y1564 {
-    Y1564 {
-        cir: cir.parse().expect("a rate"),
-        eir: eir.map(|eir| eir.parse().expect("a rate")),
-        limits: Limits {
-            loss: 0.001,
-            delay_us: 20_000.0,
-            jitter_us: 5_000.0,
-        },
-        step: Nanos::from_secs(1),
-        performance: Nanos::from_secs(5),
-        arrivals: Arc::from(ARRIVALS.parse("constant").expect("constant")),
-    }
-}
-
-/// Information rate counts 4 bytes beside the frame.
-const INFORMATION: &str = "bytes:overhead=4";
-
-#[test]
-fn a_service_that_keeps_its_word_passes() {
-    let mut device = emulated("120mbit", "10p", INFORMATION);
-    let report = service("100mbit", Some("20mbit")).run(&mut device);
-    let report = report.expect("a report");
-    assert!(report.passed, "{report:?}");
-    assert_eq!(report.steps.len(), 7);
-    let policing = &report.steps[5];
-    assert!(policing.name.contains("125 % of EIR"), "{}", policing.name);
-    assert!((policing.received_bits_per_s / 120e6 - 1.0).abs() < 0.01);
-    assert!(policing.loss > 0.03);
-    assert!(report.steps[6].name.starts_with("performance"));
-}
-
-#[test]
-fn each_limit_can_fail_a_service() {
-    let failed = |device: &mut Emulated, service: Y1564| {
-        let report = service.run(device).expect("a report");
-        assert!(!report.passed);
-        let steps = report.steps.into_iter().filter(|step| !step.passed);
-        steps
-            .map(|step| (step.name, step.reasons.join(", ")))
-            .collect::<Vec<_>>()
-    };
-    // Too slow: it loses 5 % at the guaranteed rate.
-    let found = failed(
-        &mut emulated("95mbit", "10p", INFORMATION),
-        service("100mbit", None),
-    );
-    assert_eq!(found.len(), 1);
-    assert!(
-        found[0].0.starts_with("100 %") && found[0].1.starts_with("loss"),
-        "{found:?}"
-    );
-    // No policing: 137.5 Mbit/s come out where 120 are allowed.
-    let mut open = emulated("1gbit", "10p", INFORMATION);
-    let found = failed(&mut open, service("50mbit", Some("70mbit")));
-    assert_eq!(found.len(), 1);
-    assert!(found[0].1.starts_with("more than CIR + EIR"), "{found:?}");
-    // Too long a delay, everywhere.
-    let mut slow = emulated("1gbit", "10p", INFORMATION);
-    slow.options.delay = Some("30ms".to_owned());
-    let found = failed(&mut slow, service("100mbit", None));
-    assert_eq!(found.len(), 4);
-    assert!(
-        found
-            .iter()
-            .all(|(_, reasons)| reasons.starts_with("delay")),
-        "{found:?}"
-    );
-    // Too much jitter.
-    let mut unsteady = emulated("1gbit", "10p", INFORMATION);
-    unsteady.options.delay = Some("uniform:min=1ms,max=9ms".to_owned());
-    unsteady.options.order = Some("reorder".to_owned());
-    let found = failed(&mut unsteady, service("100mbit", None));
-    assert!(
-        found
-            .iter()
-            .all(|(_, reasons)| reasons.starts_with("jitter")),
-        "{found:?}"
-    );
 }

@@ -2,7 +2,8 @@
 
 use super::Report;
 use super::rfc2544::{Rfc2544Report, SizeReport};
-use super::y1564::{StepReport, Y1564Report};
+use super::rfc2889::Rfc2889Report;
+use super::y1564::{ServiceReport, StepReport, Y1564Report};
 use crate::Globals;
 use crate::cli::Paint;
 use crate::report::live::rate;
@@ -14,6 +15,7 @@ pub(super) fn print(report: &Report, globals: &Globals) {
     let paint = Paint::new(globals, &std::io::stdout());
     match report {
         Report::Rfc2544(report) => print_rfc2544(report, paint),
+        Report::Rfc2889(report) => print_rfc2889(report, paint),
         Report::Y1564(report) => print_y1564(report, paint),
     }
     let verdict = match report.passed() {
@@ -36,7 +38,7 @@ fn print_rfc2544(report: &Rfc2544Report, paint: Paint) {
 /// What is said of a limit beside the device's own.
 fn limit(limit: &str, reason: Option<&String>) -> String {
     match (limit, reason) {
-        ("none", _) => "whole rate".to_owned(),
+        ("none", _) => "all that was tried".to_owned(),
         ("device", _) => "device".to_owned(),
         (_, reason) => format!(
             "unknown: {}",
@@ -57,6 +59,7 @@ fn print_throughput(sizes: &[SizeReport], paint: Paint) {
         "bytes",
         "share",
         "frames/s",
+        "of",
         "rate",
         "delay p50",
         "p99",
@@ -77,6 +80,7 @@ fn print_throughput(sizes: &[SizeReport], paint: Paint) {
             size.frame_size.to_string(),
             format!("{:.2} %", found.share * 100.0),
             format!("{:.0}", found.frames_per_s),
+            format!("{:.0}", size.whole_frames_per_s),
             rate(found.bits_per_s),
             delay(|latency| latency.delay_us.p50),
             delay(|latency| latency.delay_us.p99),
@@ -144,9 +148,66 @@ fn print_bursts(sizes: &[SizeReport], paint: Paint) {
     table.print();
 }
 
+fn print_rfc2889(report: &Rfc2889Report, paint: Paint) {
+    println!(
+        "RFC 2889: 100 % is {}, trials of {} s",
+        report.rate, report.trial_s
+    );
+    if !report.forwarding.is_empty() {
+        println!(
+            "\n{}",
+            paint.bold("Forwarding rates (5.1, 5.2), in frames/s")
+        );
+        let mut table = Table::new(&[
+            "bytes",
+            "offered at most",
+            "forwarded",
+            "maximum",
+            "at load",
+        ]);
+        for found in &report.forwarding {
+            let number =
+                |value: Option<f64>| value.map_or("void".to_owned(), |n| format!("{n:.0}"));
+            let at = found.maximum_at.map(|at| format!("{:.0} %", at * 100.0));
+            table.row(vec![
+                found.frame_size.to_string(),
+                format!("{:.0}", found.whole_frames_per_s),
+                number(found.at_maximum_load_per_s),
+                number(found.maximum_per_s),
+                at.unwrap_or_else(|| "-".to_owned()),
+            ]);
+        }
+        table.print();
+    }
+    if let Some(found) = &report.caching {
+        println!(
+            "\n{}: {} of {} addresses ({})",
+            paint.bold("Address caching capacity (5.7)"),
+            found.addresses,
+            found.addresses_tried,
+            limit(found.limit, found.reason.as_ref())
+        );
+    }
+    if let Some(found) = &report.learning {
+        println!(
+            "\n{}: {:.0} a second, taught {} ({})",
+            paint.bold("Address learning rate (5.8)"),
+            found.frames_per_s,
+            found.addresses,
+            limit(found.limit, found.reason.as_ref())
+        );
+    }
+}
+
 fn print_y1564(report: &Y1564Report, paint: Paint) {
+    for service in &report.services {
+        print_service(service, paint);
+    }
+}
+
+fn print_service(report: &ServiceReport, paint: Paint) {
     let eir = report.eir.as_deref().unwrap_or("none");
-    println!("Y.1564: CIR {}, EIR {eir}", report.cir);
+    println!("Y.1564, {}: CIR {}, EIR {eir}", report.name, report.cir);
     println!(
         "limits: loss {:.4} %, delay {}, jitter {}\n",
         report.limits.loss * 100.0,
@@ -174,6 +235,7 @@ fn print_y1564(report: &Y1564Report, paint: Paint) {
         ]);
     }
     table.print();
+    println!();
 }
 
 fn outcome(step: &StepReport, paint: Paint) -> String {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use longwire_engine::models::arrivals::{ArrivalModel, LoadRate};
 use longwire_engine::models::sizes::SizeModel;
 use longwire_engine::{BitRate, Nanos, PacketRate};
+use longwire_runtime::feed::generator::{FlowConfig, MacAddress, VlanTag};
 use longwire_runtime::receive::Spread;
 
 use crate::Error;
@@ -21,8 +22,44 @@ pub struct Trial {
     pub arrivals: Option<Arc<dyn ArrivalModel>>,
     /// For how long, or how many.
     pub length: Length,
+    /// What its frames are marked with, and whose they are.
+    pub headers: Headers,
     /// What it is for, for people who wait.
     pub purpose: String,
+}
+
+/// What headers hold where the user's options do not say it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Headers {
+    /// The outermost VLAN tag.
+    pub vlan: Option<VlanTag>,
+    /// The differentiated services code point.
+    pub dscp: Option<u8>,
+    /// The first of so many source MAC addresses.
+    pub sources: Option<(MacAddress, u64)>,
+    /// The first of so many destination MAC addresses.
+    pub destinations: Option<(MacAddress, u64)>,
+}
+
+impl Headers {
+    /// Writes them over what the user's options say.
+    pub(super) fn apply(&self, flows: &mut FlowConfig) {
+        if let Some(tag) = self.vlan {
+            match flows.vlans.first_mut() {
+                Some(first) => *first = tag,
+                None => flows.vlans.push(tag),
+            }
+        }
+        if let Some(dscp) = self.dscp {
+            flows.dscp = dscp;
+        }
+        if let Some((first, count)) = self.sources {
+            (flows.source_mac, flows.source_macs) = (first, count);
+        }
+        if let Some((first, count)) = self.destinations {
+            (flows.destination_mac, flows.destination_macs) = (first, count);
+        }
+    }
 }
 
 /// When a trial ends.
@@ -109,12 +146,29 @@ impl Outcome {
 
 /// Makes trials.
 pub trait Tester {
-    /// Sends what is asked for, and waits for what comes out.
+    /// Sends what all of these ask for at the same time, and waits for what
+    /// comes out. Returns what became of each.
     ///
     /// # Errors
     /// If a port cannot be opened, the run not be started, or the user wants
     /// it to end.
-    fn trial(&mut self, trial: &Trial) -> Result<Outcome, Error>;
+    fn together(&mut self, trials: &[Trial]) -> Result<Vec<Outcome>, Error>;
+
+    /// Lets time pass in which nothing is sent.
+    ///
+    /// # Errors
+    /// If the user wants it to end.
+    fn pause(&mut self, time: Nanos) -> Result<(), Error>;
+
+    /// Makes one trial.
+    ///
+    /// # Errors
+    /// As for [`Tester::together`].
+    fn trial(&mut self, trial: &Trial) -> Result<Outcome, Error> {
+        let outcomes = self.together(std::slice::from_ref(trial))?;
+        let outcome = outcomes.into_iter().next();
+        outcome.ok_or_else(|| Error::Failed("a trial without an outcome".to_owned()))
+    }
 }
 
 /// A share of a rate, in parts per million: never zero.

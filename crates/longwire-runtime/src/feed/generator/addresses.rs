@@ -10,6 +10,19 @@ use super::GeneratorError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacAddress(pub [u8; 6]);
 
+impl MacAddress {
+    /// The address of this number, from 0, of those in a row from this one:
+    /// the last three octets count on, and begin anew behind ff:ff:ff.
+    #[inline]
+    #[must_use]
+    pub fn number(self, number: u64) -> MacAddress {
+        let [a, b, c, d, e, f] = self.0;
+        let last = u32::from_be_bytes([0, d, e, f]).wrapping_add(number as u32);
+        let [_, d, e, f] = last.to_be_bytes();
+        MacAddress([a, b, c, d, e, f])
+    }
+}
+
 impl FromStr for MacAddress {
     type Err = GeneratorError;
 

@@ -12,6 +12,10 @@ use super::{AddressRange, GeneratorError, MacAddress, PortRange};
 /// The most flows: each takes 44 bytes.
 pub const FLOWS_MAX: u64 = 1 << 20;
 
+/// The most MAC addresses in a row: they differ in their last three octets,
+/// so that none of them becomes a group address or another maker's.
+pub const MACS_MAX: u64 = 1 << 24;
+
 /// What is inside IP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
@@ -122,10 +126,15 @@ pub struct FlowConfig {
     pub source_ports: PortRange,
     /// Destination ports; not used with ICMP.
     pub destination_ports: PortRange,
-    /// Source MAC address.
+    /// Source MAC address, or the first of several.
     pub source_mac: MacAddress,
-    /// Destination MAC address.
+    /// How many source MAC addresses in a row frames take in turns, whatever
+    /// their flow: 1 to [`MACS_MAX`].
+    pub source_macs: u64,
+    /// Destination MAC address, or the first of several.
     pub destination_mac: MacAddress,
+    /// The same of destination MAC addresses.
+    pub destination_macs: u64,
     /// Tags, the outermost first; all but the innermost are service tags
     /// (IEEE 802.1ad).
     pub vlans: Vec<VlanTag>,
@@ -156,7 +165,9 @@ impl Default for FlowConfig {
             source_ports: PortRange::DYNAMIC,
             destination_ports: PortRange::one(FlowConfig::DISCARD),
             source_mac: MacAddress([2, 0, 0, 0, 0, 1]),
+            source_macs: 1,
             destination_mac: MacAddress([2, 0, 0, 0, 0, 2]),
+            destination_macs: 1,
             vlans: Vec::new(),
             dscp: 0,
             ttl: 64,
@@ -216,6 +227,11 @@ impl Flows {
         let count = config.count;
         if count == 0 || count > FLOWS_MAX {
             return Err(GeneratorError::FlowsRange { count });
+        }
+        for count in [config.source_macs, config.destination_macs] {
+            if count == 0 || count > MACS_MAX {
+                return Err(GeneratorError::MacsRange { count });
+            }
         }
         let mut sizes = [
             config.sources.count(),

@@ -8,6 +8,7 @@
 mod addresses;
 mod flows;
 mod template;
+mod together;
 
 use std::sync::Arc;
 
@@ -19,8 +20,9 @@ use longwire_engine::random::{Purpose, Stream};
 use longwire_io::{PortError, Received};
 
 pub use addresses::{AddressRange, MacAddress, PortRange};
-pub use flows::{FLOWS_MAX, FlowConfig, FlowOrder, Protocol, TcpFlags, VlanTag};
+pub use flows::{FLOWS_MAX, FlowConfig, FlowOrder, MACS_MAX, Protocol, TcpFlags, VlanTag};
 pub use template::{PAYLOAD_MAX, Payload};
+pub use together::TogetherFeed;
 
 use self::flows::Flows;
 use self::template::Template;
@@ -74,6 +76,10 @@ pub enum GeneratorError {
          widen one of them"
     )]
     TooManyFlows { count: u64, possible: u128 },
+    #[error("{count} MAC addresses in a row are outside 1..{MACS_MAX}")]
+    MacsRange { count: u64 },
+    #[error("streams that are sent together need a rate each, and there must be one at least")]
+    NoStream,
     #[error("{count} flows are outside 1..{FLOWS_MAX}")]
     FlowsRange { count: u64 },
     #[error("sources are of {sources} and destinations of {destinations}; both must be of one")]
@@ -171,6 +177,28 @@ impl GeneratorFeed {
         (due != Nanos::MAX && !over).then_some((len, due))
     }
 
+    /// Hands out the next frame, as [`GeneratorFeed::next`] told it; `made`
+    /// is the time of the day that times count from.
+    #[inline]
+    fn make(&mut self, len: u32, due: Nanos, made: Nanos, take: &mut dyn FnMut(Fed<'_>)) {
+        let probe = self.config.probe.map(|stream| Probe {
+            stream,
+            sequence: self.sent,
+            sent: made.saturating_add(due),
+        });
+        let flow = self.flows.next();
+        self.template.turn(self.sent);
+        let bytes = self.template.frame(len, flow, probe);
+        take(Fed {
+            bytes,
+            wire_len: len,
+            due,
+            output: 0,
+        });
+        self.last = due;
+        self.sent += 1;
+    }
+
     /// How far it is by count or time, whichever ends it first.
     fn fraction(&self) -> Option<f64> {
         if self.ended {
@@ -203,21 +231,7 @@ impl Feed for GeneratorFeed {
                 self.ended = true;
                 break;
             };
-            let probe = self.config.probe.map(|stream| Probe {
-                stream,
-                sequence: self.sent,
-                sent: made.saturating_add(due),
-            });
-            let flow = self.flows.next();
-            let bytes = self.template.frame(len, flow, probe);
-            take(Fed {
-                bytes,
-                wire_len: len,
-                due,
-                output: 0,
-            });
-            self.last = due;
-            self.sent += 1;
+            self.make(len, due, made, take);
             frames += 1;
         }
         Ok(Received {

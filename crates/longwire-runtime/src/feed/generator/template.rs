@@ -8,7 +8,7 @@ use longwire_engine::random::Stream;
 
 use super::addresses::refused;
 use super::flows::{Flow, FlowConfig, Protocol};
-use super::{GeneratorConfig, GeneratorError};
+use super::{GeneratorConfig, GeneratorError, MacAddress};
 
 /// The longest pattern of a payload, in bytes.
 pub const PAYLOAD_MAX: usize = 65_536;
@@ -73,6 +73,9 @@ pub(super) struct Template {
     bytes: Vec<u8>,
     v6: bool,
     protocol: Protocol,
+    /// MAC addresses that frames take in turns, and how many.
+    sources: (MacAddress, u64),
+    destinations: (MacAddress, u64),
     /// Where the headers of IP and of what is inside it begin, and the
     /// payload.
     ip: usize,
@@ -108,6 +111,8 @@ impl Template {
             bytes: vec![0; (len_max as usize).max(payload)],
             v6,
             protocol: flows.protocol,
+            sources: (flows.source_mac, flows.source_macs),
+            destinations: (flows.destination_mac, flows.destination_macs),
             ip,
             transport,
             payload,
@@ -125,6 +130,20 @@ impl Template {
     /// The length of all headers.
     pub fn headers(&self) -> u32 {
         self.payload as u32
+    }
+
+    /// The next frame is the one of this number: it has the MAC addresses
+    /// whose turn it is.
+    #[inline]
+    pub fn turn(&mut self, number: u64) {
+        let (first, count) = self.destinations;
+        if count > 1 {
+            self.bytes[..6].copy_from_slice(&first.number(number % count).0);
+        }
+        let (first, count) = self.sources;
+        if count > 1 {
+            self.bytes[6..12].copy_from_slice(&first.number(number % count).0);
+        }
     }
 
     fn write_ethernet(&mut self, flows: &FlowConfig) {
