@@ -28,6 +28,7 @@ struct Notes {
     dropped: Vec<(LinkId, u64, DropReason)>,
     delivered: Vec<(LinkId, u64, Nanos, bool)>,
     forgotten: u64,
+    came: BTreeMap<LinkId, usize>,
 }
 
 impl ItemBytes<Frame> for Notes {
@@ -50,6 +51,10 @@ impl Surroundings<Frame> for Notes {
             number: of.number,
             bytes: bytes.to_vec(),
         })
+    }
+
+    fn came(&mut self, link: LinkId, _len: u32) {
+        *self.came.entry(link).or_default() += 1;
     }
 
     fn dropped(&mut self, link: LinkId, frame: Frame, reason: DropReason) {
@@ -133,6 +138,13 @@ fn through_network(links: &[LinkOptions], paths: &[Vec<usize>], sent: &Sent, ext
         network.advance(next.max(before).saturating_add(step), &mut notes);
     }
     assert_eq!(network.frames(), 0);
+    for (id, came) in &notes.came {
+        let of_it = |link: &LinkId| usize::from(link == id);
+        let first = notes.delivered.iter().filter(|(.., again)| !again);
+        let gone = first.map(|(link, ..)| of_it(link)).sum::<usize>()
+            + notes.dropped.iter().map(|(link, ..)| of_it(link)).sum::<usize>();
+        assert_eq!(*came, gone, "frames of {id:?}");
+    }
     notes
 }
 

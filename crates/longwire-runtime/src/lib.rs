@@ -7,6 +7,7 @@
 pub mod clock;
 pub mod config;
 mod counters;
+pub mod fabric;
 mod faults;
 pub mod feed;
 pub mod host;

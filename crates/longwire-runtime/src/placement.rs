@@ -121,6 +121,7 @@ impl Stages {
         Stages {
             ingress: ingress.into_iter().collect(),
             egress: egress.into_iter().collect(),
+            fabric: None,
         }
     }
 }

@@ -205,14 +205,19 @@ const MEMORY_MAX: Bytes = Bytes(4 << 30);
 /// delay line (small frames need descriptors too), or 256 MiB, whichever is
 /// more, and at most 4 GiB. Only what is used is ever taken from the system.
 pub(crate) fn memory_for(config: &LinkConfig) -> Bytes {
+    let wanted = memory_held(config).saturating_mul(4);
+    Bytes(wanted.clamp(MEMORY_MIN.0, MEMORY_MAX.0))
+}
+
+/// Bytes that a link's queue and its delay line hold at the most.
+pub(crate) fn memory_held(config: &LinkConfig) -> u64 {
     let queue = config.queue_limit().bytes.map_or(0, |limit| limit.0);
     let line = match config.rate.bit_rate() {
         Some(rate) => rate.bytes_in(config.delay.mean().saturating_mul(2)).0,
         // Ten gigabits a second is more than a live port carries here.
         None => config.delay.mean().as_nanos().saturating_mul(5) / 4,
     };
-    let wanted = queue.saturating_add(line).saturating_mul(4);
-    Bytes(wanted.clamp(MEMORY_MIN.0, MEMORY_MAX.0))
+    queue.saturating_add(line)
 }
 
 impl Running {

@@ -10,6 +10,7 @@ use longwire_io::{PortError, RxPort, TxPort};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::config::WaitMode;
+use crate::fabric::Fabric;
 use crate::faults::Faults;
 use crate::stage::{Egress, Ingress};
 use crate::waiting::{PauseLog, Waiter};
@@ -19,6 +20,8 @@ use crate::waiting::{PauseLog, Waiter};
 pub(crate) struct Stages {
     pub ingress: Vec<Ingress<AnyRx>>,
     pub egress: Vec<Egress<AnyTx>>,
+    /// Decides for all ports, and sends.
+    pub fabric: Option<Box<Fabric<AnyTx>>>,
 }
 
 /// A thread's bell, rung by the thread that feeds its delay line and by
@@ -132,6 +135,9 @@ impl Worker {
         for egress in &mut self.stages.egress {
             egress.finish();
         }
+        if let Some(fabric) = &mut self.stages.fabric {
+            fabric.finish();
+        }
         ThreadEnd {
             error,
             pauses: waiter.pauses,
@@ -143,7 +149,8 @@ impl Worker {
 
     fn remarks(&self) -> Vec<String> {
         let ports = self.stages.egress.iter().map(Egress::port);
-        ports.flat_map(TxPort::remarks).collect()
+        let fabric = self.stages.fabric.iter().flat_map(|fabric| fabric.ports());
+        ports.chain(fabric).flat_map(TxPort::remarks).collect()
     }
 
     fn turns(&mut self, waiter: &mut Waiter) -> Result<(), PortError> {
@@ -188,6 +195,11 @@ impl Worker {
             turn.frames += step.frames;
             turn.next_at = earlier(turn.next_at, step.next_at);
         }
+        if let Some(fabric) = &mut self.stages.fabric {
+            let step = fabric.step()?;
+            turn.frames += step.frames;
+            turn.next_at = earlier(turn.next_at, step.next_at);
+        }
         Ok(turn)
     }
 
@@ -195,6 +207,7 @@ impl Worker {
     fn is_done(&mut self) -> bool {
         self.control.inputs_ended.load(Ordering::SeqCst) == self.inputs
             && self.stages.egress.iter_mut().all(Egress::is_empty)
+            && self.stages.fabric.as_mut().is_none_or(|fabric| fabric.is_empty())
     }
 
     fn wait(&mut self, waiter: &mut Waiter, next_at: Option<Nanos>) {
@@ -208,6 +221,9 @@ impl Worker {
             if let Some(next) = egress.next_release() {
                 until = until.min(next.saturating_sub(waiter.margin_now()));
             }
+        }
+        if let Some(next) = self.stages.fabric.as_mut().and_then(|f| f.next_release()) {
+            until = until.min(next.saturating_sub(waiter.margin_now()));
         }
         let ports = self.stages.ingress.iter().filter(|stage| !stage.ended());
         let sources: Vec<BorrowedFd<'_>> =

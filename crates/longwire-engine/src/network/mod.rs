@@ -39,6 +39,9 @@ pub trait Surroundings<T>: ItemBytes<T> {
     /// if there is no room for it.
     fn fragment(&mut self, of: &T, bytes: &[u8]) -> Option<T>;
 
+    /// A frame of `len` bytes comes to a link.
+    fn came(&mut self, link: LinkId, len: u32);
+
     /// A link loses a frame.
     fn dropped(&mut self, link: LinkId, item: T, reason: DropReason);
 
@@ -225,6 +228,7 @@ impl<T> Network<T> {
         let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
             return;
         };
+        around.came(id, traveller.len);
         let meta = FrameMeta {
             arrival,
             len: traveller.len,

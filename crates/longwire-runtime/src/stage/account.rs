@@ -31,14 +31,14 @@ const LATENESS_STEP: u64 = 64;
 
 /// A frame that was given to the port.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Handed {
+pub(crate) struct Handed {
     release: Nanos,
     wire_frames: u32,
     wire_bytes: u32,
 }
 
 /// The accounts of an egress stage.
-pub(super) struct Account {
+pub(crate) struct Account {
     pub counts: EgressCounts,
     lateness: LatenessRecorder,
     pub tolerance: Nanos,

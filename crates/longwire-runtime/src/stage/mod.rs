@@ -12,6 +12,7 @@ mod managed;
 mod segments;
 mod send_stamps;
 
+pub(crate) use account::Account;
 pub use decider::Decider;
 pub(crate) use departures::DeparturesShared;
 pub use egress::{Egress, EgressParts};

@@ -1,0 +1,127 @@
+//! What is counted of each link: written by the deciding thread alone, read
+//! by whoever wants to know.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use longwire_engine::{Delivery, DropReason};
+use serde::Serialize;
+
+/// A counter that one thread writes.
+#[derive(Debug, Default)]
+struct Cell(AtomicU64);
+
+impl Cell {
+    /// Cheaper than an atomic addition, for nobody else writes.
+    #[inline]
+    fn add(&self, more: u64) {
+        let sum = self.0.load(Ordering::Relaxed).wrapping_add(more);
+        self.0.store(sum, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The counters of one link.
+#[derive(Debug, Default)]
+pub struct LinkCells {
+    packets_in: Cell,
+    bytes_in: Cell,
+    packets_out: Cell,
+    bytes_out: Cell,
+    drops: [Cell; DropReason::ALL.len()],
+    raised: Cell,
+    marked: Cell,
+    corrupted: Cell,
+    duplicated: Cell,
+    late: Cell,
+}
+
+/// What was counted of one link, as of some moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LinkTotals {
+    /// Frames that came to it.
+    pub packets_in: u64,
+    /// Their bytes.
+    pub bytes_in: u64,
+    /// Frames that it delivered, duplicates included.
+    pub packets_out: u64,
+    /// Their bytes.
+    pub bytes_out: u64,
+    /// Frames that it lost, in the order of [`DropReason::ALL`].
+    pub drops: [u64; DropReason::ALL.len()],
+    /// Deliveries held back to stay in order.
+    pub raised: u64,
+    /// Frames marked as having met congestion.
+    pub ecn_marked: u64,
+    /// Frames spoilt.
+    pub corrupted: u64,
+    /// Deliveries beside the first of a frame.
+    pub duplicated: u64,
+    /// Frames handed to an output port later than the tolerance allows, of
+    /// those for which this was the last link.
+    pub late: u64,
+}
+
+impl LinkCells {
+    #[inline]
+    pub(super) fn came(&self, len: u32) {
+        self.packets_in.add(1);
+        self.bytes_in.add(len.into());
+    }
+
+    #[inline]
+    pub(super) fn delivered(&self, len: u32, delivery: &Delivery, again: bool) {
+        self.packets_out.add(1);
+        self.bytes_out.add(len.into());
+        if delivery.raised {
+            self.raised.add(1);
+        }
+        if again {
+            self.duplicated.add(1);
+        } else if delivery.edits.any() {
+            self.marked.add(delivery.edits.mark.into());
+            self.corrupted.add(delivery.edits.corrupt.into());
+        }
+    }
+
+    pub(super) fn dropped(&self, reason: DropReason) {
+        self.drops[reason.index()].add(1);
+    }
+
+    pub(super) fn late(&self) {
+        self.late.add(1);
+    }
+
+    /// What has been counted. Counters are read one by one: between two of
+    /// them a frame may have passed.
+    pub fn totals(&self) -> LinkTotals {
+        LinkTotals {
+            packets_out: self.packets_out.get(),
+            bytes_out: self.bytes_out.get(),
+            drops: std::array::from_fn(|reason| self.drops[reason].get()),
+            raised: self.raised.get(),
+            ecn_marked: self.marked.get(),
+            corrupted: self.corrupted.get(),
+            duplicated: self.duplicated.get(),
+            late: self.late.get(),
+            // Last: what has left has come in.
+            packets_in: self.packets_in.get(),
+            bytes_in: self.bytes_in.get(),
+        }
+    }
+}
+
+impl LinkTotals {
+    /// Frames lost, for any reason.
+    pub fn dropped(&self) -> u64 {
+        self.drops.iter().sum()
+    }
+
+    /// Frames in its queue: come, and neither delivered nor lost.
+    pub fn queued(&self) -> u64 {
+        let gone = self.packets_out - self.duplicated.min(self.packets_out) + self.dropped();
+        self.packets_in.saturating_sub(gone)
+    }
+}

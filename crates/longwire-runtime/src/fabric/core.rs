@@ -1,0 +1,325 @@
+//! The deciding part of a fabric: switch, classifier, links and paths, in
+//! event time. It knows neither clock nor ports.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use longwire_engine::bridge::{Bridge, Forwarding, PortIndex};
+use longwire_engine::classify::Classifier;
+use longwire_engine::emulator::ItemBytes;
+use longwire_engine::network::Surroundings;
+use longwire_engine::{
+    Delivery, DropReason, FrameMeta, Link, LinkId, Nanos, Network, PathId, ReleaseQueue,
+};
+
+use super::cells::LinkCells;
+use super::frames::{Exit, Frame, Frames};
+
+/// Where a classifier sends frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// On, without any link.
+    Pass,
+    /// Nowhere.
+    Drop,
+    /// Along a path of links.
+    Path(PathId),
+}
+
+/// A change of a running fabric, at a time: between two events.
+pub struct Order {
+    /// When, on the clock of arrivals.
+    pub at: Nanos,
+    /// What to do; it is told that time.
+    pub work: Box<dyn FnOnce(&mut Core, Nanos) + Send>,
+}
+
+/// An order in its place: by time, and among those of one time as they came.
+struct Queued {
+    place: Reverse<(Nanos, u64)>,
+    order: Order,
+}
+
+impl PartialEq for Queued {
+    fn eq(&self, other: &Queued) -> bool {
+        self.place == other.place
+    }
+}
+
+impl Eq for Queued {}
+
+impl PartialOrd for Queued {
+    fn partial_cmp(&self, other: &Queued) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Queued {
+    fn cmp(&self, other: &Queued) -> std::cmp::Ordering {
+        self.place.cmp(&other.place)
+    }
+}
+
+/// Switch, classifier, links and paths.
+pub struct Core {
+    /// Which ports a frame leaves by.
+    pub bridge: Bridge,
+    /// Which path it takes.
+    pub classifier: Classifier<Target>,
+    network: Network<Frame>,
+    pub(super) yard: Yard,
+    orders: BinaryHeap<Queued>,
+    ordered: u64,
+    /// Everything before has happened.
+    advanced: Nanos,
+    /// Frames that no path was for, and that were dropped for it.
+    unmatched_dropped: u64,
+    /// The same, that passed.
+    passed: u64,
+}
+
+/// What is around the network: frames, what waits for its release, counters.
+pub(super) struct Yard {
+    pub frames: Frames,
+    pub waiting: ReleaseQueue<(Frame, Option<LinkId>)>,
+    cells: Vec<Option<Arc<LinkCells>>>,
+}
+
+/// Frames that pass without a link wait in this line of the release queue;
+/// links have those behind it.
+const PASSING: LinkId = LinkId(0);
+
+fn line_of(link: LinkId) -> LinkId {
+    LinkId(link.0 + 1)
+}
+
+impl Core {
+    pub(super) fn new(bridge: Bridge, classifier: Classifier<Target>, frames: Frames) -> Core {
+        Core {
+            bridge,
+            classifier,
+            network: Network::new(),
+            yard: Yard {
+                frames,
+                waiting: ReleaseQueue::new(),
+                cells: Vec::new(),
+            },
+            orders: BinaryHeap::new(),
+            ordered: 0,
+            advanced: Nanos::ZERO,
+            unmatched_dropped: 0,
+            passed: 0,
+        }
+    }
+
+    /// Adds a link with its counters.
+    pub fn add_link(&mut self, id: LinkId, link: Link, cells: Arc<LinkCells>) {
+        let index = id.0 as usize;
+        if index >= self.yard.cells.len() {
+            self.yard.cells.resize(index + 1, None);
+        }
+        self.yard.cells[index] = Some(cells);
+        self.network.add_link(id, link);
+    }
+
+    /// Adds a path of links that there are; `false` if one is not.
+    pub fn add_path(&mut self, id: PathId, links: &[LinkId]) -> bool {
+        self.network.add_path(id, links)
+    }
+
+    /// Takes a path away; `false` while frames are on it.
+    pub fn remove_path(&mut self, id: PathId) -> bool {
+        self.network.remove_path(id)
+    }
+
+    /// Takes a link away that no path crosses.
+    pub fn remove_link(&mut self, id: LinkId) -> Option<Link> {
+        let link = self.network.remove_link(id)?;
+        if let Some(cells) = self.yard.cells.get_mut(id.0 as usize) {
+            *cells = None;
+        }
+        Some(link)
+    }
+
+    /// Changes a link at `at`, the time of the order that does it.
+    pub fn change_link<R>(
+        &mut self,
+        id: LinkId,
+        at: Nanos,
+        change: impl FnOnce(&mut Link) -> R,
+    ) -> Option<R> {
+        self.network.change(id, at, &mut self.yard, change)
+    }
+
+    /// One of the links.
+    pub fn link(&self, id: LinkId) -> Option<&Link> {
+        self.network.link(id)
+    }
+
+    /// Frames dropped, and passed, for want of a rule.
+    pub fn unmatched(&self) -> (u64, u64) {
+        (self.unmatched_dropped, self.passed)
+    }
+
+    /// Frames inside: on paths, and waiting for their release.
+    pub fn frames(&self) -> u64 {
+        self.yard.frames.len() as u64
+    }
+
+    /// To be done at its time, or at once if that has passed.
+    pub(super) fn order(&mut self, order: Order) {
+        self.ordered += 1;
+        self.orders.push(Queued {
+            place: Reverse((order.at, self.ordered)),
+            order,
+        });
+    }
+
+    /// Lets everything happen that happens before `until`, and the orders of
+    /// that time.
+    pub(super) fn advance(&mut self, until: Nanos) {
+        while let Some(Queued { place, .. }) = self.orders.peek() {
+            let Reverse((at, _)) = *place;
+            if at > until {
+                break;
+            }
+            let Some(Queued { order, .. }) = self.orders.pop() else {
+                break;
+            };
+            // An order that came late is done now.
+            let at = at.max(self.advanced);
+            self.network.advance(at, &mut self.yard);
+            self.advanced = at;
+            (order.work)(self, at);
+        }
+        let until = until.max(self.advanced);
+        self.network.advance(until, &mut self.yard);
+        self.advanced = until;
+    }
+
+    /// Takes in the next frame that arrived by `until`, if there is one, and
+    /// sends it on its way. Returns how much later than it arrived it was
+    /// taken to have arrived.
+    #[inline]
+    pub(super) fn take_in(&mut self, until: Nanos) -> Option<Nanos> {
+        let (line, stamped) = self.yard.frames.next_arrival(until)?;
+        let arrival = stamped.max(self.advanced);
+        self.advance(arrival);
+        let (frame, len) = self.yard.frames.take(line)?;
+        self.switch(PortIndex(line), frame, FrameMeta { arrival, len });
+        Some(arrival.saturating_sub(stamped))
+    }
+
+    #[inline]
+    fn switch(&mut self, port: PortIndex, mut frame: Frame, meta: FrameMeta) {
+        let bytes = self.yard.frames.bytes(&frame);
+        frame.exit = match self.bridge.forward(meta.arrival, port, bytes) {
+            Forwarding::None(_) => return self.yard.frames.free(frame),
+            Forwarding::One(port) => Exit::One(port),
+            Forwarding::Flood(_) => Exit::AllBut(port),
+        };
+        match self.classifier.classify(port, bytes, meta.len).target {
+            Target::Pass => {
+                self.passed += 1;
+                self.yard.waiting.push(PASSING, meta.arrival, (frame, None));
+            }
+            Target::Drop => {
+                self.unmatched_dropped += 1;
+                self.yard.frames.free(frame);
+            }
+            Target::Path(path) => {
+                if let Err(frame) = self.network.offer(path, meta, frame, &mut self.yard) {
+                    self.unmatched_dropped += 1;
+                    self.yard.frames.free(frame);
+                }
+            }
+        }
+    }
+
+    /// The next frame that is due by `now`: itself, its release, its last
+    /// link.
+    #[inline]
+    pub(super) fn pop_due(&mut self, now: Nanos) -> Option<(Frame, Nanos, Option<LinkId>)> {
+        let (_, release, (frame, last)) = self.yard.waiting.pop_due(now)?;
+        Some((frame, release, last))
+    }
+
+    /// A frame was handed over later than it is allowed to be.
+    pub(super) fn was_late(&self, last: Option<LinkId>) {
+        if let Some(cells) = last.and_then(|link| self.yard.cells_of(link)) {
+            cells.late();
+        }
+    }
+
+    /// When something happens next: an event of links, an order. Releases
+    /// beside.
+    pub(super) fn next_event(&self) -> Option<Nanos> {
+        let order = self.orders.peek().map(|queued| queued.place.0.0);
+        order.into_iter().chain(self.network.next_at()).min()
+    }
+
+    /// Whether no frame is anywhere inside.
+    pub(super) fn is_empty(&mut self) -> bool {
+        self.yard.frames.len() == 0 && self.yard.frames.lines_are_empty()
+    }
+}
+
+impl Yard {
+    #[inline]
+    fn cells_of(&self, link: LinkId) -> Option<&LinkCells> {
+        self.cells.get(link.0 as usize)?.as_deref()
+    }
+}
+
+impl ItemBytes<Frame> for Yard {
+    #[inline]
+    fn bytes<'a>(&'a self, frame: &'a Frame) -> &'a [u8] {
+        self.frames.bytes(frame)
+    }
+}
+
+impl Surroundings<Frame> for Yard {
+    fn edit(&mut self, frame: &mut Frame, edit: &mut dyn FnMut(&mut [u8])) {
+        self.frames.edit(frame, edit);
+    }
+
+    fn copy(&mut self, frame: &Frame) -> Frame {
+        self.frames.copy(frame)
+    }
+
+    fn fragment(&mut self, of: &Frame, bytes: &[u8]) -> Option<Frame> {
+        Some(self.frames.make(of, bytes))
+    }
+
+    #[inline]
+    fn came(&mut self, link: LinkId, len: u32) {
+        if let Some(cells) = self.cells_of(link) {
+            cells.came(len);
+        }
+    }
+
+    fn dropped(&mut self, link: LinkId, frame: Frame, reason: DropReason) {
+        if let Some(cells) = self.cells_of(link) {
+            cells.dropped(reason);
+        }
+        self.frames.free(frame);
+    }
+
+    #[inline]
+    fn delivered(&mut self, link: LinkId, _: &Frame, len: u32, delivery: &Delivery, again: bool) {
+        if let Some(cells) = self.cells_of(link) {
+            cells.delivered(len, delivery, again);
+        }
+    }
+
+    #[inline]
+    fn leaves(&mut self, frame: Frame, last: LinkId, release: Nanos) {
+        self.waiting
+            .push(line_of(last), release, (frame, Some(last)));
+    }
+
+    fn forget(&mut self, frame: Frame) {
+        self.frames.free(frame);
+    }
+}

@@ -1,0 +1,189 @@
+//! Frames inside a fabric: on paths, waiting for their release, leaving by
+//! several ports at once.
+
+use longwire_engine::Nanos;
+use longwire_engine::bridge::PortIndex;
+use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
+
+/// Where a frame leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// By one port.
+    One(PortIndex),
+    /// By all but this one.
+    AllBut(PortIndex),
+}
+
+/// A handle of a frame. Each must be given back with [`Frames::free`].
+#[derive(Debug)]
+pub(super) struct Frame {
+    slot: u32,
+    pub exit: Exit,
+}
+
+/// Where a frame's bytes are.
+#[derive(Debug)]
+enum Place {
+    /// On the line that it came by.
+    Line(u16, HeldFrame),
+    /// In memory of its own: bytes that were changed while another handle
+    /// stood for the same frame, or a fragment.
+    Own(Vec<u8>),
+    /// Nowhere: the slot is free.
+    Free,
+}
+
+/// A frame and how many handles stand for it.
+#[derive(Debug)]
+struct Slot {
+    place: Place,
+    handles: u32,
+    wire_len: u32,
+}
+
+/// The frames of a fabric and the lines that they came by.
+#[derive(Debug)]
+pub(super) struct Frames {
+    lines: Vec<DelayLineReader>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+impl Frames {
+    pub fn new(lines: Vec<DelayLineReader>) -> Frames {
+        Frames {
+            lines,
+            slots: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// The line whose next frame arrived first, if it arrived by `until`, and
+    /// when. Lines of lower numbers go first among frames of one time.
+    #[inline]
+    pub fn next_arrival(&mut self, until: Nanos) -> Option<(u16, Nanos)> {
+        let mut next: Option<(u16, Nanos)> = None;
+        for (line, reader) in self.lines.iter_mut().enumerate() {
+            let Some(front) = reader.front() else {
+                continue;
+            };
+            if next.is_none_or(|(_, arrival)| front.release < arrival) {
+                next = Some((line as u16, front.release));
+            }
+        }
+        next.filter(|(_, arrival)| *arrival <= until)
+    }
+
+    /// Takes the next frame off a line.
+    #[inline]
+    pub fn take(&mut self, line: u16) -> Option<(Frame, u32)> {
+        let frame = self.lines[line as usize].take()?;
+        let wire_len = frame.descriptor().wire_len;
+        let slot = self.put(Place::Line(line, frame), wire_len);
+        // Where it leaves is decided next.
+        let exit = Exit::AllBut(PortIndex(line));
+        Some((Frame { slot, exit }, wire_len))
+    }
+
+    /// A frame's bytes.
+    #[inline]
+    pub fn bytes(&self, frame: &Frame) -> &[u8] {
+        match &self.slots[frame.slot as usize].place {
+            Place::Line(line, held) => self.lines[*line as usize].bytes(held),
+            Place::Own(bytes) => bytes,
+            Place::Free => &[],
+        }
+    }
+
+    /// What an output port's account is told of a frame.
+    pub fn descriptor(&self, frame: &Frame, release: Nanos) -> Descriptor {
+        let slot = &self.slots[frame.slot as usize];
+        Descriptor {
+            release,
+            link: longwire_engine::LinkId(0),
+            len: self.bytes(frame).len() as u32,
+            offload: longwire_io::Offload::NONE,
+            lent: None,
+            wire_len: slot.wire_len,
+        }
+    }
+
+    /// Changes a frame's bytes, its own ones if others have the frame too.
+    pub fn edit(&mut self, frame: &mut Frame, edit: &mut dyn FnMut(&mut [u8])) {
+        if self.slots[frame.slot as usize].handles > 1 {
+            let own = Place::Own(self.bytes(frame).to_vec());
+            let shared = &mut self.slots[frame.slot as usize];
+            shared.handles -= 1;
+            let wire_len = shared.wire_len;
+            frame.slot = self.put(own, wire_len);
+        }
+        match &mut self.slots[frame.slot as usize].place {
+            Place::Line(line, held) => edit(self.lines[*line as usize].bytes_mut(held)),
+            Place::Own(bytes) => edit(bytes),
+            Place::Free => {}
+        }
+    }
+
+    /// Another handle of the same frame.
+    pub fn copy(&mut self, frame: &Frame) -> Frame {
+        self.slots[frame.slot as usize].handles += 1;
+        Frame { ..*frame }
+    }
+
+    /// A frame of these bytes that leaves where another does.
+    pub fn make(&mut self, like: &Frame, bytes: &[u8]) -> Frame {
+        let slot = self.put(Place::Own(bytes.to_vec()), bytes.len() as u32);
+        Frame {
+            slot,
+            exit: like.exit,
+        }
+    }
+
+    /// Gives a handle back.
+    #[inline]
+    pub fn free(&mut self, frame: Frame) {
+        let slot = &mut self.slots[frame.slot as usize];
+        slot.handles -= 1;
+        if slot.handles > 0 {
+            return;
+        }
+        if let Place::Line(line, held) = std::mem::replace(&mut slot.place, Place::Free) {
+            self.lines[line as usize].free(held);
+        }
+        self.free.push(frame.slot);
+    }
+
+    /// Gives memory back to those who fill the lines.
+    pub fn settle(&mut self) {
+        self.lines.iter_mut().for_each(DelayLineReader::settle);
+    }
+
+    /// How many frames there are.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether nothing waits on the lines.
+    pub fn lines_are_empty(&mut self) -> bool {
+        self.lines.iter_mut().all(|line| line.front().is_none())
+    }
+
+    #[inline]
+    fn put(&mut self, place: Place, wire_len: u32) -> u32 {
+        let slot = Slot {
+            place,
+            handles: 1,
+            wire_len,
+        };
+        match self.free.pop() {
+            Some(index) => {
+                self.slots[index as usize] = slot;
+                index
+            }
+            None => {
+                self.slots.push(slot);
+                self.slots.len() as u32 - 1
+            }
+        }
+    }
+}

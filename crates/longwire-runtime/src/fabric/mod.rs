@@ -1,0 +1,25 @@
+//! Fabrics: many links behind a switch and a classifier, between any number
+//! of ports, changed while they run.
+//!
+//! ```text
+//!  port ─▶ ingress stage ═▶ line ─┐             ┌─▶ links in event time ─┐
+//!  port ─▶ ingress stage ═▶ line ─┼▶ by arrival ▶ switch ▶ classifier    ├▶ by release ─▶ ports
+//!  port ─▶ ingress stage ═▶ line ─┘             └─▶ pass, drop ──────────┘
+//! ```
+//!
+//! One thread decides for all ports and sends ([`stage`]), so that links may
+//! be shared by any of them without a lock. What it knows of time and chance
+//! is in [`core`]: with the same arrivals it decides the same.
+
+mod cells;
+mod core;
+mod frames;
+mod report;
+mod run;
+mod stage;
+
+pub use self::core::{Core, Order, Target};
+pub use cells::{LinkCells, LinkTotals};
+pub use report::{FabricReport, PortReport};
+pub use run::{FabricHandle, FabricRunning, FabricSetup, FabricStartError, start};
+pub use stage::Fabric;

@@ -1,0 +1,397 @@
+//! Starting, changing and stopping a fabric.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use longwire_engine::bridge::{BridgeConfig, BridgeError};
+use longwire_engine::classify::Classifier;
+use longwire_engine::{Bytes, Link, LinkConfig, LinkId, Nanos, PathId};
+use longwire_io::delay_line::{DelayLineConfig, DelayLineReader, delay_line};
+use longwire_io::port::{AnyRx, Port};
+
+use super::cells::LinkCells;
+use super::core::{Core, Order, Target};
+use super::frames::Frames;
+use super::report::{FabricReport, PortReport, SwitchReport};
+use super::stage::Fabric;
+use crate::clock::Clock;
+use crate::config::{RunConfig, WaitMode};
+use crate::counters::LinkShared;
+use crate::host;
+use crate::record::Epoch;
+use crate::run::{StartError, memory_held};
+use crate::stage::{Ingress, IngressParts};
+use crate::summary;
+use crate::thread::{Bell, Control, Stages, ThreadEnd, Worker};
+
+/// What an order does; it is told its time.
+pub type Work = Box<dyn FnOnce(&mut Core, Nanos) + Send>;
+
+/// What a fabric is made of.
+pub struct FabricSetup {
+    /// Its ports, by name.
+    pub ports: Vec<(String, Port)>,
+    /// How frames find their ports.
+    pub switch: BridgeConfig,
+    /// How they find their paths.
+    pub classifier: Classifier<Target>,
+    /// Its links, numbered from 0, with their counters. Their `epoch` is set
+    /// at the start.
+    pub links: Vec<(LinkConfig, Arc<LinkCells>)>,
+    /// Its paths, numbered from 0.
+    pub paths: Vec<Vec<LinkId>>,
+    /// What is to be done, and when after the start.
+    pub orders: Vec<(Nanos, Work)>,
+}
+
+/// Why a fabric could not start.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum FabricStartError {
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("switch: {0}")]
+    Switch(#[from] BridgeError),
+    #[error("path {0} has no links, or one that is not there")]
+    Path(usize),
+}
+
+/// Gives orders to a running fabric. May be cloned and sent to other threads.
+#[derive(Clone)]
+pub struct FabricHandle {
+    orders: Sender<Order>,
+    bell: Arc<Bell>,
+    control: Arc<Control>,
+    epoch: Epoch,
+}
+
+/// A running fabric.
+pub struct FabricRunning {
+    handle: FabricHandle,
+    ports: Vec<(String, Arc<LinkShared>)>,
+    threads: Vec<(Arc<Bell>, JoinHandle<ThreadEnd>)>,
+    seed: u64,
+    started: Instant,
+    notes: Vec<String>,
+}
+
+/// The most memory that frames which came by one port may take, unless it is
+/// given.
+const MEMORY_MIN: u64 = 256 << 20;
+const MEMORY_MAX: u64 = 8 << 30;
+
+/// Decisions come no later than this after their events.
+const SLACK_MAX: Nanos = Nanos::from_micros(200);
+
+/// An answer is waited for so long; a fabric that does not give it has ended.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Starts a fabric.
+///
+/// # Errors
+/// If its parts do not fit together, or memory or threads cannot be had.
+pub fn start(setup: FabricSetup, config: RunConfig) -> Result<FabricRunning, FabricStartError> {
+    let epoch = Epoch::now();
+    let mut notes: Vec<String> = Vec::new();
+    let held = setup.links.iter().map(|(link, _)| memory_held(link));
+    let held = held.fold(0u64, u64::saturating_add).saturating_mul(4);
+    let budget = config
+        .memory
+        .unwrap_or(Bytes(held.clamp(MEMORY_MIN, MEMORY_MAX)));
+    let mut ingress = Vec::new();
+    let mut outputs = Vec::new();
+    let mut lines = Vec::new();
+    let mut ports = Vec::new();
+    for (name, port) in setup.ports {
+        notes.extend(port.notes.iter().cloned());
+        let shared = Arc::new(LinkShared::new());
+        let (stage, line) = ingress_stage(port.rx, budget, &shared)?;
+        ingress.push(stage);
+        lines.push(line);
+        outputs.push((port.tx, Arc::clone(&shared)));
+        ports.push((name, shared));
+    }
+    let bridge = longwire_engine::bridge::Bridge::new(setup.switch)?;
+    let mut core = Core::new(bridge, setup.classifier, Frames::new(lines));
+    let mut slack = SLACK_MAX;
+    for (index, (mut link, cells)) in setup.links.into_iter().enumerate() {
+        link.epoch = epoch.monotonic;
+        let id = LinkId(index as u32);
+        let link = Link::new(link, config.seed, id);
+        slack = slack.min(link.poll_slack());
+        core.add_link(id, link, cells);
+    }
+    for (index, links) in setup.paths.iter().enumerate() {
+        if !core.add_path(PathId(index as u32), links) {
+            return Err(FabricStartError::Path(index));
+        }
+    }
+    for (after, work) in setup.orders {
+        let at = epoch.monotonic.saturating_add(after);
+        core.order(Order { at, work });
+    }
+    let (orders, given) = channel();
+    let times = (config.tolerance, slack);
+    let fabric = Fabric::new(core, outputs, given, Clock::Monotonic, times);
+    let control = Arc::new(Control {
+        faults: config.faults.clone(),
+        ..Control::default()
+    });
+    let mut workers = workers(ingress, fabric, config.wait, &control)?;
+    let together = workers.len() == 1;
+    notes.push(format!(
+        "placement: {} ({} cores)",
+        match together {
+            true => "one thread for all ports",
+            false => "a thread that receives and one that decides and sends",
+        },
+        host::cores()
+    ));
+    let bell = workers.last().map(|worker| Arc::clone(&worker.bell));
+    let mut running = FabricRunning {
+        handle: FabricHandle {
+            orders,
+            bell: bell
+                .map_or_else(|| Bell::new().map(Arc::new), Ok)
+                .map_err(StartError::Event)?,
+            control,
+            epoch,
+        },
+        ports,
+        threads: Vec::new(),
+        seed: config.seed,
+        started: Instant::now(),
+        notes,
+    };
+    for (index, worker) in workers.drain(..).enumerate() {
+        running.spawn(worker, index, config.realtime)?;
+    }
+    Ok(running)
+}
+
+fn ingress_stage(
+    port: AnyRx,
+    budget: Bytes,
+    shared: &Arc<LinkShared>,
+) -> Result<(Ingress<AnyRx>, DelayLineReader), StartError> {
+    let (writer, reader) = delay_line(&DelayLineConfig {
+        budget,
+        huge_pages: true,
+    })?;
+    let parts = IngressParts {
+        port,
+        link: None,
+        link_id: LinkId(0),
+        line: writer,
+        clock: Clock::Monotonic,
+        keep_offload: false,
+        lend_from: None,
+    };
+    Ok((Ingress::new(parts, Arc::clone(shared)), reader))
+}
+
+/// With cores to spare, receiving has a thread of its own.
+fn workers(
+    ingress: Vec<Ingress<AnyRx>>,
+    fabric: Fabric<longwire_io::port::AnyTx>,
+    wait: WaitMode,
+    control: &Arc<Control>,
+) -> Result<Vec<Worker>, StartError> {
+    let mut together = Stages {
+        ingress,
+        egress: Vec::new(),
+        fabric: Some(Box::new(fabric)),
+    };
+    let mut spread = Vec::new();
+    if host::cores() >= 4 {
+        let receiving = std::mem::take(&mut together.ingress);
+        spread.push(Stages {
+            ingress: receiving,
+            ..Stages::default()
+        });
+    }
+    spread.push(together);
+    let bells = spread.iter().map(|_| Bell::new().map(Arc::new));
+    let bells: Vec<_> = bells.collect::<Result<_, _>>()?;
+    let last = bells.len() - 1;
+    let worker = |(index, stages)| Worker {
+        stages,
+        wait,
+        bell: Arc::clone(&bells[index]),
+        fed: (index < last)
+            .then(|| Arc::clone(&bells[last]))
+            .into_iter()
+            .collect(),
+        control: Arc::clone(control),
+        inputs: 1,
+    };
+    Ok(spread.into_iter().enumerate().map(worker).collect())
+}
+
+impl FabricHandle {
+    /// Has something done at a time after the start, or now. Whoever builds
+    /// what the work needs does so before: the deciding thread only applies
+    /// it.
+    pub fn order(&self, after: Option<Nanos>, work: Work) {
+        let at = match after {
+            Some(after) => self.epoch.monotonic.saturating_add(after),
+            None => crate::clock::monotonic_now(),
+        };
+        // A fabric that has ended takes no orders, and nobody waits for them.
+        let _ = self.orders.send(Order { at, work });
+        self.bell.ring();
+    }
+
+    /// Asks the deciding thread; `None` if the fabric has ended.
+    pub fn ask<R: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Core) -> R + Send + 'static,
+    ) -> Option<R> {
+        let (answer, answered) = channel();
+        let work = move |core: &mut Core, _: Nanos| {
+            let _ = answer.send(question(core));
+        };
+        self.order(None, Box::new(work));
+        answered.recv_timeout(PATIENCE).ok()
+    }
+
+    /// How long the fabric has run.
+    pub fn elapsed(&self) -> Nanos {
+        crate::clock::monotonic_now().saturating_sub(self.epoch.monotonic)
+    }
+
+    /// When it started.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Has it stopped.
+    pub fn stop(&self) {
+        self.control.stop.store(true, Ordering::SeqCst);
+        self.bell.ring();
+    }
+}
+
+impl FabricRunning {
+    fn spawn(&mut self, worker: Worker, index: usize, realtime: bool) -> Result<(), StartError> {
+        let bell = Arc::clone(&worker.bell);
+        let (tell, told) = channel();
+        let thread = std::thread::Builder::new()
+            .name(format!("longwire-{index}"))
+            .spawn(move || {
+                let _ = tell.send(host::prepare_thread(None, realtime));
+                worker.run()
+            })
+            .map_err(StartError::Thread)?;
+        for note in told.recv().unwrap_or_default() {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+        self.threads.push((bell, thread));
+        Ok(())
+    }
+
+    /// Gives orders.
+    pub fn handle(&self) -> &FabricHandle {
+        &self.handle
+    }
+
+    /// What was decided or found at start, in sentences.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Whether it has ended by itself: every input at its end, a port lost, or
+    /// a plugin failed.
+    pub fn ended(&self) -> bool {
+        let control = &self.handle.control;
+        let mut threads = self.threads.iter();
+        control.failed.load(Ordering::SeqCst)
+            || control.faults.any()
+            || threads.all(|(_, thread)| thread.is_finished())
+    }
+
+    /// Its ports as of their last bursts.
+    pub fn ports(&self) -> Vec<PortReport> {
+        let ports = self.ports.iter();
+        ports
+            .map(|(name, shared)| PortReport::of(name, shared))
+            .collect()
+    }
+
+    /// The report as of now.
+    pub fn snapshot(&self) -> FabricReport {
+        let asked = self.handle.ask(|core| {
+            let switch = SwitchReport::of(&core.bridge.counters());
+            (switch, core.unmatched(), core.frames())
+        });
+        let (switch, (unmatched_dropped, passed), in_flight) = asked.unwrap_or_default();
+        FabricReport {
+            switch,
+            unmatched_dropped,
+            passed,
+            in_flight,
+            ..self.without_core()
+        }
+    }
+
+    fn without_core(&self) -> FabricReport {
+        FabricReport {
+            seed: self.seed,
+            epoch_ns: self.handle.epoch.wall.as_nanos(),
+            duration_s: self.started.elapsed().as_secs_f64(),
+            ports: self.ports(),
+            notes: self.notes.clone(),
+            ..FabricReport::default()
+        }
+    }
+
+    /// Stops it and reports on all of it.
+    pub fn stop(mut self) -> FabricReport {
+        // While the deciding thread still answers.
+        let before = match self.ended() {
+            true => self.without_core(),
+            false => self.snapshot(),
+        };
+        let ends = self.end_threads();
+        let mut report = FabricReport {
+            switch: before.switch,
+            unmatched_dropped: before.unmatched_dropped,
+            passed: before.passed,
+            in_flight: before.in_flight,
+            ..self.without_core()
+        };
+        report.error = self.handle.control.faults.first();
+        let mut threads = crate::report::RunReport::default();
+        for end in ends {
+            summary::add_thread_end(&mut threads, end);
+        }
+        report.cpu_s = threads.cpu_s;
+        report.pauses = threads.pauses;
+        report.notes.extend(threads.notes);
+        report.error = report.error.or(threads.error);
+        report
+    }
+
+    fn end_threads(&mut self) -> Vec<ThreadEnd> {
+        self.handle.control.stop.store(true, Ordering::SeqCst);
+        for (bell, _) in &self.threads {
+            bell.ring();
+        }
+        let threads = self.threads.drain(..);
+        threads
+            .map(|(_, thread)| thread.join().unwrap_or_else(|_| ThreadEnd::panicked()))
+            .collect()
+    }
+}
+
+impl Drop for FabricRunning {
+    /// A fabric that is dropped is stopped; its report is lost.
+    fn drop(&mut self) {
+        self.end_threads();
+    }
+}

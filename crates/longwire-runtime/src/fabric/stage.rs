@@ -1,0 +1,236 @@
+//! The deciding stage: takes in what the input ports put on their lines, lets
+//! the links decide, and hands what is due to the output ports.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use longwire_engine::{LinkId, Nanos};
+use longwire_io::{Outgoing, PortError, Pushed, TxPort};
+
+use super::core::{Core, Order};
+use super::frames::{Exit, Frame};
+use crate::clock::Clock;
+use crate::counters::LinkShared;
+use crate::stage::{Account, BURST, Step};
+
+/// A port that is full is tried again after this time at the latest.
+const RETRY_AFTER: Nanos = Nanos::from_micros(20);
+
+/// Frames that are taken in between two looks at what is due.
+const TAKEN_IN: usize = 4 * BURST;
+
+/// The deciding stage of a fabric.
+pub struct Fabric<T> {
+    core: Core,
+    /// What each input port's stage publishes, and each output port's account
+    /// goes to.
+    ports: Vec<Arc<LinkShared>>,
+    outputs: Vec<Output<T>>,
+    orders: Receiver<Order>,
+    clock: Clock,
+    tolerance: Nanos,
+    /// How much later than an event its decision may come.
+    slack: Nanos,
+    /// Frames taken to have arrived so much later than they did that it
+    /// counts.
+    moved: u64,
+}
+
+/// An output port and what is due there.
+struct Output<T> {
+    port: T,
+    account: Account,
+    ready: VecDeque<Ready>,
+}
+
+/// A frame that is due.
+struct Ready {
+    frame: Frame,
+    release: Nanos,
+    last: Option<LinkId>,
+}
+
+impl<T: TxPort> Fabric<T> {
+    pub(super) fn new(
+        core: Core,
+        outputs: Vec<(T, Arc<LinkShared>)>,
+        orders: Receiver<Order>,
+        clock: Clock,
+        (tolerance, slack): (Nanos, Nanos),
+    ) -> Fabric<T> {
+        let ports = outputs
+            .iter()
+            .map(|(_, shared)| Arc::clone(shared))
+            .collect();
+        let output = |(port, shared)| Output {
+            port,
+            account: Account::new(tolerance, Nanos::ZERO, None, shared),
+            ready: VecDeque::new(),
+        };
+        Fabric {
+            core,
+            ports,
+            outputs: outputs.into_iter().map(output).collect(),
+            orders,
+            clock,
+            tolerance,
+            slack,
+            moved: 0,
+        }
+    }
+
+    /// Takes in, decides and sends, a burst at the most.
+    pub fn step(&mut self) -> Result<Step, PortError> {
+        let now = self.clock.now();
+        while let Ok(order) = self.orders.try_recv() {
+            self.core.order(order);
+        }
+        let seen = self.ports.iter().map(|port| port.seen_until.get()).min();
+        let until = seen.unwrap_or(Nanos::MAX).min(now);
+        let mut taken = 0;
+        while taken < TAKEN_IN
+            && let Some(moved) = self.core.take_in(until)
+        {
+            taken += 1;
+            self.moved += u64::from(moved > self.tolerance);
+        }
+        if taken < TAKEN_IN {
+            let decided = until.saturating_sub(self.slack);
+            if self.core.next_event().is_some_and(|next| next <= decided) {
+                self.core.advance(decided);
+            }
+        }
+        self.make_ready(now);
+        let mut sent = 0;
+        let mut full = false;
+        for index in 0..self.outputs.len() {
+            sent += self.send(index, now, &mut full)?;
+        }
+        self.core.yard.frames.settle();
+        Ok(Step {
+            frames: taken + sent,
+            next_at: self.next_at(now, full),
+            ended: false,
+        })
+    }
+
+    /// Spreads what is due over the output ports.
+    fn make_ready(&mut self, now: Nanos) {
+        for _ in 0..2 * TAKEN_IN {
+            let Some((frame, release, last)) = self.core.pop_due(now) else {
+                return;
+            };
+            let ready = |frame| Ready {
+                frame,
+                release,
+                last,
+            };
+            match frame.exit {
+                Exit::One(port) => match self.outputs.get_mut(usize::from(port.0)) {
+                    Some(output) => output.ready.push_back(ready(frame)),
+                    None => self.core.yard.frames.free(frame),
+                },
+                Exit::AllBut(arrival) => {
+                    for (index, output) in self.outputs.iter_mut().enumerate() {
+                        if index != usize::from(arrival.0) {
+                            let copy = self.core.yard.frames.copy(&frame);
+                            output.ready.push_back(ready(copy));
+                        }
+                    }
+                    self.core.yard.frames.free(frame);
+                }
+            }
+        }
+    }
+
+    /// Sends what is due at one port; returns how many frames left.
+    fn send(&mut self, index: usize, now: Nanos, full: &mut bool) -> Result<usize, PortError> {
+        let output = &mut self.outputs[index];
+        if output.ready.is_empty() && output.port.unsent() == 0 {
+            output.account.rest(now);
+            return Ok(0);
+        }
+        let frames = &mut self.core.yard.frames;
+        let mut last_links = Vec::new();
+        for _ in 0..BURST {
+            let Some(next) = output.ready.front() else {
+                break;
+            };
+            let descriptor = frames.descriptor(&next.frame, next.release);
+            let bytes = frames.bytes(&next.frame);
+            let pushed = output.port.push(Outgoing {
+                bytes,
+                release: next.release,
+                offload: descriptor.offload,
+                lent: None,
+                wire_len: descriptor.wire_len,
+            });
+            if pushed == Pushed::Full {
+                *full = true;
+                break;
+            }
+            output.account.taken_off(&descriptor);
+            output.account.pushed(&descriptor, bytes, now, pushed);
+            if now.saturating_sub(next.release) > self.tolerance {
+                last_links.push(next.last);
+            }
+            if let Some(next) = output.ready.pop_front() {
+                frames.free(next.frame);
+            }
+        }
+        *full |= !output.ready.is_empty();
+        let handover = self.clock.now();
+        let left = output.port.flush()?;
+        output.account.handed_over(left, handover, self.clock.now());
+        for last in last_links {
+            self.core.was_late(last);
+        }
+        Ok(left)
+    }
+
+    fn next_at(&mut self, now: Nanos, full: bool) -> Option<Nanos> {
+        if full || self.outputs.iter().any(|output| output.port.unsent() > 0) {
+            return Some(now.saturating_add(RETRY_AFTER));
+        }
+        self.next_release()
+    }
+
+    /// When there is something to do, of what is known by now.
+    pub fn next_release(&mut self) -> Option<Nanos> {
+        let event = self.core.next_event();
+        let decision = event.map(|at| at.saturating_add(self.slack));
+        let arrival = self.core.yard.frames.next_arrival(Nanos::MAX);
+        let times = [
+            decision,
+            self.core.yard.waiting.next_at(),
+            arrival.map(|(_, at)| at),
+        ];
+        times.into_iter().flatten().min()
+    }
+
+    /// Whether nothing is inside any more.
+    pub fn is_empty(&mut self) -> bool {
+        self.core.is_empty() && self.outputs.iter().all(|output| output.port.unsent() == 0)
+    }
+
+    /// Frames that were taken to have arrived later than they did, by more
+    /// than the tolerance.
+    pub fn moved(&self) -> u64 {
+        self.moved
+    }
+
+    /// The output ports.
+    pub fn ports(&self) -> impl Iterator<Item = &T> {
+        self.outputs.iter().map(|output| &output.port)
+    }
+
+    /// Publishes the last counts.
+    pub(crate) fn finish(&mut self) {
+        let now = self.clock.now();
+        for output in &mut self.outputs {
+            output.account.counts.send_failed = output.port.losses().send_failed;
+            output.account.finish(now);
+        }
+    }
+}
