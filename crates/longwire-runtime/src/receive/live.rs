@@ -108,7 +108,7 @@ mod tests {
 
     /// Sends a frame 2 us late.
     fn send(log: &mut SentLog, number: u64) {
-        log.note(&frame(number), due(number));
+        log.note(&frame(number), Some(due(number)));
         log.tell(due(number).saturating_add(Nanos::from_micros(2)));
     }
 

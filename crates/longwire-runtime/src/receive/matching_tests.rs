@@ -7,6 +7,7 @@ fn expected(digest: u64) -> Expected {
         digest,
         due: Nanos::from_micros(70 * digest),
         wire_len: 60 + (digest % 5) as u32,
+        late: 0,
     }
 }
 
@@ -52,7 +53,7 @@ fn all_in_order_is_all_matched() {
         ..Counts::default()
     };
     assert_eq!(counts, wanted);
-    let timing = matching.against().report();
+    let timing = matching.report().timing;
     assert_eq!(timing.gap_error_us.count, total - 1);
     assert_eq!(timing.gap_error_us.max, 0.0);
 }
@@ -195,4 +196,24 @@ fn a_hole_as_long_as_the_window_is_crossed() {
     assert_eq!(counts.lost, hole - 1_000);
     assert_eq!(counts.matched, 3 * AHEAD + 1_000);
     assert_eq!(counts.reordered, 0);
+}
+
+#[test]
+fn a_trace_that_does_not_wait_gives_up_its_oldest() {
+    let mut matching = Matching::new();
+    let all = WINDOW as u64 + 10;
+    (0..all).for_each(|number| matching.expect_at_once(expected(number)));
+    assert_eq!(matching.counts().lost, 10);
+    // The first that is left: the one before it was given up, so there is no
+    // gap to judge; of the next there is.
+    for number in [10, 11] {
+        let arrival = Nanos::from_micros(70 * number + 5);
+        let found = matching.came(number, 60, arrival);
+        assert_eq!(found.map(|found| found.digest), Some(number));
+    }
+    assert!(matching.came(9, 60, Nanos::from_secs(1)).is_none());
+    let report = matching.report();
+    assert_eq!((report.matched, report.foreign), (2, 1));
+    assert_eq!(report.timing.gap_error_us.count, 1);
+    assert_eq!(report.timing.gap_error_us.max, 0.0);
 }

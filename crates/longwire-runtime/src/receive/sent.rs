@@ -25,6 +25,8 @@ const GATHERED_MAX: usize = 1 << 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SentFrame {
     pub digest: u64,
+    /// When it was due; zero where it had no time: then when it is handed
+    /// over.
     pub release: Nanos,
     pub wire_len: u32,
 }
@@ -89,13 +91,14 @@ pub(super) fn known_by(bytes: &[u8], ignored: &Ignored) -> (u64, u32) {
 }
 
 impl SentLog {
-    /// The port has taken a frame, which leaves with the next flush.
+    /// The port has taken a frame, which leaves with the next flush; `release`
+    /// is when it is due, if it is due at a time.
     #[inline]
-    pub(crate) fn note(&mut self, bytes: &[u8], release: Nanos) {
+    pub(crate) fn note(&mut self, bytes: &[u8], release: Option<Nanos>) {
         let (digest, wire_len) = known_by(bytes, &self.ignored);
         self.gathered.push(SentFrame {
             digest,
-            release,
+            release: release.unwrap_or_default(),
             wire_len,
         });
     }
@@ -141,8 +144,13 @@ impl Sent {
     /// was handed over.
     pub(super) fn drain(&self, mut take: impl FnMut(SentFrame, Nanos)) {
         for burst in self.receiver.try_iter() {
-            // One that is given to the port early leaves at its release.
-            let mut sent = |frame: SentFrame| take(frame, burst.handover.max(frame.release));
+            let mut sent = |mut frame: SentFrame| {
+                if frame.release == Nanos::ZERO {
+                    frame.release = burst.handover;
+                }
+                // One that is given to the port early leaves at its release.
+                take(frame, burst.handover.max(frame.release));
+            };
             match burst.frames {
                 SentFrames::One(frame) => sent(frame),
                 SentFrames::Many(frames) => frames.into_iter().for_each(sent),
@@ -166,16 +174,26 @@ mod tests {
         let (mut log, sent) = sent_log("a", Ignored::default());
         let known = |byte| known_by(&[byte; 70], &Ignored::default()).0;
         let (early, late) = (Nanos::from_micros(5), Nanos::from_micros(9));
-        log.note(&[1; 70], early);
+        log.note(&[1; 70], Some(early));
         log.tell(late);
         log.tell(late);
         assert_eq!(drained(&sent), [(known(1), late)]);
         // Handed over before its release: it is held until then.
-        log.note(&[2; 70], late);
-        log.note(&[3; 70], early);
+        log.note(&[2; 70], Some(late));
+        log.note(&[3; 70], Some(early));
         assert!(drained(&sent).is_empty());
         log.tell(early);
         assert_eq!(drained(&sent), [(known(2), late), (known(3), early)]);
+    }
+
+    #[test]
+    fn a_frame_without_a_time_is_due_when_it_is_handed_over() {
+        let (mut log, sent) = sent_log("a", Ignored::default());
+        log.note(&[1; 70], None);
+        log.tell(Nanos::from_micros(9));
+        let mut due = Vec::new();
+        sent.drain(|frame, left| due.push((frame.release, left)));
+        assert_eq!(due, [(Nanos::from_micros(9), Nanos::from_micros(9))]);
     }
 
     #[test]
@@ -193,13 +211,13 @@ mod tests {
         let (mut log, sent) = sent_log("a", Ignored::default());
         let told = (BURSTS + GATHERED_MAX + 1_000) as u64;
         for _ in 0..told {
-            log.note(&[0; 14], Nanos::ZERO);
+            log.note(&[0; 14], None);
             log.tell(Nanos::ZERO);
         }
         assert_eq!(log.lost(), GATHERED_MAX as u64);
         assert!(log.gathered.len() <= 1_000);
         let mut came = drained(&sent).len() as u64;
-        log.note(&[0; 14], Nanos::ZERO);
+        log.note(&[0; 14], None);
         log.tell(Nanos::ZERO);
         came += drained(&sent).len() as u64;
         assert_eq!(came + log.lost(), told + 1);
@@ -210,7 +228,7 @@ mod tests {
         let (mut log, sent) = sent_log("a", Ignored::default());
         drop(sent);
         for _ in 0..GATHERED_MAX + 5 {
-            log.note(&[0; 14], Nanos::ZERO);
+            log.note(&[0; 14], None);
             log.tell(Nanos::ZERO);
         }
         assert_eq!((log.lost(), log.gathered.len()), (GATHERED_MAX as u64, 5));

@@ -103,7 +103,8 @@ impl Account {
             tap.push(bytes, |bytes| Event::Left { handover, bytes });
         }
         if let Some(log) = &mut self.log {
-            log.note(bytes, frame.release);
+            let due = (!self.timeless).then_some(frame.release);
+            log.note(bytes, due);
         }
     }
 

@@ -321,3 +321,7 @@ fn outgoing<'a>(next: &Descriptor, bytes: &'a [u8]) -> Outgoing<'a> {
         wire_len: next.wire_len,
     }
 }
+
+#[cfg(test)]
+#[path = "egress_tests.rs"]
+mod tests;

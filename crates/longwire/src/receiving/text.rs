@@ -168,7 +168,7 @@ impl<W: Write> Lines<'_, W> {
         if trace.behind_last > 0 {
             let more = if trace.goes_on { "at least " } else { "" };
             let text = format!("{more}{} frames", count(trace.behind_last));
-            self.line("  never came after", &text)?;
+            self.line("  missing at end", &text)?;
         }
         if trace.cut > 0 {
             let text = format!("{}: zeros stand for the rest", count(trace.cut));

@@ -44,19 +44,27 @@ fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
     };
     let trace = received.trace.as_ref();
     let lost = trace.map_or(0, |trace| trace.lost + trace.behind_last);
-    // These were handed over and told of, and are lost on this side already.
+    // What was lost at either end of the network, and not by it.
     let failed = link.artifacts.get("send_failed").copied().unwrap_or(0);
-    let failed = match failed {
-        0 => String::new(),
-        failed => format!(", {} of them by the sending port", count(failed)),
+    let ends = [
+        (failed, "lost by the sending port"),
+        (received.unseen.total(), "not seen by the receiver"),
+    ];
+    let ends: Vec<String> = ends
+        .iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, place)| format!("{} {place}", count(*n)))
+        .collect();
+    let missing = match ends.is_empty() {
+        true => format!("{} lost by the network", count(lost)),
+        false => format!("{} missing, of them {}", count(lost), ends.join(" and ")),
     };
     format!(
-        "{} at {}: {} frames in{emulated}, {} sent, {} lost by the network{failed}",
+        "{} at {}: {} frames in{emulated}, {} sent, {missing}",
         link.name,
         received.port,
         count(link.packets_in),
         count(link.packets_out),
-        count(lost)
     )
 }
 
@@ -153,7 +161,7 @@ mod tests {
         assert_eq!(
             summary(&link, received),
             "out at packet:far: 1,000 frames in, 10 dropped by the emulated link, 990 sent, 4 \
-             lost by the network, 2 of them by the sending port"
+             missing, of them 2 lost by the sending port"
         );
     }
 

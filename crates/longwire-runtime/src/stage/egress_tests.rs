@@ -1,0 +1,219 @@
+use longwire_engine::{Bytes, LinkId};
+use longwire_io::Offload;
+use longwire_io::delay_line::{DelayLineConfig, DelayLineWriter, Note, delay_line};
+use longwire_io::port::SendStamp;
+
+use super::*;
+use crate::report::LinkReport;
+use crate::summary;
+
+/// A port whose device holds frames, or not, and stamps some of them.
+#[derive(Default)]
+struct Device {
+    lead: Option<Nanos>,
+    /// How long after its release a frame is stamped; `None`: none is.
+    stamped_after: Option<i64>,
+    every: u32,
+    pushed: Vec<Nanos>,
+    waiting: usize,
+    stamps: Vec<SendStamp>,
+    looks: u32,
+}
+
+impl TxPort for Device {
+    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+        let place = self.pushed.len();
+        if let Some(after) = self.stamped_after
+            && self.every > 0
+            && place.is_multiple_of(self.every as usize)
+        {
+            let left = frame.release.as_nanos().saturating_add_signed(after);
+            self.stamps.push(SendStamp {
+                release: frame.release,
+                left: Nanos::from_nanos(left),
+                by: StampedBy::Device,
+            });
+        }
+        self.pushed.push(frame.release);
+        self.waiting += 1;
+        Pushed::Taken
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        Ok(std::mem::take(&mut self.waiting))
+    }
+
+    fn room(&self) -> usize {
+        1024
+    }
+
+    fn unsent(&self) -> usize {
+        self.waiting
+    }
+
+    fn sample_every(&mut self, every: u32) -> Option<StampedBy> {
+        self.every = every;
+        self.stamped_after.map(|_| StampedBy::Device)
+    }
+
+    fn sampled(&mut self, take: &mut impl FnMut(SendStamp)) {
+        self.looks += 1;
+        self.stamps.drain(..).for_each(take);
+    }
+
+    fn launch_lead(&self) -> Option<Nanos> {
+        self.lead
+    }
+}
+
+fn micros(micros: u64) -> Nanos {
+    Nanos::from_micros(micros)
+}
+
+/// A stage on a clock that the test turns, and what fills its line.
+fn stage(
+    port: Device,
+    in_order: bool,
+) -> (Egress<Device>, DelayLineWriter, Clock, Arc<LinkShared>) {
+    let config = DelayLineConfig {
+        budget: Bytes(1 << 20),
+        huge_pages: false,
+    };
+    let (line, reader) = delay_line(&config).expect("memory");
+    let (clock, shared) = (Clock::arrivals(), Arc::new(LinkShared::new()));
+    let parts = EgressParts {
+        port,
+        line: reader,
+        clock: clock.clone(),
+        in_order,
+        link: None,
+        tap: None,
+        tolerance: micros(10),
+    };
+    let egress = Egress::new(parts, Arc::clone(&shared));
+    (egress, line, clock, shared)
+}
+
+/// Puts a frame on the line for each release.
+fn fill(line: &mut DelayLineWriter, releases: impl IntoIterator<Item = u64>) {
+    for release in releases {
+        let note = Note {
+            release: micros(release),
+            link: LinkId(0),
+            offload: Offload::NONE,
+            wire_len: 60,
+        };
+        line.push(&[0; 60], note).expect("room");
+    }
+    line.publish();
+}
+
+fn report(shared: &LinkShared) -> LinkReport {
+    summary::link("out", &[], shared)
+}
+
+#[test]
+fn frames_that_a_device_holds_are_handed_over_early_and_are_not_late() {
+    for in_order in [true, false] {
+        let device = Device {
+            lead: Some(micros(1_000)),
+            ..Device::default()
+        };
+        let (mut egress, mut line, clock, shared) = stage(device, in_order);
+        fill(&mut line, [5_000, 5_500, 9_000]);
+        assert_eq!(egress.next_release(), Some(micros(4_000)));
+        clock.advance(micros(3_999));
+        let step = egress.step().expect("a step");
+        assert_eq!((step.frames, step.next_at), (0, Some(micros(4_000))));
+        clock.advance(micros(4_000));
+        let step = egress.step().expect("a step");
+        assert_eq!((step.frames, step.next_at), (1, Some(micros(4_500))));
+        clock.advance(micros(5_200));
+        egress.step().expect("a step");
+        assert_eq!(egress.port().pushed, [5_000, 5_500].map(micros));
+        // 9,000 is handed over 30 us after its release: that is late.
+        clock.advance(micros(9_030));
+        egress.step().expect("a step");
+        egress.finish();
+        let report = report(&shared);
+        assert_eq!(report.packets_out, 3);
+        assert_eq!(report.artifacts["late"], 1);
+        assert_eq!(report.lateness_us.p50, 0.0);
+        assert!((29.0..31.0).contains(&report.lateness_us.max));
+    }
+}
+
+#[test]
+fn a_port_that_sends_at_once_is_given_nothing_early() {
+    let (mut egress, mut line, clock, shared) = stage(Device::default(), true);
+    fill(&mut line, [5_000]);
+    clock.advance(micros(4_999));
+    assert_eq!(egress.step().expect("a step").frames, 0);
+    clock.advance(micros(5_000));
+    assert_eq!(egress.step().expect("a step").frames, 1);
+    egress.finish();
+    let report = report(&shared);
+    assert!(report.send_stamps.is_none());
+    assert_eq!(egress.port().looks, 0, "nobody asked");
+}
+
+#[test]
+fn stamps_say_when_frames_left_and_not_when_they_were_handed_over() {
+    let device = Device {
+        stamped_after: Some(7_000),
+        ..Device::default()
+    };
+    let (mut egress, mut line, clock, shared) = stage(device, true);
+    assert_eq!(egress.watch_sends(10), Some(StampedBy::Device));
+    for number in 0..1_000u64 {
+        fill(&mut line, [number * 1_000]);
+        clock.advance(micros(number * 1_000));
+        egress.step().expect("a step");
+    }
+    // Taken now and then and not with every frame.
+    let looks = egress.port().looks;
+    assert!((9..=12).contains(&looks), "{looks}");
+    egress.finish();
+    let stamps = report(&shared).send_stamps.expect("stamps");
+    assert_eq!((stamps.by, stamps.every, stamps.count), ("device", 10, 100));
+    assert!((6.9..7.1).contains(&stamps.lateness_us.p50), "{stamps:?}");
+    assert_eq!(stamps.early, 0);
+}
+
+#[test]
+fn stamps_before_the_release_are_counted_apart() {
+    let device = Device {
+        stamped_after: Some(-300),
+        ..Device::default()
+    };
+    let (mut egress, mut line, clock, shared) = stage(device, true);
+    egress.watch_sends(1);
+    fill(&mut line, 1..=40);
+    clock.advance(micros(100));
+    egress.step().expect("a step");
+    egress.finish();
+    let stamps = report(&shared).send_stamps.expect("stamps");
+    assert_eq!((stamps.count, stamps.early), (40, 40));
+    assert_eq!((stamps.lateness_us.max, stamps.earliest_us), (0.0, 0.3));
+}
+
+#[test]
+fn many_stamps_are_taken_in_more_and_shorter_looks() {
+    let device = Device {
+        stamped_after: Some(0),
+        ..Device::default()
+    };
+    let (mut egress, mut line, clock, shared) = stage(device, true);
+    egress.watch_sends(1);
+    // 10,000 stamps a second for a second.
+    for number in 0..10_000u64 {
+        fill(&mut line, [number * 100]);
+        clock.advance(micros(number * 100));
+        egress.step().expect("a step");
+    }
+    let looks = egress.port().looks;
+    assert!((200..=400).contains(&looks), "{looks}");
+    egress.finish();
+    let stamps = report(&shared).send_stamps.expect("stamps");
+    assert_eq!(stamps.count, 10_000);
+}
