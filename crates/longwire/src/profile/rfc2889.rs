@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use super::args::{ProfileArgs, SwitchTest};
 use super::rfc2544::{LossReport, Rfc2544, STEP, WHOLE, as_share};
-use super::search::{Search, halve};
+use super::search::{ATTEMPTS, Search, halve};
 use super::trial::{Headers, Length, Outcome, Tester, Trial, Verdict, share};
 use crate::Error;
 use crate::cli::TrafficArgs;
@@ -236,8 +236,26 @@ impl Rfc2889 {
         Arc::new(Fixed::new(shortest.unwrap_or(60)))
     }
 
-    /// Teaches addresses at a rate, and looks whether all were learnt.
+    /// Teaches addresses at a rate and looks whether all were learnt; again,
+    /// with others, if that says nothing of the switch.
     fn teach(
+        &self,
+        addresses: u64,
+        rate: LoadRate,
+        taught: &mut Taught,
+        tester: &mut dyn Tester,
+    ) -> Result<(Outcome, Verdict), Error> {
+        let mut attempts = 0;
+        loop {
+            let (outcome, verdict) = self.teach_once(addresses, rate, taught, tester)?;
+            attempts += 1;
+            if attempts == ATTEMPTS || !matches!(verdict, Verdict::Void(_)) {
+                return Ok((outcome, verdict));
+            }
+        }
+    }
+
+    fn teach_once(
         &self,
         addresses: u64,
         rate: LoadRate,

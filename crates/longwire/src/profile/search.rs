@@ -27,7 +27,7 @@ pub struct Search {
 }
 
 /// A trial that says nothing of the device is made again, so often in all.
-const ATTEMPTS: u32 = 3;
+pub(super) const ATTEMPTS: u32 = 3;
 
 /// Finds the greatest load, of `1..=most`, whose trial passes.
 ///
