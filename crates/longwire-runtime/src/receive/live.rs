@@ -151,7 +151,7 @@ mod tests {
         let delay = live.delay();
         assert_eq!(delay.one_way_us.count, 98);
         assert_eq!((delay.one_way_us.min, delay.one_way_us.p99), (10.0, 80.0));
-        assert_eq!(delay.one_way_us.p90, 10.0);
+        assert!((delay.one_way_us.p90 - 10.0).abs() < 0.1);
         assert!(delay.jitter_max_us > 0.0);
     }
 

@@ -31,6 +31,7 @@ const LAST_WAIT: Duration = Duration::from_millis(2);
 pub(super) struct SendStamps {
     told: SendStampsTold,
     lateness: LatenessRecorder,
+    looked: Nanos,
     look_at: Nanos,
 }
 
@@ -83,6 +84,7 @@ impl SendStamps {
         SendStamps {
             told,
             lateness: LatenessRecorder::new(),
+            looked: Nanos::ZERO,
             look_at: Nanos::ZERO,
         }
     }
@@ -97,9 +99,10 @@ impl SendStamps {
     #[cold]
     pub fn look(&mut self, now: Nanos, port: &mut impl TxPort, shared: &SendStampsShared) {
         let came = self.take(port);
-        let share = LOOK_EVERY.as_nanos() * PER_LOOK / came.max(PER_LOOK);
-        let pause = Nanos::from_nanos(share).max(LOOK_MIN);
-        self.look_at = now.saturating_add(pause);
+        let since = now.saturating_sub(self.looked).min(LOOK_EVERY);
+        let pause = Nanos::from_nanos(since.as_nanos() * PER_LOOK / came.max(1));
+        self.looked = now;
+        self.look_at = now.saturating_add(pause.clamp(LOOK_MIN, LOOK_EVERY));
         if self.lateness.flush(now, &shared.lateness, false) {
             shared.tell(self.told);
         }
