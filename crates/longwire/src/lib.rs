@@ -23,6 +23,7 @@ pub mod report;
 pub mod signals;
 pub mod simulate;
 mod table;
+pub mod topology;
 pub mod traffic;
 
 use std::process::ExitCode;
@@ -43,6 +44,9 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Error> {
         Command::Receive(args) => commands::receive::run(args, globals),
         Command::Replay(args) => commands::replay::run(args, globals),
         Command::Simulate(args) => commands::simulate::run(args, globals),
+        Command::Check(args) => commands::check::run(args, globals),
+        Command::Schema(args) => commands::schema::run(args),
+        Command::Import(args) => commands::import::run(args),
         Command::Plot(args) => commands::plot::run(args, globals),
         Command::Bench(args) => bench::run(args, globals),
         Command::Models(args) => commands::models::run(args, globals),

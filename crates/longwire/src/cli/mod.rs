@@ -15,10 +15,12 @@ use clap::builder::styling::AnsiColor;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bench::BenchArgs;
+use crate::commands::check::CheckArgs;
 use crate::commands::completions::CompletionsArgs;
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::exec::ExecArgs;
 use crate::commands::generate::GenerateArgs;
+use crate::commands::import::ImportArgs;
 use crate::commands::man::ManArgs;
 use crate::commands::models::ModelsArgs;
 use crate::commands::plot::PlotArgs;
@@ -26,11 +28,12 @@ use crate::commands::preset::PresetArgs;
 use crate::commands::receive::ReceiveArgs;
 use crate::commands::replay::ReplayArgs;
 use crate::commands::run::RunArgs;
+use crate::commands::schema::SchemaArgs;
 use crate::commands::simulate::SimulateArgs;
 
 pub use alter::AlterArgs;
 pub use link::{DUPLEX_HELP, DuplexArgs, LINK_HELP};
-pub use options::given;
+pub use options::{LinkOption, given, link_options};
 pub use pump::{OutputLinkArgs, PumpArgs, StartAt};
 pub use receivers::ReceiverArgs;
 pub use running::{LaunchBy, RecordArgs, ReportArgs, RunningArgs, SeedArgs, Wait};
@@ -138,6 +141,12 @@ pub enum Command {
     Replay(Box<ReplayArgs>),
     /// A capture through a link, in virtual time
     Simulate(SimulateArgs),
+    /// Whether a topology is right, and what it comes to
+    Check(CheckArgs),
+    /// The JSON Schema of topologies
+    Schema(SchemaArgs),
+    /// A topology from a script of ns-2 or Emulab
+    Import(ImportArgs),
     /// Figures of runs, from their logs and reports
     Plot(PlotArgs),
     /// Measure Longwire on this machine

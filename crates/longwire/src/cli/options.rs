@@ -3,12 +3,21 @@
 use longwire_engine::options::LinkOptions;
 
 /// One link option.
-pub(super) struct LinkOption {
+pub struct LinkOption {
     /// Its name, which is also that of its kind of models if it has any.
     pub name: &'static str,
-    pub value_name: &'static str,
+    pub(super) value_name: &'static str,
+    /// One line of help.
     pub summary: &'static str,
-    pub field: fn(&mut LinkOptions) -> Field<'_>,
+    pub(super) field: fn(&mut LinkOptions) -> Field<'_>,
+}
+
+impl LinkOption {
+    /// Whether it may be given several times.
+    pub fn is_repeated(&self) -> bool {
+        let mut options = LinkOptions::default();
+        matches!((self.field)(&mut options), Field::Repeated(_))
+    }
 }
 
 /// Where an option's text goes.
@@ -88,6 +97,11 @@ pub(super) static OPTIONS: [LinkOption; 11] = [
         field: |options| Field::Repeated(&mut options.rewrite),
     },
 ];
+
+/// Every link option, in the order of the help.
+pub fn link_options() -> impl Iterator<Item = &'static LinkOption> {
+    OPTIONS.iter()
+}
 
 /// Every option that is given, by name, in the order of the help.
 pub fn given(options: &LinkOptions) -> Vec<(&'static str, String)> {

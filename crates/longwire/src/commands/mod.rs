@@ -1,9 +1,11 @@
 //! The commands, one file each: what each takes and what it does.
 
+pub mod check;
 pub mod completions;
 pub mod doctor;
 pub mod exec;
 pub mod generate;
+pub mod import;
 pub mod man;
 pub mod model_pages;
 pub mod models;
@@ -12,4 +14,5 @@ pub mod preset;
 pub mod receive;
 pub mod replay;
 pub mod run;
+pub mod schema;
 pub mod simulate;

@@ -1,0 +1,114 @@
+//! `longwire check`: whether a topology's file is right, and what it comes to.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::topology::summary::Summary;
+use crate::topology::{Problem, Topology};
+use crate::{Error, Globals};
+
+/// What `check` takes.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Everything that is wrong is told at once, each with its file, line and column;
+then the exit code is 2. Nothing is opened and nothing is changed.
+
+Examples:
+  longwire check network.toml             what it comes to, and what is doubtful
+  longwire check network.toml --verbose   with the time that reading took
+  longwire check network.toml --json      all of it for programs")]
+pub struct CheckArgs {
+    /// The topology, a TOML file
+    pub file: PathBuf,
+}
+
+/// What `--json` shows.
+#[derive(Serialize)]
+struct Checked<'a> {
+    fine: bool,
+    problems: &'a [Problem],
+    warnings: &'a [Problem],
+    doubts: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<Summary>,
+}
+
+/// How the program ends when a file is refused.
+const EXIT_REFUSED: u8 = 2;
+
+/// Checks a file and explains it.
+///
+/// # Errors
+/// If it is refused, with all reasons, or stdout cannot be written.
+pub fn run(args: &CheckArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    let started = Instant::now();
+    let topology = match Topology::read(&args.file) {
+        Ok(topology) => topology,
+        Err(problems) => return refuse(&problems, globals),
+    };
+    let reading = started.elapsed();
+    let doubts = topology.doubts();
+    let compared = started.elapsed() - reading;
+    let summary = Summary::of(&topology);
+    let mut out = io::stdout().lock();
+    if globals.json {
+        let checked = Checked {
+            fine: true,
+            problems: &[],
+            warnings: &topology.warnings,
+            doubts: &doubts,
+            summary: Some(summary),
+        };
+        write_json(&mut out, &checked)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !globals.quiet {
+        for line in summary.lines() {
+            writeln!(out, "{line}")?;
+        }
+    }
+    for warning in &topology.warnings {
+        writeln!(out, "warning: {warning}")?;
+    }
+    for doubt in &doubts {
+        writeln!(out, "warning: {}: {doubt}", args.file.display())?;
+    }
+    if globals.verbose {
+        let (reading, compared) = (reading.as_secs_f64(), compared.as_secs_f64());
+        writeln!(
+            out,
+            "read in {reading:.3} s, rules compared in {compared:.3} s"
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn refuse(problems: &[Problem], globals: &Globals) -> Result<ExitCode, Error> {
+    if globals.json {
+        let checked = Checked {
+            fine: false,
+            problems,
+            warnings: &[],
+            doubts: &[],
+            summary: None,
+        };
+        write_json(&mut io::stdout().lock(), &checked)?;
+        return Ok(ExitCode::from(EXIT_REFUSED));
+    }
+    let mut err = io::stderr().lock();
+    for problem in problems {
+        writeln!(err, "error: {problem}")?;
+    }
+    Ok(ExitCode::from(EXIT_REFUSED))
+}
+
+fn write_json(out: &mut impl Write, value: &impl Serialize) -> Result<(), Error> {
+    serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
+    writeln!(out)?;
+    Ok(())
+}

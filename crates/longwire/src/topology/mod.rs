@@ -1,0 +1,218 @@
+//! The configuration file: TOML with the names and the grammar of the command
+//! line, read into the plan of a run.
+//!
+//! [`Topology::read`] is the way in; [`fields`] lists all that a file may say.
+//! Everything is checked before anything is done, and all problems are told
+//! at once, each with its place.
+
+mod analysis;
+mod builder;
+mod events;
+pub mod fields;
+pub mod glob;
+mod hosts;
+mod links;
+mod matchers;
+pub mod ns;
+mod options;
+mod paths;
+mod plan;
+mod problem;
+mod ramp;
+mod rows;
+pub mod schema;
+pub mod summary;
+mod switching;
+#[cfg(test)]
+mod tests;
+mod timeline;
+mod tree;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use longwire_engine::bridge::Switching;
+use longwire_engine::classify::Order;
+use longwire_engine::presets::Duplex;
+use toml::de::DeTable;
+
+pub use plan::{
+    Class, Hop, LinkPlan, PathPlan, PortPlan, RulePlan, Target, Topology, Unmatched, Way,
+};
+pub use problem::Problem;
+pub use ramp::Ramp;
+pub use timeline::{Action, Command, Event, State, Timeline};
+
+use builder::{Builder, direction};
+use options::OptionStore;
+use problem::Complaints;
+use tree::Placed;
+
+/// The largest file: what a million links take, several times over. A larger
+/// one is refused before it fills memory.
+const FILE_MAX: u64 = 1 << 30;
+
+/// What leads to a link with `unmatched`.
+const LINK_PREFIX: &str = "link:";
+
+impl Topology {
+    /// Reads a file. CSV files that it names are looked for beside it, files
+    /// that models name where the command line would look for them.
+    ///
+    /// # Errors
+    /// All that is wrong, by place; then nothing of the file may be used.
+    pub fn read(path: &Path) -> Result<Topology, Vec<Problem>> {
+        let name = path.display().to_string();
+        let text = read_file(path).map_err(|reason| {
+            let mut complaints = Complaints::new(&name, "");
+            complaints.refuse(
+                problem::Place::Row {
+                    file: name.clone(),
+                    line: 0,
+                },
+                "",
+                reason,
+                "",
+            );
+            complaints.finish().err().unwrap_or_default()
+        })?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Topology::parse(&name, &text, folder)
+    }
+
+    /// Reads a text as if it were in a file of this name in this folder.
+    ///
+    /// # Errors
+    /// As [`Topology::read`].
+    pub fn parse(name: &str, text: &str, folder: &Path) -> Result<Topology, Vec<Problem>> {
+        let mut complaints = Complaints::new(name, text);
+        let (file, errors) = DeTable::parse_recoverable(text);
+        for error in &errors {
+            let span = error.span().unwrap_or(0..0);
+            let message = error.message().to_owned();
+            complaints.refuse(span, "", message, "this is not TOML (toml.io)");
+        }
+        // What follows from a line that could not be read is no help.
+        if !complaints.is_fine() {
+            return Err(complaints.finish().err().unwrap_or_default());
+        }
+        let file = file.get_ref();
+        tree::check(&fields::FILE, file, "", &mut complaints);
+        let mut builder = begin(file, folder, complaints);
+        for item in tree::tables(file, "link") {
+            links::read(&item, &mut builder);
+        }
+        for item in tree::tables(file, "path") {
+            paths::read(&item, &mut builder);
+        }
+        let timeline = events::read(file, &mut builder);
+        finish(file, builder, timeline)
+    }
+}
+
+fn read_file(path: &Path) -> Result<String, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let mut text = String::new();
+    let read = file.take(FILE_MAX + 1).read_to_string(&mut text);
+    read.map_err(|error| error.to_string())?;
+    match text.len() as u64 > FILE_MAX {
+        true => {
+            Err("the file is larger than 1 GiB; let a CSV file or count make the links".to_owned())
+        }
+        false => Ok(text),
+    }
+}
+
+/// Everything that links need to know.
+fn begin<'a>(file: &DeTable, folder: &'a Path, mut complaints: Complaints<'a>) -> Builder<'a> {
+    let mut store = OptionStore::default();
+    let ports = switching::ports(file, &mut complaints);
+    let bridge = switching::bridge(file, &ports, &mut complaints);
+    let pairs = match bridge.switching {
+        Switching::Pairs(pairs) => Some(pairs),
+        _ => None,
+    };
+    let defaults = tree::table(file, "defaults");
+    let defaults = defaults.map(|table| store.duplex(table, "defaults", &mut complaints));
+    let mut templates: HashMap<String, Duplex> = HashMap::new();
+    for (name, value) in tree::table(file, "templates").map_or(Vec::new(), tree::entries) {
+        if let Some(table) = value.get_ref().as_table() {
+            let at = format!("templates.{}", name.value);
+            let options = store.duplex(table, &at, &mut complaints);
+            templates.insert(name.value.to_owned(), options);
+        }
+    }
+    Builder {
+        complaints,
+        store,
+        folder,
+        ports,
+        pairs,
+        defaults: defaults.unwrap_or_default(),
+        templates,
+        links: Vec::new(),
+        paths: Vec::new(),
+        rules: Vec::new(),
+        names: HashMap::new(),
+        used: Vec::new(),
+    }
+}
+
+/// What is about all links, and the plan.
+fn finish(
+    file: &DeTable,
+    mut builder: Builder,
+    timeline: Timeline,
+) -> Result<Topology, Vec<Problem>> {
+    let unmatched = unmatched(file, &mut builder);
+    let bridge = switching::bridge(file, &builder.ports, &mut Complaints::new("", ""));
+    analysis::warn_of_unused(file, &mut builder, &timeline);
+    let order = match tree::text(file, "classify").map(|word| word.value) {
+        Some("specific") => Order::MostSpecific,
+        _ => Order::First,
+    };
+    builder.rules.sort_by_key(|(position, _)| *position);
+    let warnings = builder.complaints.finish()?;
+    Ok(Topology {
+        seed: tree::whole(file, "seed"),
+        ports: builder.ports,
+        bridge,
+        links: builder.links,
+        paths: builder.paths,
+        rules: builder.rules.into_iter().map(|(_, rule)| rule).collect(),
+        order,
+        unmatched,
+        timeline,
+        warnings,
+        names: builder.names,
+    })
+}
+
+fn unmatched(file: &DeTable, builder: &mut Builder) -> Unmatched {
+    let Some(Placed { value, span }) = tree::text(file, "unmatched") else {
+        return Unmatched::Pass;
+    };
+    match (value, value.strip_prefix(LINK_PREFIX).map(direction)) {
+        ("pass", _) => Unmatched::Pass,
+        ("drop", _) => Unmatched::Drop,
+        (_, Some((name, None))) => match builder.names.get(name) {
+            Some(Class::Link(link)) => {
+                let link = *link;
+                builder.used[link as usize] = true;
+                Unmatched::Link(link)
+            }
+            _ => {
+                builder.no_link(name, span, "unmatched");
+                Unmatched::Pass
+            }
+        },
+        _ => {
+            let reason = format!("'{value}' is nothing that can become of a frame");
+            let remedy = "write pass, drop, or link:NAME";
+            builder.complaints.refuse(span, "unmatched", reason, remedy);
+            Unmatched::Pass
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Options of links: read, checked once each, and kept once each.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use longwire_engine::LinkOptions;
+use longwire_engine::presets::{self, Duplex};
+use longwire_runtime::FileLoader;
+use toml::de::DeTable;
+
+use super::problem::{Complaints, Place};
+use super::tree;
+use crate::cli::given;
+
+/// What has been checked and kept so far. A hundred thousand links with the
+/// same options share them.
+#[derive(Debug, Default)]
+pub(super) struct OptionStore {
+    /// Options whose text was read without an error.
+    good: HashSet<(&'static str, String)>,
+    kept: HashMap<String, Arc<LinkOptions>>,
+    loader: FileLoader,
+}
+
+impl OptionStore {
+    /// Whether a value is one that the option takes.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&mut self, option: &'static str, text: &str) -> Result<(), String> {
+        let key = (option, text.to_owned());
+        if self.good.contains(&key) {
+            return Ok(());
+        }
+        let mut alone = LinkOptions::default();
+        alone.set(option, text.to_owned());
+        match alone.parse_with(&self.loader) {
+            Ok(_) => {
+                self.good.insert(key);
+                Ok(())
+            }
+            // The option's name is in the frame of the message.
+            Err(error) => Err(error.source.to_string()),
+        }
+    }
+
+    /// Adds an option to others if it is right.
+    pub fn set(
+        &mut self,
+        options: &mut LinkOptions,
+        (option, text): (&'static str, String),
+        place: impl Into<Place>,
+        at: &str,
+        complaints: &mut Complaints,
+    ) {
+        match self.check(option, &text) {
+            Ok(()) => {
+                options.set(option, text);
+            }
+            Err(reason) => {
+                let remedy = format!("`longwire models {option}` shows what there is");
+                complaints.refuse(place, format!("{at}.{option}"), reason, remedy);
+            }
+        }
+    }
+
+    /// The options in a table, for one direction or both alike.
+    pub fn one_way(
+        &mut self,
+        table: &DeTable,
+        at: &str,
+        complaints: &mut Complaints,
+    ) -> LinkOptions {
+        let mut options = LinkOptions::default();
+        for (option, text) in tree::options(table) {
+            self.set(
+                &mut options,
+                (option, text.value),
+                text.span,
+                at,
+                complaints,
+            );
+        }
+        options
+    }
+
+    /// The options in a table for both directions: a preset, then what is
+    /// given to both, then what is given to one.
+    pub fn duplex(&mut self, table: &DeTable, at: &str, complaints: &mut Complaints) -> Duplex {
+        let both = self.one_way(table, at, complaints);
+        let mut side = |name: &str| match tree::table(table, name) {
+            Some(table) => {
+                let own = self.one_way(table, &format!("{at}.{name}"), complaints);
+                both.overlay(&own)
+            }
+            None => both.clone(),
+        };
+        let (up, down) = (side("up"), side("down"));
+        let Some(preset) = tree::text(table, "preset") else {
+            return Duplex { up, down };
+        };
+        match presets::read(preset.value, &self.loader) {
+            Ok(under) => Duplex {
+                up: under.up.overlay(&up),
+                down: under.down.overlay(&down),
+            },
+            Err(error) => {
+                let remedy = "`longwire preset` lists them";
+                complaints.refuse(
+                    preset.span,
+                    format!("{at}.preset"),
+                    error.to_string(),
+                    remedy,
+                );
+                Duplex { up, down }
+            }
+        }
+    }
+
+    /// The same options as kept before, or these.
+    pub fn keep(&mut self, options: LinkOptions) -> Arc<LinkOptions> {
+        let mut key = String::new();
+        for (name, text) in given(&options) {
+            key = key + name + "\u{0}" + &text + "\u{0}";
+        }
+        let kept = self.kept.entry(key);
+        Arc::clone(kept.or_insert_with(|| Arc::new(options)))
+    }
+}
+
+/// One pair of options over another.
+pub(super) fn overlay(under: &Duplex, over: &Duplex) -> Duplex {
+    Duplex {
+        up: under.up.overlay(&over.up),
+        down: under.down.overlay(&over.down),
+    }
+}

@@ -1,0 +1,85 @@
+//! `[[path]]`: links that are crossed one after the other.
+
+use toml::de::DeTable;
+
+use super::builder::{Builder, Matches, direction};
+use super::plan::{Class, Hop, PathPlan, Way};
+use super::problem::Place;
+use super::tree::{self, Placed};
+
+/// The most links of one path.
+const HOPS_MAX: usize = 1024;
+
+/// Reads a path. All links must have been read.
+pub(super) fn read(item: &Placed<&DeTable>, builder: &mut Builder) {
+    let table = item.value;
+    let Some(name) = tree::text(table, "name") else {
+        let remedy = "write name = \"…\"";
+        builder.complaints.refuse(
+            item.span.clone(),
+            "path.name",
+            "the path has no name",
+            remedy,
+        );
+        return;
+    };
+    let hops = hops(table, item, builder);
+    let class = Class::Path(builder.paths.len() as u32);
+    let place = Place::Span(name.span.clone());
+    let Some(name) = builder.add_name(name.value, class, place.clone(), "path.name") else {
+        return;
+    };
+    let shared = |hop: &Hop| builder.links[hop.link as usize].down.is_none();
+    // Only where both directions are the same all the way is one matcher
+    // without a direction enough.
+    let one_way = !hops.is_empty() && hops.len() == 1 && hops.iter().all(shared);
+    builder.paths.push(PathPlan { name, hops });
+    let own = |name| {
+        let texts = tree::texts(table, name).into_iter();
+        texts.map(|text| text.value.to_owned()).collect()
+    };
+    let matches = Matches {
+        forth: own("match"),
+        back: own("match-back"),
+    };
+    let first = tree::texts(table, "match").into_iter().next();
+    let place = first.map_or(place, |text| Place::Span(text.span));
+    builder.add_rules(
+        class,
+        &matches,
+        one_way,
+        (place, item.span.start),
+        "path.match",
+    );
+}
+
+fn hops(table: &DeTable, item: &Placed<&DeTable>, builder: &mut Builder) -> Vec<Hop> {
+    let at = "path.via";
+    let mut hops: Vec<Hop> = Vec::new();
+    let via = tree::texts(table, "via");
+    if via.is_empty() || via.len() > HOPS_MAX {
+        let reason = format!("the path crosses {} links", via.len());
+        let remedy = format!("write via = [\"access\", \"core\"] with 1 to {HOPS_MAX} of them");
+        builder
+            .complaints
+            .refuse(item.span.clone(), at, reason, remedy);
+        return hops;
+    }
+    for text in via {
+        let (name, way) = direction(text.value);
+        let Some(Class::Link(link)) = builder.names.get(name).copied() else {
+            builder.no_link(name, text.span, at);
+            continue;
+        };
+        if hops.iter().any(|hop| hop.link == link) {
+            let reason = format!("the path crosses '{name}' twice, which is a loop");
+            let remedy = "name each link once; two links may have the same options";
+            builder.complaints.refuse(text.span, at, reason, remedy);
+            continue;
+        }
+        builder.used[link as usize] = true;
+        let way = way.unwrap_or(Way::Up);
+        hops.push(Hop { link, way });
+    }
+    hops
+}

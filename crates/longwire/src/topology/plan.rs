@@ -1,0 +1,187 @@
+//! What a file comes to: the plan that a run is built from.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use longwire_engine::LinkOptions;
+use longwire_engine::bridge::{BridgeConfig, PortIndex};
+use longwire_engine::classify::{Matcher, Order};
+
+use super::problem::Problem;
+use super::timeline::Timeline;
+
+/// A direction of a link or of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Way {
+    /// The one that `match` is about.
+    Up,
+    /// The way back.
+    Down,
+}
+
+impl Way {
+    /// The other one.
+    pub fn reversed(self) -> Way {
+        match self {
+            Way::Up => Way::Down,
+            Way::Down => Way::Up,
+        }
+    }
+
+    /// As it is written behind a link's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Up => "up",
+            Way::Down => "down",
+        }
+    }
+}
+
+/// A port of the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortPlan {
+    /// What the file calls it.
+    pub name: String,
+    /// What to open, as on the command line: `packet:eth1`.
+    pub opens: String,
+}
+
+/// A named link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkPlan {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Options of the direction up, or of both where they share one link.
+    pub up: Arc<LinkOptions>,
+    /// Options of the direction down; `None` where both directions share the
+    /// queue and the rate of one link.
+    pub down: Option<Arc<LinkOptions>>,
+}
+
+/// A link that is crossed on a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// Which of [`Topology::links`].
+    pub link: u32,
+    /// In which direction, on the way forth.
+    pub way: Way,
+}
+
+/// Links that are crossed one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathPlan {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The links in the order of the way forth. No link is in it twice.
+    pub hops: Vec<Hop>,
+}
+
+impl PathPlan {
+    /// The links of one direction in the order in which they are crossed.
+    pub fn hops(&self, way: Way) -> Vec<Hop> {
+        let reversed = |hop: &Hop| Hop {
+            link: hop.link,
+            way: hop.way.reversed(),
+        };
+        match way {
+            Way::Up => self.hops.clone(),
+            Way::Down => self.hops.iter().rev().map(reversed).collect(),
+        }
+    }
+}
+
+/// What frames of a rule cross.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// One of [`Topology::links`], alone.
+    Link(u32),
+    /// One of [`Topology::paths`].
+    Path(u32),
+}
+
+/// What frames cross, and in which direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// The link or path.
+    pub class: Class,
+    /// The direction.
+    pub way: Way,
+}
+
+/// Which frames cross what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RulePlan {
+    /// Which frames.
+    pub matcher: Matcher,
+    /// What they cross.
+    pub target: Target,
+}
+
+/// What becomes of frames that no rule is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unmatched {
+    /// They leave at once, as if there were no links.
+    #[default]
+    Pass,
+    /// They are dropped.
+    Drop,
+    /// They cross a link upwards.
+    Link(u32),
+}
+
+/// A file's contents, checked: all names are known, all options right.
+#[derive(Clone, Debug)]
+pub struct Topology {
+    /// The seed, if the file gives one.
+    pub seed: Option<u64>,
+    /// The ports; a [`PortIndex`] counts in this order.
+    pub ports: Vec<PortPlan>,
+    /// Which port a frame leaves by.
+    pub bridge: BridgeConfig,
+    /// The links in the order of the file.
+    pub links: Vec<LinkPlan>,
+    /// The paths of more than one link.
+    pub paths: Vec<PathPlan>,
+    /// The rules in the order of the file, each link's or path's way back
+    /// behind its way forth.
+    pub rules: Vec<RulePlan>,
+    /// Which rule counts when several match.
+    pub order: Order,
+    /// Frames without a rule.
+    pub unmatched: Unmatched,
+    /// What changes while it runs.
+    pub timeline: Timeline,
+    /// What is allowed and probably not meant.
+    pub warnings: Vec<Problem>,
+    pub(super) names: HashMap<Arc<str>, Class>,
+}
+
+impl Topology {
+    /// The link or path of a name.
+    pub fn named(&self, name: &str) -> Option<Class> {
+        self.names.get(name).copied()
+    }
+
+    /// The name of a link or path.
+    pub fn name_of(&self, class: Class) -> &str {
+        match class {
+            Class::Link(link) => &self.links[link as usize].name,
+            Class::Path(path) => &self.paths[path as usize].name,
+        }
+    }
+
+    /// The number of the port of a name.
+    pub fn port_named(&self, name: &str) -> Option<PortIndex> {
+        let place = self.ports.iter().position(|port| port.name == name)?;
+        Some(PortIndex(place as u16))
+    }
+
+    /// How many links the engine has: two for each but those that are shared.
+    pub fn engine_links(&self) -> usize {
+        let each = self
+            .links
+            .iter()
+            .map(|link| 1 + usize::from(link.down.is_some()));
+        each.sum()
+    }
+}

@@ -1,0 +1,229 @@
+//! `[ports]` and `[switching]`.
+
+use std::collections::HashMap;
+
+use longwire_engine::bridge::{
+    Bridge, BridgeConfig, BridgeError, PortIndex, Reserved, StaticEntry, StormLimit, Switching,
+};
+use longwire_engine::{Nanos, Packets};
+use longwire_io::port::registry::PORTS;
+use toml::de::DeTable;
+
+use super::fields::PORTS_MAX;
+use super::plan::PortPlan;
+use super::problem::{Complaints, meant};
+use super::tree::{self, Placed};
+
+const AT: &str = "switching";
+
+/// Reads the ports, in the order of the file.
+pub(super) fn ports(file: &DeTable, complaints: &mut Complaints) -> Vec<PortPlan> {
+    let Some(table) = tree::table(file, "ports") else {
+        let remedy = "write [ports] with lines such as left = \"packet:eth1\"";
+        complaints.refuse(0..0, "ports", "there are no ports", remedy);
+        return Vec::new();
+    };
+    let mut ports: Vec<PortPlan> = Vec::new();
+    let mut used: HashMap<&str, &str> = HashMap::new();
+    for (name, value) in tree::entries(table) {
+        let Some(opens) = value.get_ref().as_str() else {
+            continue;
+        };
+        let at = format!("ports.{}", name.value);
+        check_port(opens, &value.span(), &at, complaints);
+        // A bare name of an interface means auto.
+        let device = opens.split_once(':').map_or(opens, |(_, device)| device);
+        let device = if device.is_empty() { opens } else { device };
+        if opens != "null"
+            && let Some(other) = used.insert(device, name.value)
+        {
+            let reason = format!("'{device}' is port '{other}' already");
+            complaints.refuse(value.span(), &at, reason, "a port can be opened once");
+        }
+        ports.push(PortPlan {
+            name: name.value.to_owned(),
+            opens: opens.to_owned(),
+        });
+    }
+    if ports.len() as u64 > PORTS_MAX {
+        let reason = format!("{} ports are too many", ports.len());
+        complaints.refuse(0..0, "ports", reason, format!("there can be {PORTS_MAX}"));
+        ports.truncate(PORTS_MAX as usize);
+    }
+    ports
+}
+
+fn check_port(opens: &str, span: &std::ops::Range<usize>, at: &str, complaints: &mut Complaints) {
+    let (kind, argument) = opens.split_once(':').unwrap_or((opens, ""));
+    let known = PORTS.iter().find(|port| port.name == kind);
+    let is_bare = !opens.contains(':');
+    let fine = match known {
+        Some(port) => port.argument.is_empty() == argument.is_empty(),
+        None => is_bare && !opens.is_empty(),
+    };
+    if !fine {
+        let written: Vec<String> = PORTS.iter().map(|port| port.written()).collect();
+        let remedy = format!("there are {}", written.join(", "));
+        complaints.refuse(span.clone(), at, format!("'{opens}' is no port"), remedy);
+    }
+}
+
+/// Reads how frames find their port.
+pub(super) fn bridge(
+    file: &DeTable,
+    ports: &[PortPlan],
+    complaints: &mut Complaints,
+) -> BridgeConfig {
+    let mut config = BridgeConfig::new(ports.len() as u16);
+    let empty = DeTable::new();
+    let table = tree::table(file, AT).unwrap_or(&empty);
+    let at = file.get(AT).map_or(0..0, |value| value.span());
+    let pairs = pairs(table, ports, complaints);
+    let mode = tree::text(table, "mode").map(|mode| mode.value);
+    let mode = mode.unwrap_or(if ports.len() == 2 || !pairs.is_empty() {
+        "pairs"
+    } else {
+        "bridge"
+    });
+    config.switching = match mode {
+        "bridge" => Switching::Bridge,
+        "static" => Switching::Static,
+        _ if pairs.is_empty() && ports.len() == 2 => {
+            Switching::Pairs(vec![(PortIndex(0), PortIndex(1))])
+        }
+        _ => Switching::Pairs(pairs.clone()),
+    };
+    if mode == "pairs" && pairs.is_empty() && ports.len() != 2 {
+        let reason = format!("which of the {} ports are paired is not said", ports.len());
+        let remedy = "write pairs = [[\"left\", \"right\"], …]";
+        complaints.refuse(at.clone(), AT, reason, remedy);
+    }
+    if mode != "pairs" && !pairs.is_empty() {
+        let reason = format!("there are pairs, and the mode is {mode}");
+        complaints.refuse(at.clone(), AT, reason, "leave one of both out");
+    }
+    if let Some(ageing) = tree::unit::<Nanos>(table, "ageing", AT, complaints) {
+        config.ageing = ageing;
+    }
+    if let Some(size) = tree::whole(table, "table-size") {
+        config.table_max = size as u32;
+    }
+    if let Some(rate) = tree::unit(table, "storm-limit", AT, complaints) {
+        let burst = Packets(tree::whole(table, "storm-burst").unwrap_or(100));
+        config.storm = Some(StormLimit { rate, burst });
+    } else if table.contains_key("storm-burst") && !table.contains_key("storm-limit") {
+        let reason = "there is a burst and no limit";
+        complaints.refuse(
+            at.clone(),
+            "switching.storm-burst",
+            reason,
+            "give storm-limit too",
+        );
+    }
+    if tree::text(table, "reserved").is_some_and(|word| word.value == "pass") {
+        config.reserved = Reserved::Pass;
+    }
+    config.loop_detection = tree::flag(table, "loop-detection").unwrap_or(true);
+    config.statics = stations(table, ports, complaints);
+    // The engine knows what cannot be; without ports that has been said.
+    if complaints.is_fine()
+        && let Err(error) = Bridge::new(small(&config))
+        && !matches!(error, BridgeError::NoPorts)
+    {
+        complaints.refuse(at, AT, error.to_string(), "change it");
+    }
+    config
+}
+
+/// The same with the smallest table that can be: trying it takes no memory.
+fn small(config: &BridgeConfig) -> BridgeConfig {
+    let statics = config.statics.len() as u32;
+    BridgeConfig {
+        table_max: config.table_max.min(statics.max(1)),
+        ..config.clone()
+    }
+}
+
+fn pairs(
+    table: &DeTable,
+    ports: &[PortPlan],
+    complaints: &mut Complaints,
+) -> Vec<(PortIndex, PortIndex)> {
+    let mut pairs = Vec::new();
+    let written = table
+        .get("pairs")
+        .and_then(|value| value.get_ref().as_array());
+    for pair in written.into_iter().flatten() {
+        let names = pair.get_ref().as_array().into_iter().flatten();
+        let mut found = names.filter_map(|name| {
+            let (text, span) = (name.get_ref().as_str()?, name.span());
+            port(
+                Placed { value: text, span },
+                ports,
+                "switching.pairs",
+                complaints,
+            )
+        });
+        if let (Some(a), Some(b)) = (found.next(), found.next()) {
+            pairs.push((a, b));
+        }
+    }
+    pairs
+}
+
+fn port(
+    name: Placed<&str>,
+    ports: &[PortPlan],
+    at: &str,
+    complaints: &mut Complaints,
+) -> Option<PortIndex> {
+    let place = ports.iter().position(|port| port.name == name.value);
+    if place.is_none() {
+        let known = ports.iter().map(|port| port.name.as_str());
+        let reason = format!("there is no port '{}'", name.value);
+        complaints.refuse(name.span, at, reason, meant(name.value, known));
+    }
+    place.map(|place| PortIndex(place as u16))
+}
+
+fn stations(table: &DeTable, ports: &[PortPlan], complaints: &mut Complaints) -> Vec<StaticEntry> {
+    let at = "switching.stations";
+    let mut stations = Vec::new();
+    let Some(table) = tree::table(table, "stations") else {
+        return stations;
+    };
+    for (key, value) in tree::entries(table) {
+        let Some(name) = value.get_ref().as_str() else {
+            continue;
+        };
+        let name = Placed {
+            value: name,
+            span: value.span(),
+        };
+        let Some((mac, vlan)) = station(key.value) else {
+            let reason = format!("'{}' is no Ethernet address", key.value);
+            let remedy = "write it as 02:00:00:00:00:01, or 02:00:00:00:00:01@7 in VLAN 7";
+            complaints.refuse(key.span, at, reason, remedy);
+            continue;
+        };
+        if let Some(port) = port(name, ports, at, complaints) {
+            stations.push(StaticEntry { vlan, mac, port });
+        }
+    }
+    stations
+}
+
+/// `02:00:00:00:00:01@7`.
+fn station(text: &str) -> Option<([u8; 6], u16)> {
+    let (mac, vlan) = match text.split_once('@') {
+        Some((mac, vlan)) => (mac, vlan.parse().ok()?),
+        None => (text, 0),
+    };
+    let mut bytes = [0; 6];
+    let mut parts = mac.split(':');
+    for byte in &mut bytes {
+        let part = parts.next().filter(|part| part.len() == 2)?;
+        *byte = u8::from_str_radix(part, 16).ok()?;
+    }
+    parts.next().is_none().then_some((bytes, vlan))
+}
