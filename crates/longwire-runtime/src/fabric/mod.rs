@@ -14,6 +14,7 @@
 mod cells;
 mod core;
 mod frames;
+pub mod pipeline;
 mod report;
 mod run;
 mod stage;
@@ -21,5 +22,5 @@ mod stage;
 pub use self::core::{Core, Order, Target};
 pub use cells::{LinkCells, LinkTotals};
 pub use report::{FabricReport, PortReport};
-pub use run::{FabricHandle, FabricRunning, FabricSetup, FabricStartError, start};
+pub use run::{FabricHandle, FabricParts, FabricRunning, FabricStartError, Work, start};
 pub use stage::Fabric;

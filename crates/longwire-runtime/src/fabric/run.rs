@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 
 use longwire_engine::bridge::{BridgeConfig, BridgeError};
 use longwire_engine::classify::Classifier;
-use longwire_engine::{Bytes, Link, LinkConfig, LinkId, Nanos, PathId};
+use longwire_engine::{Bytes, LinkConfig, LinkId, Nanos};
 use longwire_io::delay_line::{DelayLineConfig, DelayLineReader, delay_line};
 use longwire_io::port::{AnyRx, Port};
 
 use super::cells::LinkCells;
 use super::core::{Core, Order, Target};
 use super::frames::Frames;
+use super::pipeline;
 use super::report::{FabricReport, PortReport, SwitchReport};
 use super::stage::Fabric;
 use crate::clock::Clock;
@@ -30,10 +31,8 @@ use crate::thread::{Bell, Control, Stages, ThreadEnd, Worker};
 /// What an order does; it is told its time.
 pub type Work = Box<dyn FnOnce(&mut Core, Nanos) + Send>;
 
-/// What a fabric is made of.
-pub struct FabricSetup {
-    /// Its ports, by name.
-    pub ports: Vec<(String, Port)>,
+/// What a fabric is made of, its ports apart.
+pub struct FabricParts {
     /// How frames find their ports.
     pub switch: BridgeConfig,
     /// How they find their paths.
@@ -89,14 +88,18 @@ const SLACK_MAX: Nanos = Nanos::from_micros(200);
 /// An answer is waited for so long; a fabric that does not give it has ended.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Starts a fabric.
+/// Starts a fabric between these ports, each with its name.
 ///
 /// # Errors
 /// If its parts do not fit together, or memory or threads cannot be had.
-pub fn start(setup: FabricSetup, config: RunConfig) -> Result<FabricRunning, FabricStartError> {
+pub fn start(
+    named: Vec<(String, Port)>,
+    parts: FabricParts,
+    config: RunConfig,
+) -> Result<FabricRunning, FabricStartError> {
     let epoch = Epoch::now();
     let mut notes: Vec<String> = Vec::new();
-    let held = setup.links.iter().map(|(link, _)| memory_held(link));
+    let held = parts.links.iter().map(|(link, _)| memory_held(link));
     let held = held.fold(0u64, u64::saturating_add).saturating_mul(4);
     let budget = config
         .memory
@@ -105,7 +108,7 @@ pub fn start(setup: FabricSetup, config: RunConfig) -> Result<FabricRunning, Fab
     let mut outputs = Vec::new();
     let mut lines = Vec::new();
     let mut ports = Vec::new();
-    for (name, port) in setup.ports {
+    for (name, port) in named {
         notes.extend(port.notes.iter().cloned());
         let shared = Arc::new(LinkShared::new());
         let (stage, line) = ingress_stage(port.rx, budget, &shared)?;
@@ -114,27 +117,9 @@ pub fn start(setup: FabricSetup, config: RunConfig) -> Result<FabricRunning, Fab
         outputs.push((port.tx, Arc::clone(&shared)));
         ports.push((name, shared));
     }
-    let bridge = longwire_engine::bridge::Bridge::new(setup.switch)?;
-    let mut core = Core::new(bridge, setup.classifier, Frames::new(lines));
-    let mut slack = SLACK_MAX;
-    for (index, (mut link, cells)) in setup.links.into_iter().enumerate() {
-        link.epoch = epoch.monotonic;
-        let id = LinkId(index as u32);
-        let link = Link::new(link, config.seed, id);
-        slack = slack.min(link.poll_slack());
-        core.add_link(id, link, cells);
-    }
-    for (index, links) in setup.paths.iter().enumerate() {
-        if !core.add_path(PathId(index as u32), links) {
-            return Err(FabricStartError::Path(index));
-        }
-    }
-    for (after, work) in setup.orders {
-        let at = epoch.monotonic.saturating_add(after);
-        core.order(Order { at, work });
-    }
+    let (core, slack) = pipeline::build(parts, Frames::new(lines), config.seed, epoch.monotonic)?;
     let (orders, given) = channel();
-    let times = (config.tolerance, slack);
+    let times = (config.tolerance, slack.min(SLACK_MAX));
     let fabric = Fabric::new(core, outputs, given, Clock::Monotonic, times);
     let control = Arc::new(Control {
         faults: config.faults.clone(),

@@ -225,6 +225,11 @@ impl<T: TxPort> Fabric<T> {
         self.outputs.iter().map(|output| &output.port)
     }
 
+    /// Gives the output ports back.
+    pub fn into_ports(self) -> Vec<T> {
+        self.outputs.into_iter().map(|output| output.port).collect()
+    }
+
     /// Publishes the last counts.
     pub(crate) fn finish(&mut self) {
         let now = self.clock.now();

@@ -1,0 +1,161 @@
+//! A fabric in virtual time: as fast as one core can, with the same stages as
+//! a live one. The same inputs give the same outputs.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use longwire_engine::bridge::Bridge;
+use longwire_engine::{Bytes, Link, LinkId, Nanos, PathId};
+use longwire_io::delay_line::{DelayLineConfig, delay_line};
+use longwire_io::{PortError, RxPort, TxPort};
+
+use super::core::{Core, Order};
+use super::frames::Frames;
+use super::report::PortReport;
+use super::run::{FabricParts, FabricStartError};
+use super::stage::Fabric;
+use crate::clock::Clock;
+use crate::counters::LinkShared;
+use crate::run::StartError;
+use crate::stage::{Ingress, IngressParts};
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct FabricEnd<T> {
+    /// The output ports.
+    pub ports: Vec<T>,
+    /// What each port did.
+    pub reports: Vec<PortReport>,
+    /// How long it took, building the fabric left out.
+    pub took: Duration,
+}
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum FabricPipelineError {
+    #[error(transparent)]
+    Start(#[from] FabricStartError),
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+/// An input, and its own time: that of its last arrival.
+struct Input<R> {
+    stage: Ingress<R>,
+    clock: Clock,
+}
+
+/// Runs frames from `ports` through a fabric until all inputs have ended and
+/// everything has left. Time is that of the arrivals; orders are given times
+/// on the same scale. Frames of each input may take `memory`.
+///
+/// # Errors
+/// If the parts do not fit together, memory cannot be had, or a port fails.
+pub fn run_to_end<R: RxPort, T: TxPort>(
+    ports: Vec<(R, T)>,
+    parts: FabricParts,
+    seed: u64,
+    memory: Bytes,
+) -> Result<FabricEnd<T>, FabricPipelineError> {
+    let mut inputs = Vec::new();
+    let mut outputs = Vec::new();
+    let mut lines = Vec::new();
+    for (rx, tx) in ports {
+        let shared = Arc::new(LinkShared::new());
+        let line = DelayLineConfig {
+            budget: memory,
+            huge_pages: true,
+        };
+        let (writer, reader) = delay_line(&line)
+            .map_err(StartError::from)
+            .map_err(FabricStartError::from)?;
+        let clock = Clock::arrivals();
+        let parts = IngressParts {
+            port: rx,
+            link: None,
+            link_id: LinkId(0),
+            line: writer,
+            clock: clock.clone(),
+            keep_offload: false,
+            lend_from: None,
+        };
+        let stage = Ingress::new(parts, Arc::clone(&shared));
+        inputs.push(Input { stage, clock });
+        lines.push(reader);
+        outputs.push((tx, shared));
+    }
+    let shared: Vec<_> = outputs
+        .iter()
+        .map(|(_, shared)| Arc::clone(shared))
+        .collect();
+    let core = build(parts, Frames::new(lines), seed, Nanos::ZERO)?.0;
+    let clock = Clock::arrivals();
+    let (_, orders) = std::sync::mpsc::channel();
+    // In virtual time nothing is late.
+    let times = (Nanos::MAX, Nanos::ZERO);
+    let mut fabric = Fabric::new(core, outputs, orders, clock.clone(), times);
+    let started = Instant::now();
+    drive(&mut inputs, &mut fabric, &clock)?;
+    let took = started.elapsed();
+    inputs.iter_mut().for_each(|input| input.stage.finish());
+    fabric.finish();
+    let reports = shared.iter().enumerate();
+    let reports = reports.map(|(index, shared)| PortReport::of(&index.to_string(), shared));
+    Ok(FabricEnd {
+        reports: reports.collect(),
+        ports: fabric.into_ports(),
+        took,
+    })
+}
+
+/// Reads the input that is behind the others, and lets the fabric follow.
+fn drive<R: RxPort, T: TxPort>(
+    inputs: &mut [Input<R>],
+    fabric: &mut Fabric<T>,
+    clock: &Clock,
+) -> Result<(), PortError> {
+    loop {
+        let behind = inputs.iter_mut().filter(|input| !input.stage.ended());
+        if let Some(input) = behind.min_by_key(|input| input.clock.now()) {
+            input.stage.step()?;
+        }
+        let times = inputs.iter().map(|input| input.clock.now());
+        clock.advance(times.min().unwrap_or(Nanos::MAX));
+        let step = fabric.step()?;
+        let ended = inputs.iter().all(|input| input.stage.ended());
+        if ended && step.frames == 0 && fabric.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
+/// Builds the deciding part, its links as of `epoch`. Says how much later
+/// than events its decisions may come.
+pub(super) fn build(
+    parts: FabricParts,
+    frames: Frames,
+    seed: u64,
+    epoch: Nanos,
+) -> Result<(Core, Nanos), FabricStartError> {
+    let bridge = Bridge::new(parts.switch)?;
+    let mut core = Core::new(bridge, parts.classifier, frames);
+    let mut slack = Nanos::MAX;
+    for (index, (mut link, cells)) in parts.links.into_iter().enumerate() {
+        link.epoch = epoch;
+        let id = LinkId(index as u32);
+        let link = Link::new(link, seed, id);
+        slack = slack.min(link.poll_slack());
+        core.add_link(id, link, cells);
+    }
+    for (index, links) in parts.paths.iter().enumerate() {
+        if !core.add_path(PathId(index as u32), links) {
+            return Err(FabricStartError::Path(index));
+        }
+    }
+    for (after, work) in parts.orders {
+        let at = epoch.saturating_add(after);
+        core.order(Order { at, work });
+    }
+    Ok((core, slack))
+}

@@ -1,0 +1,325 @@
+//! Fabrics in virtual time: every frame where it belongs, when it belongs
+//! there, and the same however many ports it came by.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use longwire_engine::bridge::{BridgeConfig, Switching};
+use longwire_engine::classify::{Classifier, Matcher, Order as RuleOrder};
+use longwire_engine::{Bytes, LinkConfig, LinkId, LinkOptions, Nanos, PathId};
+use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
+use longwire_runtime::fabric::pipeline::run_to_end;
+use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
+
+/// Frames at given times.
+struct Script {
+    frames: Vec<(Nanos, Vec<u8>)>,
+    next: usize,
+}
+
+impl RxPort for Script {
+    fn receive(
+        &mut self,
+        _now: Nanos,
+        max: usize,
+        take: &mut impl FnMut(Arrived<'_>),
+    ) -> Result<Received, PortError> {
+        let last = self.frames.len().min(self.next + max.min(7));
+        for (arrival, bytes) in &self.frames[self.next..last] {
+            take(Arrived {
+                bytes,
+                arrival: *arrival,
+                offload: Offload::NONE,
+                wire_len: bytes.len() as u32,
+                lent: None,
+            });
+        }
+        let frames = last - self.next;
+        self.next = last;
+        Ok(Received {
+            frames,
+            end: last == self.frames.len(),
+        })
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn frame_max(&self) -> usize {
+        1_514
+    }
+}
+
+/// Keeps what leaves. Takes three frames a flush, so that others wait.
+#[derive(Default)]
+struct Kept {
+    frames: Vec<(Nanos, Vec<u8>)>,
+    pushed: usize,
+}
+
+impl TxPort for Kept {
+    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+        if self.pushed == 3 {
+            return Pushed::Full;
+        }
+        self.pushed += 1;
+        self.frames.push((frame.release, frame.bytes.to_vec()));
+        Pushed::Taken
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        Ok(std::mem::take(&mut self.pushed))
+    }
+
+    fn room(&self) -> usize {
+        3 - self.pushed
+    }
+
+    fn unsent(&self) -> usize {
+        self.pushed
+    }
+}
+
+/// A UDP frame of station `from` to station `to`, with its number inside.
+fn frame(from: u8, to: u8, number: u32, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    bytes[5] = to;
+    bytes[0] = 2;
+    bytes[6] = 2;
+    bytes[11] = from;
+    bytes[12] = 8;
+    bytes[14] = 0x45;
+    bytes[16..18].copy_from_slice(&((len - 14) as u16).to_be_bytes());
+    bytes[22] = 64;
+    bytes[23] = 17;
+    bytes[26..30].copy_from_slice(&[10, 0, 0, from]);
+    bytes[30..34].copy_from_slice(&[10, 0, 0, to]);
+    bytes[38..40].copy_from_slice(&((len - 34) as u16).to_be_bytes());
+    bytes[42..46].copy_from_slice(&number.to_be_bytes());
+    bytes
+}
+
+fn number_of(bytes: &[u8]) -> u32 {
+    u32::from_be_bytes([bytes[42], bytes[43], bytes[44], bytes[45]])
+}
+
+fn link(options: &[(&str, &str)]) -> LinkConfig {
+    let mut read = LinkOptions::default();
+    for (name, text) in options {
+        assert!(read.set(name, (*text).to_owned()));
+    }
+    read.parse().expect("options that are right")
+}
+
+fn rules(unmatched: Target, rules: &[(&str, u32)]) -> Classifier<Target> {
+    let mut classifier = Classifier::new(RuleOrder::First, unmatched);
+    for (matcher, path) in rules {
+        let matcher: Matcher = matcher.parse().expect("a matcher that is right");
+        let target = Target::Path(PathId(*path));
+        classifier.insert(matcher, target, 0).expect("room for it");
+    }
+    classifier
+}
+
+struct Network {
+    parts: FabricParts,
+    cells: Vec<Arc<LinkCells>>,
+}
+
+fn network(
+    links: Vec<LinkConfig>,
+    paths: &[&[u32]],
+    classifier: Classifier<Target>,
+    ports: u16,
+) -> Network {
+    let cells: Vec<_> = links
+        .iter()
+        .map(|_| Arc::new(LinkCells::default()))
+        .collect();
+    let ids = |path: &&[u32]| path.iter().map(|link| LinkId(*link)).collect();
+    Network {
+        parts: FabricParts {
+            switch: BridgeConfig::new(ports),
+            classifier,
+            links: links.into_iter().zip(cells.iter().cloned()).collect(),
+            paths: paths.iter().map(ids).collect(),
+            orders: Vec::new(),
+        },
+        cells,
+    }
+}
+
+fn run(network: Network, inputs: Vec<Vec<(Nanos, Vec<u8>)>>) -> Vec<Vec<(Nanos, Vec<u8>)>> {
+    let ports = inputs
+        .into_iter()
+        .map(|frames| (Script { frames, next: 0 }, Kept::default()));
+    let end = run_to_end(ports.collect(), network.parts, 1, Bytes(64 << 20)).expect("it runs");
+    end.ports.into_iter().map(|port| port.frames).collect()
+}
+
+const MS: u64 = 1_000_000;
+
+fn at(nanos: u64) -> Nanos {
+    Nanos::from_nanos(nanos)
+}
+
+#[test]
+fn stations_are_learnt_and_links_act() {
+    let classifier = rules(Target::Pass, &[("src=10.0.0.1,dst=10.0.0.2", 0)]);
+    let links = vec![link(&[("delay", "5ms")])];
+    let network = network(links, &[&[0]], classifier, 3);
+    let cells = network.cells.clone();
+    let inputs = vec![
+        // To a station not yet known: everywhere else. Then to one that is.
+        vec![
+            (at(MS), frame(1, 2, 1, 100)),
+            (at(30 * MS), frame(1, 2, 4, 100)),
+        ],
+        vec![(at(10 * MS), frame(2, 1, 2, 100))],
+        // No rule is for it: it passes at once.
+        vec![(at(20 * MS), frame(3, 1, 3, 100))],
+    ];
+    let out = run(network, inputs);
+    let told: Vec<Vec<_>> = out
+        .iter()
+        .map(|port| {
+            port.iter()
+                .map(|(at, bytes)| (at.as_nanos() / MS, number_of(bytes)))
+                .collect()
+        })
+        .collect();
+    assert_eq!(told[0], [(10, 2), (20, 3)]);
+    assert_eq!(told[1], [(6, 1), (35, 4)]);
+    assert_eq!(told[2], [(6, 1)]);
+    let totals = cells[0].totals();
+    assert_eq!(
+        (totals.packets_in, totals.packets_out, totals.dropped()),
+        (2, 2, 0)
+    );
+}
+
+/// Two ports share a link: their frames queue behind one another, in the order
+/// of their arrivals at whichever port.
+#[test]
+fn a_link_may_be_shared_by_ports() {
+    let classifier = rules(Target::Drop, &[("dst=10.0.0.9", 0)]);
+    // 1,000 bytes take 1 ms.
+    let links = vec![link(&[("rate", "8mbit"), ("queue", "100p")])];
+    let mut network = network(links, &[&[0]], classifier, 3);
+    network.parts.switch.switching = Switching::Bridge;
+    let burst = |from: u8, offset: u64| -> Vec<_> {
+        let frame = |n: u64| {
+            (
+                at(offset + 10 * n),
+                frame(from, 9, (from as u32) << 8 | n as u32, 1_000),
+            )
+        };
+        (0..10).map(frame).collect()
+    };
+    let out = run(network, vec![burst(1, 0), burst(2, 5), vec![]]);
+    let left: Vec<_> = out[2]
+        .iter()
+        .map(|(at, bytes)| (at.as_nanos(), number_of(bytes)))
+        .collect();
+    let expected: Vec<_> = (0..20u64)
+        .map(|n| ((n + 1) * MS, ((n % 2 + 1) << 8 | n / 2) as u32))
+        .collect();
+    assert_eq!(left, expected);
+}
+
+/// A path of two links, the second of which another path shares; an order
+/// takes the path away from a class on the way.
+#[test]
+fn paths_share_links_and_orders_come_at_their_time() {
+    let classifier = rules(Target::Pass, &[("src=10.0.0.1", 0), ("src=10.0.0.2", 1)]);
+    let links = vec![link(&[("delay", "2ms")]), link(&[("delay", "3ms")])];
+    let mut network = network(links, &[&[0, 1], &[1]], classifier, 3);
+    let cells = network.cells.clone();
+    network.parts.orders.push((
+        at(10 * MS),
+        Box::new(|core, now| {
+            assert_eq!(now, at(10 * MS));
+            core.classifier.set_unmatched(Target::Drop);
+            let matcher: Matcher = "src=10.0.0.1".parse().expect("right");
+            let moved = core.classifier.insert(matcher, Target::Path(PathId(1)), 0);
+            // Behind the rule that there is: no change. Its target moves.
+            let first = longwire_engine::classify::RuleId(0);
+            core.classifier
+                .set_target(first, Target::Path(PathId(1)))
+                .expect("there");
+            moved.expect("room");
+        }),
+    ));
+    let inputs = vec![
+        (0..20)
+            .map(|n| (at(n * MS + 1), frame(1, 9, n as u32, 100)))
+            .collect(),
+        (0..20)
+            .map(|n| (at(n * MS + 2), frame(2, 9, 100 + n as u32, 100)))
+            .collect(),
+        // Nobody's rule: passes before 10 ms, is dropped then.
+        (0..20)
+            .map(|n| (at(n * MS + 3), frame(9, 1, 200 + n as u32, 100)))
+            .collect(),
+    ];
+    let out = run(network, inputs);
+    let of = |from: u32, port: &[(Nanos, Vec<u8>)]| -> Vec<u64> {
+        let mine = port
+            .iter()
+            .filter(|(_, bytes)| number_of(bytes) / 100 == from);
+        mine.map(|(at, _)| at.as_nanos()).collect()
+    };
+    let first: Vec<u64> = (0..20)
+        .map(|n| n * MS + 1 + if n < 10 { 5 } else { 3 } * MS)
+        .collect();
+    let mut found = of(0, &out[2]);
+    found.sort_unstable();
+    let mut sorted = first;
+    sorted.sort_unstable();
+    assert_eq!(found, sorted);
+    let second: Vec<u64> = (0..20).map(|n| n * MS + 2 + 3 * MS).collect();
+    assert_eq!(of(1, &out[2]), second);
+    assert_eq!(of(2, &out[0]).len(), 10);
+    assert_eq!(cells[1].totals().packets_out, 40);
+    assert_eq!(cells[0].totals().packets_out, 10);
+}
+
+/// Every frame that came has left or was counted as lost.
+#[test]
+fn nothing_is_lost_that_no_link_lost() {
+    let classifier = rules(
+        Target::Pass,
+        &[
+            ("src=10.0.0.1", 0),
+            ("src=10.0.0.2", 1),
+            ("src=10.0.0.3", 2),
+        ],
+    );
+    let links = vec![
+        link(&[("rate", "1mbit"), ("queue", "5p"), ("loss", "10%")]),
+        link(&[("rate", "1mbit"), ("queue", "codel"), ("duplicate", "20%")]),
+        link(&[("delay", "uniform:min=1ms,max=30ms"), ("order", "reorder")]),
+    ];
+    let network = network(links, &[&[0], &[1, 0], &[2, 1]], classifier, 4);
+    let cells = network.cells.clone();
+    let input = |from: u8| -> Vec<_> {
+        (0..500u64)
+            .map(|n| {
+                (
+                    at(n * 400_000 + u64::from(from)),
+                    frame(from, 9, n as u32, 300),
+                )
+            })
+            .collect()
+    };
+    // Station 9 speaks first, so that nothing is flooded.
+    let nine = vec![(at(0), frame(9, 0xff, 0, 60))];
+    let out = run(network, vec![input(1), input(2), input(3), nine]);
+    let totals: Vec<_> = cells.iter().map(|cells| cells.totals()).collect();
+    let dropped: u64 = totals.iter().map(|link| link.dropped()).sum();
+    let duplicated: u64 = totals.iter().map(|link| link.duplicated).sum();
+    assert!(dropped > 100 && duplicated > 10, "{dropped} {duplicated}");
+    assert_eq!(out[3].len() as u64, 1_500 + duplicated - dropped);
+    assert!(totals.iter().all(|link| link.queued() == 0));
+}
