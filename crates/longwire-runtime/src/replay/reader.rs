@@ -41,17 +41,33 @@ struct Turn {
     later: Vec<usize>,
 }
 
+/// Tells the sending threads that reading has ended, also by a panic: they
+/// would wait for ever.
+struct Told {
+    control: Arc<Control>,
+    fed: Vec<Arc<Bell>>,
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.control.inputs_ended.fetch_add(1, Ordering::SeqCst);
+        self.fed.iter().for_each(|bell| bell.ring());
+    }
+}
+
 impl Reader {
     /// Reads until the end of every trace, until stopped, or until one cannot
     /// be read on: then what was read is still sent.
     pub fn run(mut self) -> ThreadEnd {
+        let _told = Told {
+            control: Arc::clone(&self.control),
+            fed: self.fed.clone(),
+        };
         self.wait_to_begin();
         let error = self.turns().err();
         for feeding in &mut self.feedings {
             feeding.finish();
         }
-        self.control.inputs_ended.fetch_add(1, Ordering::SeqCst);
-        self.fed.iter().for_each(|bell| bell.ring());
         ThreadEnd {
             error,
             cpu: thread_cpu_time(),

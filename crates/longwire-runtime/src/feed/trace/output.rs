@@ -91,8 +91,9 @@ fn name(traces: &[String]) -> String {
 
 /// The nearer of the two ends: of the traces in all rounds, and of the limit.
 fn fraction(feed: &TraceFeed) -> Option<f64> {
-    if feed.over && !feed.counts.failed {
-        return Some(1.0);
+    if feed.over {
+        // Nobody knows how much a faulty trace would have held.
+        return (!feed.counts.failed).then_some(1.0);
     }
     let counts = &feed.counts;
     let of_limit = feed
