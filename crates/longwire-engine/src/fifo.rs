@@ -66,6 +66,11 @@ impl<T> Fifo<T> {
         self.rest.back().unwrap_or(&self.first).back()
     }
 
+    /// All items, the front first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.first.iter().chain(self.rest.iter().flatten())
+    }
+
     #[inline]
     pub(crate) fn push_back(&mut self, item: T) {
         self.len += 1;
@@ -138,6 +143,7 @@ mod tests {
                 assert_eq!(line.back(), oracle.back());
             }
             assert_eq!(line.len, oracle.len());
+            assert!(line.iter().eq(&oracle));
         }
         assert!(next > 20_000, "the line was hardly used");
     }

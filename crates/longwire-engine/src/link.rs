@@ -7,24 +7,29 @@ use crate::edit;
 use crate::fragment;
 use crate::frame::{ETHERNET_HEADER_LEN, FrameMeta, mac_header_len};
 use crate::losses::Losses;
-use crate::medium::{Medium, MediumParts};
+use crate::medium::Medium;
 use crate::models::corruption::CorruptionModel;
 use crate::models::delay::{DelayModel, constant::Constant};
 use crate::models::duplication::DuplicationModel;
 use crate::models::framing::Framing;
-use crate::models::loss::{LossPlace, PlacedLoss};
+use crate::models::loss::PlacedLoss;
 use crate::models::mtu::Mtu;
 use crate::models::order::OrderPolicy;
-use crate::models::queue::fifo::ManagedFifo;
-use crate::models::queue::{LinkFacts, Queue, QueueLimit, TailDrop};
-use crate::models::rate::{Aggregate, Rate, Transmitter};
+use crate::models::queue::{Queue, QueueLimit, TailDrop};
+use crate::models::rate::{Rate, Transmitter};
 use crate::models::reordering::ReorderingModel;
 use crate::models::rewrite::RewriteModel;
 use crate::passing::{FrameBytes, Passing};
-use crate::random::{Purpose, Stream};
+use crate::random::Stream;
 use crate::server::Server;
 use crate::units::{Bytes, Nanos, Packets};
 use crate::verdict::{Delivery, DropReason, Edits, Verdict};
+
+mod building;
+mod change;
+
+use change::Changing;
+pub use change::{LinkChange, LinkState, Replaced};
 
 /// The number of a link in its run. With the seed it decides the link's
 /// random streams.
@@ -115,70 +120,11 @@ pub struct Link {
     transmitter: Transmitter,
     medium: Medium,
     last_arrival: Nanos,
+    /// Of a link that may be changed.
+    changing: Option<Box<Changing>>,
 }
 
 impl Link {
-    /// A fresh link. The same configuration, seed and arrivals give the same
-    /// verdicts.
-    pub fn new(config: LinkConfig, seed: u64, id: LinkId) -> Link {
-        let limit = config.queue_limit();
-        let epoch = config.epoch;
-        let facts = LinkFacts {
-            epoch,
-            rate: config.rate.bit_rate(),
-        };
-        let stream = |purpose| Stream::new(seed, id.0, purpose);
-        let aggregate = config.rate.aggregate();
-        let discipline = match config.queue {
-            Some(Queue::Managed(discipline)) => Some(discipline),
-            _ if aggregate != Aggregate::ONE => Some(Box::new(ManagedFifo::new(limit)) as Box<_>),
-            _ => None,
-        };
-        let server = discipline.map(|discipline| {
-            let stream = stream(Purpose::Queue);
-            Box::new(Server::new(discipline, aggregate, &facts, stream))
-        });
-        let place = (seed, id, epoch);
-        let mut loss = config.loss;
-        let rewrite = config.rewrite.into_iter().enumerate();
-        let rewrite = rewrite.map(|(nth, mut model)| {
-            model.start(epoch);
-            let stream = Stream::of_model(seed, id.0, Purpose::Rewrite, "", nth as u32);
-            (model, stream)
-        });
-        let rewrite: Vec<_> = rewrite.collect();
-        let parts = MediumParts {
-            losses: Losses::take(&mut loss, LossPlace::Medium, place),
-            corruption: config.corruption,
-            duplication: config.duplication,
-            delay: config.delay,
-            reordering: config.reordering,
-            order: config.order,
-            rewrite: !rewrite.is_empty(),
-        };
-        let entry = Losses::take(&mut loss, LossPlace::Entry, place);
-        let rate_stream = stream(Purpose::Rate);
-        let transmitter = Transmitter::new(config.rate, config.framing, epoch, rate_stream);
-        let medium = Medium::new(parts, seed, id, epoch);
-        let plain = config.mtu == Mtu::None
-            && rewrite.is_empty()
-            && entry.is_empty()
-            && server.is_none()
-            && !transmitter.is_modelled()
-            && medium.is_plain();
-        Link {
-            plain,
-            mtu: config.mtu,
-            rewrite,
-            entry,
-            queue: TailDrop::new(limit),
-            server,
-            transmitter,
-            medium,
-            last_arrival: Nanos::ZERO,
-        }
-    }
-
     /// Decides what the link does to one frame: the whole order of
     /// impairments. `bytes` holds the frame's first bytes, or all of it.
     ///
@@ -219,6 +165,9 @@ impl Link {
     #[inline(always)]
     fn decide<const PLAIN: bool>(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
         let FrameMeta { arrival, len } = frame;
+        if !PLAIN && self.is_down() {
+            return Verdict::Drop(DropReason::Outage);
+        }
         if !PLAIN && self.exceeds_mtu(len, bytes) {
             return Verdict::Drop(DropReason::Mtu);
         }
@@ -232,7 +181,7 @@ impl Link {
             at,
             bytes,
             waiting: match &server {
-                Some(server) => server.occupancy(),
+                Some(server) => server.occupancy(arrival),
                 None => queue.occupancy(),
             },
         };
@@ -240,7 +189,7 @@ impl Link {
             return Verdict::Drop(DropReason::EntryLoss);
         }
         if !PLAIN && let Some(server) = server {
-            server.enqueue(frame, bytes);
+            server.enqueue(frame, bytes, &self.transmitter);
             return Verdict::Queued;
         }
         if !admitted {
@@ -361,7 +310,7 @@ impl Link {
     /// Frames and bytes in the queue as of the last arrival.
     pub fn occupancy(&self) -> (Packets, Bytes) {
         match &self.server {
-            Some(server) => server.occupancy(),
+            Some(server) => server.occupancy(self.last_arrival),
             None => self.queue.occupancy(),
         }
     }

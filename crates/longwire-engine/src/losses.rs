@@ -3,11 +3,11 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::link::LinkId;
 use crate::models::loss::{LossModel, LossPlace, PlacedLoss};
+use crate::origin::Origin;
 use crate::passing::Passing;
 use crate::random::{Purpose, Stream};
-use crate::units::{Nanos, Probability};
+use crate::units::Probability;
 use crate::verdict::DropReason;
 
 /// The loss models that act at one place.
@@ -25,11 +25,7 @@ struct Loss {
 
 impl Losses {
     /// Those of `loss` which act at `place`, taken out of it.
-    pub fn take(
-        loss: &mut Vec<PlacedLoss>,
-        place: LossPlace,
-        (seed, id, epoch): (u64, LinkId, Nanos),
-    ) -> Losses {
+    pub fn take(loss: &mut Vec<PlacedLoss>, place: LossPlace, origin: &Origin) -> Losses {
         let purpose = match place {
             LossPlace::Entry => Purpose::EntryLoss,
             LossPlace::Medium => Purpose::MediumLoss,
@@ -38,9 +34,9 @@ impl Losses {
         for PlacedLoss { mut model, .. } in loss.extract_if(.., |loss| loss.place == place) {
             let namesake = |other: &&Loss| other.model.name() == model.name();
             let nth = taken.iter().filter(namesake).count() as u32;
-            model.start(epoch);
+            model.start(origin.epoch);
             taken.push(Loss {
-                stream: Stream::of_model(seed, id.0, purpose, model.name(), nth),
+                stream: origin.stream_of(purpose, model.name(), nth),
                 fixed: model.fixed(),
                 model,
             });

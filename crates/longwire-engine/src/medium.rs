@@ -5,17 +5,21 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use crate::link::LinkId;
 use crate::losses::Losses;
 use crate::models::corruption::CorruptionModel;
 use crate::models::delay::DelayModel;
 use crate::models::duplication::{Copies, DuplicationModel};
 use crate::models::order::OrderPolicy;
 use crate::models::reordering::{Displacement, ReorderingModel};
+use crate::origin::Origin;
 use crate::passing::Passing;
 use crate::random::{Purpose, Stream};
 use crate::units::Nanos;
 use crate::verdict::{Corruption, Delivery, DropReason, Edits, Verdict};
+
+mod change;
+
+pub(crate) use change::MediumChange;
 
 /// A link's medium and its state.
 #[derive(Debug)]
@@ -30,7 +34,7 @@ pub(crate) struct Medium {
     order: OrderPolicy,
     /// Every delivery says that headers are rewritten.
     rewrite: bool,
-    /// The release that those of frames in order are raised to.
+    /// The latest release, which those of frames in order are raised to.
     last_release: Nanos,
     /// Deliveries of the last frame that have not been taken, last first.
     copies: Vec<Delivery>,
@@ -60,8 +64,9 @@ pub(crate) struct MediumParts {
 }
 
 impl Medium {
-    pub fn new(parts: MediumParts, seed: u64, id: LinkId, epoch: Nanos) -> Medium {
-        let stream = |purpose| Stream::new(seed, id.0, purpose);
+    pub fn new(parts: MediumParts, origin: &Origin) -> Medium {
+        let stream = |purpose| origin.stream(purpose);
+        let epoch = origin.epoch;
         let mut delay = parts.delay;
         delay.start(epoch);
         let plain =
@@ -181,10 +186,17 @@ impl Medium {
     #[inline]
     fn in_turn(&mut self, departure: Nanos, wanted: Nanos, edits: Edits) -> Delivery {
         let release = match self.order {
-            OrderPolicy::InOrder => wanted.max(self.last_release),
-            OrderPolicy::Reorder => wanted,
+            OrderPolicy::InOrder => {
+                self.last_release = wanted.max(self.last_release);
+                self.last_release
+            }
+            OrderPolicy::Reorder => {
+                // The latest of all: what comes after a change of order to in
+                // order overtakes nothing.
+                self.last_release = wanted.max(self.last_release);
+                wanted
+            }
         };
-        self.last_release = release;
         Delivery {
             departure,
             release,

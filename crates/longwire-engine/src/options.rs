@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Display;
 
-use crate::link::LinkConfig;
+use crate::link::{LinkChange, LinkConfig};
 use crate::loader::{Loader, NoLoader};
 use crate::models::{self, Kind};
 use crate::spec::SpecError;
@@ -19,7 +19,8 @@ pub struct LinkOptions {
     pub rate: Option<String>,
     /// A framing profile, `ethernet`.
     pub framing: Option<String>,
-    /// A queue discipline, `100p` or `unlimited`.
+    /// A queue discipline, `100p` or `unlimited`; `derived` is tail drop, its
+    /// limit derived from rate and delay.
     pub queue: Option<String>,
     /// Loss models, each `1%` or the like; `none` alone is no loss.
     pub loss: Vec<String>,
@@ -27,7 +28,7 @@ pub struct LinkOptions {
     pub corrupt: Option<String>,
     /// A duplication model, `1%`, or `none`.
     pub duplicate: Option<String>,
-    /// A delay model, `20ms`.
+    /// A delay model, `20ms`, or `none`.
     pub delay: Option<String>,
     /// A reordering model, `hold:1%,5ms`, or `none`.
     pub reorder: Option<String>,
@@ -53,6 +54,9 @@ pub struct OptionError {
 /// How the absence of a limit or of losses is written.
 const NONE: &str = "none";
 
+/// How the queue is written whose limit follows from rate and delay.
+const DERIVED: &str = "derived";
+
 impl LinkOptions {
     /// Reads every option. What was left out is as in
     /// [`LinkConfig::default`]. Models that need files or plugins are
@@ -70,11 +74,11 @@ impl LinkOptions {
         if let Some(framing) = read(&models::FRAMING, &self.framing, loader)? {
             config.framing = framing;
         }
-        config.queue = read(&models::QUEUE, &self.queue, loader)?;
+        config.queue = read_unless(DERIVED, &models::QUEUE, &self.queue, loader)?;
         config.loss = read_list(&models::LOSS, &self.loss, loader)?;
         config.corruption = read_unless_none(&models::CORRUPTION, &self.corrupt, loader)?;
         config.duplication = read_unless_none(&models::DUPLICATION, &self.duplicate, loader)?;
-        if let Some(delay) = read(&models::DELAY, &self.delay, loader)? {
+        if let Some(delay) = read_unless_none(&models::DELAY, &self.delay, loader)? {
             config.delay = delay;
         }
         config.reordering = read_unless_none(&models::REORDERING, &self.reorder, loader)?;
@@ -86,6 +90,44 @@ impl LinkOptions {
         }
         config.rewrite = read_list(&models::REWRITE, &self.rewrite, loader)?;
         Ok(config)
+    }
+
+    /// Reads a change of a running link: what is left out stays as it is, and
+    /// what gives back the default is written as it always is: `unlimited`,
+    /// `none`, `in-order`, or `derived` for the queue. Losses and rewriting
+    /// models replace all there were. Files and plugins come from `loader`.
+    ///
+    /// # Errors
+    /// The first option that is refused, and why.
+    pub fn parse_change_with(&self, loader: &dyn Loader) -> Result<LinkChange, OptionError> {
+        let LinkConfig {
+            rate,
+            framing,
+            queue,
+            loss,
+            corruption,
+            duplication,
+            delay,
+            reordering,
+            order,
+            mtu,
+            rewrite,
+            epoch: _,
+        } = self.parse_with(loader)?;
+        Ok(LinkChange {
+            rate: self.rate.as_ref().map(|_| rate),
+            framing: self.framing.as_ref().map(|_| framing),
+            queue: self.queue.as_ref().map(|_| queue),
+            loss: (!self.loss.is_empty()).then_some(loss),
+            corruption: self.corrupt.as_ref().map(|_| corruption),
+            duplication: self.duplicate.as_ref().map(|_| duplication),
+            delay: self.delay.as_ref().map(|_| delay),
+            reordering: self.reorder.as_ref().map(|_| reordering),
+            order: self.order.as_ref().map(|_| order),
+            mtu: self.mtu.as_ref().map(|_| mtu),
+            rewrite: (!self.rewrite.is_empty()).then_some(rewrite),
+            state: None,
+        })
     }
 
     /// Sets one option by its name; one that may be given several times gets
@@ -206,8 +248,17 @@ fn read_unless_none<M>(
     text: &Option<String>,
     loader: &dyn Loader,
 ) -> Result<Option<M>, OptionError> {
+    read_unless(NONE, kind, text, loader)
+}
+
+fn read_unless<M>(
+    default: &str,
+    kind: &Kind<M>,
+    text: &Option<String>,
+    loader: &dyn Loader,
+) -> Result<Option<M>, OptionError> {
     match text {
-        Some(text) if text.trim() == NONE => Ok(None),
+        Some(text) if text.trim() == default => Ok(None),
         text => read(kind, text, loader),
     }
 }

@@ -58,11 +58,29 @@ impl Stream {
     /// 0) of those called `model`. A model's stream thus depends on no model
     /// of another name, whether before it or behind it.
     pub fn of_model(seed: u64, link: u32, purpose: Purpose, model: &str, nth: u32) -> Stream {
+        Stream::of_change(seed, link, purpose, model, nth, 0)
+    }
+
+    /// The stream of a model that came to its link with the link's `change`th
+    /// change: 0 is the stream of [`Stream::of_model`], every other a fresh
+    /// one.
+    pub fn of_change(
+        seed: u64,
+        link: u32,
+        purpose: Purpose,
+        model: &str,
+        nth: u32,
+        change: u64,
+    ) -> Stream {
         let place = u64::from(link) << 32 | u64::from(nth);
         let state = absorb(absorb(absorb(0, seed), place), purpose as u64);
-        let state = model
+        let mut state = model
             .bytes()
             .fold(state, |state, byte| absorb(state, byte.into()));
+        if change > 0 {
+            // No byte of a name is this word.
+            state = absorb(absorb(state, u64::MAX), change);
+        }
         Stream(Xoshiro256PlusPlus::seed_from_u64(state))
     }
 

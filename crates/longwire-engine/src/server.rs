@@ -8,17 +8,20 @@ use core::mem;
 use crate::frame::FrameMeta;
 use crate::header::{IpHeader, flow_hash};
 use crate::medium::Medium;
+use crate::models::queue::fifo::ManagedFifo;
 use crate::models::queue::{Discipline, LinkFacts, QueueContext, QueuedFrame, Reads};
 use crate::models::rate::{Aggregate, Transmitter};
 use crate::passing::{FrameBytes, Passing};
 use crate::random::Stream;
 use crate::units::{Bytes, Nanos, Packets};
-use crate::verdict::{Delivery, Verdict};
+use crate::verdict::{Delivery, DropReason, Verdict};
+
+mod change;
 
 /// A managed queue and what it waits for.
 #[derive(Debug)]
 pub(crate) struct Server {
-    queue: Box<dyn Discipline>,
+    queue: Held,
     reads: Reads,
     context: QueueContext,
     aggregate: Aggregate,
@@ -35,20 +38,52 @@ pub(crate) struct Server {
     /// When the link, free, asks for a frame; once it has asked in vain, it
     /// does so again when one arrives.
     asks_at: Option<Nanos>,
+    /// The link is paused or down: nothing is taken out.
+    stopped: bool,
+    /// Of a link that may change: the frame that is being sent, which a
+    /// tail-drop queue of such a link counts until it has departed.
+    sending: Option<Sending>,
+    counts_sending: bool,
     occupancy_max: (Packets, Bytes),
+}
+
+/// What holds the frames.
+#[derive(Debug)]
+pub(crate) enum Held {
+    /// First in, first out, with tail drop.
+    Fifo(ManagedFifo),
+    /// Any other discipline.
+    Discipline(Box<dyn Discipline>),
+}
+
+impl Held {
+    #[inline]
+    fn discipline(&mut self) -> &mut dyn Discipline {
+        match self {
+            Held::Fifo(fifo) => fifo,
+            Held::Discipline(discipline) => &mut **discipline,
+        }
+    }
+}
+
+/// The frame that is being sent.
+#[derive(Clone, Copy, Debug)]
+struct Sending {
+    departure: Nanos,
+    len: u32,
 }
 
 impl Server {
     pub fn new(
-        mut queue: Box<dyn Discipline>,
+        mut queue: Held,
         aggregate: Aggregate,
         facts: &LinkFacts,
         mut stream: Stream,
     ) -> Server {
         let perturbation = stream.next_u64();
-        queue.start(facts);
+        queue.discipline().start(facts);
         Server {
-            reads: queue.reads(),
+            reads: queue.discipline().reads(),
             queue,
             context: QueueContext::new(stream),
             aggregate,
@@ -58,15 +93,18 @@ impl Server {
             waiting_since: facts.epoch,
             ready: None,
             asks_at: None,
+            stopped: false,
+            sending: None,
+            counts_sending: false,
             occupancy_max: (Packets(0), Bytes(0)),
         }
     }
 
     /// A frame arrives. All events before `frame.arrival` must have been
     /// decided.
-    pub fn enqueue(&mut self, frame: FrameMeta, bytes: &[u8]) {
+    pub fn enqueue(&mut self, frame: FrameMeta, bytes: &[u8], transmitter: &Transmitter) {
         debug_assert!(
-            self.ready.is_none_or(|at| at >= frame.arrival),
+            self.stopped || self.ready.is_none_or(|at| at >= frame.arrival),
             "a frame was offered before the link was polled up to its arrival"
         );
         let mut queued = QueuedFrame::new(self.next_number, frame);
@@ -77,21 +115,68 @@ impl Server {
         if self.context.occupancy().0.0 == 0 {
             self.waiting_since = frame.arrival;
             self.ready = None;
-            if self.asks_at.is_some_and(|at| at < frame.arrival) {
-                self.queue.idle();
-                self.asks_at = None;
+            if !self.stopped {
+                self.ask_before(frame.arrival);
             }
             self.asks_at = self.asks_at.or(Some(frame.arrival));
         }
-        self.context.entered(&queued);
-        self.queue.enqueue(frame.arrival, queued, &mut self.context);
-        let (packets, bytes) = self.context.occupancy();
-        if packets.0 == 0 {
+        self.admit(frame.arrival, queued, transmitter);
+        if self.context.occupancy().0.0 == 0 {
             // What was to be taken out may just have been dropped.
             self.ready = None;
         }
+        let (packets, bytes) = self.occupancy(frame.arrival);
         self.occupancy_max.0 = self.occupancy_max.0.max(packets);
         self.occupancy_max.1 = self.occupancy_max.1.max(bytes);
+    }
+
+    /// If the link has asked an empty queue for a frame before `now`, the
+    /// discipline learns of it.
+    #[inline]
+    fn ask_before(&mut self, now: Nanos) {
+        if self.asks_at.is_some_and(|at| at < now) {
+            self.queue.discipline().idle();
+            self.asks_at = None;
+        }
+    }
+
+    /// Gives the queue a frame, which it may drop.
+    #[inline]
+    fn admit(&mut self, now: Nanos, frame: QueuedFrame, transmitter: &Transmitter) {
+        self.context.entered(&frame);
+        let sending = self.counted_sending(now);
+        let fifo = match &mut self.queue {
+            Held::Fifo(fifo) => fifo,
+            Held::Discipline(queue) => return queue.enqueue(now, frame, &mut self.context),
+        };
+        let gone = |fifo: &ManagedFifo| match self.stopped || !self.counts_sending {
+            true => (0, 0),
+            // Decided at arrival, as tail drop elsewhere is, these would not
+            // be in the queue any more.
+            false => transmitter.gone_at_once(now, fifo.lengths()),
+        };
+        if fifo.fits(frame.len, sending, (0, 0)) || fifo.fits(frame.len, sending, gone(fifo)) {
+            fifo.push(frame);
+        } else {
+            self.context.dropped(&frame, DropReason::QueueFull);
+        }
+    }
+
+    /// Frames and bytes that a tail-drop queue counts beside those it holds.
+    #[inline]
+    fn counted_sending(&self, now: Nanos) -> (u64, u64) {
+        match &self.sending {
+            Some(sending) if sending.departure > now && self.counts_frame_sent() => {
+                (1, u64::from(sending.len))
+            }
+            _ => (0, 0),
+        }
+    }
+
+    #[inline]
+    fn counts_frame_sent(&self) -> bool {
+        let alone = self.aggregate == Aggregate::ONE;
+        self.counts_sending && alone && matches!(self.queue, Held::Fifo(_))
     }
 
     #[inline]
@@ -132,6 +217,9 @@ impl Server {
     /// When the next frame is taken out, if one waits.
     #[inline]
     pub fn service_at(&mut self, transmitter: &mut Transmitter) -> Option<Nanos> {
+        if self.stopped {
+            return None;
+        }
         if self.ready.is_none() {
             if self.context.occupancy().0.0 == 0 {
                 return None;
@@ -145,8 +233,11 @@ impl Server {
         !self.context.decided.is_empty()
     }
 
-    pub fn occupancy(&self) -> (Packets, Bytes) {
-        self.context.occupancy()
+    /// Frames and bytes held as of `now`, an arrival's time.
+    pub fn occupancy(&self, now: Nanos) -> (Packets, Bytes) {
+        let (packets, bytes) = self.context.occupancy();
+        let sending = self.counted_sending(now);
+        (Packets(packets.0 + sending.0), Bytes(bytes.0 + sending.1))
     }
 
     pub fn occupancy_max(&self) -> (Packets, Bytes) {
@@ -162,7 +253,7 @@ impl Server {
         medium: &mut Medium,
         frames: &impl FrameBytes,
     ) -> Option<(u64, Verdict)> {
-        let Some(first) = self.queue.dequeue(at, &mut self.context) else {
+        let Some(first) = self.queue.discipline().dequeue(at, &mut self.context) else {
             if self.context.decided.is_empty() {
                 // Against its contract; the link stands still rather than
                 // spin.
@@ -187,6 +278,12 @@ impl Server {
             return None;
         }
         let departure = transmitter.serve(&passing, first.len);
+        if self.counts_sending {
+            self.sending = Some(Sending {
+                departure,
+                len: first.len,
+            });
+        }
         self.asks_at = Some(departure);
         let passing = Passing {
             at: departure,
@@ -214,7 +311,8 @@ impl Server {
         let mut bytes = u64::from(first.len);
         let mut wire_bits = transmitter.wire_bits(first.len);
         while (taken.len() as u32) < self.aggregate.frames && bytes < self.aggregate.bytes {
-            let Some(next) = self.queue.dequeue(passing.at, &mut self.context) else {
+            let queue = self.queue.discipline();
+            let Some(next) = queue.dequeue(passing.at, &mut self.context) else {
                 break;
             };
             self.context.left(&next);

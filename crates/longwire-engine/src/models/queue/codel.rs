@@ -1,6 +1,7 @@
 //! CoDel: controlled delay.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
 
 use super::fifo::FrameLine;
@@ -313,6 +314,10 @@ impl Discipline for Codel {
 
     fn dequeue(&mut self, now: Nanos, context: &mut QueueContext) -> Option<QueuedFrame> {
         self.state.dequeue(&self.law, now, &mut self.line, context)
+    }
+
+    fn give_up(&mut self, frames: &mut Vec<QueuedFrame>) {
+        self.line.give_up(frames);
     }
 
     fn limit(&self) -> QueueLimit {

@@ -165,6 +165,15 @@ impl Discipline for DeficitRoundRobin {
         }
     }
 
+    fn give_up(&mut self, frames: &mut Vec<QueuedFrame>) {
+        for line in &mut self.lines {
+            line.frames.give_up(frames);
+            line.deficit = 0;
+        }
+        self.active.clear();
+        self.in_turn = false;
+    }
+
     fn limit(&self) -> QueueLimit {
         self.classes.limit()
     }

@@ -1,6 +1,8 @@
 //! First in, first out, with tail drop, as a managed queue: for a rate that
-//! takes several frames at once, which is not known as they arrive.
+//! takes several frames at once, which is not known as they arrive, and for
+//! links that change while frames wait.
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use super::{Discipline, QueueContext, QueueLimit, QueuedFrame};
@@ -23,6 +25,42 @@ impl ManagedFifo {
             line: FrameLine::default(),
         }
     }
+
+    /// Whether a frame of `len` bytes fits if `more` frames and bytes are
+    /// held as well, and `less` are not.
+    #[inline]
+    pub(crate) fn fits(&self, len: u32, more: (u64, u64), less: (u64, u64)) -> bool {
+        let (Packets(packets), Bytes(bytes)) = self.line.occupancy();
+        let packets = packets + more.0 - less.0;
+        let bytes = bytes + more.1 - less.1 + u64::from(len);
+        self.limit.packets.is_none_or(|most| packets < most.0)
+            && self.limit.bytes.is_none_or(|most| bytes <= most.0)
+    }
+
+    /// Whether more is held than the limit, with so many frames and bytes
+    /// beside it.
+    pub(crate) fn exceeds(&self, more: (u64, u64)) -> bool {
+        let (Packets(packets), Bytes(bytes)) = self.line.occupancy();
+        let limit = &self.limit;
+        limit.packets.is_some_and(|most| packets + more.0 > most.0)
+            || limit.bytes.is_some_and(|most| bytes + more.1 > most.0)
+    }
+
+    /// Another limit, for what comes from now on.
+    pub(crate) fn set_limit(&mut self, limit: QueueLimit) {
+        self.limit = limit;
+    }
+
+    /// Takes a frame in, whatever the limit.
+    #[inline]
+    pub(crate) fn push(&mut self, frame: QueuedFrame) {
+        self.line.push(frame);
+    }
+
+    /// The lengths of the frames held, the head first.
+    pub(crate) fn lengths(&self) -> impl Iterator<Item = u32> {
+        self.line.frames.iter().map(|frame| frame.len)
+    }
 }
 
 impl Discipline for ManagedFifo {
@@ -36,6 +74,10 @@ impl Discipline for ManagedFifo {
 
     fn dequeue(&mut self, _now: Nanos, _context: &mut QueueContext) -> Option<QueuedFrame> {
         self.line.pop()
+    }
+
+    fn give_up(&mut self, frames: &mut Vec<QueuedFrame>) {
+        self.line.give_up(frames);
     }
 
     fn limit(&self) -> QueueLimit {
@@ -86,6 +128,11 @@ impl FrameLine {
         let frame = self.frames.pop_front()?;
         self.bytes -= u64::from(frame.len);
         Some(frame)
+    }
+
+    /// Gives up all frames, the head first.
+    pub fn give_up(&mut self, frames: &mut Vec<QueuedFrame>) {
+        frames.extend(core::iter::from_fn(|| self.pop()));
     }
 
     /// The frame at the head.

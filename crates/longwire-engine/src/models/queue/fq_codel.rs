@@ -341,6 +341,13 @@ impl Discipline for FqCodel {
         }
     }
 
+    fn give_up(&mut self, frames: &mut Vec<QueuedFrame>) {
+        for index in 0..self.flows.len() {
+            frames.extend(core::iter::from_fn(|| self.line(index).pop()));
+        }
+        self.idle();
+    }
+
     fn limit(&self) -> QueueLimit {
         self.limit
     }

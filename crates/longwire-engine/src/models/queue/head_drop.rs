@@ -1,6 +1,7 @@
 //! First in, first out; when full, the oldest frame makes room.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
 
 use super::fifo::FrameLine;
@@ -61,6 +62,10 @@ impl Discipline for HeadDrop {
 
     fn dequeue(&mut self, _now: Nanos, _context: &mut QueueContext) -> Option<QueuedFrame> {
         self.line.pop()
+    }
+
+    fn give_up(&mut self, frames: &mut Vec<QueuedFrame>) {
+        self.line.give_up(frames);
     }
 
     fn limit(&self) -> QueueLimit {

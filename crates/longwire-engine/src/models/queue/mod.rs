@@ -3,6 +3,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::fmt;
 
 use crate::frame::FrameMeta;
@@ -178,6 +179,11 @@ pub trait Discipline: fmt::Debug + Send {
     /// dropped on the way are told to the context. A discipline that holds
     /// frames must give or drop at least one.
     fn dequeue(&mut self, now: Nanos, context: &mut QueueContext) -> Option<QueuedFrame>;
+
+    /// Gives up all frames held, in any order, deciding about none: another
+    /// discipline takes them over, or the link has gone down. It may be given
+    /// frames again; whatever else it knows stays.
+    fn give_up(&mut self, frames: &mut Vec<QueuedFrame>);
 
     /// Called before an arrival if the link had become free before it with
     /// nothing waiting: it would then have asked for a frame in vain, which

@@ -1,6 +1,7 @@
 //! PIE: proportional integral controller enhanced.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
 
 use super::fifo::FrameLine;
@@ -304,6 +305,10 @@ impl Discipline for Pie {
             false => frame.sojourn(now),
         };
         Some(frame)
+    }
+
+    fn give_up(&mut self, frames: &mut Vec<QueuedFrame>) {
+        self.line.give_up(frames);
     }
 
     fn limit(&self) -> QueueLimit {

@@ -91,6 +91,13 @@ impl Discipline for Priority {
         frame
     }
 
+    fn give_up(&mut self, frames: &mut Vec<QueuedFrame>) {
+        for line in &mut self.lines {
+            line.give_up(frames);
+        }
+        self.waiting = 0;
+    }
+
     fn limit(&self) -> QueueLimit {
         self.classes.limit()
     }

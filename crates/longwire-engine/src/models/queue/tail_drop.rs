@@ -104,6 +104,15 @@ impl TailDrop {
         });
     }
 
+    /// The most it holds.
+    pub fn limit(&self) -> QueueLimit {
+        let limited = |limit: u64| (limit < u64::MAX).then_some(limit);
+        QueueLimit {
+            packets: limited(self.packets_limit).map(Packets),
+            bytes: limited(self.bytes_limit).map(Bytes),
+        }
+    }
+
     /// Frames and bytes held as of the last arrival.
     pub fn occupancy(&self) -> (Packets, Bytes) {
         (Packets(self.packets), Bytes(self.bytes()))

@@ -206,6 +206,68 @@ impl Transmitter {
         }
     }
 
+    /// Another rate, framing or both. The frame in service keeps its
+    /// departure, and the next is served then; only what would never depart
+    /// does not hold up those behind it. The old model is given back.
+    pub(crate) fn change(
+        &mut self,
+        rate: Option<Rate>,
+        framing: Option<Framing>,
+        epoch: Nanos,
+        stream: Stream,
+    ) -> Option<Box<dyn RateModel>> {
+        let framing = framing.unwrap_or(self.exact.framing());
+        let Some(rate) = rate else {
+            self.exact.change(self.exact.rate(), framing);
+            if let Some(modelled) = &mut self.modelled {
+                modelled.framing = framing;
+            }
+            return None;
+        };
+        let old = self.modelled.take();
+        if let Some(old) = &old {
+            self.exact.set_free_at(old.free_at);
+        }
+        if self.exact.free_at() == Nanos::MAX {
+            self.exact.set_free_at(epoch);
+        }
+        let (fixed, model) = match rate {
+            Rate::Unlimited => (None, None),
+            Rate::Fixed(rate) => (Some(rate), None),
+            Rate::Model(model) => (None, Some(model)),
+        };
+        self.exact.change(fixed, framing);
+        self.modelled = model.map(|mut model| {
+            model.start(epoch);
+            let free_at = self.exact.free_at().max(epoch);
+            Modelled {
+                model,
+                framing,
+                stream,
+                free_at,
+            }
+        });
+        old.map(|old| old.model)
+    }
+
+    /// Of frames whose service may begin at `now`: how many, and how many
+    /// bytes of them, would have left within the nanosecond. Models are not
+    /// asked: they may draw.
+    pub(crate) fn gone_at_once(&self, now: Nanos, frames: impl Iterator<Item = u32>) -> (u64, u64) {
+        let mut gone = (0, 0);
+        if self.modelled.is_some() || self.exact.free_at() > now {
+            return gone;
+        }
+        let mut trial = self.exact.clone();
+        for len in frames {
+            if trial.depart(now, len) > now {
+                break;
+            }
+            gone = (gone.0 + 1, gone.1 + u64::from(len));
+        }
+        gone
+    }
+
     /// Serves several frames as one.
     pub(crate) fn serve_bits(&mut self, first: &Passing<'_>, wire_bits: u64) -> Nanos {
         match &mut self.modelled {

@@ -78,6 +78,43 @@ impl Serializer {
         self.free_at
     }
 
+    /// Another rate and framing, for what is served from now on. What was
+    /// served keeps its departure; of the exact instant behind it, the part of
+    /// a nanosecond is carried on, in units of the new rate and rounded down:
+    /// less than `1 / rate` nanoseconds are lost a change. At an infinite rate
+    /// there is nothing to carry.
+    pub(crate) fn change(&mut self, rate: Option<BitRate>, framing: Framing) {
+        self.remainder = match (self.rate, rate) {
+            (Some(old), Some(new)) => {
+                let scaled = u128::from(self.remainder) * u128::from(new.bits_per_sec());
+                // Below the new rate, as the remainder was below the old one.
+                (scaled / u128::from(old.bits_per_sec())) as u64
+            }
+            _ => 0,
+        };
+        self.rate = rate;
+        self.framing = framing;
+        if let Some(rate) = rate {
+            self.last = self.time(self.last.len, rate);
+        }
+    }
+
+    /// The link is free at `at` and no sooner or later.
+    pub(crate) fn set_free_at(&mut self, at: Nanos) {
+        self.free_at = at;
+        self.remainder = 0;
+    }
+
+    /// The rate; `None` is infinitely fast.
+    pub(crate) fn rate(&self) -> Option<BitRate> {
+        self.rate
+    }
+
+    /// What the wire adds to a frame.
+    pub(crate) fn framing(&self) -> Framing {
+        self.framing
+    }
+
     /// When the last bit of what was served has left.
     #[inline]
     pub fn free_at(&self) -> Nanos {

@@ -1,6 +1,7 @@
 //! DualPI2: a queue for L4S beside a classic one, with coupled control.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
 
 mod law;
@@ -293,6 +294,11 @@ impl Discipline for DualPi2 {
 
     fn idle(&mut self) {
         self.owed = 0;
+    }
+
+    fn give_up(&mut self, frames: &mut Vec<QueuedFrame>) {
+        self.low_latency.line.give_up(frames);
+        self.classic.line.give_up(frames);
     }
 
     fn limit(&self) -> QueueLimit {

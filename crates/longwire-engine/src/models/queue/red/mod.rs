@@ -1,6 +1,7 @@
 //! Random early detection, with its gentle and adaptive forms.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
 
 mod law;
@@ -278,6 +279,10 @@ impl Discipline for Red {
             self.idle_since = now;
         }
         frame
+    }
+
+    fn give_up(&mut self, frames: &mut Vec<QueuedFrame>) {
+        self.line.give_up(frames);
     }
 
     fn limit(&self) -> QueueLimit {

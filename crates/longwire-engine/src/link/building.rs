@@ -1,0 +1,126 @@
+//! Making a link of its configuration.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::change::Changing;
+use super::{Link, LinkConfig, LinkId};
+use crate::losses::Losses;
+use crate::medium::{Medium, MediumParts};
+use crate::models::loss::LossPlace;
+use crate::models::mtu::Mtu;
+use crate::models::queue::fifo::ManagedFifo;
+use crate::models::queue::{LinkFacts, Queue, QueueLimit, TailDrop};
+use crate::models::rate::{Aggregate, Transmitter};
+use crate::models::rewrite::RewriteModel;
+use crate::origin::Origin;
+use crate::random::{Purpose, Stream};
+use crate::server::{Held, Server};
+use crate::units::Nanos;
+
+impl Link {
+    /// A fresh link. The same configuration, seed and arrivals give the same
+    /// verdicts.
+    pub fn new(config: LinkConfig, seed: u64, id: LinkId) -> Link {
+        Link::build(config, seed, id, false)
+    }
+
+    /// A fresh link that [`Link::change`] may change. Its queue is always
+    /// managed: it decides when a frame is taken out, also with tail drop and
+    /// an infinite rate. Until it is changed, its verdicts are those of a
+    /// plain link of the same configuration, but for three things:
+    ///
+    /// * Models that look at how much waits ([`Passing::waiting`]: plugins)
+    ///   are told what waits as the frame is taken out, not what waited as it
+    ///   came.
+    /// * When a rate model lets a frame depart in the very nanosecond in
+    ///   which it is taken out, tail drop takes it to be waiting still for
+    ///   what arrives in that nanosecond.
+    /// * What the rate would never take out of the queue ([`Nanos::MAX`]) is
+    ///   not told: a change of the rate may yet send it.
+    ///
+    /// [`Passing::waiting`]: crate::Passing::waiting
+    pub fn new_changeable(config: LinkConfig, seed: u64, id: LinkId) -> Link {
+        Link::build(config, seed, id, true)
+    }
+
+    fn build(config: LinkConfig, seed: u64, id: LinkId, changeable: bool) -> Link {
+        let limit = config.queue_limit();
+        let origin = Origin {
+            seed,
+            link: id.0,
+            epoch: config.epoch,
+            change: 0,
+        };
+        let facts = LinkFacts {
+            epoch: config.epoch,
+            rate: config.rate.bit_rate(),
+        };
+        let changing = changeable.then(|| Box::new(Changing::new(&config, origin)));
+        let aggregate = config.rate.aggregate();
+        let held = match config.queue {
+            Some(Queue::Managed(discipline)) => Some(Held::Discipline(discipline)),
+            _ if changeable || aggregate != Aggregate::ONE => {
+                Some(Held::Fifo(ManagedFifo::new(limit)))
+            }
+            _ => None,
+        };
+        let server = held.map(|held| {
+            let mut server = Server::new(held, aggregate, &facts, origin.stream(Purpose::Queue));
+            if changeable {
+                server.count_sending();
+            }
+            Box::new(server)
+        });
+        let mut loss = config.loss;
+        let rewrite = start_rewriting(config.rewrite, &origin);
+        let parts = MediumParts {
+            losses: Losses::take(&mut loss, LossPlace::Medium, &origin),
+            corruption: config.corruption,
+            duplication: config.duplication,
+            delay: config.delay,
+            reordering: config.reordering,
+            order: config.order,
+            rewrite: !rewrite.is_empty(),
+        };
+        let entry = Losses::take(&mut loss, LossPlace::Entry, &origin);
+        let rate_stream = origin.stream(Purpose::Rate);
+        let transmitter = Transmitter::new(config.rate, config.framing, config.epoch, rate_stream);
+        let medium = Medium::new(parts, &origin);
+        let plain = config.mtu == Mtu::None
+            && rewrite.is_empty()
+            && entry.is_empty()
+            && server.is_none()
+            && !transmitter.is_modelled()
+            && medium.is_plain();
+        Link {
+            plain,
+            mtu: config.mtu,
+            rewrite,
+            entry,
+            queue: TailDrop::new(match changeable {
+                // The server's queue has the limit.
+                true => QueueLimit::UNLIMITED,
+                false => limit,
+            }),
+            server,
+            transmitter,
+            medium,
+            last_arrival: Nanos::ZERO,
+            changing,
+        }
+    }
+}
+
+/// Rewriting models with their streams.
+pub(super) fn start_rewriting(
+    models: Vec<Box<dyn RewriteModel>>,
+    origin: &Origin,
+) -> Vec<(Box<dyn RewriteModel>, Stream)> {
+    let started = models.into_iter().enumerate().map(|(nth, mut model)| {
+        model.start(origin.epoch);
+        let stream = origin.stream_of(Purpose::Rewrite, "", nth as u32);
+        (model, stream)
+    });
+    started.collect()
+}

@@ -1,0 +1,129 @@
+//! A managed queue of a link that changes.
+
+use alloc::vec::Vec;
+use core::mem;
+
+use super::{Held, Server};
+use crate::models::queue::{Discipline, LinkFacts, QueueLimit, QueuedFrame, Reads};
+use crate::models::rate::{Aggregate, Transmitter};
+use crate::passing::FrameBytes;
+use crate::random::Stream;
+use crate::units::Nanos;
+use crate::verdict::{DropReason, Verdict};
+
+impl Server {
+    /// The link may change: tail drop counts the frame that is being sent, as
+    /// it does where it is decided at arrival.
+    pub fn count_sending(&mut self) {
+        self.counts_sending = true;
+    }
+
+    /// Nothing is taken out from `at` on. The frame in service departs.
+    pub fn stop(&mut self, at: Nanos) {
+        if !self.stopped && self.context.occupancy().0.0 == 0 {
+            self.ask_before(at);
+        }
+        self.stopped = true;
+    }
+
+    /// Service goes on at `at`.
+    pub fn go_on(&mut self, at: Nanos) {
+        self.stopped = false;
+        self.waiting_since = self.waiting_since.max(at);
+        self.asks_at = self.asks_at.map(|asks| asks.max(at));
+        if self.ready.is_some_and(|ready| ready < at) {
+            // The instant has passed unused.
+            self.ready = None;
+        }
+    }
+
+    /// The link has gone down: all that waits is lost, in the order in which
+    /// it came.
+    pub fn lose_all(&mut self) {
+        for frame in self.take_all() {
+            self.context
+                .decided
+                .push_back((frame.number, Verdict::Drop(DropReason::Outage)));
+        }
+        self.ready = None;
+    }
+
+    /// The rate has become another: the head is served when that allows.
+    pub fn rate_changed(&mut self, at: Nanos, aggregate: Aggregate) {
+        self.aggregate = aggregate;
+        self.waiting_since = self.waiting_since.max(at);
+        self.ready = None;
+    }
+
+    /// Another queue takes over what waits. The old one is given back, empty.
+    pub fn replace_queue(
+        &mut self,
+        queue: Held,
+        facts: &LinkFacts,
+        mut stream: Stream,
+        transmitter: &Transmitter,
+        frames: &impl FrameBytes,
+    ) -> Held {
+        let waiting = self.take_all();
+        let old = mem::replace(&mut self.queue, queue);
+        self.perturbation = stream.next_u64();
+        self.context.stream = stream;
+        self.queue.discipline().start(facts);
+        self.reads = self.queue.discipline().reads();
+        for mut frame in waiting {
+            if self.reads != Reads::Nothing {
+                let bytes = frames.bytes(frame.number);
+                self.read_header(&mut frame, bytes);
+            }
+            self.admit(facts.epoch, frame, transmitter);
+        }
+        self.forget_head_if_empty();
+        old
+    }
+
+    /// Tail drop gets another limit. What is beyond it is dropped, the latest
+    /// frames first to go.
+    pub fn set_fifo_limit(&mut self, at: Nanos, limit: QueueLimit, transmitter: &Transmitter) {
+        let Held::Fifo(fifo) = &mut self.queue else {
+            return;
+        };
+        fifo.set_limit(limit);
+        self.drop_excess(at, transmitter);
+    }
+
+    /// Drops what a tail-drop queue holds beyond its limit.
+    pub fn drop_excess(&mut self, at: Nanos, transmitter: &Transmitter) {
+        let sending = self.counted_sending(at);
+        if matches!(&self.queue, Held::Fifo(fifo) if fifo.exceeds(sending)) {
+            for frame in self.take_all() {
+                self.admit(at, frame, transmitter);
+            }
+            self.forget_head_if_empty();
+        }
+    }
+
+    /// The limit of the queue in force.
+    pub fn limit(&self) -> QueueLimit {
+        match &self.queue {
+            Held::Fifo(fifo) => fifo.limit(),
+            Held::Discipline(discipline) => discipline.limit(),
+        }
+    }
+
+    fn forget_head_if_empty(&mut self) {
+        if self.context.occupancy().0.0 == 0 {
+            self.ready = None;
+        }
+    }
+
+    /// All frames that wait, in the order in which they came.
+    fn take_all(&mut self) -> Vec<QueuedFrame> {
+        let mut waiting = Vec::new();
+        self.queue.discipline().give_up(&mut waiting);
+        waiting.sort_unstable_by_key(|frame| frame.number);
+        for frame in &waiting {
+            self.context.left(frame);
+        }
+        waiting
+    }
+}

@@ -1,0 +1,139 @@
+//! Any links and any changes: nothing panics, nothing is lost from the books,
+//! and neither polling late nor being changeable changes a verdict.
+
+use longwire_engine::models::rate::Rate;
+use longwire_engine::{
+    Link, LinkChange, LinkConfig, LinkId, LinkOptions, LinkState, Nanos, Verdict,
+};
+use proptest::prelude::*;
+
+use super::any_options::{Choices, Examples, options};
+use super::driven::{Event, run_all};
+
+const EPOCH: u64 = 900_000_000;
+
+fn parse(options: &LinkOptions) -> LinkConfig {
+    let parsed = options.parse_with(&Examples);
+    LinkConfig {
+        epoch: Nanos::from_nanos(EPOCH),
+        ..parsed.unwrap_or_else(|error| panic!("{options:?}: {error}"))
+    }
+}
+
+/// UDP over IPv4, or no IP at all.
+fn packet(choices: &mut Choices<'_>) -> Vec<u8> {
+    let len: usize = choices.pick(&[60, 64, 590, 1514, 1514, 4000]);
+    let flow = choices.below(5) as u8;
+    let mut bytes = vec![flow; len];
+    if flow > 0 {
+        bytes[12..14].copy_from_slice(&[0x08, 0x00]);
+        let total = (len - 14) as u16;
+        bytes[14..16].copy_from_slice(&[0x45, [0x00, 0x02, 0x01, 0xb9, 0x03][flow as usize]]);
+        bytes[16..18].copy_from_slice(&total.to_be_bytes());
+        bytes[18..24].copy_from_slice(&[0, 0, 0, 0, 64, 17]);
+    }
+    bytes
+}
+
+/// A part of what might be changed, or the state.
+fn any_change(choices: &mut Choices<'_>) -> (LinkOptions, Option<LinkState>) {
+    let any = options(choices);
+    let states = [
+        LinkState::Up,
+        LinkState::Up,
+        LinkState::Down,
+        LinkState::Paused,
+    ];
+    let state = choices.one_in(2).then(|| choices.pick(&states));
+    let mut change = LinkOptions::default();
+    match choices.below(8) {
+        0 => change.rate = any.rate,
+        1 => change.queue = any.queue,
+        2 => change.delay = any.delay,
+        3 => change.loss = any.loss,
+        4 => (change.order, change.reorder) = (any.order, any.reorder),
+        5 => (change.mtu, change.framing) = (any.mtu, any.framing),
+        6 => return (any, state),
+        _ => {}
+    }
+    (change, state)
+}
+
+/// What happens, twice the same: models cannot be copied.
+fn events(data: &[u8], changes: bool, gap_least: u64) -> (Vec<(u64, Event)>, String) {
+    let mut choices = Choices(data);
+    let gaps = [0, 1, 500, 12_000, 120_000, 3_000_000, 90_000_000];
+    let (mut now, mut usual, mut said) = (EPOCH + 100_000_003, 12_000, String::new());
+    let mut events = Vec::new();
+    for _ in 0..20 + choices.below(120) {
+        if choices.one_in(20) {
+            usual = choices.pick(&gaps);
+        }
+        now += gap_least.max(usual * [1, 3][usize::from(choices.one_in(3))]);
+        if changes && choices.one_in(6) {
+            let (options, state) = any_change(&mut choices);
+            said += &format!("{now}: {state:?} {options:?}\n");
+            let parsed = options.parse_change_with(&Examples).unwrap();
+            events.push((now, Event::Change(LinkChange { state, ..parsed })));
+        } else {
+            events.push((now, Event::Frame(packet(&mut choices))));
+        }
+    }
+    (events, said)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_500))]
+
+    #[test]
+    fn being_changeable_changes_nothing(
+        link in proptest::collection::vec(any::<u8>(), 0..200),
+        traffic in proptest::collection::vec(any::<u8>(), 0..600),
+        seed in 0..100u64,
+    ) {
+        let options = options(&mut Choices(&link));
+        // What leaves by a model in the nanosecond in which it comes is held
+        // to be waiting still by what comes then, too.
+        let modelled = matches!(parse(&options).rate, Rate::Model(_));
+        let least = if modelled { 1_001 } else { 0 };
+        let run = |link| run_all(link, events(&traffic, false, least).0, true);
+        let (mut plain, ..) = run(Link::new(parse(&options), seed, LinkId(2)));
+        let (changeable, ..) = run(Link::new_changeable(parse(&options), seed, LinkId(2)));
+        // What the link would never take out stays in the queue.
+        let waits = |verdict: &Verdict| match verdict {
+            Verdict::Deliver(delivery) => delivery.departure == Nanos::MAX,
+            _ => true,
+        };
+        plain.retain(|frame, told| changeable.contains_key(frame) || !told.iter().all(waits));
+        prop_assert_eq!(plain, changeable, "{:?}", options);
+    }
+
+    #[test]
+    fn polling_late_changes_nothing(
+        link in proptest::collection::vec(any::<u8>(), 0..200),
+        traffic in proptest::collection::vec(any::<u8>(), 0..900),
+        seed in 0..100u64,
+    ) {
+        let options = options(&mut Choices(&link));
+        let run = |often| {
+            let link = Link::new_changeable(parse(&options), seed, LinkId(2));
+            let (events, said) = events(&traffic, true, 0);
+            let (verdicts, offered, link) = run_all(link, events, often);
+            (verdicts, offered, link.occupancy().0.0, said)
+        };
+        let often = run(true);
+        let rarely = run(false);
+        prop_assert_eq!(&often, &rarely, "{:?}", options);
+        let (verdicts, offered, _, said) = often;
+        prop_assert!(verdicts.len() as u64 <= offered);
+        for told in verdicts.values() {
+            for (at, verdict) in told.iter().enumerate() {
+                let more = matches!(
+                    verdict,
+                    Verdict::Deliver(delivery) if delivery.more
+                );
+                prop_assert_eq!(more, at + 1 < told.len(), "{:?} {}", options, said);
+            }
+        }
+    }
+}
