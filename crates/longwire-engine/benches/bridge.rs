@@ -12,7 +12,7 @@ use longwire_engine::random::Stream;
 const FRAMES: usize = 65_536;
 
 fn station(number: u64) -> [u8; 6] {
-    let [_, _, a, b, c, d, e, f] = (0x0200_0000_0000 | number * 0x9_e377).to_be_bytes();
+    let [_, _, a, b, c, d, e, f] = (0x0200_0000_0000 | (number * 0x9_e377)).to_be_bytes();
     [a, b, c, d, e, f]
 }
 

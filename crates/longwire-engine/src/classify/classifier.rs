@@ -104,8 +104,8 @@ pub(super) const WHOLE: u64 = 1 << 32;
 /// Rules for frames. `T` is what they lead to: a link's number, a class.
 ///
 /// Inserting, removing and replacing a rule takes time that does not grow
-/// with the number of rules: a table doubles now and then, which is a longer
-/// pause (about 30 ns a rule), and rules that differ only in port ranges and
+/// with the number of rules: a table doubles now and then, which moves
+/// all of its rows, and rules that differ only in port ranges and
 /// filters are gone through. It grows with the number of shapes.
 #[derive(Clone, Debug)]
 pub struct Classifier<T> {

@@ -90,11 +90,17 @@ impl FrameKey {
         if type_at > 12 {
             key.read_tags(frame, type_at);
         }
-        if let Some(ethertype) = word(frame, type_at) {
-            key.presence |= TYPE;
-            key.words[4] |= u64::from(ethertype);
-        }
-        if let Some(ip) = IpHeader::parse(frame) {
+        let Some(ethertype) = word(frame, type_at) else {
+            return key;
+        };
+        key.presence |= TYPE;
+        key.words[4] |= u64::from(ethertype);
+        let version = match ethertype {
+            TYPE_V4 => IpVersion::V4,
+            TYPE_V6 => IpVersion::V6,
+            _ => return key,
+        };
+        if let Some(ip) = IpHeader::parse_at(frame, type_at + 2, version) {
             key.read_ip(frame, &ip, with_transport);
         }
         key

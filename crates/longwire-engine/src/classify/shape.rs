@@ -97,6 +97,11 @@ impl Shape {
         if key.presence & self.asked != self.presence {
             return 0;
         }
+        // Most shapes ask for bits of one word, or of none.
+        if self.count == 1 {
+            let (at, mask) = self.words[0];
+            return self.table.get(&[key.words[usize::from(at) % WORDS] & mask]);
+        }
         self.table.get(&self.project(&key.words))
     }
 

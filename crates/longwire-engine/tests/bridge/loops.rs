@@ -97,7 +97,7 @@ fn ordinary_traffic_is_no_loop() {
         let source = draw.up_to(499) as u32 + 1;
         // Every station changes its port now and then, at most once a second.
         let second = n / 10_000;
-        let home = (u64::from(source) + second * u64::from(source % 7 == 0)) % 4;
+        let home = (u64::from(source) + second * u64::from(source.is_multiple_of(7))) % 4;
         // One in ten asks for the same address for the third time: the same
         // bytes from the same port.
         let bytes = match n % 10 {
