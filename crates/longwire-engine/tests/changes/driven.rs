@@ -11,7 +11,7 @@ use longwire_engine::{
 pub enum Event {
     /// A frame with these bytes.
     Frame(Vec<u8>),
-    Change(LinkChange),
+    Change(Box<LinkChange>),
 }
 
 /// Verdicts by the index of the frame's event.
@@ -110,7 +110,7 @@ pub fn run_all(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts,
                     }
                 }
             }
-            Event::Change(change) => drop(run.link.change(at, change, &run.queued)),
+            Event::Change(change) => drop(run.link.change(at, *change, &run.queued)),
         }
     }
     run.poll(Nanos::MAX);

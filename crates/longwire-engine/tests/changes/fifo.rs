@@ -23,7 +23,7 @@ fn at_rate(rate: &str, queue: &str) -> Link {
 fn set(option: &str, value: &str) -> Event {
     let mut options = LinkOptions::default();
     assert!(options.set(option, value.into()));
-    Event::Change(options.parse_change_with(&NoLoader).unwrap())
+    Event::Change(Box::new(options.parse_change_with(&NoLoader).unwrap()))
 }
 
 fn frame(len: usize) -> Event {
@@ -94,7 +94,7 @@ proptest! {
                         rate: Some(BitRate::from_bits_per_sec(rate).into()),
                         ..LinkChange::default()
                     };
-                    events.push((now, Event::Change(change)));
+                    events.push((now, Event::Change(Box::new(change))));
                 }
             }
         }
@@ -179,7 +179,7 @@ fn a_derived_limit_follows_rate_and_delay() {
         let Event::Change(change) = set(option, value) else {
             panic!("no change");
         };
-        drop(link.change(longwire_engine::Nanos::ZERO, change, &()));
+        drop(link.change(longwire_engine::Nanos::ZERO, *change, &()));
         assert_eq!(link.queue_limit(), expected, "{option} {value}");
     }
 }

@@ -74,7 +74,8 @@ fn events(data: &[u8], changes: bool, gap_least: u64) -> (Vec<(u64, Event)>, Str
             let (options, state) = any_change(&mut choices);
             said += &format!("{now}: {state:?} {options:?}\n");
             let parsed = options.parse_change_with(&Examples).unwrap();
-            events.push((now, Event::Change(LinkChange { state, ..parsed })));
+            let change = LinkChange { state, ..parsed };
+            events.push((now, Event::Change(Box::new(change))));
         } else {
             events.push((now, Event::Frame(packet(&mut choices))));
         }

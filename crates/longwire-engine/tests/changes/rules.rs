@@ -24,14 +24,15 @@ fn link(given: &[(&str, &str)]) -> Link {
 }
 
 fn set(given: &[(&str, &str)]) -> Event {
-    Event::Change(options(given).parse_change_with(&NoLoader).unwrap())
+    let change = options(given).parse_change_with(&NoLoader);
+    Event::Change(Box::new(change.unwrap()))
 }
 
 fn state(state: LinkState) -> Event {
-    Event::Change(LinkChange {
+    Event::Change(Box::new(LinkChange {
         state: Some(state),
         ..LinkChange::default()
-    })
+    }))
 }
 
 fn frame(len: usize) -> Event {
