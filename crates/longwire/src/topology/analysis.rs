@@ -9,10 +9,10 @@ use super::timeline::{Action, Timeline};
 use super::tree;
 
 /// How many pairs of overlapping rules are told of.
-const OVERLAPS_MAX: usize = 20;
+const OVERLAPS_MAX: usize = 5;
 
 /// How many rules are told of that can never match.
-const UNREACHABLE_MAX: usize = 20;
+const UNREACHABLE_MAX: usize = 5;
 
 /// Warns of links and paths that no frame crosses.
 pub(super) fn warn_of_unused(file: &DeTable, builder: &mut Builder, timeline: &Timeline) {

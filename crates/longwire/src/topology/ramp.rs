@@ -97,11 +97,10 @@ impl Ramp {
             Values::Time(from, to) => format!("{}ns", between(from, to)),
             Values::Share(from, to) => {
                 let billionths = between(from, to);
-                format!(
-                    "{}.{:09}",
-                    billionths / 1_000_000_000,
-                    billionths % 1_000_000_000
-                )
+                // In percent: models take no probability without its unit.
+                let (whole, part) = (billionths / 10_000_000, billionths % 10_000_000);
+                let text = format!("{whole}.{part:07}");
+                format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
             }
         };
         let mut options = LinkOptions::default();

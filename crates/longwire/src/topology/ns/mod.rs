@@ -6,6 +6,7 @@ mod network;
 mod script;
 mod tcl;
 mod values;
+mod variables;
 
 use std::fmt::Write;
 
@@ -122,7 +123,9 @@ fn options(side: &Side) -> String {
         let _ = writeln!(text, "delay = \"{delay}\"");
     }
     if side.loss > 0.0 {
-        let _ = writeln!(text, "loss = \"{:.9}\"", side.loss);
+        let percent = format!("{:.7}", side.loss * 100.0);
+        let percent = percent.trim_end_matches('0').trim_end_matches('.');
+        let _ = writeln!(text, "loss = \"{percent}%\"");
     }
     if let Some(queue) = side.queue {
         let _ = writeln!(text, "queue = \"{queue}p\"");

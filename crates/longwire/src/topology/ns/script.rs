@@ -7,7 +7,7 @@ use super::tcl::{Command, Word, Wrong, commands};
 use super::values::{delay, loss, rate};
 
 /// The most commands that are run, loops counted: a script is no program.
-const COMMANDS_MAX: u64 = 1_000_000;
+pub(super) const COMMANDS_MAX: u64 = 1_000_000;
 
 /// Commands that say nothing of the network.
 const IGNORED: [&str; 12] = [
@@ -40,9 +40,9 @@ const IGNORED_OF_NS: [&str; 6] = [
 pub struct Script {
     /// What it has made.
     pub network: Network,
-    values: HashMap<String, String>,
+    pub(super) values: HashMap<String, String>,
     simulator: Option<String>,
-    run: u64,
+    pub(super) run: u64,
 }
 
 impl Script {
@@ -84,7 +84,7 @@ impl Script {
         ] = command.words.as_slice()
             && name == "set"
         {
-            let variable = self.filled_index(variable)?;
+            let variable = self.filled(variable)?;
             let inner = commands(made, command.line).map_err(Reason::There)?;
             let [inner] = inner.as_slice() else {
                 return Err(format!("'[{made}]' is not one command").into());
@@ -143,33 +143,6 @@ impl Script {
         };
         // What is set is a name, not a value, but its index may be one.
         command.words.iter().map(word).collect()
-    }
-
-    /// `nodes($i)` with its index filled in.
-    fn filled_index(&self, text: &str) -> Result<String, Reason> {
-        self.filled(text)
-    }
-
-    /// A text with `$name` and `$name(index)` replaced.
-    fn filled(&self, text: &str) -> Result<String, Reason> {
-        let mut filled = String::new();
-        let mut rest = text;
-        while let Some((before, after)) = rest.split_once('$') {
-            filled += before;
-            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            let end = after.find(|c| !is_name(c)).unwrap_or(after.len());
-            let (mut name, mut behind) = (after[..end].to_owned(), &after[end..]);
-            if let Some(index) = behind.strip_prefix('(')
-                && let Some((index, more)) = index.split_once(')')
-            {
-                name = format!("{name}({})", self.filled(index)?);
-                behind = more;
-            }
-            let value = self.values.get(&name);
-            filled += value.ok_or_else(|| Reason::from(format!("'${name}' was never set")))?;
-            rest = behind;
-        }
-        Ok(filled + rest)
     }
 
     /// What `[…]` makes, for a variable.
@@ -381,60 +354,6 @@ impl Script {
         }
         Ok(())
     }
-
-    fn increase(&mut self, variable: &str, by: &[&str]) -> Result<(), Reason> {
-        let whole = |text: &str| {
-            let number: Result<i64, _> = text.parse();
-            number.map_err(|_| Reason::from(format!("'{text}' is no whole number")))
-        };
-        let by = by.first().map_or(Ok(1), |by| whole(by))?;
-        let value = self.values.get(variable).map_or("0", String::as_str);
-        let value = whole(value)?.saturating_add(by);
-        self.values.insert(variable.to_owned(), value.to_string());
-        Ok(())
-    }
-
-    /// `for {set i 0} {$i < 4} {incr i} { … }`.
-    fn repeat(
-        &mut self,
-        (first, test, step): (&str, &str, &str),
-        body: &str,
-        body_line: usize,
-        line: usize,
-    ) -> Result<(), Reason> {
-        self.run(first, line).map_err(Reason::There)?;
-        while self.holds(test)? {
-            self.run(body, body_line).map_err(Reason::There)?;
-            self.run(step, line).map_err(Reason::There)?;
-        }
-        Ok(())
-    }
-
-    fn holds(&mut self, test: &str) -> Result<bool, Reason> {
-        // A loop without a body runs commands too.
-        self.run += 1;
-        let wrong = || Reason::from(format!("'{test}' is not understood; write $i < 4"));
-        if self.run > COMMANDS_MAX {
-            return Err(format!("the loop runs more than {COMMANDS_MAX} times").into());
-        }
-        let filled = self.filled(test)?;
-        let words: Vec<&str> = filled.split_whitespace().collect();
-        let [a, sign, b] = words.as_slice() else {
-            return Err(wrong());
-        };
-        let (a, b): (i64, i64) = match (a.parse(), b.parse()) {
-            (Ok(a), Ok(b)) => (a, b),
-            _ => return Err(wrong()),
-        };
-        match *sign {
-            "<" => Ok(a < b),
-            "<=" => Ok(a <= b),
-            ">" => Ok(a > b),
-            ">=" => Ok(a >= b),
-            "!=" => Ok(a != b),
-            _ => Err(wrong()),
-        }
-    }
 }
 
 fn side(bandwidth: &str, time: &str, queue: &str) -> Result<Side, Reason> {
@@ -454,7 +373,7 @@ fn side(bandwidth: &str, time: &str, queue: &str) -> Result<Side, Reason> {
 }
 
 /// Why a command was refused.
-enum Reason {
+pub(super) enum Reason {
     /// At its own line.
     Here(String),
     /// At a line within it.
