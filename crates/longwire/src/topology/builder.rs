@@ -120,60 +120,38 @@ impl Builder<'_> {
         (place, position): (Place, usize),
         at: &str,
     ) -> bool {
-        let mut fine = true;
+        let back_way = if shared { Way::Up } else { Way::Down };
+        let mut wrong = Vec::new();
         for text in &matches.forth {
-            let rules = self.rules_of(text, matches.back.is_empty());
-            match rules {
-                Ok((forth, back)) => {
-                    self.push_rule(forth, class, Way::Up, position);
-                    if let Some(back) = back {
-                        let way = if shared { Way::Up } else { Way::Down };
-                        self.push_rule(back, class, way, position);
-                    }
+            let names = self.port_names();
+            let forth = match names.read(text) {
+                Ok(forth) => forth,
+                Err(why) => {
+                    wrong.push((text, why));
+                    continue;
                 }
+            };
+            let back = matches.back.is_empty().then(|| names.back(&forth));
+            self.push_rule(forth, class, Way::Up, position);
+            match back {
+                Some(Ok(back)) => self.push_rule(back, class, back_way, position),
                 // Of a shared link, one that has no direction is all right.
-                Err((Some(forth), ..)) if shared => {
-                    self.push_rule(forth, class, Way::Up, position);
-                }
-                Err((_, reason, remedy)) => {
-                    let reason = format!("'{text}': {reason}");
-                    self.complaints.refuse(place.clone(), at, reason, remedy);
-                    fine = false;
-                }
+                Some(Err(why)) if !shared => wrong.push((text, why)),
+                _ => {}
             }
         }
         for text in &matches.back {
-            let way = if shared { Way::Up } else { Way::Down };
             match self.port_names().read(text) {
-                Ok(matcher) => self.push_rule(matcher, class, way, position),
-                Err((reason, remedy)) => {
-                    let reason = format!("'{text}': {reason}");
-                    self.complaints.refuse(place.clone(), at, reason, remedy);
-                    fine = false;
-                }
+                Ok(matcher) => self.push_rule(matcher, class, back_way, position),
+                Err(why) => wrong.push((text, why)),
             }
         }
+        let fine = wrong.is_empty();
+        for (text, (reason, remedy)) in wrong {
+            let reason = format!("'{text}': {reason}");
+            self.complaints.refuse(place.clone(), at, reason, remedy);
+        }
         fine
-    }
-
-    /// A matcher, and that of the way back if it is wanted. When only the
-    /// latter is wrong, the former comes with the error.
-    fn rules_of(
-        &self,
-        text: &str,
-        wants_back: bool,
-    ) -> Result<(Matcher, Option<Matcher>), (Option<Matcher>, String, String)> {
-        let names = self.port_names();
-        let forth = names
-            .read(text)
-            .map_err(|(reason, remedy)| (None, reason, remedy))?;
-        if !wants_back {
-            return Ok((forth, None));
-        }
-        match names.back(&forth) {
-            Ok(back) => Ok((forth, Some(back))),
-            Err((reason, remedy)) => Err((Some(forth), reason, remedy)),
-        }
     }
 
     fn port_names(&self) -> PortNames<'_> {

@@ -138,7 +138,7 @@ fn sets(table: &DeTable, builder: &mut Builder) -> Vec<Action> {
         }
         actions.push(Action::Set {
             pattern: pattern.value.to_owned(),
-            options,
+            options: Box::new(options),
         });
     }
     actions

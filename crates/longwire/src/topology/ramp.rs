@@ -107,7 +107,7 @@ impl Ramp {
         options.set(self.option, text);
         Action::Set {
             pattern: self.pattern.clone(),
-            options,
+            options: Box::new(options),
         }
     }
 }

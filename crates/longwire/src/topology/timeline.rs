@@ -29,7 +29,7 @@ pub enum Action {
         /// `.down` behind for one direction.
         pattern: String,
         /// The options.
-        options: LinkOptions,
+        options: Box<LinkOptions>,
     },
     /// Links go down, come up, or hold what they have.
     State {
