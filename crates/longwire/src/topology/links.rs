@@ -89,16 +89,25 @@ pub(super) fn read(item: &Placed<&DeTable>, builder: &mut Builder) {
             .refuse(name.span, "link.name", reason, remedy);
         return;
     }
-    let matches = matches(table);
-    let (up, down) = kept(options, table, item, builder);
+    let pattern = if many { Some(name.value) } else { None };
+    let options = kept(options, table, item, builder);
+    make(item, (name.value, pattern), options, instances, builder);
+}
+
+/// Makes one link for each instance. The name is filled in where there is a
+/// pattern for it.
+fn make(
+    item: &Placed<&DeTable>,
+    (name, pattern): (&str, Option<&str>),
+    (up, down): Kept,
+    instances: impl Iterator<Item = Instance>,
+    builder: &mut Builder,
+) {
+    let matches = matches(item.value);
     for instance in instances {
         let fill = |texts: &[String]| texts.iter().map(|text| instance.fill(text)).collect();
         let link = NewLink {
-            name: if many {
-                instance.fill(name.value)
-            } else {
-                name.value.to_owned()
-            },
+            name: pattern.map_or(name.to_owned(), |pattern| instance.fill(pattern)),
             up: Arc::clone(&up),
             down: down.clone(),
             matches: Matches {
@@ -128,16 +137,14 @@ pub(super) fn template_of(name: &str, builder: &Builder) -> Result<Duplex, Strin
     Ok(overlay(&builder.defaults, found))
 }
 
-/// The options of both directions, or of one link for both.
-fn kept(
-    options: Duplex,
-    table: &DeTable,
-    item: &Placed<&DeTable>,
-    builder: &mut Builder,
-) -> (
+/// Options of the direction up, and of that down where it is a link of its own.
+type Kept = (
     Arc<longwire_engine::LinkOptions>,
     Option<Arc<longwire_engine::LinkOptions>>,
-) {
+);
+
+/// The options of both directions, or of one link for both.
+fn kept(options: Duplex, table: &DeTable, item: &Placed<&DeTable>, builder: &mut Builder) -> Kept {
     let shared = tree::flag(table, "shared") == Some(true);
     if shared && options.up != options.down {
         let reason = "the link is shared, and its directions differ";

@@ -195,25 +195,7 @@ impl Summary {
             "links      {}{shared}; {} directions emulated apart",
             self.links, self.directions
         ));
-        for kind in self.kinds.iter().take(KINDS_SHOWN) {
-            let options = kind
-                .options
-                .iter()
-                .map(|(name, text)| format!("{name} {text}"));
-            let options: Vec<String> = options.collect();
-            let options = if options.is_empty() {
-                "no options".to_owned()
-            } else {
-                options.join(", ")
-            };
-            lines.push(format!("  {:>8} × {options}", kind.directions));
-        }
-        if self.kinds.len() > KINDS_SHOWN {
-            lines.push(format!(
-                "           and {} other kinds",
-                self.kinds.len() - KINDS_SHOWN
-            ));
-        }
+        self.push_kinds(&mut lines);
         if let Some((least, most)) = self.rate {
             let rate = |bits| {
                 BitRate::from_bits_per_sec(bits).map_or(String::new(), |rate| rate.to_string())
@@ -253,6 +235,28 @@ impl Summary {
             lines.extend(self.timeline.iter().map(|line| format!("  {line}")));
         }
         lines
+    }
+
+    fn push_kinds(&self, lines: &mut Vec<String>) {
+        for kind in self.kinds.iter().take(KINDS_SHOWN) {
+            let options = kind
+                .options
+                .iter()
+                .map(|(name, text)| format!("{name} {text}"));
+            let options: Vec<String> = options.collect();
+            let options = if options.is_empty() {
+                "no options".to_owned()
+            } else {
+                options.join(", ")
+            };
+            lines.push(format!("  {:>8} × {options}", kind.directions));
+        }
+        if self.kinds.len() > KINDS_SHOWN {
+            lines.push(format!(
+                "           and {} other kinds",
+                self.kinds.len() - KINDS_SHOWN
+            ));
+        }
     }
 }
 
