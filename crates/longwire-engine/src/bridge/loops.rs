@@ -88,7 +88,7 @@ struct Mover {
 /// A frame that was flooded.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    print: u64,
+    digest: u64,
     since: Nanos,
     port: u16,
     repeats: u32,
@@ -151,12 +151,12 @@ impl LoopWatch {
 
     /// A frame is about to be flooded.
     pub fn note_flooded(&mut self, now: Nanos, port: u16, station: StationKey, frame: &[u8]) {
-        let print = fingerprint(frame);
-        let seen = &mut self.seen[(print >> 32) as usize % FRAMES];
+        let digest = fingerprint(frame);
+        let seen = &mut self.seen[(digest >> 32) as usize % FRAMES];
         let over = now.saturating_sub(seen.since) > FRAMES_WITHIN;
-        if seen.print == 0 || over {
+        if seen.digest == 0 || over {
             *seen = Seen {
-                print,
+                digest,
                 since: now,
                 port,
                 repeats: 0,
@@ -164,7 +164,7 @@ impl LoopWatch {
             };
             return;
         }
-        if seen.print != print {
+        if seen.digest != digest {
             return;
         }
         let first = seen.port;
