@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::runner::{Outcome, Runner, cargo, limited, locked, root, run, run_all, target_dir};
 
 /// What `longwire bench` measures without being given anything.
-const KINDS: [&str; 9] = [
+const KINDS: [&str; 10] = [
     "throughput",
     "accuracy",
     "rate",
@@ -15,6 +15,7 @@ const KINDS: [&str; 9] = [
     "idle",
     "live",
     "send",
+    "links",
     "replay-speed",
     "replay",
 ];

@@ -142,7 +142,11 @@ fn through_network(links: &[LinkOptions], paths: &[Vec<usize>], sent: &Sent, ext
         let of_it = |link: &LinkId| usize::from(link == id);
         let first = notes.delivered.iter().filter(|(.., again)| !again);
         let gone = first.map(|(link, ..)| of_it(link)).sum::<usize>()
-            + notes.dropped.iter().map(|(link, ..)| of_it(link)).sum::<usize>();
+            + notes
+                .dropped
+                .iter()
+                .map(|(link, ..)| of_it(link))
+                .sum::<usize>();
         assert_eq!(*came, gone, "frames of {id:?}");
     }
     notes

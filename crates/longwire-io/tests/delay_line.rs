@@ -295,28 +295,6 @@ fn nothing_is_seen_before_it_is_published() {
     pair.drain();
 }
 
-/// Frames of all sizes, so that some of them begin a segment.
-#[test]
-fn releases_further_on_are_seen_without_taking_anything() {
-    let mut pair = Pair::new(64);
-    for number in 0..400 {
-        pair.push(number * 131 % 9_000, Offload::NONE, None);
-    }
-    assert_eq!(pair.reader.release_beyond(Nanos::ZERO, 1_000), None);
-    pair.step(Step::Publish);
-    let release = |number: u64| Nanos::from_nanos(number << 20);
-    for front in 1..=400 {
-        for beyond in [0, front - 1, front, front + 7, front + 150, 399, 400] {
-            let next = (beyond + 1).max(front);
-            let expected = (next <= 400).then(|| release(next));
-            assert_eq!(pair.reader.release_beyond(release(beyond), 1_000), expected);
-            let near = expected.filter(|_| next < front + 20);
-            assert_eq!(pair.reader.release_beyond(release(beyond), 20), near);
-        }
-        pair.step(Step::Advance);
-    }
-}
-
 #[test]
 fn budgets_out_of_range_are_refused() {
     for budget in [0, 2 * SEGMENT - 1, u64::MAX] {

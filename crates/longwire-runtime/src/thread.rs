@@ -207,7 +207,11 @@ impl Worker {
     fn is_done(&mut self) -> bool {
         self.control.inputs_ended.load(Ordering::SeqCst) == self.inputs
             && self.stages.egress.iter_mut().all(Egress::is_empty)
-            && self.stages.fabric.as_mut().is_none_or(|fabric| fabric.is_empty())
+            && self
+                .stages
+                .fabric
+                .as_mut()
+                .is_none_or(|fabric| fabric.is_empty())
     }
 
     fn wait(&mut self, waiter: &mut Waiter, next_at: Option<Nanos>) {

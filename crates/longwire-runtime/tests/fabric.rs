@@ -212,7 +212,7 @@ fn a_link_may_be_shared_by_ports() {
         let frame = |n: u64| {
             (
                 at(offset + 10 * n),
-                frame(from, 9, (from as u32) << 8 | n as u32, 1_000),
+                frame(from, 9, (u32::from(from) << 8) | n as u32, 1_000),
             )
         };
         (0..10).map(frame).collect()
@@ -223,7 +223,7 @@ fn a_link_may_be_shared_by_ports() {
         .map(|(at, bytes)| (at.as_nanos(), number_of(bytes)))
         .collect();
     let expected: Vec<_> = (0..20u64)
-        .map(|n| ((n + 1) * MS, ((n % 2 + 1) << 8 | n / 2) as u32))
+        .map(|n| ((n + 1) * MS, (((n % 2 + 1) << 8) | (n / 2)) as u32))
         .collect();
     assert_eq!(left, expected);
 }

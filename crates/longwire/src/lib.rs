@@ -12,6 +12,7 @@ pub mod commands;
 pub mod doctor;
 pub mod error;
 pub mod exec;
+pub mod fabric;
 pub mod log;
 pub mod plot;
 pub mod probe;

@@ -18,6 +18,12 @@ impl Table {
     }
 
     pub fn print(&self) {
+        print!("{}", self.text());
+    }
+
+    /// The table, a line a row.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
         let columns = self.rows.first().map_or(0, Vec::len);
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
@@ -30,7 +36,9 @@ impl Table {
                 .zip(&widths)
                 .map(|(cell, width)| format!("{cell:>width$}"))
                 .collect();
-            println!("{}", cells.join("  "));
+            text.push_str(&cells.join("  "));
+            text.push('\n');
         }
+        text
     }
 }

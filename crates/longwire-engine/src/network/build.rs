@@ -3,9 +3,9 @@
 use alloc::boxed::Box;
 
 use super::path::Path;
-use super::{Network, Node, PathId, Surroundings};
-use crate::held::HeldItems;
-use crate::link::{Link, LinkId};
+use super::{Inside, Network, Node, PathId, Surroundings};
+use crate::held::{HeldBytes, HeldItems};
+use crate::link::{Link, LinkChange, LinkId, Replaced};
 use crate::units::Nanos;
 
 impl<T> Network<T> {
@@ -72,19 +72,24 @@ impl<T> Network<T> {
         Some(&self.nodes.get(id.0 as usize)?.as_ref()?.link)
     }
 
-    /// Changes a link, as of `at`: everything before must have happened
-    /// ([`Network::advance`]). What its queue decides in doing so is told.
-    pub fn change<R>(
+    /// Changes a link at `at`: everything before must have happened
+    /// ([`Network::advance`]). What its queue drops for it is told. `None` if
+    /// there is no such link; else what was replaced.
+    pub fn change(
         &mut self,
         id: LinkId,
         at: Nanos,
+        change: LinkChange,
         around: &mut impl Surroundings<T>,
-        change: impl FnOnce(&mut Link) -> R,
-    ) -> Option<R> {
+    ) -> Option<Replaced> {
         let node = self.nodes.get_mut(id.0 as usize)?.as_mut()?;
-        let result = change(&mut node.link);
+        let frames = HeldBytes {
+            held: &node.held,
+            of: &Inside(&*around),
+        };
+        let replaced = node.link.change(at, change, &frames);
         self.serve(id, at, around);
         self.note_due(id);
-        Some(result)
+        Some(replaced)
     }
 }

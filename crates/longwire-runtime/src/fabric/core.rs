@@ -10,7 +10,8 @@ use longwire_engine::classify::Classifier;
 use longwire_engine::emulator::ItemBytes;
 use longwire_engine::network::Surroundings;
 use longwire_engine::{
-    Delivery, DropReason, FrameMeta, Link, LinkId, Nanos, Network, PathId, ReleaseQueue,
+    Delivery, DropReason, FrameMeta, Link, LinkChange, LinkId, Nanos, Network, PathId,
+    ReleaseQueue, Replaced,
 };
 
 use super::cells::LinkCells;
@@ -27,12 +28,15 @@ pub enum Target {
     Path(PathId),
 }
 
+/// What an order does; it is told its time.
+pub type Work = Box<dyn FnOnce(&mut Core, Nanos) + Send>;
+
 /// A change of a running fabric, at a time: between two events.
 pub struct Order {
     /// When, on the clock of arrivals.
     pub at: Nanos,
     /// What to do; it is told that time.
-    pub work: Box<dyn FnOnce(&mut Core, Nanos) + Send>,
+    pub work: Work,
 }
 
 /// An order in its place: by time, and among those of one time as they came.
@@ -142,14 +146,10 @@ impl Core {
         Some(link)
     }
 
-    /// Changes a link at `at`, the time of the order that does it.
-    pub fn change_link<R>(
-        &mut self,
-        id: LinkId,
-        at: Nanos,
-        change: impl FnOnce(&mut Link) -> R,
-    ) -> Option<R> {
-        self.network.change(id, at, &mut self.yard, change)
+    /// Changes a link at `at`, the time of the order that does it. What was
+    /// replaced is to be dropped elsewhere: that may take time.
+    pub fn change_link(&mut self, id: LinkId, at: Nanos, change: LinkChange) -> Option<Replaced> {
+        self.network.change(id, at, change, &mut self.yard)
     }
 
     /// One of the links.

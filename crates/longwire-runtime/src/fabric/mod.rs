@@ -19,8 +19,8 @@ mod report;
 mod run;
 mod stage;
 
-pub use self::core::{Core, Order, Target};
+pub use self::core::{Core, Order, Target, Work};
 pub use cells::{LinkCells, LinkTotals};
 pub use report::{FabricReport, PortReport};
-pub use run::{FabricHandle, FabricParts, FabricRunning, FabricStartError, Work, start};
+pub use run::{FabricHandle, FabricParts, FabricRunning, FabricStartError, start};
 pub use stage::Fabric;

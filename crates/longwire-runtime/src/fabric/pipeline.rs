@@ -144,7 +144,7 @@ pub(super) fn build(
     for (index, (mut link, cells)) in parts.links.into_iter().enumerate() {
         link.epoch = epoch;
         let id = LinkId(index as u32);
-        let link = Link::new(link, seed, id);
+        let link = Link::new_changeable(link, seed, id);
         slack = slack.min(link.poll_slack());
         core.add_link(id, link, cells);
     }

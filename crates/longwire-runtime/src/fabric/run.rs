@@ -13,7 +13,7 @@ use longwire_io::delay_line::{DelayLineConfig, DelayLineReader, delay_line};
 use longwire_io::port::{AnyRx, Port};
 
 use super::cells::LinkCells;
-use super::core::{Core, Order, Target};
+use super::core::{Core, Order, Target, Work};
 use super::frames::Frames;
 use super::pipeline;
 use super::report::{FabricReport, PortReport, SwitchReport};
@@ -27,9 +27,6 @@ use crate::run::{StartError, memory_held};
 use crate::stage::{Ingress, IngressParts};
 use crate::summary;
 use crate::thread::{Bell, Control, Stages, ThreadEnd, Worker};
-
-/// What an order does; it is told its time.
-pub type Work = Box<dyn FnOnce(&mut Core, Nanos) + Send>;
 
 /// What a fabric is made of, its ports apart.
 pub struct FabricParts {

@@ -34,8 +34,8 @@ pub use comparison::AgainstTrace;
 pub use digest::{Ignored, UnknownField};
 pub use offline::Judging;
 pub use report::{
-    DelayReport, Drift, Rates, ReceiveReport, SequenceReport, Spread, StreamReport, Timing, TraceReport, Unseen,
-    Witnessed,
+    DelayReport, Drift, Rates, ReceiveReport, SequenceReport, Spread, StreamReport, Timing,
+    TraceReport, Unseen, Witnessed,
 };
 pub use sent::{Sent, SentLog, sent_log};
 pub use thread::{Receiving, open_options};

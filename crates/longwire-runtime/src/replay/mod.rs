@@ -9,6 +9,7 @@
 mod alarms;
 mod build;
 mod config;
+mod disturbance;
 mod pacer;
 mod pump;
 mod reader;

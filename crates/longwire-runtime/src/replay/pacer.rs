@@ -14,6 +14,7 @@ use nix::sys::eventfd::EventFd;
 use nix::sys::time::TimeSpec;
 
 use super::alarms::Alarms;
+use super::disturbance::Disturbance;
 use crate::clock::monotonic_now;
 use crate::config::WaitMode;
 use crate::waiting::PauseLog;
@@ -33,7 +34,7 @@ const STEP_USUAL: u64 = 256;
 
 /// Spinning before departures that are slept for may take this part of the
 /// time between them, and this long before each.
-const SPIN_PART: u64 = 14;
+const SPIN_PART: u64 = 16;
 const SPIN_MAX: Nanos = Nanos::from_micros(40);
 
 /// Arming an alarm before a departure takes so long at the most.
@@ -64,6 +65,7 @@ pub(crate) struct Pacer {
     /// Whether it has slept since the last departure.
     slept: bool,
     share: Share,
+    disturbance: Disturbance,
     pub pauses: PauseLog,
 }
 
@@ -91,6 +93,7 @@ impl Pacer {
             slept_for: None,
             slept: false,
             share: Share::default(),
+            disturbance: Disturbance::default(),
             pauses: PauseLog::default(),
         })
     }
@@ -129,7 +132,12 @@ impl Pacer {
         };
         let until = next.saturating_sub(self.margin());
         let worth = until > now.saturating_add(SLEEP_MIN) || self.mode == WaitMode::Block;
-        let sleeps = self.mode != WaitMode::Spin && worth && until > now;
+        let spins = match self.mode {
+            WaitMode::Spin => true,
+            WaitMode::Adaptive => self.disturbance.spins_at(now),
+            WaitMode::Block => false,
+        };
+        let sleeps = !spins && worth && until > now;
         sleeps.then(|| until.min(now.saturating_add(IDLE)))
     }
 
@@ -148,6 +156,12 @@ impl Pacer {
     /// Whether an alarm is armed for a departure.
     pub fn is_armed(&self, departure: Nanos) -> bool {
         self.alarms.has(departure)
+    }
+
+    /// Arms the alarm of the departure that is next, unless it is.
+    pub fn arm(&mut self, next: Nanos, at: Nanos) {
+        // Where it could not be armed, `sleep` does without.
+        let _ = self.alarms.get(next, at);
     }
 
     /// Arms an alarm for the departure after `next`, for which one is armed.
@@ -178,6 +192,8 @@ impl Pacer {
         let latency = end.saturating_sub(until);
         self.learn(latency);
         self.learn_usual(latency);
+        let beyond = latency.saturating_sub(self.usual);
+        self.disturbance.note(beyond, end);
         self.take_interval(departure);
     }
 
@@ -199,6 +215,12 @@ impl Pacer {
             let mean = self.between.as_nanos();
             self.between = Nanos::from_nanos(mean - mean / 8 + between / 8);
         }
+    }
+
+    /// For how long the thread did not sleep because others kept it from
+    /// waking in time, if at all.
+    pub fn spun_for_others(&self) -> Option<Nanos> {
+        Some(self.disturbance.total()).filter(|total| *total > Nanos::ZERO)
     }
 
     /// Spins until `time`, which is near, or for as long as the margin is at
@@ -295,8 +317,8 @@ mod tests {
             let off = margin.as_nanos().abs_diff(micros * 1_000);
             assert!(off < 500, "{margin}, not {micros} us");
         };
-        near(margin_at(&mut pacer, 70), 14 + 5);
-        near(margin_at(&mut pacer, 280), 14 + 20);
+        near(margin_at(&mut pacer, 64), 14 + 4);
+        near(margin_at(&mut pacer, 320), 14 + 20);
         near(margin_at(&mut pacer, 10_000), 14 + 40);
     }
 

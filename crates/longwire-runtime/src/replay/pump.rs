@@ -42,12 +42,18 @@ impl Pump {
             egress.finish();
         }
         let ports = self.egress.iter().map(Egress::port);
+        let mut remarks: Vec<String> = ports.flat_map(TxPort::remarks).collect();
+        remarks.extend(self.pacer.spun_for_others().map(|time| {
+            format!(
+                "other work on this machine kept the sending thread from waking in time: for {time} in all it spun instead of sleeping"
+            )
+        }));
         ThreadEnd {
             error,
             pauses: self.pacer.pauses,
             margin: self.pacer.margin(),
             cpu: thread_cpu_time(),
-            remarks: ports.flat_map(TxPort::remarks).collect(),
+            remarks,
         }
     }
 
@@ -121,9 +127,8 @@ impl Pump {
             None => until,
         };
         if until > now && !self.ended_unseen(next_at) {
-            if let Some(next) = next
-                && self.pacer.is_armed(next)
-            {
+            if let Some(next) = next {
+                self.pacer.arm(next, until);
                 self.arm_after(next);
             }
             self.pacer.sleep(next, until, self.bell.event());

@@ -3,6 +3,7 @@
 mod accuracy;
 mod crossing;
 mod idle;
+mod links;
 mod live;
 mod loss;
 mod memcpy;
@@ -23,6 +24,7 @@ use serde::Serialize;
 
 use crate::cli::Wait;
 use crate::{Error, Globals};
+pub use links::LinksArgs;
 pub use replay::ReplayArgs;
 pub use replay_speed::ReplaySpeedArgs;
 pub use send::SendArgs;
@@ -60,6 +62,8 @@ pub enum Bench {
     Rate(RateArgs),
     /// Loss against its binomial bound
     Loss(LossArgs),
+    /// What a packet costs with one link and with a hundred thousand
+    Links(LinksArgs),
     /// A replay as fast as it goes, to nowhere
     ReplaySpeed(ReplaySpeedArgs),
     /// Frames a second into a veth pair, against bare sockets
@@ -216,6 +220,10 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
             show(globals, loss::measure(&own, kind)?, |rows| {
                 loss::print(rows)
             })
+        }
+        Bench::Links(own) => {
+            let rows = links::measure(&own.quickened(args.quick))?;
+            show(globals, rows, |rows| links::print(rows))
         }
         Bench::ReplaySpeed(own) => {
             let rows = replay_speed::measure(&own.quickened(args.quick))?;

@@ -9,7 +9,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use longwire_engine::alter::{AlterError, AlterOptions, Alterations};
@@ -19,6 +19,7 @@ use longwire_io::port::one_way::{Discard, Silent};
 use longwire_io::port::pcap::CaptureWriter;
 use longwire_io::port::{AnyRx, AnyTx, Port, mem};
 use longwire_runtime::LinkSetup;
+use longwire_runtime::clock::monotonic_now;
 use longwire_runtime::feed::trace::{TraceConfig, TraceFeed};
 use longwire_runtime::replay::{ReplayConfig, ReplayOutput, start};
 use serde::Serialize;
@@ -141,8 +142,10 @@ struct Trace {
 const FLOWS: u64 = 4096;
 /// Between two frames, in nanoseconds: the times are read, and not heeded.
 const GAP: u64 = 67;
-/// A shorter trace is replayed so often that a run takes some time.
+/// A trace is replayed so often that a run takes some time: so many packets,
+/// or so many bytes.
 const PACKETS_MIN: u64 = 20_000_000;
+const BYTES_MIN: u64 = 10_000_000_000;
 
 impl Trace {
     fn write(dir: &Path, size: u32, packets: u64) -> Result<Trace, Error> {
@@ -171,8 +174,11 @@ impl Trace {
     fn replay(&self, sink: SinkKind, altered: Altered) -> Result<Row, Error> {
         let rounds = match self.packets {
             // A quick run shows that it works.
-            0..1_000_000 => 1,
-            packets => PACKETS_MIN.div_ceil(packets),
+            0..500_000 => 1,
+            packets => {
+                let by_bytes = BYTES_MIN.div_ceil(packets * u64::from(self.size));
+                PACKETS_MIN.div_ceil(packets).min(by_bytes)
+            }
         };
         let feed = TraceFeed::open(TraceConfig {
             traces: vec![self.path.to_string_lossy().into_owned()],
@@ -190,7 +196,6 @@ impl Trace {
             },
             sent: None,
         };
-        let begun = Instant::now();
         let config = ReplayConfig {
             realtime: false,
             ..ReplayConfig::default()
@@ -200,7 +205,9 @@ impl Trace {
         while !replaying.ended() {
             std::thread::sleep(Duration::from_millis(1));
         }
-        let took = begun.elapsed();
+        // A replay begins a little after it was asked for. What it reads
+        // before is no more than what may lie on its line.
+        let took = monotonic_now().saturating_sub(replaying.start().monotonic);
         let report = replaying.stop();
         if let Some(error) = report.error {
             return Err(Error::Failed(error));

@@ -14,5 +14,6 @@ pub mod preset;
 pub mod receive;
 pub mod replay;
 pub mod run;
+mod run_network;
 pub mod schema;
 pub mod simulate;

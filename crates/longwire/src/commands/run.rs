@@ -1,5 +1,6 @@
 //! `longwire run`: a link between two ports, until stopped.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
 use longwire_runtime::{LinkSetup, Running};
 
+use super::run_network;
 use crate::cli::{
     DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
 };
@@ -25,6 +27,7 @@ B) and ba; --ab-X and --ba-X are other names for --up-X and --down-X.
 Examples:
   longwire run packet:eth1 packet:eth2 --delay 20ms --rate 100mbit
   longwire run xdp:eth1 xdp:eth2 --ab-rate 10mbit --ba-rate 50mbit --loss 0.1%
+  longwire run network.toml                 many links, from a file
   longwire run packet:eth1 packet:eth2 --delay 5ms --time 1min \\
       --require 'lateness.p99<50us,artifacts=0' --json";
 
@@ -32,13 +35,14 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 pub struct RunArgs {
-    /// The port at one end of the link
+    /// The port at one end of the link, or a file that describes a network of
+    /// many links (docs/topology.md): then there is no B, and no link options
     #[arg(value_name = "A")]
     pub a: String,
 
     /// The port at the other end
     #[arg(value_name = "B")]
-    pub b: String,
+    pub b: Option<String>,
 
     /// The link.
     #[command(flatten)]
@@ -106,6 +110,15 @@ fn after_help() -> String {
 /// # Errors
 /// If a port cannot be opened or the run not be started.
 pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    let Some(b) = &args.b else {
+        return match args.a.ends_with(".toml") {
+            true => run_network::run(Path::new(&args.a), args, globals),
+            false => Err(Error::Usage(format!(
+                "a link has two ends: give another port beside '{}', or a file that ends in .toml",
+                args.a
+            ))),
+        };
+    };
     let (ab, ba) = args.link.links()?;
     let stop = stop_flag()?;
     let sends = OpenOptions {
@@ -115,7 +128,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let only_receives = OpenOptions::default();
     let options = if args.one_way { &only_receives } else { &sends };
     let a = registry::open(&args.a, options)?;
-    let b = registry::open(&args.b, &sends)?;
+    let b = registry::open(b, &sends)?;
     let mut links = vec![setup("ab", ab)];
     links.extend((!args.one_way).then(|| setup("ba", ba)));
     let warnings = start::announce(&links, globals)?;

@@ -152,9 +152,9 @@ pub fn extension_headers() -> Timed {
     let whole = udp(1_000);
     let (first, second) = whole.split_at(504);
     timed([
-        ipv6(&[hop_by_hop.clone()], 17, &udp(33)),
-        ipv6(&[destination.clone()], 6, &tcp_syn()),
-        ipv6(&[routing.clone()], 58, &echo_request()),
+        ipv6(std::slice::from_ref(&hop_by_hop), 17, &udp(33)),
+        ipv6(std::slice::from_ref(&destination), 6, &tcp_syn()),
+        ipv6(std::slice::from_ref(&routing), 58, &echo_request()),
         ipv6(&[fragment(0, false)], 17, &udp(64)),
         ipv6(
             &[

@@ -173,7 +173,8 @@ impl Source {
         let left = (self.end - self.start).min(len) as u64;
         match len {
             0 => after,
-            len => after - (after - before) * left / len as u64,
+            // A file that ends early was used up to less than was said before.
+            len => after - after.saturating_sub(before) * left / len as u64,
         }
     }
 

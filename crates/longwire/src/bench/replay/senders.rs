@@ -61,9 +61,7 @@ impl Sender {
     /// What the program says of itself; `None` if it is not installed.
     pub(super) fn version(self) -> Option<String> {
         match self {
-            Sender::Longwire | Sender::LongwireNormal | Sender::LongwireSpin => {
-                Some(String::new())
-            }
+            Sender::Longwire | Sender::LongwireNormal | Sender::LongwireSpin => Some(String::new()),
             _ => {
                 let output = Command::new("tcpreplay").arg("--version").output().ok()?;
                 // Some versions say it on one stream, some on the other.

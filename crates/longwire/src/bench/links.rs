@@ -1,0 +1,287 @@
+//! `bench links`: what a packet costs with many links, and what a link costs.
+//!
+//! Frames of 64 bytes come in random order, each of one of n pairs of
+//! addresses, and cross the link that is the pair's own: switch, classifier,
+//! rate, queue, delay and release, in virtual time, as fast as one core goes.
+//! Every link has frames in flight all the time.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::Args;
+use longwire_engine::bridge::{BridgeConfig, PortIndex, Switching};
+use longwire_engine::classify::{Classifier, Matcher, Order, Prefix};
+use longwire_engine::models::delay::constant::Constant;
+use longwire_engine::models::rate::Rate;
+use longwire_engine::random::Stream;
+use longwire_engine::{BitRate, Bytes, LinkConfig, LinkId, Nanos, PathId};
+use longwire_io::port::mem::{Sink, Source};
+use longwire_io::{Arrived, Offload, PortError, Received, RxPort};
+use longwire_runtime::fabric::pipeline::run_to_end;
+use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
+use serde::Serialize;
+
+use crate::Error;
+use crate::table::Table;
+
+/// What `bench links` takes.
+#[derive(Clone, Debug, Args)]
+pub struct LinksArgs {
+    /// How many links
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        default_value = "1,10,100,1000,10000,100000"
+    )]
+    pub links: Vec<u32>,
+    /// Packets of each row
+    #[arg(long, value_name = "N", default_value_t = 4_000_000)]
+    pub packets: u64,
+}
+
+impl LinksArgs {
+    pub(super) fn quickened(&self, quick: bool) -> LinksArgs {
+        match quick {
+            false => self.clone(),
+            true => LinksArgs {
+                links: vec![1, 1_000],
+                packets: 20_000,
+            },
+        }
+    }
+}
+
+/// One number of links.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    links: u32,
+    packets: u64,
+    /// From the input's ring to the output's.
+    ns_per_packet: f64,
+    /// Of the first row's.
+    ratio: f64,
+    /// Resident memory that an idle link takes, in bytes; `None` where it is
+    /// too little to be seen.
+    bytes_per_link: Option<u64>,
+    build_ms: f64,
+    missing: u64,
+}
+
+/// Frames arrive at this distance in virtual time, and stay so long.
+const GAP: Nanos = Nanos::from_nanos(100);
+const DELAY: Nanos = Nanos::from_millis(20);
+
+/// A frame's length, without frame check sequence.
+const LEN: u32 = 64;
+
+/// How often each row is measured; the median counts.
+const TIMES: usize = 3;
+
+/// Links of which the memory is looked at.
+const MEASURABLE: u32 = 1_000;
+
+pub(super) fn measure(args: &LinksArgs) -> Result<Vec<Row>, Error> {
+    let mut rows: Vec<Row> = Vec::new();
+    for links in &args.links {
+        let mut measured = Vec::new();
+        for _ in 0..TIMES {
+            measured.push(row(*links, args.packets)?);
+        }
+        measured.sort_by(|a, b| a.ns_per_packet.total_cmp(&b.ns_per_packet));
+        let mut row = measured.swap_remove(TIMES / 2);
+        let first = rows
+            .first()
+            .map_or(row.ns_per_packet, |row| row.ns_per_packet);
+        row.ratio = row.ns_per_packet / first;
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn row(links: u32, packets: u64) -> Result<Row, Error> {
+    let before = resident();
+    let started = Instant::now();
+    let parts = parts(links)?;
+    let build_ms = started.elapsed().as_secs_f64() * 1e3;
+    let grown = resident().saturating_sub(before);
+    let frames = packets.max(u64::from(links) * 4);
+    let flows = Flows::new(links, frames);
+    let ports = vec![
+        (End::Flows(Box::new(flows)), Sink::copying()),
+        (
+            End::Nothing(Source::new(LEN as usize, 4_096, 0)),
+            Sink::copying(),
+        ),
+    ];
+    let end = run_to_end(ports, parts, 1, Bytes(4 << 30))
+        .map_err(|error| Error::Failed(error.to_string()))?;
+    let arrived = end.ports[1].frames();
+    Ok(Row {
+        links,
+        packets: frames,
+        ns_per_packet: end.took.as_nanos() as f64 / frames as f64,
+        ratio: 1.0,
+        bytes_per_link: (links >= MEASURABLE).then(|| grown / u64::from(links)),
+        build_ms,
+        missing: frames - arrived,
+    })
+}
+
+/// A switch of one pair of ports, a rule and a link for each pair of
+/// addresses.
+fn parts(links: u32) -> Result<FabricParts, Error> {
+    let pair = |index: u32| {
+        let [a, b, c, d] = pair_of(index);
+        let source = Prefix::host([10, b, c, d].into());
+        let matcher = Matcher {
+            source: Some(source),
+            destination: Some(Prefix::host([11 + a, b, c, d].into())),
+            ..Matcher::default()
+        };
+        (matcher, Target::Path(PathId(index)), 0)
+    };
+    let classifier = Classifier::with_rules(Order::First, Target::Drop, (0..links).map(pair));
+    let classifier = classifier.map_err(|(_, error)| Error::Failed(error.to_string()))?;
+    // Twice what the link's share of the packets needs.
+    let bits = u64::from(LEN) * 8 * 2;
+    let rate = bits * 1_000_000_000 / GAP.as_nanos() / u64::from(links);
+    let rate = BitRate::from_bits_per_sec(rate.max(1))
+        .ok_or_else(|| Error::Failed("a rate out of range".to_owned()))?;
+    let link = |_| {
+        let config = LinkConfig {
+            rate: Rate::Fixed(rate),
+            delay: Box::new(Constant(DELAY)),
+            ..LinkConfig::default()
+        };
+        (config, Arc::new(LinkCells::default()))
+    };
+    Ok(FabricParts {
+        switch: BridgeConfig {
+            switching: Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]),
+            ..BridgeConfig::new(2)
+        },
+        classifier,
+        links: (0..links).map(link).collect(),
+        paths: (0..links).map(|link| vec![LinkId(link)]).collect(),
+        orders: Vec::new(),
+    })
+}
+
+fn pair_of(index: u32) -> [u8; 4] {
+    index.to_be_bytes()
+}
+
+/// Frames of random flows, at an even pace.
+struct Flows {
+    links: u32,
+    left: u64,
+    at: Nanos,
+    chance: Stream,
+    frame: Vec<u8>,
+}
+
+impl Flows {
+    fn new(links: u32, count: u64) -> Flows {
+        let mut frame = vec![0; LEN as usize];
+        frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
+        frame[14] = 0x45;
+        frame[16..18].copy_from_slice(&(LEN as u16 - 14).to_be_bytes());
+        frame[22] = 64;
+        frame[23] = 17;
+        frame[38..40].copy_from_slice(&(LEN as u16 - 34).to_be_bytes());
+        Flows {
+            links,
+            left: count,
+            at: Nanos::ZERO,
+            chance: Stream::of_seed(1),
+            frame,
+        }
+    }
+
+    fn receive(&mut self, max: usize, take: &mut impl FnMut(Arrived<'_>)) -> Received {
+        let frames = self.left.min(max as u64) as usize;
+        for _ in 0..frames {
+            let flow = self.chance.up_to(u64::from(self.links) - 1) as u32;
+            let [a, b, c, d] = pair_of(flow);
+            self.frame[26..30].copy_from_slice(&[10, b, c, d]);
+            self.frame[30..34].copy_from_slice(&[11 + a, b, c, d]);
+            take(Arrived {
+                bytes: &self.frame,
+                arrival: self.at,
+                offload: Offload::NONE,
+                wire_len: LEN,
+                lent: None,
+            });
+            self.at = self.at.saturating_add(GAP);
+        }
+        self.left -= frames as u64;
+        Received {
+            frames,
+            end: self.left == 0,
+        }
+    }
+}
+
+/// The two ends of the fabric.
+enum End {
+    Flows(Box<Flows>),
+    /// Nothing comes from the other end.
+    Nothing(Source),
+}
+
+impl RxPort for End {
+    fn receive(
+        &mut self,
+        now: Nanos,
+        max: usize,
+        take: &mut impl FnMut(Arrived<'_>),
+    ) -> Result<Received, PortError> {
+        match self {
+            End::Flows(flows) => Ok(flows.receive(max, take)),
+            End::Nothing(source) => source.receive(now, max, take),
+        }
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn frame_max(&self) -> usize {
+        LEN as usize
+    }
+}
+
+/// Resident memory of this process, in bytes.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = status.split_whitespace().nth(1);
+    let pages: u64 = pages.and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    pages * 4_096
+}
+
+pub(super) fn print(rows: &[Row]) {
+    println!("64-byte packets of n links in random order, in virtual time; medians of {TIMES}.");
+    let columns = [
+        "links",
+        "ns/packet",
+        "ratio",
+        "bytes/link",
+        "build ms",
+        "missing",
+    ];
+    let mut table = Table::new(&columns);
+    for row in rows {
+        table.row(vec![
+            row.links.to_string(),
+            format!("{:.1}", row.ns_per_packet),
+            format!("{:.2}", row.ratio),
+            row.bytes_per_link
+                .map_or("-".to_owned(), |bytes| bytes.to_string()),
+            format!("{:.1}", row.build_ms),
+            row.missing.to_string(),
+        ]);
+    }
+    table.print();
+}

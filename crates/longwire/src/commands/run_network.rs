@@ -1,0 +1,173 @@
+//! `longwire run FILE.toml`: a whole network from a file, until stopped.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use longwire_engine::{Nanos, Replaced};
+use longwire_io::port::options::OpenOptions;
+use longwire_io::port::registry;
+use longwire_runtime::fabric::{FabricHandle, FabricRunning, start as start_fabric};
+use longwire_runtime::{Faults, FileLoader};
+
+use super::run::RunArgs;
+use crate::cli::Paint;
+use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
+use crate::fabric::{NetworkReport, Numbered, write_text};
+use crate::report::start;
+use crate::signals::stop_flag;
+use crate::topology::{Command, Topology};
+use crate::{Error, Globals};
+
+/// Commands of the scenario are prepared so long before their time.
+const AHEAD: Nanos = Nanos::from_secs(2);
+
+/// How soon a signal is seen, and the scenario looked at again.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs the network that a file describes.
+///
+/// # Errors
+/// If the file is refused, a port cannot be opened, or the network not be
+/// started.
+pub fn run(file: &Path, args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    let topology = Topology::read(file).map_err(|problems| {
+        let problems = problems.iter().map(ToString::to_string);
+        Error::Usage(problems.collect::<Vec<_>>().join("\n"))
+    })?;
+    let warnings: Vec<String> = topology.warnings.iter().map(ToString::to_string).collect();
+    start::warn(&warnings, globals)?;
+    let stop = stop_flag()?;
+    let mut ports = Vec::new();
+    for port in &topology.ports {
+        let opened = registry::open(&port.opens, &OpenOptions::default())?;
+        ports.push((port.name.clone(), opened));
+    }
+    let faults = Faults::new();
+    let seed = topology.seed.unwrap_or(args.seed.seed);
+    let network = Numbered::new(topology);
+    let (bin, replaced) = channel();
+    let mut director = Director::new(&network, &faults, bin);
+    let mut parts = network.parts(&FileLoader::reporting_to(&faults))?;
+    for command in director.due(AHEAD) {
+        parts.orders.extend(director.works(&command)?);
+    }
+    let running = start_fabric(ports, parts, args.running.config(seed, &faults))
+        .map_err(|error| Error::Failed(error.to_string()))?;
+    start::notes(running.notes(), globals)?;
+    let directed = direct(&running, &mut director, &replaced, &stop, args.time);
+    let mut report = NetworkReport::new(running.stop(), &network);
+    report.fabric.notes.extend(warnings);
+    if let Err(error) = directed {
+        report.fabric.error.get_or_insert(error.to_string());
+    }
+    finish(&report, args, globals)
+}
+
+/// Reads the scenario ahead of time.
+struct Director<'a> {
+    network: &'a Numbered,
+    commands: std::iter::Peekable<Box<dyn Iterator<Item = Command> + 'a>>,
+    loader: FileLoader,
+    bin: Sender<Replaced>,
+}
+
+impl<'a> Director<'a> {
+    fn new(network: &'a Numbered, faults: &Faults, bin: Sender<Replaced>) -> Director<'a> {
+        let commands: Box<dyn Iterator<Item = Command>> =
+            Box::new(network.topology().timeline.commands());
+        Director {
+            network,
+            commands: commands.peekable(),
+            loader: FileLoader::reporting_to(faults),
+            bin,
+        }
+    }
+
+    /// The commands of times up to `until` that have not been given.
+    fn due(&mut self, until: Nanos) -> Vec<Command> {
+        let due = |command: &Command| command.at.is_none_or(|at| at <= until);
+        std::iter::from_fn(|| self.commands.next_if(due)).collect()
+    }
+
+    fn works(
+        &self,
+        command: &Command,
+    ) -> Result<Vec<(Nanos, longwire_runtime::fabric::Work)>, Error> {
+        self.network.works(command, &self.loader, &self.bin)
+    }
+
+    /// Gives the fabric what is due soon.
+    fn give(&mut self, handle: &FabricHandle) -> Result<(), Error> {
+        for command in self.due(handle.elapsed().saturating_add(AHEAD)) {
+            for (at, work) in self.works(&command)? {
+                handle.order(Some(at), work);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Waits until the run ends by itself, is told to stop, or its time is over.
+fn direct(
+    running: &FabricRunning,
+    director: &mut Director<'_>,
+    replaced: &Receiver<Replaced>,
+    stop: &AtomicBool,
+    time: Option<Nanos>,
+) -> Result<(), Error> {
+    let started = Instant::now();
+    let time = time.map(|time| Duration::from_nanos(time.as_nanos()));
+    while !stop.load(Ordering::Relaxed) && !running.ended() {
+        let left = time.map_or(LOOK, |time| time.saturating_sub(started.elapsed()));
+        if left.is_zero() {
+            break;
+        }
+        std::thread::sleep(left.min(LOOK));
+        director.give(running.handle())?;
+        replaced.try_iter().for_each(drop);
+    }
+    Ok(())
+}
+
+fn finish(report: &NetworkReport, args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    let json = |out: &mut dyn Write| -> io::Result<()> {
+        serde_json::to_writer_pretty(&mut *out, report)?;
+        writeln!(out)
+    };
+    if let Some(path) = &args.report.report {
+        let written = std::fs::File::create(path).and_then(|mut file| json(&mut file));
+        written.map_err(|source| Error::File {
+            path: path.clone(),
+            action: "cannot write the report",
+            source,
+        })?;
+    }
+    match globals.json {
+        true => json(&mut io::stdout().lock())?,
+        false => write_text(&mut io::stdout().lock(), report)?,
+    }
+    let judged = report.judged();
+    let required = args.report.require.as_ref();
+    let unmet = required
+        .map(|required| required.unmet(&judged))
+        .unwrap_or_default();
+    let mut err = io::stderr();
+    let paint = Paint::new(globals, &err);
+    for clause in &unmet {
+        writeln!(err, "{} {clause}", paint.warn("not met:"))?;
+    }
+    Ok(match (&report.fabric.error, unmet.is_empty()) {
+        (Some(error), _) => {
+            if globals.json {
+                writeln!(err, "error: {error}")?;
+            }
+            ExitCode::from(EXIT_FAILED)
+        }
+        (None, false) => ExitCode::from(EXIT_FIDELITY),
+        (None, true) => ExitCode::SUCCESS,
+    })
+}

@@ -1,0 +1,195 @@
+//! What a network did, in words and in JSON.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use longwire_engine::DropReason;
+use longwire_runtime::fabric::{FabricReport, LinkTotals};
+use longwire_runtime::{LinkReport, RunReport};
+use serde::Serialize;
+
+use super::Numbered;
+use crate::table::Table;
+
+/// One link's row.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkRow {
+    /// Its name.
+    pub name: String,
+    /// What was counted.
+    #[serde(flatten)]
+    pub totals: LinkTotals,
+    /// Drops by reason, those that there were.
+    pub dropped: BTreeMap<&'static str, u64>,
+}
+
+/// What a network did.
+#[derive(Clone, Debug, Serialize)]
+pub struct NetworkReport {
+    /// Ports, switch and all.
+    #[serde(flatten)]
+    pub fabric: FabricReport,
+    /// Every link.
+    pub links: Vec<LinkRow>,
+}
+
+/// Links that are shown in words; the others are in the JSON.
+const SHOWN: usize = 20;
+
+impl NetworkReport {
+    /// The report of a network with these links.
+    pub fn new(fabric: FabricReport, network: &Numbered) -> NetworkReport {
+        let rows = network.links().iter().map(|link| {
+            let totals = link.cells.totals();
+            let reasons = DropReason::ALL.iter().zip(totals.drops);
+            let reasons = reasons.filter(|(_, count)| *count > 0);
+            LinkRow {
+                name: link.name.clone(),
+                dropped: reasons
+                    .map(|(reason, count)| (reason.name(), count))
+                    .collect(),
+                totals,
+            }
+        });
+        NetworkReport {
+            links: rows.collect(),
+            fabric,
+        }
+    }
+
+    /// What `--require` judges: ports with their artifacts and lateness, and
+    /// links with their drops, by name.
+    pub fn judged(&self) -> RunReport {
+        let ports = self.fabric.ports.iter().map(|port| LinkReport {
+            name: port.name.clone(),
+            packets_in: port.packets_in,
+            packets_out: port.packets_out,
+            bytes_in: port.bytes_in,
+            bytes_out: port.bytes_out,
+            artifacts: port.artifacts.clone(),
+            lateness_us: port.lateness_us,
+            memory_max: port.memory_max,
+            ..LinkReport::default()
+        });
+        let links = self.links.iter().map(|row| LinkReport {
+            name: row.name.clone(),
+            packets_in: row.totals.packets_in,
+            packets_out: row.totals.packets_out,
+            bytes_in: row.totals.bytes_in,
+            bytes_out: row.totals.bytes_out,
+            drops: DropReason::ALL
+                .iter()
+                .map(|reason| (reason.name(), row.totals.drops[reason.index()]))
+                .collect(),
+            artifacts: [("late", row.totals.late)].into_iter().collect(),
+            raised: row.totals.raised,
+            ecn_marked: row.totals.ecn_marked,
+            corrupted: row.totals.corrupted,
+            duplicated: row.totals.duplicated,
+            ..LinkReport::default()
+        });
+        RunReport {
+            seed: self.fabric.seed,
+            duration_s: self.fabric.duration_s,
+            error: self.fabric.error.clone(),
+            links: ports.chain(links).collect(),
+            ..RunReport::default()
+        }
+    }
+}
+
+/// Writes a report in words.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn write_text(out: &mut impl Write, report: &NetworkReport) -> io::Result<()> {
+    write_ports(out, &report.fabric)?;
+    write_links(out, &report.links)?;
+    write_rest(out, &report.fabric)
+}
+
+fn write_ports(out: &mut impl Write, fabric: &FabricReport) -> io::Result<()> {
+    let mut ports = Table::new(&[
+        "port",
+        "in",
+        "out",
+        "artifacts",
+        "late p50 us",
+        "p99",
+        "max",
+    ]);
+    for port in &fabric.ports {
+        let artifacts: u64 = port.artifacts.values().sum();
+        ports.row(vec![
+            port.name.clone(),
+            port.packets_in.to_string(),
+            port.packets_out.to_string(),
+            artifacts.to_string(),
+            format!("{:.1}", port.lateness_us.p50),
+            format!("{:.1}", port.lateness_us.p99),
+            format!("{:.0}", port.lateness_us.max),
+        ]);
+    }
+    writeln!(out, "{}", ports.text())
+}
+
+fn write_links(out: &mut impl Write, links: &[LinkRow]) -> io::Result<()> {
+    let used = links.iter().filter(|row| row.totals.packets_in > 0);
+    let mut used: Vec<&LinkRow> = used.collect();
+    used.sort_by_key(|row| std::cmp::Reverse(row.totals.bytes_in));
+    let mut table = Table::new(&["link", "in", "out", "dropped", "bytes out", "why dropped"]);
+    for row in used.iter().take(SHOWN) {
+        let reasons = row.dropped.iter();
+        let reasons = reasons.map(|(reason, count)| format!("{reason} {count}"));
+        table.row(vec![
+            row.name.clone(),
+            row.totals.packets_in.to_string(),
+            row.totals.packets_out.to_string(),
+            row.totals.dropped().to_string(),
+            row.totals.bytes_out.to_string(),
+            reasons.collect::<Vec<_>>().join(", "),
+        ]);
+    }
+    write!(out, "{}", table.text())?;
+    let unused = links.len() - used.len();
+    if used.len() > SHOWN || unused > 0 {
+        let more = used.len().saturating_sub(SHOWN);
+        writeln!(
+            out,
+            "{more} more links carried frames, {unused} none; --json has all"
+        )?;
+    }
+    Ok(())
+}
+
+fn write_rest(out: &mut impl Write, fabric: &FabricReport) -> io::Result<()> {
+    let switch = &fabric.switch;
+    let flooded: u64 = switch.flooded.iter().sum();
+    writeln!(
+        out,
+        "\nswitch: {} forwarded, {flooded} flooded, {} stations learnt; {} passed without a link, {} dropped for want of a rule",
+        switch.forwarded, switch.learnt, fabric.passed, fabric.unmatched_dropped
+    )?;
+    for (reason, count) in &switch.not_forwarded {
+        writeln!(out, "  not forwarded: {reason} {count}")?;
+    }
+    if switch.loop_signs > 0 {
+        writeln!(
+            out,
+            "  signs of a loop among the ports: {}",
+            switch.loop_signs
+        )?;
+    }
+    writeln!(
+        out,
+        "{:.3} s, {:.2} s of CPU, seed {}, {} frames still inside",
+        fabric.duration_s, fabric.cpu_s, fabric.seed, fabric.in_flight
+    )?;
+    for note in &fabric.notes {
+        writeln!(out, "note: {note}")?;
+    }
+    if let Some(error) = &fabric.error {
+        writeln!(out, "ended early: {error}")?;
+    }
+    Ok(())
+}
