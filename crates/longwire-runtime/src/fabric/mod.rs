@@ -7,9 +7,9 @@
 //!  port ─▶ ingress stage ═▶ line ─┘             └─▶ pass, drop ──────────┘
 //! ```
 //!
-//! One thread decides for all ports and sends ([`stage`]), so that links may
+//! One thread decides for all ports and sends ([`Fabric`]), so that links may
 //! be shared by any of them without a lock. What it knows of time and chance
-//! is in [`core`]: with the same arrivals it decides the same.
+//! is in [`Core`]: with the same arrivals it decides the same.
 
 mod cells;
 mod core;
