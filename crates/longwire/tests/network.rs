@@ -122,7 +122,7 @@ delay = "5ms"
 down = { delay = "15ms" }
 
 [[at]]
-time = "6s"
+time = "12s"
 set = { "ab" = { delay = "40ms" } }
 down = ["ac.down"]
 "#;
@@ -137,19 +137,21 @@ fn stations_meet_over_links_that_change() {
     write(&file, NETWORK.as_bytes());
     let began = Instant::now();
     let running = site.start(&file);
-    // The first waits for the ports; ARP crosses the bridge by itself.
-    let first = (0..5).find_map(|_| site.round_trip(0, 1));
+    // The first ones wait for the ports, and what came before the network ran
+    // is late; ARP crosses the bridge by itself.
+    let answered = (0..5).find_map(|_| site.round_trip(0, 1));
+    assert!(answered.is_some(), "no answer");
     // What the stations and a busy machine add is bounded generously.
     let check = |found: Option<f64>, delays: f64| {
         let found = found.expect("an answer");
         let over = found - delays;
         assert!(over > -0.1 && over < 20.0, "{found} ms, not {delays} ms");
     };
-    check(first, 40.0);
+    check(site.round_trip(0, 1), 40.0);
     check(site.round_trip(0, 2), 20.0);
     check(site.round_trip(0, 3), 0.0);
     check(site.round_trip(2, 1), 0.0);
-    while began.elapsed() < Duration::from_millis(8_000) {
+    while began.elapsed() < Duration::from_secs(15) {
         std::thread::sleep(Duration::from_millis(50));
     }
     check(site.round_trip(0, 1), 80.0);
