@@ -14,6 +14,8 @@ use longwire_engine::{
     ReleaseQueue, Replaced,
 };
 
+use serde::Serialize;
+
 use super::cells::LinkCells;
 use super::frames::{Exit, Frame, Frames};
 
@@ -77,10 +79,19 @@ pub struct Core {
     ordered: u64,
     /// Everything before has happened.
     advanced: Nanos,
-    /// Frames that no path was for, and that were dropped for it.
-    unmatched_dropped: u64,
-    /// The same, that passed.
-    passed: u64,
+    counts: CoreCounts,
+}
+
+/// What is counted of all links together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CoreCounts {
+    /// Frames that were dropped because no path was for them.
+    pub unmatched_dropped: u64,
+    /// Frames that passed without a link.
+    pub passed: u64,
+    /// Frames that were taken to have arrived later than they did, by more
+    /// than the tolerance.
+    pub moved: u64,
 }
 
 /// What is around the network: frames, what waits for its release, counters.
@@ -112,8 +123,7 @@ impl Core {
             orders: BinaryHeap::new(),
             ordered: 0,
             advanced: Nanos::ZERO,
-            unmatched_dropped: 0,
-            passed: 0,
+            counts: CoreCounts::default(),
         }
     }
 
@@ -132,34 +142,15 @@ impl Core {
         self.network.add_path(id, links)
     }
 
-    /// Takes a path away; `false` while frames are on it.
-    pub fn remove_path(&mut self, id: PathId) -> bool {
-        self.network.remove_path(id)
-    }
-
-    /// Takes a link away that no path crosses.
-    pub fn remove_link(&mut self, id: LinkId) -> Option<Link> {
-        let link = self.network.remove_link(id)?;
-        if let Some(cells) = self.yard.cells.get_mut(id.0 as usize) {
-            *cells = None;
-        }
-        Some(link)
-    }
-
     /// Changes a link at `at`, the time of the order that does it. What was
     /// replaced is to be dropped elsewhere: that may take time.
     pub fn change_link(&mut self, id: LinkId, at: Nanos, change: LinkChange) -> Option<Replaced> {
         self.network.change(id, at, change, &mut self.yard)
     }
 
-    /// One of the links.
-    pub fn link(&self, id: LinkId) -> Option<&Link> {
-        self.network.link(id)
-    }
-
-    /// Frames dropped, and passed, for want of a rule.
-    pub fn unmatched(&self) -> (u64, u64) {
-        (self.unmatched_dropped, self.passed)
+    /// What was counted of all links together.
+    pub fn counts(&self) -> CoreCounts {
+        self.counts
     }
 
     /// Frames inside: on paths, and waiting for their release.
@@ -199,16 +190,20 @@ impl Core {
     }
 
     /// Takes in the next frame that arrived by `until`, if there is one, and
-    /// sends it on its way. Returns how much later than it arrived it was
-    /// taken to have arrived.
+    /// sends it on its way. One that is taken to have arrived later than it
+    /// did, by more than the tolerance, is counted.
     #[inline]
-    pub(super) fn take_in(&mut self, until: Nanos) -> Option<Nanos> {
-        let (line, stamped) = self.yard.frames.next_arrival(until)?;
+    pub(super) fn take_in(&mut self, until: Nanos, tolerance: Nanos) -> bool {
+        let Some((line, stamped)) = self.yard.frames.next_arrival(until) else {
+            return false;
+        };
         let arrival = stamped.max(self.advanced);
         self.advance(arrival);
-        let (frame, len) = self.yard.frames.take(line)?;
-        self.switch(PortIndex(line), frame, FrameMeta { arrival, len });
-        Some(arrival.saturating_sub(stamped))
+        if let Some((frame, len)) = self.yard.frames.take(line) {
+            self.counts.moved += u64::from(arrival.saturating_sub(stamped) > tolerance);
+            self.switch(PortIndex(line), frame, FrameMeta { arrival, len });
+        }
+        true
     }
 
     #[inline]
@@ -221,16 +216,16 @@ impl Core {
         };
         match self.classifier.classify(port, bytes, meta.len).target {
             Target::Pass => {
-                self.passed += 1;
+                self.counts.passed += 1;
                 self.yard.waiting.push(PASSING, meta.arrival, (frame, None));
             }
             Target::Drop => {
-                self.unmatched_dropped += 1;
+                self.counts.unmatched_dropped += 1;
                 self.yard.frames.free(frame);
             }
             Target::Path(path) => {
                 if let Err(frame) = self.network.offer(path, meta, frame, &mut self.yard) {
-                    self.unmatched_dropped += 1;
+                    self.counts.unmatched_dropped += 1;
                     self.yard.frames.free(frame);
                 }
             }

@@ -19,7 +19,7 @@ mod report;
 mod run;
 mod stage;
 
-pub use self::core::{Core, Order, Target, Work};
+pub use self::core::{Core, CoreCounts, Order, Target, Work};
 pub use cells::{LinkCells, LinkTotals};
 pub use report::{FabricReport, PortReport};
 pub use run::{FabricHandle, FabricParts, FabricRunning, FabricStartError, start};

@@ -28,6 +28,8 @@ pub struct FabricEnd<T> {
     pub reports: Vec<PortReport>,
     /// How long it took, building the fabric left out.
     pub took: Duration,
+    /// How long it took to build links, paths and switch.
+    pub built: Duration,
 }
 
 /// Why a run failed.
@@ -38,6 +40,20 @@ pub enum FabricPipelineError {
     Start(#[from] FabricStartError),
     #[error(transparent)]
     Port(#[from] PortError),
+}
+
+/// Builds a fabric without ports and gives it to `look`: what links cost that
+/// do nothing.
+///
+/// # Errors
+/// If the parts do not fit together.
+pub fn look_at_idle<R>(
+    parts: FabricParts,
+    seed: u64,
+    look: impl FnOnce(&Core) -> R,
+) -> Result<R, FabricStartError> {
+    let (core, _) = build(parts, Frames::new(Vec::new()), seed, Nanos::ZERO)?;
+    Ok(look(&core))
 }
 
 /// An input, and its own time: that of its last arrival.
@@ -89,7 +105,9 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
         .iter()
         .map(|(_, shared)| Arc::clone(shared))
         .collect();
+    let started = Instant::now();
     let core = build(parts, Frames::new(lines), seed, Nanos::ZERO)?.0;
+    let built = started.elapsed();
     let clock = Clock::arrivals();
     let (_, orders) = std::sync::mpsc::channel();
     // In virtual time nothing is late.
@@ -106,6 +124,7 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
         reports: reports.collect(),
         ports: fabric.into_ports(),
         took,
+        built,
     })
 }
 

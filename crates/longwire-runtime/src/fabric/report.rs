@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 use longwire_engine::bridge::BridgeCounters;
 use serde::Serialize;
 
+use super::core::CoreCounts;
 use crate::counters::{EgressCounts, IngressCounts, LinkShared};
 use crate::report::{Lateness, Pauses};
 use crate::summary;
@@ -44,13 +45,9 @@ pub struct FabricReport {
     pub ports: Vec<PortReport>,
     /// What the switch did; of a running fabric, as of the last look.
     pub switch: SwitchReport,
-    /// Frames that matched no rule and were dropped.
-    pub unmatched_dropped: u64,
-    /// Frames that crossed no link.
-    pub passed: u64,
-    /// Frames taken to have arrived later than they did, by more than the
-    /// tolerance.
-    pub moved: u64,
+    /// What was counted of all links together.
+    #[serde(flatten)]
+    pub counts: CoreCounts,
     /// Frames inside.
     pub in_flight: u64,
     /// CPU time of its threads, in seconds; at the end only.

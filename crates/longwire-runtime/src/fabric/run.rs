@@ -19,7 +19,7 @@ use super::pipeline;
 use super::report::{FabricReport, PortReport, SwitchReport};
 use super::stage::Fabric;
 use crate::clock::Clock;
-use crate::config::{RunConfig, WaitMode};
+use crate::config::{Placement, RunConfig};
 use crate::counters::LinkShared;
 use crate::host;
 use crate::record::Epoch;
@@ -122,7 +122,7 @@ pub fn start(
         faults: config.faults.clone(),
         ..Control::default()
     });
-    let mut workers = workers(ingress, fabric, config.wait, &control)?;
+    let mut workers = workers(ingress, fabric, &config, &control)?;
     let together = workers.len() == 1;
     notes.push(format!(
         "placement: {} ({} cores)",
@@ -175,11 +175,14 @@ fn ingress_stage(
     Ok((Ingress::new(parts, Arc::clone(shared)), reader))
 }
 
-/// With cores to spare, receiving has a thread of its own.
+/// With so many cores, receiving has a thread of its own.
+const CORES_APART: usize = 4;
+
+/// One thread for all, or one that receives and one that decides and sends.
 fn workers(
     ingress: Vec<Ingress<AnyRx>>,
     fabric: Fabric<longwire_io::port::AnyTx>,
-    wait: WaitMode,
+    config: &RunConfig,
     control: &Arc<Control>,
 ) -> Result<Vec<Worker>, StartError> {
     let mut together = Stages {
@@ -188,7 +191,12 @@ fn workers(
         fabric: Some(Box::new(fabric)),
     };
     let mut spread = Vec::new();
-    if host::cores() >= 4 {
+    let apart = match config.placement {
+        Placement::Auto => host::cores() >= CORES_APART,
+        Placement::Together => false,
+        Placement::PerDirection | Placement::PerStage => true,
+    };
+    if apart {
         let receiving = std::mem::take(&mut together.ingress);
         spread.push(Stages {
             ingress: receiving,
@@ -201,7 +209,7 @@ fn workers(
     let last = bells.len() - 1;
     let worker = |(index, stages)| Worker {
         stages,
-        wait,
+        wait: config.wait,
         bell: Arc::clone(&bells[index]),
         fed: (index < last)
             .then(|| Arc::clone(&bells[last]))
@@ -243,17 +251,6 @@ impl FabricHandle {
     /// How long the fabric has run.
     pub fn elapsed(&self) -> Nanos {
         crate::clock::monotonic_now().saturating_sub(self.epoch.monotonic)
-    }
-
-    /// When it started.
-    pub fn epoch(&self) -> Epoch {
-        self.epoch
-    }
-
-    /// Has it stopped.
-    pub fn stop(&self) {
-        self.control.stop.store(true, Ordering::SeqCst);
-        self.bell.ring();
     }
 }
 
@@ -309,13 +306,12 @@ impl FabricRunning {
     pub fn snapshot(&self) -> FabricReport {
         let asked = self.handle.ask(|core| {
             let switch = SwitchReport::of(&core.bridge.counters());
-            (switch, core.unmatched(), core.frames())
+            (switch, core.counts(), core.frames())
         });
-        let (switch, (unmatched_dropped, passed), in_flight) = asked.unwrap_or_default();
+        let (switch, counts, in_flight) = asked.unwrap_or_default();
         FabricReport {
             switch,
-            unmatched_dropped,
-            passed,
+            counts,
             in_flight,
             ..self.without_core()
         }
@@ -342,8 +338,7 @@ impl FabricRunning {
         let ends = self.end_threads();
         let mut report = FabricReport {
             switch: before.switch,
-            unmatched_dropped: before.unmatched_dropped,
-            passed: before.passed,
+            counts: before.counts,
             in_flight: before.in_flight,
             ..self.without_core()
         };

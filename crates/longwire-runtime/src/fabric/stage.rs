@@ -32,9 +32,6 @@ pub struct Fabric<T> {
     tolerance: Nanos,
     /// How much later than an event its decision may come.
     slack: Nanos,
-    /// Frames taken to have arrived so much later than they did that it
-    /// counts.
-    moved: u64,
 }
 
 /// An output port and what is due there.
@@ -76,7 +73,6 @@ impl<T: TxPort> Fabric<T> {
             clock,
             tolerance,
             slack,
-            moved: 0,
         }
     }
 
@@ -89,11 +85,8 @@ impl<T: TxPort> Fabric<T> {
         let seen = self.ports.iter().map(|port| port.seen_until.get()).min();
         let until = seen.unwrap_or(Nanos::MAX).min(now);
         let mut taken = 0;
-        while taken < TAKEN_IN
-            && let Some(moved) = self.core.take_in(until)
-        {
+        while taken < TAKEN_IN && self.core.take_in(until, self.tolerance) {
             taken += 1;
-            self.moved += u64::from(moved > self.tolerance);
         }
         if taken < TAKEN_IN {
             let decided = until.saturating_sub(self.slack);
@@ -153,7 +146,7 @@ impl<T: TxPort> Fabric<T> {
         }
         let frames = &mut self.core.yard.frames;
         let mut last_links = Vec::new();
-        for _ in 0..BURST {
+        while output.account.batch.len() < BURST {
             let Some(next) = output.ready.front() else {
                 break;
             };
@@ -180,9 +173,7 @@ impl<T: TxPort> Fabric<T> {
             }
         }
         *full |= !output.ready.is_empty();
-        let handover = self.clock.now();
-        let left = output.port.flush()?;
-        output.account.handed_over(left, handover, self.clock.now());
+        let (left, _) = output.account.flush(&mut output.port, &self.clock)?;
         for last in last_links {
             self.core.was_late(last);
         }
@@ -214,12 +205,6 @@ impl<T: TxPort> Fabric<T> {
         self.core.is_empty() && self.outputs.iter().all(|output| output.port.unsent() == 0)
     }
 
-    /// Frames that were taken to have arrived later than they did, by more
-    /// than the tolerance.
-    pub fn moved(&self) -> u64 {
-        self.moved
-    }
-
     /// The output ports.
     pub fn ports(&self) -> impl Iterator<Item = &T> {
         self.outputs.iter().map(|output| &output.port)
@@ -232,10 +217,8 @@ impl<T: TxPort> Fabric<T> {
 
     /// Publishes the last counts.
     pub(crate) fn finish(&mut self) {
-        let now = self.clock.now();
         for output in &mut self.outputs {
-            output.account.counts.send_failed = output.port.losses().send_failed;
-            output.account.finish(now);
+            output.account.finish(&mut output.port, &self.clock);
         }
     }
 }

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use longwire_engine::Nanos;
-use longwire_io::Pushed;
 use longwire_io::delay_line::Descriptor;
+use longwire_io::{PortError, Pushed, TxPort};
 
 use super::BURST;
 use super::departures::Departures;
+use crate::clock::Clock;
 use crate::counters::{EgressCounts, LatenessRecorder, LinkShared};
 use crate::receive::SentLog;
 use crate::record::{Event, Tap};
@@ -108,9 +109,28 @@ impl Account {
         }
     }
 
+    /// Has the port send its batch, and accounts for what left. Returns how
+    /// many frames did, and when that was known.
+    #[inline]
+    pub fn flush<T: TxPort>(
+        &mut self,
+        port: &mut T,
+        clock: &Clock,
+    ) -> Result<(usize, Nanos), PortError> {
+        let handover = clock.now();
+        self.leaving(handover);
+        let left = port.flush()?;
+        let end = clock.now();
+        self.handed_over(left, handover, end);
+        if !self.batch.is_empty() && port.unsent() == 0 {
+            self.none_waits();
+        }
+        Ok((left, end))
+    }
+
     /// The batch leaves with the flush that follows.
     #[inline]
-    pub fn leaving(&mut self, handover: Nanos) {
+    fn leaving(&mut self, handover: Nanos) {
         if let Some(log) = &mut self.log {
             log.tell(handover);
         }
@@ -122,7 +142,7 @@ impl Account {
     /// The port takes them one after the other, so each has its share of the
     /// call. A call's time is not all the emulator's: where both ends are on
     /// this machine, the kernel does the receiver's work in it.
-    pub fn handed_over(&mut self, left: usize, start: Nanos, end: Nanos) {
+    fn handed_over(&mut self, left: usize, start: Nanos, end: Nanos) {
         let left = left.min(self.batch.len());
         if self.timeless {
             self.batch.drain(..left);
@@ -162,13 +182,13 @@ impl Account {
     /// The port has nothing left of the batch. What did not leave was lost in
     /// it, and the port counts it.
     #[inline]
-    pub fn none_waits(&mut self) {
+    fn none_waits(&mut self) {
         self.batch.clear();
     }
 
     /// At the end, the last `waiting` frames of the batch are still in the
     /// port, and will not leave any more: they count as in flight.
-    pub fn unsent(&mut self, waiting: usize) {
+    fn unsent(&mut self, waiting: usize) {
         let first = self.batch.len().saturating_sub(waiting);
         for frame in self.batch.drain(first..) {
             let wire_frames = u64::from(frame.wire_frames);
@@ -198,8 +218,11 @@ impl Account {
         self.shared.egress.store(&self.counts.to_cells());
     }
 
-    /// The last of it, at the end.
-    pub fn finish(&mut self, now: Nanos) {
+    /// The last of it, at the end, the port's own losses included.
+    pub fn finish<T: TxPort>(&mut self, port: &mut T, clock: &Clock) {
+        self.unsent(port.unsent());
+        self.counts.send_failed = port.losses().send_failed;
+        let now = clock.now();
         if let Some(tap) = &mut self.tap {
             tap.finish();
         }

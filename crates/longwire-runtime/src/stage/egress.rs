@@ -125,14 +125,8 @@ impl<T: TxPort> Egress<T> {
         let mut left = 0;
         self.keep_busy(now)?;
         if !self.account.batch.is_empty() {
-            let handover = self.clock.now();
-            self.account.leaving(handover);
-            left = self.port.flush()?;
-            let end = self.clock.now();
-            self.account.handed_over(left, handover, end);
-            if !self.account.batch.is_empty() && self.port.unsent() == 0 {
-                self.account.none_waits();
-            }
+            let end;
+            (left, end) = self.account.flush(&mut self.port, &self.clock)?;
             self.line.settle();
             self.look_at_stamps(end);
         }
@@ -302,9 +296,7 @@ impl<T: TxPort> Egress<T> {
         if let Some(stamps) = &mut self.stamps {
             stamps.finish(&mut self.port, &self.account.shared.send_stamps);
         }
-        self.account.unsent(self.port.unsent());
-        self.account.counts.send_failed = self.port.losses().send_failed;
-        self.account.finish(self.clock.now());
+        self.account.finish(&mut self.port, &self.clock);
         if let Waiting::Managed(managed) = &mut self.waiting {
             managed.finish();
         }

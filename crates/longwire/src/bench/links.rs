@@ -18,7 +18,7 @@ use longwire_engine::random::Stream;
 use longwire_engine::{BitRate, Bytes, LinkConfig, LinkId, Nanos, PathId};
 use longwire_io::port::mem::{Sink, Source};
 use longwire_io::{Arrived, Offload, PortError, Received, RxPort};
-use longwire_runtime::fabric::pipeline::run_to_end;
+use longwire_runtime::fabric::pipeline::{look_at_idle, run_to_end};
 use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
 use serde::Serialize;
 
@@ -39,6 +39,10 @@ pub struct LinksArgs {
     /// Packets of each row
     #[arg(long, value_name = "N", default_value_t = 4_000_000)]
     pub packets: u64,
+    /// Builds so many links, and says what memory they take; the bench calls
+    /// itself so, for only a fresh process shows it
+    #[arg(long, value_name = "N", hide = true)]
+    pub idle: Option<u32>,
 }
 
 impl LinksArgs {
@@ -48,6 +52,7 @@ impl LinksArgs {
             true => LinksArgs {
                 links: vec![1, 1_000],
                 packets: 20_000,
+                ..self.clone()
             },
         }
     }
@@ -62,9 +67,10 @@ pub(super) struct Row {
     ns_per_packet: f64,
     /// Of the first row's.
     ratio: f64,
-    /// Resident memory that an idle link takes, in bytes; `None` where it is
-    /// too little to be seen.
+    /// Resident memory that an idle link takes with its rule, its path and its
+    /// counters, in bytes; `None` where it is too little to be seen.
     bytes_per_link: Option<u64>,
+    /// Reading nothing: making configurations, rules, links and paths.
     build_ms: f64,
     missing: u64,
 }
@@ -83,6 +89,10 @@ const TIMES: usize = 3;
 const MEASURABLE: u32 = 1_000;
 
 pub(super) fn measure(args: &LinksArgs) -> Result<Vec<Row>, Error> {
+    if let Some(links) = args.idle {
+        println!("{}", idle(links)?);
+        return Ok(Vec::new());
+    }
     let mut rows: Vec<Row> = Vec::new();
     for links in &args.links {
         let mut measured = Vec::new();
@@ -95,17 +105,44 @@ pub(super) fn measure(args: &LinksArgs) -> Result<Vec<Row>, Error> {
             .first()
             .map_or(row.ns_per_packet, |row| row.ns_per_packet);
         row.ratio = row.ns_per_packet / first;
+        row.bytes_per_link = match *links >= MEASURABLE {
+            true => Some(idle_of_a_fresh_process(*links)? / u64::from(*links)),
+            false => None,
+        };
         rows.push(row);
     }
     Ok(rows)
 }
 
-fn row(links: u32, packets: u64) -> Result<Row, Error> {
+/// Resident memory that so many links take, in bytes, before any frame has
+/// come.
+fn idle(links: u32) -> Result<u64, Error> {
     let before = resident();
+    let grown = look_at_idle(parts(links)?, 1, |_| resident().saturating_sub(before));
+    grown.map_err(|error| Error::Failed(error.to_string()))
+}
+
+/// The same, of a process that has held nothing before.
+fn idle_of_a_fresh_process(links: u32) -> Result<u64, Error> {
+    let program = std::env::current_exe()?;
+    let mut command = std::process::Command::new(program);
+    command.args(["bench", "links", "--quiet", "--idle", &links.to_string()]);
+    let output = command.output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let bytes = text
+        .lines()
+        .next()
+        .and_then(|line| line.trim().parse().ok());
+    bytes.ok_or_else(|| {
+        let why = String::from_utf8_lossy(&output.stderr);
+        Error::Failed(format!("the memory of {links} links: {why}"))
+    })
+}
+
+fn row(links: u32, packets: u64) -> Result<Row, Error> {
     let started = Instant::now();
     let parts = parts(links)?;
-    let build_ms = started.elapsed().as_secs_f64() * 1e3;
-    let grown = resident().saturating_sub(before);
+    let prepared = started.elapsed();
     let frames = packets.max(u64::from(links) * 4);
     let flows = Flows::new(links, frames);
     let ports = vec![
@@ -123,8 +160,8 @@ fn row(links: u32, packets: u64) -> Result<Row, Error> {
         packets: frames,
         ns_per_packet: end.took.as_nanos() as f64 / frames as f64,
         ratio: 1.0,
-        bytes_per_link: (links >= MEASURABLE).then(|| grown / u64::from(links)),
-        build_ms,
+        bytes_per_link: None,
+        build_ms: (prepared + end.built).as_secs_f64() * 1e3,
         missing: frames - arrived,
     })
 }
@@ -262,6 +299,9 @@ fn resident() -> u64 {
 }
 
 pub(super) fn print(rows: &[Row]) {
+    if rows.is_empty() {
+        return;
+    }
     println!("64-byte packets of n links in random order, in virtual time; medians of {TIMES}.");
     let columns = [
         "links",

@@ -36,7 +36,7 @@ pub use link::{DUPLEX_HELP, DuplexArgs, LINK_HELP};
 pub use options::{LinkOption, given, link_options};
 pub use pump::{OutputLinkArgs, PumpArgs, StartAt};
 pub use receivers::ReceiverArgs;
-pub use running::{LaunchBy, RecordArgs, ReportArgs, RunningArgs, SeedArgs, Wait};
+pub use running::{LaunchBy, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT, SeedArgs, Wait};
 pub use style::Paint;
 pub use traffic::{Inside, Order, TrafficArgs};
 

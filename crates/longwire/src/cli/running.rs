@@ -85,6 +85,9 @@ impl RecordArgs {
     }
 }
 
+/// The seed of a run that is given none.
+pub const SEED_DEFAULT: u64 = 1;
+
 /// The seed of all chance.
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Link")]
@@ -94,7 +97,7 @@ pub struct SeedArgs {
     #[arg(
         long,
         value_name = "N",
-        default_value_t = 1,
+        default_value_t = SEED_DEFAULT,
         allow_negative_numbers = true
     )]
     pub seed: u64,

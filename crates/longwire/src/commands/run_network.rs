@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use longwire_engine::{Nanos, Replaced};
+use longwire_engine::{LinkOptions, Nanos, Replaced};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
 use longwire_runtime::fabric::{FabricHandle, FabricRunning, start as start_fabric};
 use longwire_runtime::{Faults, FileLoader};
 
 use super::run::RunArgs;
-use crate::cli::Paint;
+use crate::cli::{Paint, SEED_DEFAULT};
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
 use crate::fabric::{NetworkReport, Numbered, write_text};
 use crate::report::start;
@@ -34,6 +34,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// If the file is refused, a port cannot be opened, or the network not be
 /// started.
 pub fn run(file: &Path, args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    refuse_options_of_one_link(args)?;
     let topology = Topology::read(file).map_err(|problems| {
         let problems = problems.iter().map(ToString::to_string);
         Error::Usage(problems.collect::<Vec<_>>().join("\n"))
@@ -47,7 +48,7 @@ pub fn run(file: &Path, args: &RunArgs, globals: &Globals) -> Result<ExitCode, E
         ports.push((port.name.clone(), opened));
     }
     let faults = Faults::new();
-    let seed = topology.seed.unwrap_or(args.seed.seed);
+    let seed = seed(&topology, args)?;
     let network = Numbered::new(topology);
     let (bin, replaced) = channel();
     let mut director = Director::new(&network, &faults, bin);
@@ -65,6 +66,45 @@ pub fn run(file: &Path, args: &RunArgs, globals: &Globals) -> Result<ExitCode, E
         report.fabric.error.get_or_insert(error.to_string());
     }
     finish(&report, args, globals)
+}
+
+/// What a run of one link takes and a network does not is refused rather than
+/// forgotten.
+fn refuse_options_of_one_link(args: &RunArgs) -> Result<(), Error> {
+    let link = &args.link;
+    let nothing = LinkOptions::default();
+    let given = [
+        (
+            link.up != nothing || link.down != nothing || link.preset.is_some(),
+            "options of a link are written in the file, under [defaults] or a [[link]]",
+        ),
+        (args.one_way, "--one-way is for a link between two ports"),
+        (
+            args.gap_frames.is_some(),
+            "--gap-frames is for a link between two ports",
+        ),
+        (
+            args.record.capture.is_some() || args.record.log.is_some(),
+            "--capture and --log are for a link between two ports; tcpdump at the ports, and \
+             --json for what each link did, do for a network",
+        ),
+    ];
+    match given.iter().find(|(given, _)| *given) {
+        Some((_, why)) => Err(Error::Usage((*why).to_owned())),
+        None => Ok(()),
+    }
+}
+
+/// The seed of the file, or the one that was given.
+fn seed(topology: &Topology, args: &RunArgs) -> Result<u64, Error> {
+    let given = args.seed.seed;
+    match topology.seed {
+        Some(seed) if given != seed && given != SEED_DEFAULT => Err(Error::Usage(format!(
+            "the file has seed = {seed}; take it out to give another on the command line"
+        ))),
+        Some(seed) => Ok(seed),
+        None => Ok(given),
+    }
 }
 
 /// Reads the scenario ahead of time.

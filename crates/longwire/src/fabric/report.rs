@@ -168,8 +168,15 @@ fn write_rest(out: &mut impl Write, fabric: &FabricReport) -> io::Result<()> {
     writeln!(
         out,
         "\nswitch: {} forwarded, {flooded} flooded, {} stations learnt; {} passed without a link, {} dropped for want of a rule",
-        switch.forwarded, switch.learnt, fabric.passed, fabric.unmatched_dropped
+        switch.forwarded, switch.learnt, fabric.counts.passed, fabric.counts.unmatched_dropped
     )?;
+    if fabric.counts.moved > 0 {
+        writeln!(
+            out,
+            "{} frames were taken to have arrived later than they did: they were read after links had decided beyond",
+            fabric.counts.moved
+        )?;
+    }
     for (reason, count) in &switch.not_forwarded {
         writeln!(out, "  not forwarded: {reason} {count}")?;
     }
