@@ -23,6 +23,7 @@ pub mod run;
 pub mod stage;
 pub mod summary;
 mod thread;
+mod threads;
 mod waiting;
 
 pub use config::{LinkSetup, Placement, RunConfig, WaitMode};

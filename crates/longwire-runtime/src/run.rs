@@ -1,8 +1,6 @@
 //! Starting, watching and stopping a run.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use longwire_engine::{Bytes, Link, LinkConfig, LinkId};
@@ -21,7 +19,8 @@ use crate::stage::{
     Decider, Egress, EgressParts, Ingress, IngressParts, place_link, shares_memory,
 };
 use crate::summary;
-use crate::thread::{Bell, Control, ThreadEnd, Worker};
+use crate::thread::Worker;
+use crate::threads::Threads;
 
 /// Why a run could not start.
 #[derive(Debug, thiserror::Error)]
@@ -51,16 +50,13 @@ pub(crate) struct Watched {
     pub shared: Arc<LinkShared>,
 }
 
-/// A running link.
+/// A running link. Dropped, it is stopped, and its report is lost.
 pub struct Running {
     config: RunConfig,
     links: Vec<Watched>,
-    threads: Vec<(Arc<Bell>, JoinHandle<ThreadEnd>)>,
-    control: Arc<Control>,
+    threads: Threads,
     started: Instant,
     epoch: Epoch,
-    /// The thread that writes what is recorded.
-    recorder: Option<JoinHandle<Result<(), String>>>,
     notes: Vec<String>,
 }
 
@@ -114,28 +110,18 @@ pub fn start_recorded(
         .unzip();
     let layout = Layout::choose(config.placement, config.wait, host::cores());
     notes.push(layout.describe());
-    let control = Arc::new(Control {
-        faults: config.faults.clone(),
-        ..Control::default()
-    });
-    let workers = placement::workers(stages, layout, config.wait, &control)?;
+    let threads = Threads::new(config.faults.clone());
+    let workers = placement::workers(stages, layout, config.wait, threads.control())?;
     let mut running = Running {
         config,
         links: watched,
-        threads: Vec::new(),
-        control,
+        threads,
         started: Instant::now(),
         epoch,
-        recorder: None,
         notes,
     };
-    if let (Some(recording), Some(mut recorder)) = (recording, recorder) {
-        recorder.start(epoch);
-        let writing = std::thread::Builder::new()
-            .name("longwire-record".to_owned())
-            .spawn(move || recording.write(recorder))
-            .map_err(StartError::Thread)?;
-        running.recorder = Some(writing);
+    if let (Some(recording), Some(recorder)) = (recording, recorder) {
+        running.threads.record(recording, recorder, epoch)?;
     }
     for (index, worker) in workers.into_iter().enumerate() {
         running.spawn(worker, index, layout)?;
@@ -223,23 +209,11 @@ pub(crate) fn memory_held(config: &LinkConfig) -> u64 {
 impl Running {
     fn spawn(&mut self, worker: Worker, index: usize, layout: Layout) -> Result<(), StartError> {
         let bell = Arc::clone(&worker.bell);
-        let realtime = self.config.realtime;
-        let (tell, told) = std::sync::mpsc::channel();
-        let thread = std::thread::Builder::new()
-            .name(format!("longwire-{index}"))
-            .spawn(move || {
-                let notes = host::prepare_thread(layout.core_of(index), realtime);
-                let _ = tell.send(notes);
-                worker.run()
-            })
-            .map_err(StartError::Thread)?;
-        for note in told.recv().unwrap_or_default() {
-            if !self.notes.contains(&note) {
-                self.notes.push(note);
-            }
-        }
-        self.threads.push((bell, thread));
-        Ok(())
+        let (core, realtime) = (layout.core_of(index), self.config.realtime);
+        let prepare = move || host::prepare_thread(core, realtime);
+        let name = format!("longwire-{index}");
+        self.threads
+            .spawn(&name, bell, &mut self.notes, prepare, || worker.run())
     }
 
     /// What was decided or found at start, in sentences.
@@ -250,23 +224,12 @@ impl Running {
     /// Whether the run has ended by itself: every input at its end, a port
     /// lost, or a plugin failed.
     pub fn ended(&self) -> bool {
-        let mut threads = self.threads.iter();
-        self.control.failed.load(Ordering::SeqCst)
-            || self.control.faults.any()
-            || threads.all(|(_, thread)| thread.is_finished())
+        self.threads.ended()
     }
 
     /// Waits for the run to end by itself, for so long at the most.
     pub fn wait(&self, timeout: Duration) -> bool {
-        let deadline = Instant::now() + timeout;
-        while !self.ended() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            std::thread::sleep(left.min(Duration::from_millis(20)));
-        }
-        true
+        self.threads.wait(timeout)
     }
 
     /// The report as of now.
@@ -284,36 +247,11 @@ impl Running {
     /// Stops the run and reports on all of it. Frames that still wait are
     /// counted as in flight.
     pub fn stop(mut self) -> RunReport {
-        let ends = self.end_threads();
+        let stopped = self.threads.stop();
         // Its last batches count too.
-        let recorded = self.recorder.take().map(JoinHandle::join);
         let mut report = self.snapshot();
-        report.error = self.config.faults.first();
-        if let Some(Ok(Err(error))) = recorded {
-            report.error.get_or_insert(format!("recording: {error}"));
-        }
-        for end in ends {
-            summary::add_thread_end(&mut report, end);
-        }
+        stopped.add_to(&mut report);
         report
-    }
-
-    fn end_threads(&mut self) -> Vec<ThreadEnd> {
-        self.control.stop.store(true, Ordering::SeqCst);
-        for (bell, _) in &self.threads {
-            bell.ring();
-        }
-        let threads = self.threads.drain(..);
-        threads
-            .map(|(_, thread)| thread.join().unwrap_or_else(|_| ThreadEnd::panicked()))
-            .collect()
-    }
-}
-
-impl Drop for Running {
-    /// A run that is dropped is stopped; its report is lost.
-    fn drop(&mut self) {
-        self.end_threads();
     }
 }
 

@@ -1,9 +1,7 @@
 //! Starting, watching and stopping a replay.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use longwire_engine::Nanos;
 use longwire_io::port::AnyTx;
@@ -22,7 +20,8 @@ use crate::record::{Epoch, Recorder, Recording};
 use crate::report::RunReport;
 use crate::run::{StartError, Watched};
 use crate::stage::{Egress, Feeding};
-use crate::thread::{Bell, Control, ThreadEnd};
+use crate::thread::Bell;
+use crate::threads::Threads;
 
 /// Time to read the first frames before the first one is due.
 const PREPARE: Nanos = Nanos::from_millis(100);
@@ -30,15 +29,13 @@ const PREPARE: Nanos = Nanos::from_millis(100);
 /// Before a start that was asked for, reading begins so early.
 const READ_BEFORE_START: Nanos = Nanos::from_secs(2);
 
-/// A running replay.
+/// A running replay. Dropped, it is stopped, and its report is lost.
 pub struct Replaying {
     seed: u64,
     epoch: Epoch,
     outputs: Vec<Watched>,
     inputs: Vec<Input>,
-    threads: Vec<(Arc<Bell>, JoinHandle<ThreadEnd>)>,
-    control: Arc<Control>,
-    recorder: Option<JoinHandle<Result<(), String>>>,
+    threads: Threads,
     notes: Vec<String>,
     _awake: Option<StayAwake>,
 }
@@ -93,18 +90,12 @@ pub fn start(
         epoch,
         outputs: watched,
         inputs: inputs.collect(),
-        threads: Vec::new(),
-        control: Arc::new(Control {
-            faults: config.faults.clone(),
-            ..Control::default()
-        }),
-        recorder: None,
+        threads: Threads::new(config.faults.clone()),
         notes,
         _awake: None,
     };
-    if let (Some(recording), Some(mut recorder)) = (recording, recorder) {
-        recorder.start(epoch);
-        replaying.recorder = Some(spawn("longwire-record", move || recording.write(recorder))?);
+    if let (Some(recording), Some(recorder)) = (recording, recorder) {
+        replaying.threads.record(recording, recorder, epoch)?;
     }
     let sleeps = config.wait != WaitMode::Spin && paced;
     if config.realtime && sleeps {
@@ -171,7 +162,7 @@ impl Replaying {
                 egress,
                 pacer: Pacer::new(config.wait)?,
                 bell: Arc::new(Bell::new()?),
-                control: Arc::clone(&self.control),
+                control: Arc::clone(self.threads.control()),
                 readers: 1,
                 fifo: config.realtime && fifo,
             };
@@ -186,16 +177,20 @@ impl Replaying {
         let reader = Reader {
             feedings,
             fed: bells,
-            control: Arc::clone(&self.control),
+            control: Arc::clone(self.threads.control()),
             begin: self.epoch.monotonic.saturating_sub(READ_BEFORE_START),
         };
         let realtime = config.realtime;
-        let thread = spawn("longwire-read", move || {
+        let prepare = move || {
             host::prepare_thread(None, realtime);
-            reader.run()
-        })?;
-        self.threads.push((Arc::new(Bell::new()?), thread));
-        Ok(())
+            // The senders say the same.
+            Vec::new()
+        };
+        let bell = Arc::new(Bell::new()?);
+        self.threads
+            .spawn("longwire-read", bell, &mut self.notes, prepare, || {
+                reader.run()
+            })
     }
 
     fn spawn_pump(
@@ -205,18 +200,10 @@ impl Replaying {
         (core, realtime, fifo): (Option<usize>, bool, bool),
     ) -> Result<(), StartError> {
         let bell = Arc::clone(&pump.bell);
-        let (tell, told) = std::sync::mpsc::channel();
-        let thread = spawn(&format!("longwire-{index}"), move || {
-            let _ = tell.send(host::prepare_sender(core, realtime, fifo));
-            pump.run()
-        })?;
-        for note in told.recv().unwrap_or_default() {
-            if !self.notes.contains(&note) {
-                self.notes.push(note);
-            }
-        }
-        self.threads.push((bell, thread));
-        Ok(())
+        let name = format!("longwire-{index}");
+        let prepare = move || host::prepare_sender(core, realtime, fifo);
+        self.threads
+            .spawn(&name, bell, &mut self.notes, prepare, || pump.run())
     }
 
     /// What was decided or found at start, in sentences.
@@ -231,22 +218,12 @@ impl Replaying {
 
     /// Whether everything has been sent, a port was lost, or a plugin failed.
     pub fn ended(&self) -> bool {
-        self.control.failed.load(Ordering::SeqCst)
-            || self.control.faults.any()
-            || self.threads.iter().all(|(_, thread)| thread.is_finished())
+        self.threads.ended()
     }
 
     /// Waits for the end, for so long at the most.
     pub fn wait(&self, timeout: Duration) -> bool {
-        let deadline = Instant::now() + timeout;
-        while !self.ended() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            std::thread::sleep(left.min(Duration::from_millis(20)));
-        }
-        true
+        self.threads.wait(timeout)
     }
 
     /// The report as of now.
@@ -266,44 +243,9 @@ impl Replaying {
     /// Ends the replay and reports on all of it. What was read and not sent
     /// counts as in flight.
     pub fn stop(mut self) -> RunReport {
-        let ends = self.end_threads();
-        let recorded = self.recorder.take().map(JoinHandle::join);
+        let stopped = self.threads.stop();
         let mut report = self.snapshot();
-        report.error = self.control.faults.first();
-        if let Some(Ok(Err(error))) = recorded {
-            report.error.get_or_insert(format!("recording: {error}"));
-        }
-        for end in ends {
-            crate::summary::add_thread_end(&mut report, end);
-        }
+        stopped.add_to(&mut report);
         report
     }
-
-    fn end_threads(&mut self) -> Vec<ThreadEnd> {
-        self.control.stop.store(true, Ordering::SeqCst);
-        for (bell, _) in &self.threads {
-            bell.ring();
-        }
-        let threads = self.threads.drain(..);
-        threads
-            .map(|(_, thread)| thread.join().unwrap_or_else(|_| ThreadEnd::panicked()))
-            .collect()
-    }
-}
-
-impl Drop for Replaying {
-    /// A replay that is dropped is stopped; its report is lost.
-    fn drop(&mut self) {
-        self.end_threads();
-    }
-}
-
-fn spawn<T: Send + 'static>(
-    name: &str,
-    body: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>, StartError> {
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(body)
-        .map_err(StartError::Thread)
 }
