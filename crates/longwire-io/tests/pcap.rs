@@ -307,6 +307,43 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
+fn frames_know_their_interface() {
+    let path = scratch("interfaces.pcapng");
+    let long = "x".repeat(300);
+    let names = ["west", "", "no\u{ef}r", &long];
+    let mut writer = CaptureWriter::create_for(&path, &names).unwrap();
+    for (number, interface) in [2, 0, 3, 1, 2].into_iter().enumerate() {
+        let stamp = Nanos::from_nanos(number as u64);
+        writer.write_on(interface, stamp, &frame(60), 60).unwrap();
+    }
+    writer.finish().unwrap();
+    let mut reader = CaptureReader::open(&path).unwrap();
+    let mut seen = Vec::new();
+    while let Some(record) = reader.next().unwrap() {
+        let interface = record.interface;
+        assert_eq!(record.bytes, frame(60));
+        seen.push((
+            interface,
+            reader.interface_name(interface).map(str::to_owned),
+        ));
+    }
+    let named = |number: u32, name: &str| (number, Some(name.to_owned()));
+    let noir = named(2, names[2]);
+    let expected = [
+        noir.clone(),
+        named(0, "west"),
+        named(3, &long[..256]),
+        (1, None),
+        noir,
+    ];
+    assert_eq!(seen, expected);
+    assert_eq!(reader.interface_name(4), None);
+    std::fs::remove_file(path).unwrap();
+    let refused = CaptureWriter::create_for(&scratch("interfaces.pcap"), &["a"]);
+    assert!(refused.err().unwrap().to_string().contains(".pcapng"));
+}
+
+#[test]
 fn files_that_cannot_be_made_or_found_say_so() {
     let error = |r: Result<CaptureWriter, PortError>| r.err().unwrap().to_string();
     assert!(error(CaptureWriter::create("x.txt")).contains(".pcapng"));

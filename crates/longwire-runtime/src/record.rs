@@ -6,14 +6,31 @@
 
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
 
+use longwire_engine::bridge::PortIndex;
 use longwire_engine::{Bytes, LinkId, Nanos, Packets, Verdict};
+
+use crate::run::StartError;
 
 /// What happened, in the order in which one stage saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A wire frame was offered to the link.
+    /// A wire frame came in at a port of a fabric.
+    Entered {
+        /// The port.
+        port: PortIndex,
+        /// The arrival that the fabric took it to have.
+        arrival: Nanos,
+        /// Its length on the wire, in bytes, without framing.
+        wire_len: u32,
+        /// Its bytes, in [`Batch::bytes`].
+        bytes: Range<usize>,
+    },
+    /// A wire frame was offered to a link.
     Arrived {
+        /// The link.
+        link: LinkId,
         /// Its number on its link, from 0 on in the order of offers.
         frame: u64,
         /// The arrival that the link took it to have.
@@ -22,12 +39,15 @@ pub enum Event {
         len: u32,
         /// Frames and bytes in the queue right after.
         queue: (Packets, Bytes),
-        /// Its bytes, in [`Batch::bytes`].
+        /// Its bytes, in [`Batch::bytes`]; none of links in a fabric, where
+        /// ports have them.
         bytes: Range<usize>,
     },
-    /// The link decided about a frame: a verdict for itself, then one for
-    /// each duplicate.
+    /// A link decided about a frame: a verdict for itself, then one for each
+    /// duplicate.
     Decided {
+        /// The link.
+        link: LinkId,
         /// The frame's number.
         frame: u64,
         /// Never [`Verdict::Queued`].
@@ -42,10 +62,11 @@ pub enum Event {
     },
 }
 
-/// Events of one link.
+/// Events that one stage saw.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// The link.
+    /// Whose they are: the link's of the stage, or for what left a fabric the
+    /// number of the output port.
     pub link: LinkId,
     /// The events.
     pub events: Vec<Event>,
@@ -88,6 +109,11 @@ pub trait Recorder: Send {
     /// The run begins.
     fn start(&mut self, epoch: Epoch);
 
+    /// Whether it wants to know of frames at ports; else of verdicts only.
+    fn wants_frames(&self) -> bool {
+        true
+    }
+
     /// Writes a batch.
     ///
     /// # Errors
@@ -109,9 +135,10 @@ const BATCHES: usize = 256;
 const GATHERED_BYTES_MAX: usize = 16 << 20;
 const GATHERED_EVENTS_MAX: usize = 1 << 18;
 
-/// A batch is handed over when it holds so many bytes, or at the end of a
-/// burst.
+/// A batch is handed over when it holds so many bytes or events, or at the
+/// end of a burst.
 const BATCH_BYTES: usize = 256 * 1024;
+const BATCH_EVENTS: usize = 4096;
 
 /// A stage's end of a recording.
 #[derive(Debug)]
@@ -119,7 +146,12 @@ pub struct Tap {
     sender: SyncSender<Batch>,
     batch: Batch,
     lost: u64,
+    /// Nobody's time is lost by waiting for the recorder.
+    waits: bool,
 }
+
+/// The thread that writes, and what came of it.
+pub(crate) type Writing = JoinHandle<Result<(), String>>;
 
 /// The recorder's end of a recording, and what makes taps for stages.
 pub(crate) struct Recording {
@@ -138,11 +170,25 @@ impl Recording {
             sender: self.sender.clone(),
             batch: empty(link),
             lost: 0,
+            waits: false,
         }
     }
 
+    /// Starts the thread that writes until every tap is gone.
+    pub fn start(
+        self,
+        mut recorder: Box<dyn Recorder>,
+        epoch: Epoch,
+    ) -> Result<Writing, StartError> {
+        recorder.start(epoch);
+        std::thread::Builder::new()
+            .name("longwire-record".to_owned())
+            .spawn(move || self.write(recorder))
+            .map_err(StartError::Thread)
+    }
+
     /// Writes until every tap is gone.
-    pub fn write(self, mut recorder: Box<dyn Recorder>) -> Result<(), String> {
+    fn write(self, mut recorder: Box<dyn Recorder>) -> Result<(), String> {
         drop(self.sender);
         let mut outcome = Ok(());
         // Batches are taken also after a failure: what comes then is lost in
@@ -165,12 +211,21 @@ fn empty(link: LinkId) -> Batch {
 }
 
 impl Tap {
+    /// The same, for virtual time: it waits for the recorder rather than lose
+    /// events.
+    pub(crate) fn waiting(self) -> Tap {
+        Tap {
+            waits: true,
+            ..self
+        }
+    }
+
     /// Adds an event with the bytes of its frame.
     pub(crate) fn push(&mut self, bytes: &[u8], event: impl FnOnce(Range<usize>) -> Event) {
         let start = self.batch.bytes.len();
         self.batch.bytes.extend_from_slice(bytes);
         self.batch.events.push(event(start..start + bytes.len()));
-        if self.batch.bytes.len() >= BATCH_BYTES {
+        if self.batch.bytes.len() >= BATCH_BYTES || self.batch.events.len() >= BATCH_EVENTS {
             self.flush();
         }
     }
@@ -179,6 +234,9 @@ impl Tap {
     pub(crate) fn flush(&mut self) {
         if self.batch.events.is_empty() {
             return;
+        }
+        if self.waits {
+            return self.finish();
         }
         let next = empty(self.batch.link);
         let batch = std::mem::replace(&mut self.batch, next);
@@ -193,7 +251,7 @@ impl Tap {
         }
     }
 
-    /// Hands over what is left; waits, for the run is over.
+    /// Hands over what is left, and waits until it is taken.
     pub(crate) fn finish(&mut self) {
         let next = empty(self.batch.link);
         let last = std::mem::replace(&mut self.batch, next);

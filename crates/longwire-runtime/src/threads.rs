@@ -7,7 +7,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::faults::Faults;
-use crate::record::{Epoch, Recorder, Recording};
+use crate::record::{Epoch, Recorder, Recording, Writing};
 use crate::report::RunReport;
 use crate::run::StartError;
 use crate::summary;
@@ -22,7 +22,7 @@ pub(crate) struct Threads {
     control: Arc<Control>,
     running: Vec<(Arc<Bell>, JoinHandle<ThreadEnd>)>,
     /// The thread that writes what is recorded.
-    recorder: Option<JoinHandle<Result<(), String>>>,
+    recorder: Option<Writing>,
 }
 
 /// How the threads of a run ended.
@@ -83,12 +83,10 @@ impl Threads {
     pub fn record(
         &mut self,
         recording: Recording,
-        mut recorder: Box<dyn Recorder>,
+        recorder: Box<dyn Recorder>,
         epoch: Epoch,
     ) -> Result<(), StartError> {
-        recorder.start(epoch);
-        let writing = spawn("longwire-record", move || recording.write(recorder))?;
-        self.recorder = Some(writing);
+        self.recorder = Some(recording.start(recorder, epoch)?);
         Ok(())
     }
 

@@ -59,11 +59,12 @@ impl RunRecorder {
         }))
     }
 
-    fn event(&mut self, link: LinkId, event: &Event, all_bytes: &[u8]) -> Result<(), Error> {
-        let link = link.0 as usize;
-        let captures = self.captures.get_mut(link);
+    fn event(&mut self, of: LinkId, event: &Event, all_bytes: &[u8]) -> Result<(), Error> {
         match event {
+            // Only networks have these.
+            Event::Entered { .. } => {}
             Event::Arrived {
+                link,
                 frame,
                 arrival,
                 len,
@@ -71,7 +72,8 @@ impl RunRecorder {
                 bytes,
             } => {
                 let arrival = self.epoch.wall_time(*arrival);
-                if let Some(captures) = captures {
+                let link = link.0 as usize;
+                if let Some(captures) = self.captures.get_mut(link) {
                     let bytes = &all_bytes[bytes.clone()];
                     captures.entered.write(arrival, bytes, *len)?;
                 }
@@ -80,13 +82,17 @@ impl RunRecorder {
                     log.offered(link, *frame, meta, *queue);
                 }
             }
-            Event::Decided { frame, verdict, .. } => {
+            Event::Decided {
+                link,
+                frame,
+                verdict,
+            } => {
                 if let Some(log) = &mut self.log {
-                    log.decided(link, *frame, &since_1970(verdict, &self.epoch))?;
+                    log.decided(link.0 as usize, *frame, &since_1970(verdict, &self.epoch))?;
                 }
             }
             Event::Left { handover, bytes } => {
-                if let Some(captures) = captures {
+                if let Some(captures) = self.captures.get_mut(of.0 as usize) {
                     let bytes = &all_bytes[bytes.clone()];
                     let handover = self.epoch.wall_time(*handover);
                     captures.left.write(handover, bytes, bytes.len() as u32)?;

@@ -42,6 +42,11 @@ pub trait Surroundings<T>: ItemBytes<T> {
     /// A frame of `len` bytes comes to a link.
     fn came(&mut self, link: LinkId, len: u32);
 
+    /// A link has been offered a frame, which it may number for its accounts.
+    /// The link is as it is right after. Told before what it decides.
+    #[inline]
+    fn offered(&mut self, _id: LinkId, _item: &mut T, _frame: FrameMeta, _link: &Link) {}
+
     /// A link loses a frame.
     fn dropped(&mut self, link: LinkId, item: T, reason: DropReason);
 
@@ -211,7 +216,7 @@ impl<T> Network<T> {
     /// Offers a frame to the link that it has come to.
     fn offer_to_link(
         &mut self,
-        traveller: Traveller<T>,
+        mut traveller: Traveller<T>,
         arrival: Nanos,
         around: &mut impl Surroundings<T>,
     ) {
@@ -233,7 +238,9 @@ impl<T> Network<T> {
             arrival,
             len: traveller.len,
         };
-        match node.link.offer(meta, around.bytes(&traveller.item)) {
+        let verdict = node.link.offer(meta, around.bytes(&traveller.item));
+        around.offered(id, &mut traveller.item, meta, &node.link);
+        match verdict {
             Verdict::Queued => node.held.push(traveller),
             Verdict::Drop(reason) => self.drop_frame(id, traveller, reason, around),
             Verdict::Deliver(delivery) => self.deliver_at_once(id, traveller, delivery, around),

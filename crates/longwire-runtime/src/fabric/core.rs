@@ -11,13 +11,14 @@ use longwire_engine::emulator::ItemBytes;
 use longwire_engine::network::Surroundings;
 use longwire_engine::{
     Delivery, DropReason, FrameMeta, Link, LinkChange, LinkId, Nanos, Network, PathId,
-    ReleaseQueue, Replaced,
+    ReleaseQueue, Replaced, Verdict,
 };
 
 use serde::Serialize;
 
 use super::cells::LinkCells;
 use super::frames::{Exit, Frame, Frames};
+use super::ledger::Ledger;
 
 /// Where a classifier sends frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,6 +80,9 @@ pub struct Core {
     ordered: u64,
     /// Everything before has happened.
     advanced: Nanos,
+    /// The switch counts its time from here, so that it forgets the same in a
+    /// run that is repeated on another clock.
+    pub(super) epoch: Nanos,
     counts: CoreCounts,
 }
 
@@ -92,6 +96,8 @@ pub struct CoreCounts {
     /// Frames that were taken to have arrived later than they did, by more
     /// than the tolerance.
     pub moved: u64,
+    /// Arrivals and verdicts that were to be recorded and could not be.
+    pub unrecorded: u64,
 }
 
 /// What is around the network: frames, what waits for its release, counters.
@@ -99,6 +105,7 @@ pub(super) struct Yard {
     pub frames: Frames,
     pub waiting: ReleaseQueue<(Frame, Option<LinkId>)>,
     cells: Vec<Option<Arc<LinkCells>>>,
+    pub ledger: Option<Box<Ledger>>,
 }
 
 /// Frames that pass without a link wait in this line of the release queue;
@@ -119,10 +126,12 @@ impl Core {
                 frames,
                 waiting: ReleaseQueue::new(),
                 cells: Vec::new(),
+                ledger: None,
             },
             orders: BinaryHeap::new(),
             ordered: 0,
             advanced: Nanos::ZERO,
+            epoch: Nanos::ZERO,
             counts: CoreCounts::default(),
         }
     }
@@ -150,7 +159,16 @@ impl Core {
 
     /// What was counted of all links together.
     pub fn counts(&self) -> CoreCounts {
-        self.counts
+        let ledger = self.yard.ledger.as_ref();
+        CoreCounts {
+            unrecorded: ledger.map_or(0, |ledger| ledger.lost()),
+            ..self.counts
+        }
+    }
+
+    /// Everything before has happened.
+    pub(super) fn now(&self) -> Nanos {
+        self.advanced
     }
 
     /// Frames inside: on paths, and waiting for their release.
@@ -206,10 +224,21 @@ impl Core {
         true
     }
 
+    /// Sends a frame on its way that came by no line.
+    pub(super) fn bring(&mut self, port: PortIndex, meta: FrameMeta, bytes: &[u8]) {
+        self.advance(meta.arrival);
+        let frame = self.yard.frames.bring(bytes, meta.len);
+        self.switch(port, frame, meta);
+    }
+
     #[inline]
     fn switch(&mut self, port: PortIndex, mut frame: Frame, meta: FrameMeta) {
         let bytes = self.yard.frames.bytes(&frame);
-        frame.exit = match self.bridge.forward(meta.arrival, port, bytes) {
+        if let Some(ledger) = &mut self.yard.ledger {
+            ledger.entered(port, meta, bytes);
+        }
+        let since = meta.arrival.saturating_sub(self.epoch);
+        frame.exit = match self.bridge.forward(since, port, bytes) {
             Forwarding::None(_) => return self.yard.frames.free(frame),
             Forwarding::One(port) => Exit::One(port),
             Forwarding::Flood(_) => Exit::AllBut(port),
@@ -294,7 +323,17 @@ impl Surroundings<Frame> for Yard {
         }
     }
 
+    #[inline]
+    fn offered(&mut self, id: LinkId, frame: &mut Frame, meta: FrameMeta, link: &Link) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.offered(id, frame, meta, link);
+        }
+    }
+
     fn dropped(&mut self, link: LinkId, frame: Frame, reason: DropReason) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.decided(link, &frame, Verdict::Drop(reason));
+        }
         if let Some(cells) = self.cells_of(link) {
             cells.dropped(reason);
         }
@@ -302,7 +341,17 @@ impl Surroundings<Frame> for Yard {
     }
 
     #[inline]
-    fn delivered(&mut self, link: LinkId, _: &Frame, len: u32, delivery: &Delivery, again: bool) {
+    fn delivered(
+        &mut self,
+        link: LinkId,
+        frame: &Frame,
+        len: u32,
+        delivery: &Delivery,
+        again: bool,
+    ) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.decided(link, frame, Verdict::Deliver(*delivery));
+        }
         if let Some(cells) = self.cells_of(link) {
             cells.delivered(len, delivery, again);
         }

@@ -19,6 +19,9 @@ pub(super) enum Exit {
 pub(super) struct Frame {
     slot: u32,
     pub exit: Exit,
+    /// Its number on the link that it is on, as far as that fits, if verdicts
+    /// are recorded.
+    pub number: u32,
 }
 
 /// Where a frame's bytes are.
@@ -82,7 +85,21 @@ impl Frames {
         let slot = self.put(Place::Line(line, frame), wire_len);
         // Where it leaves is decided next.
         let exit = Exit::AllBut(PortIndex(line));
-        Some((Frame { slot, exit }, wire_len))
+        let frame = Frame {
+            slot,
+            exit,
+            number: 0,
+        };
+        Some((frame, wire_len))
+    }
+
+    /// A frame that came by no line.
+    pub fn bring(&mut self, bytes: &[u8], wire_len: u32) -> Frame {
+        Frame {
+            slot: self.put(Place::Own(bytes.to_vec()), wire_len),
+            exit: Exit::AllBut(PortIndex(0)),
+            number: 0,
+        }
     }
 
     /// A frame's bytes.
@@ -93,6 +110,11 @@ impl Frames {
             Place::Own(bytes) => bytes,
             Place::Free => &[],
         }
+    }
+
+    /// How long a frame is on the wire, in bytes.
+    pub fn wire_len(&self, frame: &Frame) -> u32 {
+        self.slots[frame.slot as usize].wire_len
     }
 
     /// What an output port's account is told of a frame.
@@ -133,10 +155,7 @@ impl Frames {
     /// A frame of these bytes that leaves where another does.
     pub fn make(&mut self, like: &Frame, bytes: &[u8]) -> Frame {
         let slot = self.put(Place::Own(bytes.to_vec()), bytes.len() as u32);
-        Frame {
-            slot,
-            exit: like.exit,
-        }
+        Frame { slot, ..*like }
     }
 
     /// Gives a handle back.

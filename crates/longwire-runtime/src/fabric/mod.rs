@@ -14,13 +14,16 @@
 mod cells;
 mod core;
 mod frames;
+mod ledger;
 pub mod pipeline;
 mod report;
 mod run;
+mod simulation;
 mod stage;
 
 pub use self::core::{Core, CoreCounts, Order, Target, Work};
 pub use cells::{LinkCells, LinkTotals};
 pub use report::{FabricReport, PortReport};
-pub use run::{FabricHandle, FabricParts, FabricRunning, FabricStartError, start};
+pub use run::{FabricHandle, FabricParts, FabricRunning, FabricStartError, start, start_recorded};
+pub use simulation::{Leaving, Simulation};
 pub use stage::Fabric;

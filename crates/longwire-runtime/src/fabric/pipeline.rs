@@ -99,11 +99,11 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
         let stage = Ingress::new(parts, Arc::clone(&shared));
         inputs.push(Input { stage, clock });
         lines.push(reader);
-        outputs.push((tx, shared));
+        outputs.push((tx, shared, None));
     }
     let shared: Vec<_> = outputs
         .iter()
-        .map(|(_, shared)| Arc::clone(shared))
+        .map(|(_, shared, _)| Arc::clone(shared))
         .collect();
     let started = Instant::now();
     let core = build(parts, Frames::new(lines), seed, Nanos::ZERO)?.0;
@@ -159,6 +159,7 @@ pub(super) fn build(
 ) -> Result<(Core, Nanos), FabricStartError> {
     let bridge = Bridge::new(parts.switch)?;
     let mut core = Core::new(bridge, parts.classifier, frames);
+    core.epoch = epoch;
     let mut slack = Nanos::MAX;
     for (index, (mut link, cells)) in parts.links.into_iter().enumerate() {
         link.epoch = epoch;

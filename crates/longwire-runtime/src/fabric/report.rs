@@ -117,6 +117,7 @@ impl PortReport {
             ("ring_full", ingress.ring_full),
             ("too_long", ingress.too_long),
             ("send_failed", egress.send_failed),
+            ("unrecorded", egress.unrecorded),
             ("unusable", ingress.unusable),
         ];
         PortReport {

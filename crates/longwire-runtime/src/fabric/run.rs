@@ -15,6 +15,7 @@ use longwire_io::port::{AnyRx, Port};
 use super::cells::LinkCells;
 use super::core::{Core, Order, Target, Work};
 use super::frames::Frames;
+use super::ledger::Recorded;
 use super::pipeline;
 use super::report::{FabricReport, PortReport, SwitchReport};
 use super::stage::Fabric;
@@ -22,7 +23,7 @@ use crate::clock::Clock;
 use crate::config::{Placement, RunConfig};
 use crate::counters::LinkShared;
 use crate::host;
-use crate::record::Epoch;
+use crate::record::{Epoch, Recorder, Writing};
 use crate::run::{StartError, memory_held};
 use crate::stage::{Ingress, IngressParts};
 use crate::summary;
@@ -71,6 +72,8 @@ pub struct FabricRunning {
     threads: Vec<(Arc<Bell>, JoinHandle<ThreadEnd>)>,
     seed: u64,
     started: Instant,
+    /// The thread that writes what is recorded.
+    recorder: Option<Writing>,
     notes: Vec<String>,
 }
 
@@ -94,6 +97,20 @@ pub fn start(
     parts: FabricParts,
     config: RunConfig,
 ) -> Result<FabricRunning, FabricStartError> {
+    start_recorded(named, parts, config, None)
+}
+
+/// Like [`start`], with everything recorded.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_recorded(
+    named: Vec<(String, Port)>,
+    parts: FabricParts,
+    config: RunConfig,
+    recorder: Option<Box<dyn Recorder>>,
+) -> Result<FabricRunning, FabricStartError> {
+    let recorded = Recorded::by(recorder);
     let epoch = Epoch::now();
     let mut notes: Vec<String> = Vec::new();
     let held = parts.links.iter().map(|(link, _)| memory_held(link));
@@ -105,16 +122,18 @@ pub fn start(
     let mut outputs = Vec::new();
     let mut lines = Vec::new();
     let mut ports = Vec::new();
-    for (name, port) in named {
+    for (index, (name, port)) in named.into_iter().enumerate() {
         notes.extend(port.notes.iter().cloned());
         let shared = Arc::new(LinkShared::new());
         let (stage, line) = ingress_stage(port.rx, budget, &shared)?;
         ingress.push(stage);
         lines.push(line);
-        outputs.push((port.tx, Arc::clone(&shared)));
+        outputs.push((port.tx, Arc::clone(&shared), recorded.output(index)));
         ports.push((name, shared));
     }
-    let (core, slack) = pipeline::build(parts, Frames::new(lines), config.seed, epoch.monotonic)?;
+    let (mut core, slack) =
+        pipeline::build(parts, Frames::new(lines), config.seed, epoch.monotonic)?;
+    core.yard.ledger = recorded.ledger();
     let (orders, given) = channel();
     let times = (config.tolerance, slack.min(SLACK_MAX));
     let fabric = Fabric::new(core, outputs, given, Clock::Monotonic, times);
@@ -146,8 +165,10 @@ pub fn start(
         threads: Vec::new(),
         seed: config.seed,
         started: Instant::now(),
+        recorder: None,
         notes,
     };
+    running.recorder = recorded.start(epoch)?;
     for (index, worker) in workers.drain(..).enumerate() {
         running.spawn(worker, index, config.realtime)?;
     }
@@ -336,6 +357,8 @@ impl FabricRunning {
             false => self.snapshot(),
         };
         let ends = self.end_threads();
+        // Its last batches count too.
+        let recorded = self.recorder.take().map(JoinHandle::join);
         let mut report = FabricReport {
             switch: before.switch,
             counts: before.counts,
@@ -351,6 +374,9 @@ impl FabricRunning {
         report.pauses = threads.pauses;
         report.notes.extend(threads.notes);
         report.error = report.error.or(threads.error);
+        if let Some(Ok(Err(error))) = recorded {
+            report.error.get_or_insert(format!("recording: {error}"));
+        }
         report
     }
 

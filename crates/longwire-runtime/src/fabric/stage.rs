@@ -12,6 +12,7 @@ use super::core::{Core, Order};
 use super::frames::{Exit, Frame};
 use crate::clock::Clock;
 use crate::counters::LinkShared;
+use crate::record::Tap;
 use crate::stage::{Account, BURST, Step};
 
 /// A port that is full is tried again after this time at the latest.
@@ -34,6 +35,9 @@ pub struct Fabric<T> {
     slack: Nanos,
 }
 
+/// An output port with its account's counters, and who records what leaves.
+pub(super) type OutputParts<T> = (T, Arc<LinkShared>, Option<Tap>);
+
 /// An output port and what is due there.
 struct Output<T> {
     port: T,
@@ -51,18 +55,18 @@ struct Ready {
 impl<T: TxPort> Fabric<T> {
     pub(super) fn new(
         core: Core,
-        outputs: Vec<(T, Arc<LinkShared>)>,
+        outputs: Vec<OutputParts<T>>,
         orders: Receiver<Order>,
         clock: Clock,
         (tolerance, slack): (Nanos, Nanos),
     ) -> Fabric<T> {
         let ports = outputs
             .iter()
-            .map(|(_, shared)| Arc::clone(shared))
+            .map(|(_, shared, _)| Arc::clone(shared))
             .collect();
-        let output = |(port, shared)| Output {
+        let output = |(port, shared, tap)| Output {
             port,
-            account: Account::new(tolerance, Nanos::ZERO, None, shared),
+            account: Account::new(tolerance, Nanos::ZERO, tap, shared),
             ready: VecDeque::new(),
         };
         Fabric {
@@ -101,6 +105,9 @@ impl<T: TxPort> Fabric<T> {
             sent += self.send(index, now, &mut full)?;
         }
         self.core.yard.frames.settle();
+        if let Some(ledger) = &mut self.core.yard.ledger {
+            ledger.flush();
+        }
         Ok(Step {
             frames: taken + sent,
             next_at: self.next_at(now, full),
@@ -219,6 +226,9 @@ impl<T: TxPort> Fabric<T> {
     pub(crate) fn finish(&mut self) {
         for output in &mut self.outputs {
             output.account.finish(&mut output.port, &self.clock);
+        }
+        if let Some(ledger) = &mut self.core.yard.ledger {
+            ledger.finish();
         }
     }
 }

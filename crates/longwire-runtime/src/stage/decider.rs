@@ -70,7 +70,12 @@ impl Decider {
             Verdict::Queued => {}
         }
         if let Some(tap) = &mut self.tap {
-            tap.push(&[], |_| Event::Decided { frame, verdict });
+            let link = self.link_id;
+            tap.push(&[], |_| Event::Decided {
+                link,
+                frame,
+                verdict,
+            });
         }
     }
 
@@ -83,10 +88,12 @@ impl Decider {
         self.offered += 1;
         let (frame, arrival) = (self.last_offered(), self.link.last_arrival());
         let queue = self.link.occupancy();
+        let link = self.link_id;
         let Some(tap) = &mut self.tap else {
             return;
         };
         tap.push(bytes, |bytes| Event::Arrived {
+            link,
             frame,
             arrival,
             len,
@@ -94,7 +101,11 @@ impl Decider {
             bytes,
         });
         if verdict != Verdict::Queued {
-            tap.push(&[], |_| Event::Decided { frame, verdict });
+            tap.push(&[], |_| Event::Decided {
+                link,
+                frame,
+                verdict,
+            });
         }
     }
 

@@ -4,7 +4,7 @@
 
 use super::CAPTURED_MAX;
 use super::link_type::{self, ETHERNET_LEN, Framing};
-use super::reader::Place;
+use super::place::Place;
 use super::source::{Filled, Order, Source, Stop};
 
 const HEADER_LEN: usize = 24;

@@ -4,7 +4,7 @@ use super::CAPTURED_MAX;
 use super::classic::Classic;
 use super::link_type::ETHERNET_LEN;
 use super::ng::{self, Ng};
-use super::reader::Place;
+use super::place::Place;
 use super::source::{Filled, Source, Stop};
 
 /// What a file is written in.

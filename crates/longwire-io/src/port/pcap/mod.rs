@@ -12,6 +12,7 @@ mod format;
 mod link_type;
 mod ng;
 mod ng_interface;
+mod place;
 mod raw;
 mod reader;
 mod rx;

@@ -4,7 +4,7 @@
 
 use super::link_type::{self, Framing};
 use super::ng_interface::Interface;
-use super::reader::Place;
+use super::place::Place;
 use super::source::{BUFFER_LEN, Filled, Order, Source, Stop};
 
 /// The first bytes of a file; the same in either byte order.
@@ -27,6 +27,8 @@ const INTERFACES_MAX: usize = 65_536;
 pub(super) struct Ng {
     order: Order,
     interfaces: Vec<Interface>,
+    /// What they are called; empty where they have no name.
+    names: Vec<String>,
     /// The length that must close the block being skipped, and its place.
     closing: Option<(u32, u64)>,
     /// The last frame's time: simple packets have none of their own.
@@ -49,6 +51,7 @@ impl Ng {
         let mut ng = Ng {
             order: Order::Little,
             interfaces: Vec::new(),
+            names: Vec::new(),
             closing: None,
             last_stamp: 0,
         };
@@ -64,9 +67,9 @@ impl Ng {
         const DATA_AT: usize = 28;
         let held = source.held();
         let header: &[u8; DATA_AT] = held.first_chunk()?;
-        let [kind, len, interface, high, low, captured, original] = self.order.words(header);
+        let [kind, len, number, high, low, captured, original] = self.order.words(header);
         let block = held.get(..len as usize)?;
-        let interface = self.interfaces.get(interface as usize)?;
+        let interface = self.interfaces.get(number as usize)?;
         if kind != BLOCK_ENHANCED
             || self.closing.is_some()
             || !len.is_multiple_of(4)
@@ -81,7 +84,7 @@ impl Ng {
         let stamp = interface.nanos(u64::from(high) << 32 | u64::from(low))?;
         self.last_stamp = stamp;
         let at = source.consume(len as usize) + DATA_AT;
-        Some(Place::new(stamp, at, captured, original, fcs_len))
+        Some(Place::new(stamp, at, captured, original, fcs_len).on(number))
     }
 
     /// Reads up to the next frame.
@@ -116,6 +119,12 @@ impl Ng {
         }
     }
 
+    /// What an interface is called.
+    pub(super) fn interface_name(&self, interface: u32) -> Option<&str> {
+        let name = self.names.get(interface as usize)?;
+        (!name.is_empty()).then_some(name)
+    }
+
     /// Reads a section header: type, length, byte order mark, version,
     /// section length (not needed: blocks follow one another anyway).
     fn begin_section(&mut self, source: &mut Source) -> Result<(), Stop> {
@@ -144,6 +153,7 @@ impl Ng {
             return Err(malformed(source, 12, reason));
         }
         self.interfaces.clear();
+        self.names.clear();
         self.skip_block(source, len, 24);
         Ok(())
     }
@@ -199,7 +209,10 @@ impl Ng {
         }
         let body = &source.held()[8..len as usize - 4];
         match Interface::parse(self.order, body) {
-            Ok(interface) => self.interfaces.push(interface),
+            Ok((interface, name)) => {
+                self.interfaces.push(interface);
+                self.names.push(name);
+            }
             Err((at, reason)) => return Err(malformed(source, 8 + at as u64, reason.into())),
         }
         source.consume(len as usize);
@@ -241,7 +254,8 @@ impl Ng {
         let fcs_len = interface.fcs_len;
         let at = source.consume(len as usize) + packet.data_at as usize;
         let stamp = self.last_stamp;
-        Ok(Place::new(stamp, at, captured, packet.original, fcs_len).framed(framing))
+        let place = Place::new(stamp, at, captured, packet.original, fcs_len);
+        Ok(place.framed(framing).on(packet.interface))
     }
 
     #[inline]

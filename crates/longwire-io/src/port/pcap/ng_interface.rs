@@ -5,9 +5,13 @@ use super::link_type::Framing;
 use super::source::Order;
 
 const OPTION_END: u16 = 0;
+const OPTION_NAME: u16 = 2;
 const OPTION_TSRESOL: u16 = 9;
 const OPTION_FCSLEN: u16 = 13;
 const OPTION_TSOFFSET: u16 = 14;
+
+/// Bytes of a name that are kept.
+const NAME_MAX: usize = 256;
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
@@ -55,9 +59,13 @@ pub(super) struct Interface {
 
 impl Interface {
     /// Reads the body of an interface description: link type, two reserved
-    /// bytes, snapshot length, options. An error is the place of the fault in
-    /// `body`, and the reason.
-    pub(super) fn parse(order: Order, body: &[u8]) -> Result<Interface, (usize, &'static str)> {
+    /// bytes, snapshot length, options. With it comes its name, empty where
+    /// there is none. An error is the place of the fault in `body`, and the
+    /// reason.
+    pub(super) fn parse(
+        order: Order,
+        body: &[u8],
+    ) -> Result<(Interface, String), (usize, &'static str)> {
         if body.len() < 8 {
             return Err((0, "an interface description without a snapshot length"));
         }
@@ -72,6 +80,7 @@ impl Interface {
             resolution: Resolution::from_option(6),
             offset_secs: 0,
         };
+        let mut name = String::new();
         let mut at = 8;
         // Options may end without a mark where the block ends.
         while at + 4 <= body.len() {
@@ -83,6 +92,12 @@ impl Interface {
                 return Err((at, "an option that reaches beyond its block"));
             };
             match (code, len) {
+                (OPTION_NAME, _) => {
+                    let kept = &value[..len.min(NAME_MAX)];
+                    name = String::from_utf8_lossy(kept)
+                        .trim_end_matches('\0')
+                        .to_owned();
+                }
                 (OPTION_TSRESOL, 1) => interface.resolution = Resolution::from_option(value[0]),
                 (OPTION_FCSLEN, 1) => interface.fcs_len = u32::from(value[0]),
                 (OPTION_TSOFFSET, 8) => interface.offset_secs = signed(order, value),
@@ -93,7 +108,7 @@ impl Interface {
             }
             at += 4 + len.next_multiple_of(4);
         }
-        Ok(interface)
+        Ok((interface, name))
     }
 
     /// Nanoseconds since 1970; `None` for times before, and after 2554.

@@ -9,6 +9,7 @@ use longwire_engine::Nanos;
 use super::CAPTURED_MAX;
 use super::format::Format;
 use super::link_type::{ETHERNET_LEN, Framing, Reframed};
+use super::place::Place;
 use super::source::{Source, Stop};
 use super::unpack::{Input, Packing};
 use crate::port::PortError;
@@ -24,40 +25,9 @@ pub struct Record<'a> {
     pub bytes: &'a [u8],
     /// How long it was on the wire, in bytes.
     pub wire_len: u32,
-}
-
-/// Where a frame lies in the buffer.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    stamp: u64,
-    at: usize,
-    len: u32,
-    wire_len: u32,
-    framing: Framing,
-}
-
-impl Place {
-    /// A frame of `captured` bytes at `at`, `original` on the wire, both with
-    /// `fcs_len` bytes of check sequence at the original's end. Some tools
-    /// write an original length of zero: then it is the captured one.
-    #[inline]
-    pub(super) fn new(stamp: u64, at: usize, captured: u32, original: u32, fcs_len: u32) -> Place {
-        let wire_len = original.max(captured).saturating_sub(fcs_len);
-        Place {
-            stamp,
-            at,
-            len: captured.min(wire_len),
-            wire_len,
-            framing: Framing::Ethernet,
-        }
-    }
-
-    /// The same, of frames that begin with something else than Ethernet's
-    /// header.
-    #[inline]
-    pub(super) fn framed(self, framing: Framing) -> Place {
-        Place { framing, ..self }
-    }
+    /// Which of the interfaces of a pcapng file it was captured on; 0 in
+    /// classic pcap.
+    pub interface: u32,
 }
 
 /// Reads a capture file from its beginning to its end, in memory that does
@@ -248,6 +218,15 @@ impl CaptureReader {
         Ok(())
     }
 
+    /// What the file calls an interface of the frame last moved to; `None`
+    /// where it has no name.
+    pub fn interface_name(&self, interface: u32) -> Option<&str> {
+        match self.format.as_ref()? {
+            Format::Classic(_) => None,
+            Format::Ng(ng) => ng.interface_name(interface),
+        }
+    }
+
     /// Moves on to the next frame.
     ///
     /// # Errors
@@ -313,6 +292,7 @@ impl CaptureReader {
             stamp: Nanos::from_nanos(place.stamp),
             bytes: self.source.at(place.at, place.len as usize),
             wire_len: place.wire_len,
+            interface: place.interface,
         })
     }
 

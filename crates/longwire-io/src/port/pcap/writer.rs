@@ -60,18 +60,34 @@ impl CaptureWriter {
     /// # Errors
     /// When the file cannot be created, or its name ends in neither.
     pub fn create(path: &str) -> Result<CaptureWriter, PortError> {
+        CaptureWriter::create_for(path, &[])
+    }
+
+    /// The same with an interface for each of these names, in this order:
+    /// pcapng only.
+    ///
+    /// # Errors
+    /// As for [`CaptureWriter::create`], and if the name asks for pcap, which
+    /// has no interfaces.
+    pub fn create_for(path: &str, interfaces: &[&str]) -> Result<CaptureWriter, PortError> {
         let Some(format) = CaptureFormat::of(path) else {
             return Err(PortError::Unsupported {
                 port: path.into(),
                 reason: "to write a capture, end its name in .pcap or .pcapng".into(),
             });
         };
+        if format == CaptureFormat::PcapNanos && !interfaces.is_empty() {
+            return Err(PortError::Unsupported {
+                port: path.into(),
+                reason: "pcap does not say by which port a frame came; write .pcapng".into(),
+            });
+        }
         let file = open_output(path).map_err(|error| failed(path, "creating", error))?;
         let pipe = !file.metadata().is_ok_and(|metadata| metadata.is_file());
         let mut buffer = Vec::with_capacity(2 * GATHER_LEN);
         match format {
             CaptureFormat::PcapNanos => push_pcap_header(&mut buffer),
-            CaptureFormat::Pcapng => push_ng_header(&mut buffer),
+            CaptureFormat::Pcapng => push_ng_header(&mut buffer, interfaces),
         }
         Ok(CaptureWriter {
             name: path.into(),
@@ -91,7 +107,23 @@ impl CaptureWriter {
     /// 2106 in classic pcap.
     #[inline]
     pub fn write(&mut self, stamp: Nanos, bytes: &[u8], wire_len: u32) -> Result<(), PortError> {
-        self.gather(stamp, bytes, wire_len)?;
+        self.write_on(0, stamp, bytes, wire_len)
+    }
+
+    /// The same for a frame of this interface, counted from 0 as they were
+    /// given to [`CaptureWriter::create_for`].
+    ///
+    /// # Errors
+    /// As for [`CaptureWriter::write`].
+    #[inline]
+    pub fn write_on(
+        &mut self,
+        interface: u32,
+        stamp: Nanos,
+        bytes: &[u8],
+        wire_len: u32,
+    ) -> Result<(), PortError> {
+        self.gather_on(interface, stamp, bytes, wire_len)?;
         if self.gathered() >= GATHER_LEN {
             self.flush()?;
         }
@@ -135,13 +167,24 @@ impl CaptureWriter {
         bytes: &[u8],
         wire_len: u32,
     ) -> Result<(), PortError> {
+        self.gather_on(0, stamp, bytes, wire_len)
+    }
+
+    #[inline]
+    fn gather_on(
+        &mut self,
+        interface: u32,
+        stamp: Nanos,
+        bytes: &[u8],
+        wire_len: u32,
+    ) -> Result<(), PortError> {
         if bytes.len() > CAPTURED_MAX as usize {
             return Err(self.refused(format!("a frame of {} bytes is too long", bytes.len())));
         }
         match self.format {
             CaptureFormat::PcapNanos => self.push_record(stamp, bytes, wire_len),
             CaptureFormat::Pcapng => {
-                self.push_block(stamp, bytes, wire_len);
+                self.push_block(interface, stamp, bytes, wire_len);
                 Ok(())
             }
         }
@@ -190,14 +233,14 @@ impl CaptureWriter {
     }
 
     #[inline]
-    fn push_block(&mut self, stamp: Nanos, bytes: &[u8], wire_len: u32) {
+    fn push_block(&mut self, interface: u32, stamp: Nanos, bytes: &[u8], wire_len: u32) {
         let captured = bytes.len() as u32;
         let len = 32 + captured.next_multiple_of(4);
         let nanos = stamp.as_nanos();
         let header = [
             6,
             len,
-            0,
+            interface,
             (nanos >> 32) as u32,
             nanos as u32,
             captured,
@@ -256,13 +299,25 @@ fn push_pcap_header(buffer: &mut Vec<u8>) {
     push_words(buffer, &header);
 }
 
-/// A section header of unknown length, and an interface whose option
-/// `if_tsresol` (9) says nanoseconds.
-fn push_ng_header(buffer: &mut Vec<u8>) {
+/// A section header of unknown length, and for each name an interface whose
+/// options say so (`if_name`, 2) and that its times are nanoseconds
+/// (`if_tsresol`, 9); without names, one interface that has none.
+fn push_ng_header(buffer: &mut Vec<u8>, names: &[&str]) {
     let section = [0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28];
     push_words(buffer, &section);
-    let resolution = [0x0001_0009, 9, 0];
-    push_words(buffer, &[1, 32, link_type::ETHERNET, CAPTURED_MAX]);
-    push_words(buffer, &resolution);
-    push_words(buffer, &[32]);
+    let unnamed: &[&str] = &[""];
+    for name in if names.is_empty() { unnamed } else { names } {
+        let name = &name.as_bytes()[..name.len().min(usize::from(u16::MAX))];
+        let mut options = Vec::new();
+        if !name.is_empty() {
+            push_words(&mut options, &[(name.len() as u32) << 16 | 2]);
+            options.extend_from_slice(name);
+            options.resize(options.len().next_multiple_of(4), 0);
+        }
+        push_words(&mut options, &[0x0001_0009, 9, 0]);
+        let len = 20 + options.len() as u32;
+        push_words(buffer, &[1, len, link_type::ETHERNET, CAPTURED_MAX]);
+        buffer.extend_from_slice(&options);
+        push_words(buffer, &[len]);
+    }
 }
