@@ -55,7 +55,7 @@ pub use emulator::Emulator;
 pub use frame::FrameMeta;
 pub use link::{Link, LinkChange, LinkConfig, LinkId, LinkState, Replaced};
 pub use loader::{Hook, Loader, NoLoader, Plugin, PluginHints};
-pub use network::{Network, PathId};
+pub use network::{Network, PathId, Removed};
 pub use options::{LinkOptions, OptionError};
 pub use passing::{FrameBytes, Passing};
 pub use release::ReleaseQueue;

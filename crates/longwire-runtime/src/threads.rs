@@ -86,8 +86,13 @@ impl Threads {
         recorder: Box<dyn Recorder>,
         epoch: Epoch,
     ) -> Result<(), StartError> {
-        self.recorder = Some(recording.start(recorder, epoch)?);
+        self.keep(Some(recording.start(recorder, epoch)?));
         Ok(())
+    }
+
+    /// Waits for what is recorded to be written when all are stopped.
+    pub fn keep(&mut self, recorder: Option<Writing>) {
+        self.recorder = recorder;
     }
 
     /// Whether all have ended, or must: a port was lost or a plugin failed.

@@ -240,15 +240,12 @@ fn paths_share_links_and_orders_come_at_their_time() {
         at(10 * MS),
         Box::new(|core, now| {
             assert_eq!(now, at(10 * MS));
-            core.classifier.set_unmatched(Target::Drop);
+            core.set_unmatched(Target::Drop);
             let matcher: Matcher = "src=10.0.0.1".parse().expect("right");
-            let moved = core.classifier.insert(matcher, Target::Path(PathId(1)), 0);
+            let added = core.add_rule(2, matcher, Target::Path(PathId(1)));
             // Behind the rule that there is: no change. Its target moves.
-            let first = longwire_engine::classify::RuleId(0);
-            core.classifier
-                .set_target(first, Target::Path(PathId(1)))
-                .expect("there");
-            moved.expect("room");
+            core.set_target(0, Target::Path(PathId(1)));
+            added.expect("room");
         }),
     ));
     let inputs = vec![

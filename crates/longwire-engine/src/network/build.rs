@@ -8,6 +8,12 @@ use crate::held::{HeldBytes, HeldItems};
 use crate::link::{Link, LinkChange, LinkId, Replaced};
 use crate::units::Nanos;
 
+/// A link that was taken away, for the caller to drop where that takes no time
+/// from frames: models may hold traces of many megabytes.
+#[derive(Debug)]
+#[must_use = "drop it where that takes no time from frames"]
+pub struct Removed<T>(#[allow(dead_code, reason = "it is only dropped")] Box<Node<T>>);
+
 impl<T> Network<T> {
     /// Puts a link in a place, in which there is none.
     ///
@@ -23,6 +29,7 @@ impl<T> Network<T> {
             link,
             held: HeldItems::new(),
             due: None,
+            crossed_by: 0,
         }));
     }
 
@@ -37,6 +44,7 @@ impl<T> Network<T> {
         let Some(path) = Path::new(links).filter(|_| known) else {
             return false;
         };
+        self.count_crossings(&path, 1);
         if index >= self.paths.len() {
             self.paths.resize_with(index + 1, || None);
         }
@@ -50,21 +58,27 @@ impl<T> Network<T> {
         let Some(place) = self.paths.get_mut(id.0 as usize) else {
             return true;
         };
-        let unused = place.as_ref().is_none_or(|path| path.frames == 0);
-        if unused {
-            *place = None;
+        if place.as_ref().is_some_and(|path| path.frames > 0) {
+            return false;
         }
-        unused
+        if let Some(path) = place.take() {
+            self.count_crossings(&path, -1);
+        }
+        true
     }
 
-    /// Takes a link away and gives it back, unless a path crosses it.
-    pub fn remove_link(&mut self, id: LinkId) -> Option<Link> {
-        let crosses = |path: &Path| path.links().any(|link| link == id);
-        if self.paths.iter().flatten().any(crosses) {
-            return None;
+    /// Takes a link away, unless a path crosses it.
+    pub fn remove_link(&mut self, id: LinkId) -> Option<Removed<T>> {
+        let place = self.nodes.get_mut(id.0 as usize)?;
+        place.take_if(|node| node.crossed_by == 0).map(Removed)
+    }
+
+    fn count_crossings(&mut self, path: &Path, change: i32) {
+        for link in path.links() {
+            if let Some(Some(node)) = self.nodes.get_mut(link.0 as usize) {
+                node.crossed_by = node.crossed_by.saturating_add_signed(change);
+            }
         }
-        let node = self.nodes.get_mut(id.0 as usize)?.take()?;
-        Some(node.link)
     }
 
     /// One of the links.

@@ -22,6 +22,7 @@ use crate::release::ReleaseQueue;
 use crate::units::Nanos;
 use crate::verdict::{Delivery, DropReason, Verdict};
 use agenda::Agenda;
+pub use build::Removed;
 use path::Path;
 pub use path::PathId;
 
@@ -82,6 +83,8 @@ struct Node<T> {
     held: HeldItems<Traveller<T>>,
     /// Its entry in the agenda.
     due: Option<Nanos>,
+    /// How many paths cross it.
+    crossed_by: u32,
 }
 
 impl<T> Traveller<T> {

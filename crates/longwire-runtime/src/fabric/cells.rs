@@ -114,6 +114,22 @@ impl LinkCells {
 }
 
 impl LinkTotals {
+    /// Adds another link's.
+    pub fn add(&mut self, other: &LinkTotals) {
+        self.packets_in += other.packets_in;
+        self.bytes_in += other.bytes_in;
+        self.packets_out += other.packets_out;
+        self.bytes_out += other.bytes_out;
+        for (drops, more) in self.drops.iter_mut().zip(other.drops) {
+            *drops += more;
+        }
+        self.raised += other.raised;
+        self.ecn_marked += other.ecn_marked;
+        self.corrupted += other.corrupted;
+        self.duplicated += other.duplicated;
+        self.late += other.late;
+    }
+
     /// Frames lost, for any reason.
     pub fn dropped(&self) -> u64 {
         self.drops.iter().sum()

@@ -6,12 +6,11 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use longwire_engine::bridge::{Bridge, Forwarding, PortIndex};
-use longwire_engine::classify::Classifier;
+use longwire_engine::classify::{Classifier, RuleId};
 use longwire_engine::emulator::ItemBytes;
 use longwire_engine::network::Surroundings;
 use longwire_engine::{
-    Delivery, DropReason, FrameMeta, Link, LinkChange, LinkId, Nanos, Network, PathId,
-    ReleaseQueue, Replaced, Verdict,
+    Delivery, DropReason, FrameMeta, Link, LinkId, Nanos, Network, PathId, ReleaseQueue, Verdict,
 };
 
 use serde::Serialize;
@@ -72,9 +71,10 @@ impl Ord for Queued {
 pub struct Core {
     /// Which ports a frame leaves by.
     pub bridge: Bridge,
-    /// Which path it takes.
-    pub classifier: Classifier<Target>,
-    network: Network<Frame>,
+    pub(super) classifier: Classifier<Target>,
+    /// The classifier's rules by the numbers that the caller gave them.
+    pub(super) rules: Vec<Option<RuleId>>,
+    pub(super) network: Network<Frame>,
     pub(super) yard: Yard,
     orders: BinaryHeap<Queued>,
     ordered: u64,
@@ -83,6 +83,8 @@ pub struct Core {
     /// The switch counts its time from here, so that it forgets the same in a
     /// run that is repeated on another clock.
     pub(super) epoch: Nanos,
+    /// No link's decision may come later than this after its event.
+    pub(super) slack: Nanos,
     counts: CoreCounts,
 }
 
@@ -104,7 +106,7 @@ pub struct CoreCounts {
 pub(super) struct Yard {
     pub frames: Frames,
     pub waiting: ReleaseQueue<(Frame, Option<LinkId>)>,
-    cells: Vec<Option<Arc<LinkCells>>>,
+    pub cells: Vec<Option<Arc<LinkCells>>>,
     pub ledger: Option<Box<Ledger>>,
 }
 
@@ -118,9 +120,12 @@ fn line_of(link: LinkId) -> LinkId {
 
 impl Core {
     pub(super) fn new(bridge: Bridge, classifier: Classifier<Target>, frames: Frames) -> Core {
+        let rules = 0..classifier.len() as u32;
         Core {
             bridge,
+            rules: rules.map(|rule| Some(RuleId(rule))).collect(),
             classifier,
+            slack: Nanos::MAX,
             network: Network::new(),
             yard: Yard {
                 frames,
@@ -134,27 +139,6 @@ impl Core {
             epoch: Nanos::ZERO,
             counts: CoreCounts::default(),
         }
-    }
-
-    /// Adds a link with its counters.
-    pub fn add_link(&mut self, id: LinkId, link: Link, cells: Arc<LinkCells>) {
-        let index = id.0 as usize;
-        if index >= self.yard.cells.len() {
-            self.yard.cells.resize(index + 1, None);
-        }
-        self.yard.cells[index] = Some(cells);
-        self.network.add_link(id, link);
-    }
-
-    /// Adds a path of links that there are; `false` if one is not.
-    pub fn add_path(&mut self, id: PathId, links: &[LinkId]) -> bool {
-        self.network.add_path(id, links)
-    }
-
-    /// Changes a link at `at`, the time of the order that does it. What was
-    /// replaced is to be dropped elsewhere: that may take time.
-    pub fn change_link(&mut self, id: LinkId, at: Nanos, change: LinkChange) -> Option<Replaced> {
-        self.network.change(id, at, change, &mut self.yard)
     }
 
     /// What was counted of all links together.

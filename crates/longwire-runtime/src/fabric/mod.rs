@@ -11,9 +11,11 @@
 //! be shared by any of them without a lock. What it knows of time and chance
 //! is in [`Core`]: with the same arrivals it decides the same.
 
+mod building;
 mod cells;
 mod core;
 mod frames;
+mod handle;
 mod ledger;
 pub mod pipeline;
 mod report;
@@ -22,8 +24,10 @@ mod simulation;
 mod stage;
 
 pub use self::core::{Core, CoreCounts, Order, Target, Work};
+pub use building::{Discarded, Occupancy};
 pub use cells::{LinkCells, LinkTotals};
+pub use handle::FabricHandle;
 pub use report::{FabricReport, PortReport};
-pub use run::{FabricHandle, FabricParts, FabricRunning, FabricStartError, start, start_recorded};
+pub use run::{FabricParts, FabricRunning, FabricStartError, start, start_recorded};
 pub use simulation::{Leaving, Simulation};
 pub use stage::Fabric;

@@ -52,7 +52,7 @@ pub fn look_at_idle<R>(
     seed: u64,
     look: impl FnOnce(&Core) -> R,
 ) -> Result<R, FabricStartError> {
-    let (core, _) = build(parts, Frames::new(Vec::new()), seed, Nanos::ZERO)?;
+    let core = build(parts, Frames::new(Vec::new()), seed, Nanos::ZERO)?;
     Ok(look(&core))
 }
 
@@ -106,7 +106,7 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
         .map(|(_, shared, _)| Arc::clone(shared))
         .collect();
     let started = Instant::now();
-    let core = build(parts, Frames::new(lines), seed, Nanos::ZERO)?.0;
+    let core = build(parts, Frames::new(lines), seed, Nanos::ZERO)?;
     let built = started.elapsed();
     let clock = Clock::arrivals();
     let (_, orders) = std::sync::mpsc::channel();
@@ -149,23 +149,20 @@ fn drive<R: RxPort, T: TxPort>(
     }
 }
 
-/// Builds the deciding part, its links as of `epoch`. Says how much later
-/// than events its decisions may come.
+/// Builds the deciding part, its links as of `epoch`.
 pub(super) fn build(
     parts: FabricParts,
     frames: Frames,
     seed: u64,
     epoch: Nanos,
-) -> Result<(Core, Nanos), FabricStartError> {
+) -> Result<Core, FabricStartError> {
     let bridge = Bridge::new(parts.switch)?;
     let mut core = Core::new(bridge, parts.classifier, frames);
     core.epoch = epoch;
-    let mut slack = Nanos::MAX;
     for (index, (mut link, cells)) in parts.links.into_iter().enumerate() {
         link.epoch = epoch;
         let id = LinkId(index as u32);
         let link = Link::new_changeable(link, seed, id);
-        slack = slack.min(link.poll_slack());
         core.add_link(id, link, cells);
     }
     for (index, links) in parts.paths.iter().enumerate() {
@@ -177,5 +174,5 @@ pub(super) fn build(
         let at = epoch.saturating_add(after);
         core.order(Order { at, work });
     }
-    Ok((core, slack))
+    Ok(core)
 }

@@ -50,7 +50,7 @@ impl Simulation {
         epoch: Nanos,
         recorder: Option<Box<dyn Recorder>>,
     ) -> Result<Simulation, FabricStartError> {
-        let (mut core, _) = pipeline::build(parts, Frames::new(Vec::new()), seed, epoch)?;
+        let mut core = pipeline::build(parts, Frames::new(Vec::new()), seed, epoch)?;
         let recorded = Recorded::by(recorder);
         let ledger = recorded.ledger();
         core.yard.ledger = ledger.map(|ledger| Box::new(ledger.waiting()));

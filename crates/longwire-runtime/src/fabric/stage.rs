@@ -31,8 +31,9 @@ pub struct Fabric<T> {
     orders: Receiver<Order>,
     clock: Clock,
     tolerance: Nanos,
-    /// How much later than an event its decision may come.
-    slack: Nanos,
+    /// Decisions come no later than this after their events, and no later
+    /// than the core's links allow.
+    slack_max: Nanos,
 }
 
 /// An output port with its account's counters, and who records what leaves.
@@ -58,7 +59,7 @@ impl<T: TxPort> Fabric<T> {
         outputs: Vec<OutputParts<T>>,
         orders: Receiver<Order>,
         clock: Clock,
-        (tolerance, slack): (Nanos, Nanos),
+        (tolerance, slack_max): (Nanos, Nanos),
     ) -> Fabric<T> {
         let ports = outputs
             .iter()
@@ -76,7 +77,7 @@ impl<T: TxPort> Fabric<T> {
             orders,
             clock,
             tolerance,
-            slack,
+            slack_max,
         }
     }
 
@@ -93,7 +94,7 @@ impl<T: TxPort> Fabric<T> {
             taken += 1;
         }
         if taken < TAKEN_IN {
-            let decided = until.saturating_sub(self.slack);
+            let decided = until.saturating_sub(self.slack());
             if self.core.next_event().is_some_and(|next| next <= decided) {
                 self.core.advance(decided);
             }
@@ -113,6 +114,11 @@ impl<T: TxPort> Fabric<T> {
             next_at: self.next_at(now, full),
             ended: false,
         })
+    }
+
+    /// How much later than an event its decision may come.
+    fn slack(&self) -> Nanos {
+        self.core.slack.min(self.slack_max)
     }
 
     /// Spreads what is due over the output ports.
@@ -197,7 +203,7 @@ impl<T: TxPort> Fabric<T> {
     /// When there is something to do, of what is known by now.
     pub fn next_release(&mut self) -> Option<Nanos> {
         let event = self.core.next_event();
-        let decision = event.map(|at| at.saturating_add(self.slack));
+        let decision = event.map(|at| at.saturating_add(self.slack()));
         let arrival = self.core.yard.frames.next_arrival(Nanos::MAX);
         let times = [
             decision,

@@ -3,23 +3,24 @@
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use longwire_engine::{LinkOptions, Nanos, Replaced};
+use longwire_engine::{LinkOptions, Nanos};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
-use longwire_runtime::fabric::{FabricHandle, FabricRunning, start as start_fabric};
+use longwire_runtime::fabric::{FabricRunning, start as start_fabric};
 use longwire_runtime::{Faults, FileLoader};
 
 use super::run::RunArgs;
 use crate::cli::{Paint, SEED_DEFAULT};
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
-use crate::fabric::{NetworkReport, Numbered, write_text};
+use crate::fabric::{Controller, NetworkReport, Numbered, write_text};
 use crate::report::start;
 use crate::signals::stop_flag;
-use crate::topology::{Command, Topology};
+use crate::topology::{Command, Timeline, Topology};
 use crate::{Error, Globals};
 
 /// Commands of the scenario are prepared so long before their time.
@@ -49,22 +50,33 @@ pub fn run(file: &Path, args: &RunArgs, globals: &Globals) -> Result<ExitCode, E
     }
     let faults = Faults::new();
     let seed = seed(&topology, args)?;
+    let scenario = topology.timeline.clone();
+    let mut scenario = Scenario::new(&scenario);
     let network = Numbered::new(topology);
-    let (bin, replaced) = channel();
-    let mut director = Director::new(&network, &faults, bin);
-    let mut parts = network.parts(&FileLoader::reporting_to(&faults))?;
-    for command in director.due(AHEAD) {
-        parts.orders.extend(director.works(&command)?);
+    let loader = FileLoader::reporting_to(&faults);
+    let (bin, discarded) = channel();
+    let mut parts = network.parts(&loader)?;
+    let mut given = Vec::new();
+    for command in scenario.due(AHEAD) {
+        let mut prepared = network
+            .works(&command, &loader, &bin)
+            .map_err(|problem| Error::Failed(problem.to_string()))?;
+        parts.orders.append(&mut prepared.works);
+        given.push((command, prepared));
     }
     let running = start_fabric(ports, parts, args.running.config(seed, &faults))
         .map_err(|error| Error::Failed(error.to_string()))?;
-    start::notes(running.notes(), globals)?;
-    let directed = direct(&running, &mut director, &replaced, &stop, args.time);
-    let mut report = NetworkReport::new(running.stop(), &network);
-    report.fabric.notes.extend(warnings);
-    if let Err(error) = directed {
-        report.fabric.error.get_or_insert(error.to_string());
+    start::notes(running.handle().notes(), globals)?;
+    let handle = running.handle().clone();
+    let controller = Arc::new(Controller::new(network, handle, &faults, (bin, discarded)));
+    for (command, prepared) in given {
+        controller.note_given(&command, prepared);
     }
+    let failed = direct(&running, &mut scenario, &controller, &stop, args.time);
+    let fabric = running.stop();
+    let mut report = controller.look(|network| NetworkReport::new(fabric, network));
+    report.fabric.notes.extend(warnings);
+    report.fabric.error = report.fabric.error.or(failed);
     finish(&report, args, globals)
 }
 
@@ -108,22 +120,15 @@ fn seed(topology: &Topology, args: &RunArgs) -> Result<u64, Error> {
 }
 
 /// Reads the scenario ahead of time.
-struct Director<'a> {
-    network: &'a Numbered,
+struct Scenario<'a> {
     commands: std::iter::Peekable<Box<dyn Iterator<Item = Command> + 'a>>,
-    loader: FileLoader,
-    bin: Sender<Replaced>,
 }
 
-impl<'a> Director<'a> {
-    fn new(network: &'a Numbered, faults: &Faults, bin: Sender<Replaced>) -> Director<'a> {
-        let commands: Box<dyn Iterator<Item = Command>> =
-            Box::new(network.topology().timeline.commands());
-        Director {
-            network,
+impl<'a> Scenario<'a> {
+    fn new(timeline: &'a Timeline) -> Scenario<'a> {
+        let commands: Box<dyn Iterator<Item = Command>> = Box::new(timeline.commands());
+        Scenario {
             commands: commands.peekable(),
-            loader: FileLoader::reporting_to(faults),
-            bin,
         }
     }
 
@@ -132,45 +137,35 @@ impl<'a> Director<'a> {
         let due = |command: &Command| command.at.is_none_or(|at| at <= until);
         std::iter::from_fn(|| self.commands.next_if(due)).collect()
     }
-
-    fn works(
-        &self,
-        command: &Command,
-    ) -> Result<Vec<(Nanos, longwire_runtime::fabric::Work)>, Error> {
-        self.network.works(command, &self.loader, &self.bin)
-    }
-
-    /// Gives the fabric what is due soon.
-    fn give(&mut self, handle: &FabricHandle) -> Result<(), Error> {
-        for command in self.due(handle.elapsed().saturating_add(AHEAD)) {
-            for (at, work) in self.works(&command)? {
-                handle.order(Some(at), work);
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Waits until the run ends by itself, is told to stop, or its time is over.
+/// Says what of the scenario could not be done first; the rest of it goes on.
 fn direct(
     running: &FabricRunning,
-    director: &mut Director<'_>,
-    replaced: &Receiver<Replaced>,
+    scenario: &mut Scenario<'_>,
+    controller: &Controller,
     stop: &AtomicBool,
     time: Option<Nanos>,
-) -> Result<(), Error> {
+) -> Option<String> {
     let started = Instant::now();
     let time = time.map(|time| Duration::from_nanos(time.as_nanos()));
+    let mut failed = None;
     while !stop.load(Ordering::Relaxed) && !running.ended() {
         let left = time.map_or(LOOK, |time| time.saturating_sub(started.elapsed()));
         if left.is_zero() {
             break;
         }
         std::thread::sleep(left.min(LOOK));
-        director.give(running.handle())?;
-        replaced.try_iter().for_each(drop);
+        for command in scenario.due(controller.elapsed().saturating_add(AHEAD)) {
+            if let Err(problem) = controller.schedule(&command) {
+                let at = command.at.unwrap_or(Nanos::ZERO);
+                failed.get_or_insert(format!("scenario at {at}: {problem}"));
+            }
+        }
+        controller.tidy();
     }
-    Ok(())
+    failed
 }
 
 fn finish(report: &NetworkReport, args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {

@@ -16,6 +16,9 @@ use crate::table::Table;
 pub struct LinkRow {
     /// Its name.
     pub name: String,
+    /// Whether it was taken away while the network ran.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub removed: bool,
     /// What was counted.
     #[serde(flatten)]
     pub totals: LinkTotals,
@@ -45,6 +48,7 @@ impl NetworkReport {
             let reasons = reasons.filter(|(_, count)| *count > 0);
             LinkRow {
                 name: link.name.clone(),
+                removed: link.removed,
                 dropped: reasons
                     .map(|(reason, count)| (reason.name(), count))
                     .collect(),

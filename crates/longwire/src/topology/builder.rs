@@ -181,7 +181,7 @@ impl Builder<'_> {
 const NAMES_COMPARED_MAX: usize = 10_000;
 
 /// A name without `.up` or `.down` behind it, and which of them that was.
-pub(super) fn direction(name: &str) -> (&str, Option<Way>) {
+pub(crate) fn direction(name: &str) -> (&str, Option<Way>) {
     for way in [Way::Up, Way::Down] {
         let bare = name.strip_suffix(way.name());
         if let Some(bare) = bare.and_then(|bare| bare.strip_suffix('.')) {

@@ -59,19 +59,7 @@ fn event(item: &Placed<&DeTable>, builder: &mut Builder) -> Option<Event> {
             .complaints
             .refuse(item.span.clone(), "at.every", reason, remedy);
     }
-    let mut actions = sets(table, builder);
-    for (field, state) in [
-        ("up", State::Up),
-        ("down", State::Down),
-        ("pause", State::Paused),
-    ] {
-        for text in tree::texts(table, field) {
-            check_pattern(text.value, text.span, &format!("at.{field}"), builder);
-            let pattern = text.value.to_owned();
-            actions.push(Action::State { pattern, state });
-        }
-    }
-    actions.extend(moves(table, builder));
+    let actions = actions(table, "at", builder);
     let ramps = ramps(table, every, builder);
     if actions.is_empty() && ramps.is_empty() && builder.complaints.is_fine() {
         let remedy = "write set, up, down, pause, move or ramp";
@@ -88,6 +76,25 @@ fn event(item: &Placed<&DeTable>, builder: &mut Builder) -> Option<Event> {
     })
 }
 
+/// What a table changes at once. `at` is what stands before its fields in
+/// messages.
+pub(super) fn actions(table: &DeTable, at: &str, builder: &mut Builder) -> Vec<Action> {
+    let mut actions = sets(table, at, builder);
+    for (field, state) in [
+        ("up", State::Up),
+        ("down", State::Down),
+        ("pause", State::Paused),
+    ] {
+        for text in tree::texts(table, field) {
+            check_pattern(text.value, text.span, &tree::under(at, field), builder);
+            let pattern = text.value.to_owned();
+            actions.push(Action::State { pattern, state });
+        }
+    }
+    actions.extend(moves(table, at, builder));
+    actions
+}
+
 /// Complains of a pattern that no link fits.
 fn check_pattern(text: &str, span: Range<usize>, at: &str, builder: &mut Builder) {
     let (name, way) = direction(text);
@@ -95,7 +102,7 @@ fn check_pattern(text: &str, span: Range<usize>, at: &str, builder: &mut Builder
         true => builder
             .links
             .iter()
-            .position(|link| glob::fits(name, &link.name)),
+            .position(|link| !link.is_gone() && glob::fits(name, &link.name)),
         false => match builder.names.get(name) {
             Some(Class::Link(link)) => Some(*link as usize),
             _ => None,
@@ -118,13 +125,13 @@ fn check_pattern(text: &str, span: Range<usize>, at: &str, builder: &mut Builder
     }
 }
 
-fn sets(table: &DeTable, builder: &mut Builder) -> Vec<Action> {
+fn sets(table: &DeTable, at: &str, builder: &mut Builder) -> Vec<Action> {
     let mut actions = Vec::new();
     let Some(sets) = tree::table(table, "set") else {
         return actions;
     };
     for (pattern, value) in tree::entries(sets) {
-        let at = format!("at.set.{}", pattern.value);
+        let at = tree::under(at, &format!("set.{}", pattern.value));
         check_pattern(pattern.value, pattern.span.clone(), &at, builder);
         let Some(table) = value.get_ref().as_table() else {
             continue;
@@ -144,15 +151,14 @@ fn sets(table: &DeTable, builder: &mut Builder) -> Vec<Action> {
     actions
 }
 
-fn moves(table: &DeTable, builder: &mut Builder) -> Vec<Action> {
-    let outage = tree::unit(table, "outage", "at", &mut builder.complaints);
+fn moves(table: &DeTable, at: &str, builder: &mut Builder) -> Vec<Action> {
+    let outage = tree::unit(table, "outage", at, &mut builder.complaints);
     let Some(moves) = tree::table(table, "move") else {
         if let Some(outage) = table.get("outage") {
             let reason = "there is an outage and nothing that is moved";
             let remedy = "write move = { … }, or leave it out";
-            builder
-                .complaints
-                .refuse(outage.span(), "at.outage", reason, remedy);
+            let at = tree::under(at, "outage");
+            builder.complaints.refuse(outage.span(), at, reason, remedy);
         }
         return Vec::new();
     };
@@ -166,7 +172,7 @@ fn moves(table: &DeTable, builder: &mut Builder) -> Vec<Action> {
             span: value.span(),
         };
         for name in [&class, &target] {
-            check_class(name, builder);
+            check_class(name, &tree::under(at, "move"), builder);
         }
         // What only a scenario leads to is used all the same.
         for hop in [class.value, to] {
@@ -183,7 +189,7 @@ fn moves(table: &DeTable, builder: &mut Builder) -> Vec<Action> {
     actions
 }
 
-fn check_class(name: &Placed<&str>, builder: &mut Builder) {
+fn check_class(name: &Placed<&str>, at: &str, builder: &mut Builder) {
     if builder.names.contains_key(name.value) {
         return;
     }
@@ -193,7 +199,7 @@ fn check_class(name: &Placed<&str>, builder: &mut Builder) {
     let reason = format!("there is no link and no path '{}'", name.value);
     builder
         .complaints
-        .refuse(name.span.clone(), "at.move", reason, remedy);
+        .refuse(name.span.clone(), at, reason, remedy);
 }
 
 fn ramps(table: &DeTable, every: Option<Nanos>, builder: &mut Builder) -> Vec<Ramp> {

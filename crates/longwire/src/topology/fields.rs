@@ -15,7 +15,7 @@ pub struct Section {
 }
 
 /// A field of a section.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Field {
     /// What stands before the equals sign.
     pub name: &'static str,
@@ -300,6 +300,33 @@ pub static PATH: Section = Section {
     ],
 };
 
+const SET_FIELD: Field = field(
+    "set",
+    Kind::TableMap(&SET),
+    "options by names of links, in which * stands for anything and ? for a letter; with .up or .down behind for one direction",
+);
+const UP_FIELD: Field = field("up", Kind::Texts, "links that are up again");
+const DOWN_FIELD: Field = field(
+    "down",
+    Kind::Texts,
+    "links that are down: they lose what arrives",
+);
+const PAUSE_FIELD: Field = field(
+    "pause",
+    Kind::Texts,
+    "links that hold what they have, until they are up",
+);
+const MOVE_FIELD: Field = field(
+    "move",
+    Kind::TextMap,
+    "whose frames take another way: name of a link or a path = name of the link or path that they take from now on",
+);
+const OUTAGE_FIELD: Field = field(
+    "outage",
+    Kind::Text,
+    "how long frames that are moved are lost, as in 50ms; not at all by default",
+);
+
 /// `[[at]]`.
 pub static EVENT: Section = Section {
     name: "at",
@@ -311,32 +338,12 @@ pub static EVENT: Section = Section {
             Kind::Text,
             "when, from the start of the run, as in 30s",
         ),
-        field(
-            "set",
-            Kind::TableMap(&SET),
-            "options by names of links, in which * stands for anything and ? for a letter; with .up or .down behind for one direction",
-        ),
-        field("up", Kind::Texts, "links that are up again"),
-        field(
-            "down",
-            Kind::Texts,
-            "links that are down: they lose what arrives",
-        ),
-        field(
-            "pause",
-            Kind::Texts,
-            "links that hold what they have, until they are up",
-        ),
-        field(
-            "move",
-            Kind::TextMap,
-            "whose frames take another way: name of a link or a path = name of the link or path that they take from now on",
-        ),
-        field(
-            "outage",
-            Kind::Text,
-            "how long frames that are moved are lost, as in 50ms; not at all by default",
-        ),
+        SET_FIELD,
+        UP_FIELD,
+        DOWN_FIELD,
+        PAUSE_FIELD,
+        MOVE_FIELD,
+        OUTAGE_FIELD,
         field(
             "ramp",
             Kind::TableMap(&RAMP),
@@ -348,6 +355,49 @@ pub static EVENT: Section = Section {
             Kind::Number(1, 1_000_000_000),
             "how often it happens in all; without end by default",
         ),
+    ],
+};
+
+/// A change of a running network: what `[[at]]` does at once, and links and
+/// paths that come and go.
+pub static CHANGE: Section = Section {
+    name: "change",
+    help: "What is to be another in a running network: all of it, or nothing",
+    options: false,
+    fields: &[
+        field(
+            "at",
+            Kind::Text,
+            "when, from the start of the run, as in 30s; at once by default",
+        ),
+        field("in", Kind::Text, "in how long, as in 500ms"),
+        SET_FIELD,
+        UP_FIELD,
+        DOWN_FIELD,
+        PAUSE_FIELD,
+        MOVE_FIELD,
+        OUTAGE_FIELD,
+        field(
+            "add",
+            Kind::Table(&ADD),
+            "links and paths that come; their rules stand behind those that there are",
+        ),
+        field(
+            "remove",
+            Kind::Texts,
+            "links and paths that go, by name, with * and ?; what is on its way arrives",
+        ),
+    ],
+};
+
+/// `add` of a change.
+pub static ADD: Section = Section {
+    name: "add",
+    help: "Links and paths that come",
+    options: false,
+    fields: &[
+        field("link", Kind::Tables(&LINK), "links, as under [[link]]"),
+        field("path", Kind::Tables(&PATH), "paths, as under [[path]]"),
     ],
 };
 

@@ -7,10 +7,12 @@
 
 mod analysis;
 mod builder;
+mod change;
 mod events;
 pub mod fields;
 pub mod glob;
 mod hosts;
+mod json;
 mod links;
 mod matchers;
 pub mod ns;
@@ -38,6 +40,7 @@ use longwire_engine::classify::Order;
 use longwire_engine::presets::Duplex;
 use toml::de::DeTable;
 
+pub use change::{Added, Change, Moment};
 pub use plan::{
     Class, Hop, LinkPlan, PathPlan, PortPlan, RulePlan, Target, Topology, Unmatched, Way,
 };
@@ -45,7 +48,8 @@ pub use problem::Problem;
 pub use ramp::Ramp;
 pub use timeline::{Action, Command, Event, State, Timeline};
 
-use builder::{Builder, direction};
+use builder::Builder;
+pub(crate) use builder::direction;
 use options::OptionStore;
 use problem::Complaints;
 use tree::Placed;
@@ -187,6 +191,9 @@ fn finish(
         timeline,
         warnings,
         names: builder.names,
+        defaults: builder.defaults,
+        templates: builder.templates,
+        folder: builder.folder.to_owned(),
     })
 }
 

@@ -1,11 +1,13 @@
 //! What a file comes to: the plan that a run is built from.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use longwire_engine::LinkOptions;
 use longwire_engine::bridge::{BridgeConfig, PortIndex};
 use longwire_engine::classify::{Matcher, Order};
+use longwire_engine::presets::Duplex;
 
 use super::problem::Problem;
 use super::timeline::Timeline;
@@ -58,6 +60,13 @@ pub struct LinkPlan {
     pub down: Option<Arc<LinkOptions>>,
 }
 
+impl LinkPlan {
+    /// Whether it was removed: its place stays, for links keep their numbers.
+    pub fn is_gone(&self) -> bool {
+        self.name.is_empty()
+    }
+}
+
 /// A link that is crossed on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
@@ -77,6 +86,11 @@ pub struct PathPlan {
 }
 
 impl PathPlan {
+    /// Whether it was removed.
+    pub fn is_gone(&self) -> bool {
+        self.name.is_empty()
+    }
+
     /// The links of one direction in the order in which they are crossed.
     pub fn hops(&self, way: Way) -> Vec<Hop> {
         let reversed = |hop: &Hop| Hop {
@@ -91,7 +105,7 @@ impl PathPlan {
 }
 
 /// What frames of a rule cross.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// One of [`Topology::links`], alone.
     Link(u32),
@@ -154,6 +168,11 @@ pub struct Topology {
     /// What is allowed and probably not meant.
     pub warnings: Vec<Problem>,
     pub(super) names: HashMap<Arc<str>, Class>,
+    /// What links that are added later lie on.
+    pub(super) defaults: Duplex,
+    pub(super) templates: HashMap<String, Duplex>,
+    /// Where files are that it names.
+    pub(super) folder: PathBuf,
 }
 
 impl Topology {

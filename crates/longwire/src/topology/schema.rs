@@ -18,8 +18,14 @@ pub fn schema() -> Value {
     schema
 }
 
-/// Whatever options a link has.
-fn options() -> Value {
+/// The schema of a section. It refers to the options of links as
+/// `#/$defs/options/NAME`, which [`options`] describes.
+pub fn of_section(of: &Section) -> Value {
+    section(of)
+}
+
+/// Whatever options a link has, by name.
+pub fn options() -> Value {
     let one = || json!({ "type": ["string", "number"] });
     let mut properties = Map::new();
     for option in link_options() {

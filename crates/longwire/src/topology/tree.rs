@@ -25,10 +25,7 @@ pub(super) struct Placed<T> {
 pub(super) fn check(section: &Section, table: &DeTable, at: &str, complaints: &mut Complaints) {
     for (key, value) in table {
         let name: &str = key.get_ref();
-        let path = match at {
-            "" => name.to_owned(),
-            at => format!("{at}.{name}"),
-        };
+        let path = under(at, name);
         if let Some(field) = section.field(name) {
             check_value(field.kind, value, &path, complaints);
         } else if section.options && is_option(name) {
@@ -49,6 +46,14 @@ pub(super) fn check(section: &Section, table: &DeTable, at: &str, complaints: &m
             let reason = format!("there is no '{name}' here");
             complaints.refuse(key.span(), path, reason, meant(name, known));
         }
+    }
+}
+
+/// A field's name behind that of the table it is in.
+pub(super) fn under(at: &str, name: &str) -> String {
+    match at {
+        "" => name.to_owned(),
+        at => format!("{at}.{name}"),
     }
 }
 
@@ -210,7 +215,7 @@ pub(super) fn unit<T: std::str::FromStr<Err: std::fmt::Display>>(
             let remedy = "write a number with its unit, as on the command line";
             complaints.refuse(
                 text.span,
-                format!("{at}.{name}"),
+                under(at, name),
                 T::Err::to_string(&error),
                 remedy,
             );

@@ -1,0 +1,139 @@
+//! Links, paths and rules that come, change and go.
+
+use std::sync::Arc;
+
+use longwire_engine::classify::{Matcher, RuleError};
+use longwire_engine::{Link, LinkChange, LinkId, Nanos, PathId, Removed, Replaced};
+
+use serde::Serialize;
+
+use super::cells::LinkCells;
+use super::core::{Core, Target};
+use super::frames::Frame;
+
+/// What a change has left over, for the caller to drop where that takes no
+/// time from frames: models may hold traces of many megabytes.
+#[derive(Debug)]
+#[must_use = "drop it where that takes no time from frames"]
+pub struct Discarded(#[allow(dead_code, reason = "it is only dropped")] What);
+
+#[derive(Debug)]
+#[allow(dead_code, reason = "they are only dropped")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a box would be made where frames wait for it"
+)]
+enum What {
+    Models(Replaced),
+    Link(Removed<Frame>, Option<Arc<LinkCells>>),
+}
+
+/// What a link's queue holds, as of the last frame that came to it or left it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Occupancy {
+    /// Frames.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The most frames that it ever held.
+    pub packets_max: u64,
+    /// The most bytes.
+    pub bytes_max: u64,
+}
+
+impl Core {
+    /// What a link's queue holds; `None` without such a link.
+    pub fn occupancy(&self, id: LinkId) -> Option<Occupancy> {
+        let link = self.network.link(id)?;
+        let (packets, bytes) = link.occupancy();
+        let (packets_max, bytes_max) = link.occupancy_max();
+        Some(Occupancy {
+            packets: packets.0,
+            bytes: bytes.0,
+            packets_max: packets_max.0,
+            bytes_max: bytes_max.0,
+        })
+    }
+
+    /// Adds a link with its counters. Numbers are not given twice.
+    pub fn add_link(&mut self, id: LinkId, link: Link, cells: Arc<LinkCells>) {
+        let index = id.0 as usize;
+        if index >= self.yard.cells.len() {
+            self.yard.cells.resize(index + 1, None);
+        }
+        self.yard.cells[index] = Some(cells);
+        self.slack = self.slack.min(link.poll_slack());
+        self.network.add_link(id, link);
+    }
+
+    /// Takes a link away that no path crosses; `None` if one does.
+    pub fn remove_link(&mut self, id: LinkId) -> Option<Discarded> {
+        let removed = self.network.remove_link(id)?;
+        // Frames that have left it may still wait for their release, so its
+        // counters may go, but not its number.
+        let cells = self.yard.cells.get_mut(id.0 as usize);
+        let cells = cells.and_then(Option::take);
+        Some(Discarded(What::Link(removed, cells)))
+    }
+
+    /// Changes a link at `at`, the time of the order that does it.
+    pub fn change_link(&mut self, id: LinkId, at: Nanos, change: LinkChange) -> Option<Discarded> {
+        let replaced = self.network.change(id, at, change, &mut self.yard)?;
+        if let Some(link) = self.network.link(id) {
+            self.slack = self.slack.min(link.poll_slack());
+        }
+        Some(Discarded(What::Models(replaced)))
+    }
+
+    /// Adds a path of links that there are; `false` if one is not. Numbers are
+    /// not given twice.
+    pub fn add_path(&mut self, id: PathId, links: &[LinkId]) -> bool {
+        self.network.add_path(id, links)
+    }
+
+    /// Takes a path away; `false` while frames are on it.
+    pub fn remove_path(&mut self, id: PathId) -> bool {
+        self.network.remove_path(id)
+    }
+
+    /// Adds a rule behind all that there are. `number` is the caller's, and is
+    /// not given twice; those of the start have 0 and so on.
+    ///
+    /// # Errors
+    /// No frame can match, or there are too many rules.
+    pub fn add_rule(
+        &mut self,
+        number: u32,
+        matcher: Matcher,
+        target: Target,
+    ) -> Result<(), RuleError> {
+        let id = self.classifier.insert(matcher, target, 0)?;
+        let index = number as usize;
+        if index >= self.rules.len() {
+            self.rules.resize(index + 1, None);
+        }
+        self.rules[index] = Some(id);
+        Ok(())
+    }
+
+    /// Takes a rule away, if it is there.
+    pub fn remove_rule(&mut self, number: u32) {
+        let place = self.rules.get_mut(number as usize);
+        if let Some(id) = place.and_then(Option::take) {
+            // What is in the list is in the classifier.
+            let _ = self.classifier.remove(id);
+        }
+    }
+
+    /// Changes where frames go that no rule is about.
+    pub fn set_unmatched(&mut self, target: Target) {
+        self.classifier.set_unmatched(target);
+    }
+
+    /// Changes where a rule leads, if it is there.
+    pub fn set_target(&mut self, number: u32, target: Target) {
+        if let Some(Some(id)) = self.rules.get(number as usize) {
+            let _ = self.classifier.set_target(*id, target);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What others may ask of a running fabric, and tell it.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+use longwire_engine::Nanos;
+
+use super::core::{Core, Order, Work};
+use super::report::{FabricReport, PortReport, SwitchReport};
+use crate::counters::LinkShared;
+use crate::record::Epoch;
+use crate::thread::Bell;
+
+/// Gives orders to a running fabric, and reports on it. May be cloned and
+/// sent to other threads.
+#[derive(Clone)]
+pub struct FabricHandle {
+    orders: Sender<Order>,
+    facts: Arc<Facts>,
+}
+
+/// What does not change while a fabric runs, and what is counted of it.
+pub(super) struct Facts {
+    pub bell: Arc<Bell>,
+    pub epoch: Epoch,
+    pub ports: Vec<(String, Arc<LinkShared>)>,
+    pub seed: u64,
+    pub started: Instant,
+    pub notes: Vec<String>,
+}
+
+/// An answer is waited for so long; a fabric that does not give it has ended.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl FabricHandle {
+    pub(super) fn new(orders: Sender<Order>, facts: Facts) -> FabricHandle {
+        FabricHandle {
+            orders,
+            facts: Arc::new(facts),
+        }
+    }
+
+    /// Has something done at a time after the start, or now. Whoever builds
+    /// what the work needs does so before: the deciding thread only applies
+    /// it.
+    pub fn order(&self, after: Option<Nanos>, work: Work) {
+        let at = match after {
+            Some(after) => self.clock_time(after),
+            None => crate::clock::monotonic_now(),
+        };
+        // A fabric that has ended takes no orders, and nobody waits for them.
+        let _ = self.orders.send(Order { at, work });
+        self.facts.bell.ring();
+    }
+
+    /// Asks the deciding thread; `None` if the fabric has ended.
+    pub fn ask<R: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Core) -> R + Send + 'static,
+    ) -> Option<R> {
+        let (answer, answered) = channel();
+        let work = move |core: &mut Core, _: Nanos| {
+            let _ = answer.send(question(core));
+        };
+        self.order(None, Box::new(work));
+        answered.recv_timeout(PATIENCE).ok()
+    }
+
+    /// How long the fabric has run.
+    pub fn elapsed(&self) -> Nanos {
+        crate::clock::monotonic_now().saturating_sub(self.facts.epoch.monotonic)
+    }
+
+    /// The time on the clock of arrivals that is so long after the start.
+    pub fn clock_time(&self, after: Nanos) -> Nanos {
+        self.facts.epoch.monotonic.saturating_add(after)
+    }
+
+    /// The seed of its chance.
+    pub fn seed(&self) -> u64 {
+        self.facts.seed
+    }
+
+    /// What was decided or found at start, in sentences.
+    pub fn notes(&self) -> &[String] {
+        &self.facts.notes
+    }
+
+    /// The report as of now. Of a fabric that has ended, without its switch.
+    pub fn report(&self) -> FabricReport {
+        let asked = self.ask(|core| {
+            let switch = SwitchReport::of(&core.bridge.counters());
+            (switch, core.counts(), core.frames())
+        });
+        let (switch, counts, in_flight) = asked.unwrap_or_default();
+        FabricReport {
+            switch,
+            counts,
+            in_flight,
+            ..self.without_core()
+        }
+    }
+
+    /// What is known without the deciding thread's answer: its ports as of
+    /// their last bursts.
+    pub(super) fn without_core(&self) -> FabricReport {
+        let Facts {
+            epoch,
+            ports,
+            seed,
+            started,
+            ..
+        } = &*self.facts;
+        let ports = ports.iter();
+        let ports = ports.map(|(name, shared)| PortReport::of(name, shared));
+        FabricReport {
+            seed: *seed,
+            epoch_ns: epoch.wall.as_nanos(),
+            duration_s: started.elapsed().as_secs_f64(),
+            ports: ports.collect(),
+            notes: self.notes().to_vec(),
+            ..FabricReport::default()
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! A running network that may be read and changed by several at once: its
+//! scenario, and whoever speaks to its control API.
+
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+
+use longwire_engine::Nanos;
+use longwire_runtime::fabric::{Discarded, FabricHandle, FabricReport};
+use longwire_runtime::{Faults, FileLoader};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::known::{Done, Known};
+use super::numbered::{Coming, Numbered};
+use super::words;
+use super::works::{Effect, Prepared, refused};
+use crate::topology::{Change, Command, Moment, Problem};
+
+/// What a change came to.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Changed {
+    /// When it was made, or will be: since the start of the run, in
+    /// nanoseconds.
+    pub at_ns: u64,
+    /// How many times a link's options or state were set.
+    pub links: usize,
+    /// How many links and paths came.
+    pub added: usize,
+    /// How many went.
+    pub removed: usize,
+    /// What is allowed and probably not meant.
+    pub warnings: Vec<Problem>,
+}
+
+/// A running network. Everything may be called from any thread.
+pub struct Controller {
+    known: RwLock<Known>,
+    handle: FabricHandle,
+    loader: FileLoader,
+    bin: Sender<Discarded>,
+    discarded: Mutex<Receiver<Discarded>>,
+    /// One change after the other.
+    turn: Mutex<()>,
+}
+
+impl Controller {
+    /// A network that runs. What `bin` is given, [`Controller::tidy`] drops.
+    pub fn new(
+        network: Numbered,
+        handle: FabricHandle,
+        faults: &Faults,
+        (bin, discarded): (Sender<Discarded>, Receiver<Discarded>),
+    ) -> Controller {
+        Controller {
+            known: RwLock::new(Known::new(network)),
+            handle,
+            loader: FileLoader::reporting_to(faults),
+            bin,
+            discarded: Mutex::new(discarded),
+            turn: Mutex::new(()),
+        }
+    }
+
+    /// How long the network has run.
+    pub fn elapsed(&self) -> Nanos {
+        self.handle.elapsed()
+    }
+
+    /// The seed of its chance.
+    pub fn seed(&self) -> u64 {
+        self.handle.seed()
+    }
+
+    /// Its ports, switch and all, as of now.
+    pub fn report(&self) -> FabricReport {
+        self.handle.report()
+    }
+
+    /// Its running fabric.
+    pub(super) fn handle(&self) -> &FabricHandle {
+        &self.handle
+    }
+
+    pub(super) fn bin(&self) -> &Sender<Discarded> {
+        &self.bin
+    }
+
+    /// Looks at the network as it is now.
+    pub fn look<R>(&self, look: impl FnOnce(&Numbered) -> R) -> R {
+        let now = self.elapsed();
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if !known.is_behind(now) {
+            return look(&known.network);
+        }
+        drop(known);
+        drop(self.settled(now));
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        look(&known.network)
+    }
+
+    /// The changes that were made and will be, those of the last while, and
+    /// how many were before.
+    pub fn changes(&self) -> (Vec<Done>, u64) {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        (known.done.iter().cloned().collect(), known.forgotten)
+    }
+
+    /// Makes a change: all of it, or nothing. One that is made at once has
+    /// been made when this returns.
+    ///
+    /// # Errors
+    /// All that is wrong with it, by field.
+    pub fn change(&self, body: &Value) -> Result<Changed, Vec<Problem>> {
+        let turn = self.take_turn();
+        let now = self.elapsed();
+        let mut known = self.settled(now);
+        let Known { network, .. } = &mut *known;
+        let change = network.topology.read_change(body, &network.moved)?;
+        let at = due(change.moment, now);
+        let prepared = self.prepare(network, &change, at);
+        let (prepared, coming) = prepared.map_err(|problem| {
+            network.topology.forget(&change.added);
+            vec![problem]
+        })?;
+        let (rules_going, going) = network.remove(&change.removed);
+        let links = prepared.effects.iter().map(Effect::links).sum();
+        let mut changed = Changed {
+            at_ns: at.as_nanos(),
+            links,
+            added: change.added.links.len() + change.added.paths.len(),
+            removed: change.removed.len(),
+            warnings: change.warnings,
+        };
+        // What is known of links has it from here on, for frames may.
+        known.expect(at, prepared.effects);
+        known.remember(Done {
+            at_ns: at.as_nanos(),
+            by: "control",
+            change: body.clone(),
+            links,
+            error: None,
+        });
+        if !going.links.is_empty() || !going.paths.is_empty() {
+            known.leaving.push(going);
+        }
+        drop(known);
+        self.give_coming(coming, at);
+        self.give_rules_going(&rules_going, at);
+        let done_at = self.give(prepared.works, change.moment == Moment::Now);
+        changed.at_ns = done_at.map_or(changed.at_ns, Nanos::as_nanos);
+        drop(turn);
+        Ok(changed)
+    }
+
+    /// Says what [`Controller::change`] would say, and changes nothing.
+    ///
+    /// # Errors
+    /// All that is wrong with it, by field.
+    pub fn check(&self, body: &Value) -> Result<Changed, Vec<Problem>> {
+        let _turn = self.take_turn();
+        let now = self.elapsed();
+        let mut known = self.settled(now);
+        let Known { network, .. } = &mut *known;
+        let change = network.topology.read_change(body, &network.moved)?;
+        let at = due(change.moment, now);
+        let prepared = self.prepare(network, &change, at);
+        if prepared.is_ok() {
+            network.undo(&change.added);
+        }
+        network.topology.forget(&change.added);
+        let (prepared, _) = prepared.map_err(|problem| vec![problem])?;
+        Ok(Changed {
+            at_ns: at.as_nanos(),
+            links: prepared.effects.iter().map(Effect::links).sum(),
+            added: change.added.links.len() + change.added.paths.len(),
+            removed: change.removed.len(),
+            warnings: change.warnings,
+        })
+    }
+
+    /// Notes a command of the scenario that the fabric was started with.
+    pub fn note_given(&self, command: &Command, prepared: Prepared) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.remember(of_scenario(command, &prepared.effects));
+        known.expect(command.at.unwrap_or(Nanos::ZERO), prepared.effects);
+    }
+
+    /// Gives the fabric a command of the scenario ahead of its time.
+    ///
+    /// # Errors
+    /// Why it cannot be done: what it is about may have been removed.
+    pub fn schedule(&self, command: &Command) -> Result<(), Problem> {
+        let turn = self.take_turn();
+        let mut known = self.settled(self.elapsed());
+        match known.network.works(command, &self.loader, &self.bin) {
+            Ok(prepared) => {
+                known.remember(of_scenario(command, &prepared.effects));
+                known.expect(command.at.unwrap_or(Nanos::ZERO), prepared.effects);
+                drop(known);
+                self.give(prepared.works, false);
+                drop(turn);
+                Ok(())
+            }
+            Err(problem) => {
+                known.remember(Done {
+                    error: Some(problem.to_string()),
+                    ..of_scenario(command, &[])
+                });
+                Err(problem)
+            }
+        }
+    }
+
+    /// Drops what was replaced, and takes away what was removed and has no
+    /// frames any more. To be called now and then.
+    pub fn tidy(&self) {
+        let discarded = self.discarded.lock();
+        let discarded = discarded.unwrap_or_else(PoisonError::into_inner);
+        discarded.try_iter().for_each(drop);
+        drop(discarded);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let leaving = std::mem::take(&mut known.leaving);
+        drop(known);
+        let mut left = Vec::new();
+        for going in leaving {
+            left.extend(self.take_away(going));
+        }
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.leaving.extend(left);
+    }
+
+    /// Numbers what comes, and reads and checks all that is to be done. When
+    /// something is wrong, nothing has been numbered.
+    fn prepare(
+        &self,
+        network: &mut Numbered,
+        change: &Change,
+        at: Nanos,
+    ) -> Result<(Prepared, Coming), Problem> {
+        let coming = network.add(&change.added, &self.loader);
+        let coming = coming.map_err(|(link, error)| refused(&link, &error))?;
+        let command = Command {
+            at: Some(at),
+            actions: change.actions.clone(),
+        };
+        match network.works(&command, &self.loader, &self.bin) {
+            Ok(prepared) => Ok((prepared, coming)),
+            Err(problem) => {
+                network.undo(&change.added);
+                Err(problem)
+            }
+        }
+    }
+
+    fn take_turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known, with what has happened by now.
+    fn settled(&self, now: Nanos) -> RwLockWriteGuard<'_, Known> {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.settle(now);
+        known
+    }
+}
+
+fn of_scenario(command: &Command, effects: &[Effect]) -> Done {
+    Done {
+        at_ns: command.at.unwrap_or(Nanos::ZERO).as_nanos(),
+        by: "scenario",
+        change: words::change(&command.actions),
+        links: effects.iter().map(Effect::links).sum(),
+        error: None,
+    }
+}
+
+fn due(moment: Moment, now: Nanos) -> Nanos {
+    match moment {
+        Moment::Now => now,
+        Moment::At(at) => at,
+        Moment::In(after) => now.saturating_add(after),
+    }
+}

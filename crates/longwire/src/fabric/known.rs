@@ -1,0 +1,119 @@
+//! What is known of a running network: as of now, and of what is to come.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use longwire_engine::{LinkId, LinkOptions, Nanos};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::numbered::{Going, Numbered};
+use super::works::Effect;
+
+/// A change that was made, or will be.
+#[derive(Clone, Debug, Serialize)]
+pub struct Done {
+    /// When: since the start of the run, in nanoseconds.
+    pub at_ns: u64,
+    /// Who asked for it: `scenario` or `control`.
+    pub by: &'static str,
+    /// The change as it is sent.
+    pub change: Value,
+    /// How many times a link's options or state were set.
+    pub links: usize,
+    /// Why it was not made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// So many changes are remembered; older ones are counted.
+const REMEMBERED_MAX: usize = 10_000;
+
+/// What is known of the network, as of now and of what is to come.
+pub(super) struct Known {
+    pub network: Numbered,
+    /// What changes of it, when, and in which order.
+    pending: BTreeMap<(Nanos, u64), Vec<Effect>>,
+    given: u64,
+    pub done: VecDeque<Done>,
+    pub forgotten: u64,
+    /// What was to go and still has frames.
+    pub leaving: Vec<Going>,
+}
+
+impl Known {
+    pub fn new(network: Numbered) -> Known {
+        Known {
+            network,
+            pending: BTreeMap::new(),
+            given: 0,
+            done: VecDeque::new(),
+            forgotten: 0,
+            leaving: Vec::new(),
+        }
+    }
+
+    /// Whether something has happened since this was settled.
+    pub fn is_behind(&self, now: Nanos) -> bool {
+        let first = self.pending.first_key_value();
+        first.is_some_and(|((at, _), _)| *at <= now)
+    }
+
+    pub fn expect(&mut self, at: Nanos, effects: Vec<Effect>) {
+        self.given += 1;
+        self.pending.insert((at, self.given), effects);
+    }
+
+    pub fn remember(&mut self, done: Done) {
+        if self.done.len() >= REMEMBERED_MAX {
+            self.done.pop_front();
+            self.forgotten += 1;
+        }
+        self.done.push_back(done);
+    }
+
+    pub fn settle(&mut self, now: Nanos) {
+        while let Some(first) = self.pending.first_entry() {
+            if first.key().0 > now {
+                return;
+            }
+            for effect in first.remove() {
+                self.network.apply(effect);
+            }
+        }
+    }
+}
+
+impl Numbered {
+    /// Notes what has changed.
+    fn apply(&mut self, effect: Effect) {
+        match effect {
+            Effect::Options(links, over) => {
+                // Links that had the same options have the same again.
+                let mut made: HashMap<*const LinkOptions, Arc<LinkOptions>> = HashMap::new();
+                let mut under = Vec::new();
+                for LinkId(link) in links {
+                    let link = &mut self.links[link as usize];
+                    let options = Arc::clone(&link.options);
+                    let key = Arc::as_ptr(&options);
+                    let new = made.entry(key);
+                    let new = new.or_insert_with(|| Arc::new(options.overlay(&over)));
+                    link.options = Arc::clone(new);
+                    // What a key points to stays while the key is used.
+                    under.push(options);
+                }
+            }
+            Effect::State(links, state) => {
+                for LinkId(link) in links {
+                    self.links[link as usize].state = state;
+                }
+            }
+            Effect::Moved(class, to) if class == to => {
+                self.moved.remove(&class);
+            }
+            Effect::Moved(class, to) => {
+                self.moved.insert(class, to);
+            }
+        }
+    }
+}
