@@ -6,6 +6,8 @@ mod giving;
 mod known;
 mod numbered;
 mod report;
+#[cfg(test)]
+mod tests;
 mod views;
 mod words;
 mod works;
