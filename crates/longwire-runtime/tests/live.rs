@@ -2,10 +2,13 @@
 //! super-packets, a port that goes away. Needs the right to make namespaces:
 //! without it, skipped with a word; in CI, a failure.
 
+mod common;
+
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
+use common::namespace;
 use longwire_engine::{BitRate, LinkConfig, models};
 use longwire_io::net::{self, NetNamespace, veth};
 use longwire_io::port::options::OpenOptions;
@@ -23,14 +26,6 @@ struct Hosts {
 
 impl Hosts {
     fn new() -> Option<Hosts> {
-        let namespace = || match NetNamespace::new() {
-            Ok(namespace) => Some(namespace),
-            Err(error) if std::env::var_os("CI").is_none() => {
-                eprintln!("skipped: {error}");
-                None
-            }
-            Err(error) => panic!("CI must be able to make namespaces: {error}"),
-        };
         let hosts = Hosts {
             near: namespace()?,
             far: namespace()?,

@@ -6,7 +6,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::Folder;
+use common::{Folder, namespace};
 use longwire_engine::Nanos;
 use longwire_engine::probe::Probe;
 use longwire_io::net::{self, NetNamespace, veth};
@@ -24,14 +24,6 @@ struct Wire {
 
 impl Wire {
     fn new() -> Option<Wire> {
-        let namespace = || match NetNamespace::new() {
-            Ok(namespace) => Some(namespace),
-            Err(error) if std::env::var_os("CI").is_none() => {
-                eprintln!("skipped: {error}");
-                None
-            }
-            Err(error) => panic!("CI must be able to make namespaces: {error}"),
-        };
         let (near, far) = (namespace()?, namespace()?);
         let end = |namespace| veth::End {
             name: "eth0",

@@ -6,47 +6,19 @@
 
 mod common;
 
-use std::process::Command;
-
-use common::{Dir, Ran, frames, longwire, ran};
-use longwire_io::net::{NetNamespace, link_up, veth};
+use common::wire::{inside, wired};
+use common::{Dir, Ran, frames, longwire};
+use longwire_io::net::NetNamespace;
 
 /// Two devices joined by a veth pair in a namespace of their own.
 fn pair() -> Option<NetNamespace> {
-    let namespace = NetNamespace::new();
-    if let Err(error) = &namespace {
-        assert!(std::env::var_os("CI").is_none(), "{error}");
-        eprintln!("skipped: {error}");
-    }
-    let namespace = namespace.ok()?;
-    let end = |name| veth::End {
-        name,
-        namespace: None,
-        ..veth::End::default()
-    };
-    let config = veth::VethConfig {
-        a: end("near"),
-        b: end("far"),
-    };
-    let made = namespace.run(|| {
-        veth::create(&config)?;
-        link_up("near")?;
-        link_up("far")
-    });
-    made.expect("the namespace is entered").expect("a pair");
-    Some(namespace)
+    wired(&[("near", "far")])
 }
 
 /// Runs `generate` from one device to the other.
 fn between(namespace: &NetNamespace, arguments: &[&str]) -> Ran {
     let ports = ["generate", "--to", "packet:near", "--receive", "packet:far"];
-    let output = namespace.run(|| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-        command.args(ports).args(arguments).output()
-    });
-    ran(output
-        .expect("the namespace is entered")
-        .expect("it starts"))
+    inside(namespace, &[&ports, arguments].concat())
 }
 
 #[test]

@@ -6,51 +6,14 @@
 
 mod common;
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Dir, EPOCH, Frame, Ran, longwire, pcap, ran, write};
-use longwire_io::net::{NetNamespace, link_up, veth};
+use common::process::Running;
+use common::wire::{inside, wired};
+use common::{Dir, EPOCH, Frame, Ran, longwire, pcap, write};
+use longwire_io::net::NetNamespace;
 use serde_json::Value;
-
-/// A namespace with a veth pair for each of these, both ends up.
-fn wired(pairs: &[(&str, &str)]) -> Option<NetNamespace> {
-    let namespace = NetNamespace::new();
-    if let Err(error) = &namespace {
-        assert!(std::env::var_os("CI").is_none(), "{error}");
-        eprintln!("skipped: {error}");
-    }
-    let namespace = namespace.ok()?;
-    let end = |name| veth::End {
-        name,
-        namespace: None,
-        ..veth::End::default()
-    };
-    for (a, b) in pairs {
-        let config = veth::VethConfig {
-            a: end(a),
-            b: end(b),
-        };
-        let made = namespace.run(|| {
-            veth::create(&config)?;
-            link_up(a)?;
-            link_up(b)
-        });
-        made.expect("the namespace is entered").expect("a pair");
-    }
-    Some(namespace)
-}
-
-/// Runs `longwire` in the namespace.
-fn inside(namespace: &NetNamespace, arguments: &[&str]) -> Ran {
-    let output = namespace.run(|| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-        command.args(arguments).output()
-    });
-    ran(output
-        .expect("the namespace is entered")
-        .expect("it starts"))
-}
 
 /// Replays from `near` to `far` with these options.
 fn replay(namespace: &NetNamespace, trace: &str, options: &[&str]) -> Ran {
@@ -157,27 +120,15 @@ fn what_the_emulated_link_does_is_not_the_networks_doing() {
     }
 }
 
-/// A process that is ended when it is dropped.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// A network under test that loses one frame in ten and takes 3 ms: another
 /// Longwire, between the two pairs.
-fn network(namespace: &NetNamespace) -> Ended {
+fn network(namespace: &NetNamespace) -> Running {
     let run = ["run", "packet:in", "packet:out"];
     let link = ["--loss", "nth:10", "--delay", "3ms", "--no-realtime"];
-    let child = namespace.run(|| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-        command.args(run).args(link);
-        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()
-    });
-    Ended(child.expect("the namespace is entered").expect("it starts"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    command.args(run).args(link);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    Running::start(namespace, &mut command)
 }
 
 #[test]

@@ -1,14 +1,28 @@
-//! Runs between capture files, for several tests.
+//! Runs between capture files, and namespaces, for several tests.
 #![allow(dead_code, reason = "each test uses its part")]
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use longwire_engine::{LinkConfig, Nanos, models};
+use longwire_io::net::NetNamespace;
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::pcap::{CaptureReader, CaptureWriter};
 use longwire_io::port::registry;
 use longwire_runtime::{LinkSetup, RunConfig, RunReport, start};
+
+/// A network namespace; `None` with a word where there may be none, which in
+/// CI is a failure.
+pub fn namespace() -> Option<NetNamespace> {
+    match NetNamespace::new() {
+        Ok(namespace) => Some(namespace),
+        Err(error) if std::env::var_os("CI").is_none() => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("CI must be able to make namespaces: {error}"),
+    }
+}
 
 /// A folder that goes when it is dropped.
 pub struct Folder(PathBuf);

@@ -1,8 +1,12 @@
-//! Running the program, and captures to run it on.
+//! Running the program, captures to run it on, and networks to run it in.
 #![allow(
     dead_code,
     reason = "each test file is a program of its own and uses some of these"
 )]
+
+pub mod process;
+pub mod site;
+pub mod wire;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -37,6 +41,20 @@ impl Ran {
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
+}
+
+/// `None` with a word, but in CI a failure.
+pub fn skip<T>(why: impl std::fmt::Display) -> Option<T> {
+    assert!(std::env::var_os("CI").is_none(), "{why}");
+    eprintln!("skipped: {why}");
+    None
+}
+
+/// Whether a program is there that a test cannot do without.
+pub fn have(program: &str) -> bool {
+    let asked = Command::new(program).arg("--version").output();
+    let missing = |error| skip::<()>(format!("{program}: {error}"));
+    asked.map_or_else(|error| missing(error).is_some(), |_| true)
 }
 
 /// A directory of one test, removed at its end.

@@ -7,9 +7,10 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::common::{Dir, Ran, ran, write};
+use crate::common::process::{Capture, records};
+use crate::common::{Dir, Ran, have, ran, write};
 use crate::frames::{Timed, numbered_of};
-use crate::wire::{Capture, Wire, have, pcap_of, records};
+use crate::wire::{Wire, pcap_of};
 
 const PAGE: &str = include_str!("../../../../docs/replay.md");
 

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use longwire_io::net;
 use nix::sys::signal::Signal;
 
-use crate::common::{Dir, Ran, longwire, write};
+use crate::common::process::{Capture, PATIENCE, Running, records};
+use crate::common::{Dir, Ran, have, longwire, write};
 use crate::frames::{Timed, number_of, numbered};
-use crate::wire::{Capture, PATIENCE, Running, Wire, have, pcap_of, records};
+use crate::wire::{Wire, pcap_of};
 
 const MS: u64 = 1_000_000;
 

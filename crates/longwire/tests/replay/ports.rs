@@ -1,8 +1,9 @@
 //! Which frames leave by which port.
 
+use crate::common::process::records;
 use crate::common::{Dir, frames, longwire, write};
 use crate::frames::{Timed, number_of, numbered};
-use crate::wire::{Wire, pcap_of, records};
+use crate::wire::{Wire, pcap_of};
 
 const MS: u64 = 1_000_000;
 

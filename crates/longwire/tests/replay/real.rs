@@ -3,10 +3,11 @@
 
 use std::process::Command;
 
-use crate::common::{Dir, ran, write};
+use crate::common::process::{Capture, records};
+use crate::common::{Dir, have, ran, write};
 use crate::frames::{extension_headers, sctp_association, tagged, timed};
 use crate::traffic::{Stations, VOICE_PACKETS};
-use crate::wire::{Capture, Wire, have, pcap_of, records};
+use crate::wire::{Wire, pcap_of};
 
 /// What is wrong with a frame, whatever it is.
 const SUSPECT: &str = "_ws.malformed or ip.checksum.status == 0 or tcp.checksum.status == 0 or \

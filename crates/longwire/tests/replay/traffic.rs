@@ -8,8 +8,9 @@ use longwire_io::net::veth::{self, End, VethConfig};
 use longwire_io::net::{self, NetNamespace, sysctl};
 
 use crate::common::Dir;
+use crate::common::process::{Capture, PATIENCE};
+use crate::common::wire::{finish_frames, namespace};
 use crate::frames::{CLIENT4, CLIENT6, SERVER4, SERVER6};
-use crate::wire::{Capture, PATIENCE, finish_frames, skip};
 
 /// A client and a server on one wire.
 pub struct Stations {
@@ -19,7 +20,6 @@ pub struct Stations {
 
 impl Stations {
     pub fn new(mtu: u32) -> Option<Stations> {
-        let namespace = || NetNamespace::new().map_or_else(skip, Some);
         let stations = Stations {
             client: namespace()?,
             server: namespace()?,

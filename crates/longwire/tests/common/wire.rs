@@ -1,0 +1,63 @@
+//! Namespaces, and devices in them. Where namespaces are not allowed, tests
+//! that need them pass with a word and without having run, except in CI.
+
+use std::process::Command;
+
+use longwire_io::net::ethtool::Ethtool;
+use longwire_io::net::{NetNamespace, link_up, veth};
+
+use super::{Ran, ran, skip};
+
+/// A namespace of a test's own.
+pub fn namespace() -> Option<NetNamespace> {
+    NetNamespace::new().map_or_else(skip, Some)
+}
+
+/// A namespace with a veth pair for each of these, both ends up.
+pub fn wired(pairs: &[(&str, &str)]) -> Option<NetNamespace> {
+    let namespace = namespace()?;
+    let end = |name| veth::End {
+        name,
+        ..veth::End::default()
+    };
+    for (a, b) in pairs {
+        let config = veth::VethConfig {
+            a: end(a),
+            b: end(b),
+        };
+        let made = namespace.run(|| {
+            veth::create(&config)?;
+            link_up(a)?;
+            link_up(b)
+        });
+        made.expect("the namespace is entered").expect("a pair");
+    }
+    Some(namespace)
+}
+
+/// Runs `longwire` in a namespace.
+pub fn inside(namespace: &NetNamespace, arguments: &[&str]) -> Ran {
+    let output = namespace.run(|| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        command.args(arguments).output()
+    });
+    ran(output
+        .expect("the namespace is entered")
+        .expect("it starts"))
+}
+
+/// No checksum is left to the hardware on this device, and no segment: what
+/// is captured on it is what a wire would carry.
+pub fn finish_frames(device: &str) {
+    const LEFT_TO_HARDWARE: [&str; 6] = [
+        "tx-checksum-ip-generic",
+        "tx-checksum-sctp",
+        "tx-generic-segmentation",
+        "tx-tcp-segmentation",
+        "tx-tcp6-segmentation",
+        "rx-gro",
+    ];
+    let off = LEFT_TO_HARDWARE.map(|feature| (feature, false));
+    let ethtool = Ethtool::open().expect("ethtool's calls");
+    ethtool.set_features(device, off).expect("settings");
+}
