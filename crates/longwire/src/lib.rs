@@ -9,6 +9,7 @@ pub mod bench;
 mod binomial;
 pub mod cli;
 pub mod commands;
+pub mod control;
 pub mod doctor;
 pub mod error;
 pub mod exec;

@@ -27,7 +27,7 @@ pub use self::core::{Core, CoreCounts, Order, Target, Work};
 pub use building::{Discarded, Occupancy};
 pub use cells::{LinkCells, LinkTotals};
 pub use handle::FabricHandle;
-pub use report::{FabricReport, PortReport};
+pub use report::{FabricReport, LatenessSpread, PortReport};
 pub use run::{FabricParts, FabricRunning, FabricStartError, start, start_recorded};
 pub use simulation::{Leaving, Simulation};
 pub use stage::Fabric;

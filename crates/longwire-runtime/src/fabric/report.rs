@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
+use hdrhistogram::Histogram;
 use longwire_engine::bridge::BridgeCounters;
 use serde::Serialize;
 
@@ -28,8 +29,60 @@ pub struct PortReport {
     pub artifacts: BTreeMap<&'static str, u64>,
     /// Handover minus release of what left, in microseconds.
     pub lateness_us: Lateness,
+    /// The same as a histogram, for whoever adds such up.
+    #[serde(skip)]
+    pub lateness_spread: LatenessSpread,
     /// The most memory that its frames took, in bytes.
     pub memory_max: u64,
+}
+
+/// A histogram of lateness.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LatenessSpread {
+    /// How many were measured.
+    pub count: u64,
+    /// Their sum, in seconds.
+    pub sum_s: f64,
+    /// How many of them are at most so many seconds and more than the bound
+    /// before; the last bound is infinite.
+    pub buckets: Vec<(f64, u64)>,
+}
+
+impl LatenessSpread {
+    /// Bounds in nanoseconds: 1, 2 and 5 of each decade from 1 us to 1 s.
+    const BOUNDS: [u64; 19] = {
+        let mut bounds = [0; 19];
+        let mut decade = 1_000;
+        let mut at = 0;
+        while at < bounds.len() {
+            bounds[at] = decade * [1, 2, 5][at % 3];
+            if at % 3 == 2 {
+                decade *= 10;
+            }
+            at += 1;
+        }
+        bounds
+    };
+
+    fn of(histogram: &Histogram<u64>) -> LatenessSpread {
+        let mut counts = [0; Self::BOUNDS.len() + 1];
+        for step in histogram.iter_recorded() {
+            let bucket = Self::BOUNDS.partition_point(|bound| *bound < step.value_iterated_to());
+            counts[bucket] += step.count_at_value();
+        }
+        let bounds = Self::BOUNDS.iter().map(|bound| *bound as f64 / 1e9);
+        let bounds = bounds.chain([f64::INFINITY]);
+        let count: u64 = counts.iter().sum();
+        let sum_s = match count {
+            0 => 0.0,
+            count => histogram.mean() * count as f64 / 1e9,
+        };
+        LatenessSpread {
+            count,
+            sum_s,
+            buckets: bounds.zip(counts).collect(),
+        }
+    }
 }
 
 /// What a fabric did, its links apart.
@@ -128,7 +181,34 @@ impl PortReport {
             bytes_out: egress.bytes,
             artifacts: artifacts.into_iter().collect(),
             lateness_us: summary::lateness(&lateness),
+            lateness_spread: LatenessSpread::of(&lateness),
             memory_max: ingress.memory_max,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lateness_falls_into_its_bucket() {
+        let mut histogram = Histogram::<u64>::new(3).expect("three digits");
+        for nanos in [0, 1_000, 1_500, 400_000, 3_000_000_000] {
+            histogram.record(nanos).expect("it grows");
+        }
+        let spread = LatenessSpread::of(&histogram);
+        assert_eq!(spread.count, 5);
+        assert!(
+            (spread.sum_s - 3.000_402_5).abs() < 0.01,
+            "{}",
+            spread.sum_s
+        );
+        let filled = spread.buckets.iter().filter(|(_, count)| *count > 0);
+        let filled: Vec<(f64, u64)> = filled.copied().collect();
+        assert_eq!(
+            filled,
+            [(1e-6, 2), (2e-6, 1), (5e-4, 1), (f64::INFINITY, 1)]
+        );
     }
 }

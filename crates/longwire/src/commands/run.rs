@@ -15,6 +15,7 @@ use super::run_network;
 use crate::cli::{
     DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
 };
+use crate::control::ControlArgs;
 use crate::report::finish::{Place, finish};
 use crate::report::{Live, start};
 use crate::signals::stop_flag;
@@ -28,6 +29,7 @@ Examples:
   longwire run packet:eth1 packet:eth2 --delay 20ms --rate 100mbit
   longwire run xdp:eth1 xdp:eth2 --ab-rate 10mbit --ba-rate 50mbit --loss 0.1%
   longwire run network.toml                 many links, from a file
+  longwire run network.toml --control /run/longwire/a.sock
   longwire run packet:eth1 packet:eth2 --delay 5ms --time 1min \\
       --require 'lateness.p99<50us,artifacts=0' --json";
 
@@ -83,6 +85,10 @@ pub struct RunArgs {
     #[command(flatten)]
     pub record: RecordArgs,
 
+    /// Its control API.
+    #[command(flatten)]
+    pub control: ControlArgs,
+
     /// The report.
     #[command(flatten)]
     pub report: ReportArgs,
@@ -119,6 +125,13 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
             ))),
         };
     };
+    if args.control.is_given() {
+        return Err(Error::Usage(
+            "--control is for a network from a file: write the ports and the link into one \
+             (docs/topology.md), and run that"
+                .to_owned(),
+        ));
+    }
     let (ab, ba) = args.link.links()?;
     let stop = stop_flag()?;
     let sends = OpenOptions {

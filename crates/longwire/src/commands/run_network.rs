@@ -21,7 +21,7 @@ use crate::fabric::{Controller, NetworkReport, Numbered, write_text};
 use crate::report::start;
 use crate::signals::stop_flag;
 use crate::topology::{Command, Timeline, Topology};
-use crate::{Error, Globals};
+use crate::{Error, Globals, control};
 
 /// Commands of the scenario are prepared so long before their time.
 const AHEAD: Nanos = Nanos::from_secs(2);
@@ -43,6 +43,8 @@ pub fn run(file: &Path, args: &RunArgs, globals: &Globals) -> Result<ExitCode, E
     let warnings: Vec<String> = topology.warnings.iter().map(ToString::to_string).collect();
     start::warn(&warnings, globals)?;
     let stop = stop_flag()?;
+    // Before anything runs: whoever connects waits until it does.
+    let control = control::bind(&args.control)?;
     let mut ports = Vec::new();
     for port in &topology.ports {
         let opened = registry::open(&port.opens, &OpenOptions::default())?;
@@ -67,12 +69,16 @@ pub fn run(file: &Path, args: &RunArgs, globals: &Globals) -> Result<ExitCode, E
     let running = start_fabric(ports, parts, args.running.config(seed, &faults))
         .map_err(|error| Error::Failed(error.to_string()))?;
     start::notes(running.handle().notes(), globals)?;
+    start::notes(control.notes(), globals)?;
     let handle = running.handle().clone();
     let controller = Arc::new(Controller::new(network, handle, &faults, (bin, discarded)));
     for (command, prepared) in given {
         controller.note_given(&command, prepared);
     }
+    let server = control.serve(Arc::clone(&controller))?;
     let failed = direct(&running, &mut scenario, &controller, &stop, args.time);
+    // While the fabric still answers.
+    drop(server);
     let fabric = running.stop();
     let mut report = controller.look(|network| NetworkReport::new(fabric, network));
     report.fabric.notes.extend(warnings);

@@ -1,0 +1,245 @@
+//! `/v1/stats/stream`: what is counted, told again and again as server-sent
+//! events (WHATWG HTML, section 9.2).
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use hyper::body::{Body as HttpBody, Bytes, Frame};
+use hyper::{Response, StatusCode};
+use longwire_engine::Nanos;
+use longwire_runtime::fabric::LinkTotals;
+use serde::Serialize;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
+
+use super::api::{Api, STREAMS_MAX};
+use super::refusal::Refusal;
+use super::reply::{Body, EVENTS, response};
+use super::route::Call;
+use super::server::ended;
+use super::stats::{Rates, Totals, seconds};
+
+/// How often a stream tells unless it is said.
+const EVERY: Nanos = Nanos::from_secs(1);
+
+/// The most links that a stream tells one by one.
+const EACH_MAX: usize = 10_000;
+
+/// Something is sent at least so often, so that both sides learn when the
+/// other one has gone.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// What a stream tells of, and what it told last.
+pub struct Watcher {
+    api: Arc<Api>,
+    pattern: String,
+    every: Duration,
+    each: bool,
+    told: Option<Told>,
+    _place: OwnedSemaphorePermit,
+}
+
+/// What was counted when it was told.
+struct Told {
+    at: Nanos,
+    sums: (usize, LinkTotals),
+    each: HashMap<String, LinkTotals>,
+}
+
+/// An event's data.
+#[derive(Serialize)]
+struct Event {
+    elapsed_s: f64,
+    /// Since the event before; 0 in the first one.
+    interval_s: f64,
+    links: usize,
+    totals: Totals,
+    rates: Option<Rates>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    each: Option<Vec<Row>>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    totals: Totals,
+    rates: Option<Rates>,
+}
+
+/// What a call asks for.
+///
+/// # Errors
+/// 400 when links are to be told one by one and there are too many, 503 when
+/// there are too many streams.
+pub fn watcher(api: &Arc<Api>, call: &Call) -> Result<Watcher, Refusal> {
+    let place = Arc::clone(&api.streams).try_acquire_owned().map_err(|_| {
+        let error = format!("there are {STREAMS_MAX} streams already; end one first");
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error)
+    })?;
+    let every = call.query.time("every").unwrap_or(EVERY);
+    let watcher = Watcher {
+        api: Arc::clone(api),
+        pattern: call.query.text("match").unwrap_or("*").to_owned(),
+        every: Duration::from_nanos(every.as_nanos()),
+        each: call.query.text("links") == Some("each"),
+        told: None,
+        _place: place,
+    };
+    if watcher.each {
+        let (count, _) = watcher.api.controller.totals(&watcher.pattern);
+        if count > EACH_MAX {
+            return Err(Refusal::bad(too_many(count)));
+        }
+    }
+    Ok(watcher)
+}
+
+fn too_many(count: usize) -> String {
+    format!(
+        "{count} links fit, directions counted apart, and a stream tells at most {EACH_MAX} one \
+         by one; narrow ?match=, or ask for ?links=sum"
+    )
+}
+
+/// Starts to tell.
+pub fn open(watcher: Watcher) -> Response<Body> {
+    // One event waits at most; while nobody takes it, none is made.
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::spawn(tell(watcher, sender));
+    response(StatusCode::OK, EVENTS, Events(receiver).boxed_unsync())
+}
+
+/// Tells until nobody listens or the run ends.
+async fn tell(mut watcher: Watcher, sender: mpsc::Sender<Bytes>) {
+    let api = Arc::clone(&watcher.api);
+    let mut stopped = api.stopped.clone();
+    let mut ticks = interval(watcher.every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut heart = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
+    loop {
+        let text = tokio::select! {
+            _ = ticks.tick() => {
+                let made = api.slowly(move || {
+                    let text = watcher.next();
+                    (watcher, text)
+                });
+                let Some((back, text)) = made.await else {
+                    return;
+                };
+                watcher = back;
+                heart.reset();
+                text
+            }
+            _ = heart.tick() => Ok(Bytes::from_static(b": heartbeat\n\n")),
+            () = sender.closed() => return,
+            () = ended(&mut stopped) => {
+                Err(event("end", &serde_json::json!({ "reason": "the run has ended" })))
+            }
+        };
+        let (text, last) = match text {
+            Ok(text) => (text, false),
+            Err(text) => (text, true),
+        };
+        if sender.send(text).await.is_err() || last {
+            return;
+        }
+    }
+}
+
+/// An event of a kind; `stats` are of none.
+fn event(kind: &str, data: &impl Serialize) -> Bytes {
+    let data = serde_json::to_string(data).unwrap_or_default();
+    match kind {
+        "" => format!("data: {data}\n\n").into(),
+        kind => format!("event: {kind}\ndata: {data}\n\n").into(),
+    }
+}
+
+impl Watcher {
+    /// The next event, or the last one: why there are no more.
+    fn next(&mut self) -> Result<Bytes, Bytes> {
+        let controller = Arc::clone(&self.api.controller);
+        let mut each = HashMap::new();
+        let at = controller.elapsed();
+        let sums = match self.each {
+            false => controller.totals(&self.pattern),
+            true => {
+                let mut sums = LinkTotals::default();
+                let mut count = 0;
+                controller.each_totals(&self.pattern, &mut |name, totals| {
+                    count += 1;
+                    sums.add(&totals);
+                    if count <= EACH_MAX {
+                        each.insert(name.to_owned(), totals);
+                    }
+                });
+                (count, sums)
+            }
+        };
+        if self.each && sums.0 > EACH_MAX {
+            let error = serde_json::json!({ "error": too_many(sums.0) });
+            return Err(event("error", &error));
+        }
+        let now = Told { at, sums, each };
+        let told = event("", &self.compare(&now));
+        self.told = Some(now);
+        Ok(told)
+    }
+
+    /// What was counted, and how fast it grew since the last time.
+    fn compare(&self, now: &Told) -> Event {
+        let before = self.told.as_ref();
+        let passed = before.map_or(Nanos::ZERO, |before| now.at.saturating_sub(before.at));
+        // With links fewer than before, what they had counted is gone from
+        // the sum.
+        let same = before.filter(|before| before.sums.0 <= now.sums.0);
+        let rates = same.and_then(|same| Rates::between(&same.sums.1, &now.sums.1, passed));
+        Event {
+            elapsed_s: seconds(now.at),
+            interval_s: seconds(passed),
+            links: now.sums.0,
+            totals: Totals::from(&now.sums.1),
+            rates,
+            each: self.each.then(|| rows(before, now, passed)),
+        }
+    }
+}
+
+/// Each link by its name, in their order.
+fn rows(before: Option<&Told>, now: &Told, passed: Nanos) -> Vec<Row> {
+    let mut rows: Vec<Row> = now
+        .each
+        .iter()
+        .map(|(name, totals)| {
+            let before = before.and_then(|before| before.each.get(name));
+            Row {
+                name: name.clone(),
+                totals: Totals::from(totals),
+                rates: before.and_then(|before| Rates::between(before, totals, passed)),
+            }
+        })
+        .collect();
+    rows.sort_by(|a, b| a.name.cmp(&b.name));
+    rows
+}
+
+/// Events as the body of a response.
+struct Events(mpsc::Receiver<Bytes>);
+
+impl HttpBody for Events {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let event = self.0.poll_recv(cx);
+        event.map(|event| event.map(|event| Ok(Frame::data(event))))
+    }
+}
