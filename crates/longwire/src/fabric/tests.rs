@@ -328,6 +328,7 @@ fn what_is_refused_says_which_field_and_changes_nothing() {
         ),
         (json!({ "remove": ["first"], "in": "1s" }), "at", "at once"),
         (json!({ "move": { "first": "nowhere" } }), "move", "nowhere"),
+        (json!({ "move": { "core": "first" } }), "move", "no matcher"),
         (
             json!({ "add": { "link": [
                 { "name": "x", "match": "src=10.9.9.9" }, { "name": "first" } ] } }),

@@ -71,8 +71,11 @@ impl Numbered {
                     effects.push(Effect::State(links, *state));
                 }
                 Action::Move { class, to, outage } => {
-                    let (class, to) = (self.class(class)?, self.class(to)?);
+                    let (name, class, to) = (class, self.class(class)?, self.class(to)?);
                     let moved = self.moved(class, to);
+                    if moved.is_empty() {
+                        return Err(nothing_to_move(name));
+                    }
                     effects.push(Effect::Moved(class, to));
                     if *outage == Nanos::ZERO {
                         targets.extend(moved);
@@ -111,6 +114,18 @@ impl Numbered {
             (rule, self.target(to, way))
         });
         moved.collect()
+    }
+}
+
+/// A class that no matcher leads to has no frames.
+fn nothing_to_move(class: &str) -> Problem {
+    Problem {
+        file: String::new(),
+        line: 0,
+        column: 0,
+        field: "move".to_owned(),
+        reason: format!("'{class}' has no matcher, so there are no frames of it to move"),
+        remedy: "move a link or a path that has one".to_owned(),
     }
 }
 

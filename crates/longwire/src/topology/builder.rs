@@ -1,6 +1,6 @@
 //! The plan while it is being put together: names, links and rules.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -29,6 +29,8 @@ pub(super) struct Builder<'a> {
     pub paths: Vec<PathPlan>,
     /// With their place in the file, which decides about their order.
     pub rules: Vec<(usize, RulePlan)>,
+    /// What matchers lead to, once all of a file are known and some are moved.
+    pub matched: Option<HashSet<Class>>,
     pub names: HashMap<Arc<str>, Class>,
     /// Which links something leads to.
     pub used: Vec<bool>,

@@ -171,6 +171,7 @@ impl Topology {
             links: std::mem::take(&mut self.links),
             paths: std::mem::take(&mut self.paths),
             rules: Vec::new(),
+            matched: None,
             names: std::mem::take(&mut self.names),
         }
     }

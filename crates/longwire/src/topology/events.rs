@@ -20,7 +20,12 @@ const STEPS: u64 = 100;
 /// Reads all events. All links and paths must have been read.
 pub(super) fn read(file: &DeTable, builder: &mut Builder) -> Timeline {
     let mut events: Vec<Event> = Vec::new();
-    for item in tree::tables(file, "at") {
+    let items = tree::tables(file, "at");
+    if items.iter().any(|item| item.value.contains_key("move")) {
+        let rules = builder.rules.iter().map(|(_, rule)| rule.target.class);
+        builder.matched = Some(rules.collect());
+    }
+    for item in items {
         let Some(event) = event(&item, builder) else {
             continue;
         };
@@ -174,6 +179,7 @@ fn moves(table: &DeTable, at: &str, builder: &mut Builder) -> Vec<Action> {
         for name in [&class, &target] {
             check_class(name, &tree::under(at, "move"), builder);
         }
+        check_matched(&class, to, &tree::under(at, "move"), builder);
         // What only a scenario leads to is used all the same.
         for hop in [class.value, to] {
             if let Some(Class::Link(link)) = builder.names.get(hop) {
@@ -200,6 +206,26 @@ fn check_class(name: &Placed<&str>, at: &str, builder: &mut Builder) {
     builder
         .complaints
         .refuse(name.span.clone(), at, reason, remedy);
+}
+
+/// Complains of frames that are moved and that nothing has chosen.
+fn check_matched(class: &Placed<&str>, to: &str, at: &str, builder: &mut Builder) {
+    let Builder { matched, names, .. } = builder;
+    let (Some(matched), Some(moved), true) =
+        (matched, names.get(class.value), names.contains_key(to))
+    else {
+        return;
+    };
+    if matched.contains(moved) {
+        return;
+    }
+    let name = class.value;
+    let reason = format!("'{name}' has no matcher, so there are no frames of it to move");
+    let remedy =
+        format!("give it match = \"…\", or move what has the frames that '{to}' is to get");
+    builder
+        .complaints
+        .refuse(class.span.clone(), at, reason, remedy);
 }
 
 fn ramps(table: &DeTable, every: Option<Nanos>, builder: &mut Builder) -> Vec<Ramp> {

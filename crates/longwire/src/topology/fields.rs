@@ -74,7 +74,7 @@ pub static FILE: Section = Section {
         field(
             "seed",
             Kind::Number(0, i64::MAX as u64),
-            "what all randomness follows from; chosen by chance when it is not given",
+            "what all randomness follows from; that of --seed when it is not given, which is 1 by itself",
         ),
         field(
             "classify",

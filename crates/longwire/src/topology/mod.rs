@@ -159,6 +159,7 @@ fn begin<'a>(file: &DeTable, folder: &'a Path, mut complaints: Complaints<'a>) -
         links: Vec::new(),
         paths: Vec::new(),
         rules: Vec::new(),
+        matched: None,
         names: HashMap::new(),
         used: Vec::new(),
     }

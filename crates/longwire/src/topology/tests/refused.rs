@@ -206,6 +206,18 @@ const REFUSED: &[(&str, usize, &str, &str)] = &[
         "'y'",
     ),
     (
+        "[[link]]\nname = \"x\"\n[[link]]\nname = \"y\"\nmatch = \"src=10.0.0.1\"\n[[at]]\ntime = \"5s\"\nmove = { x = \"y\" }",
+        11,
+        "at.move",
+        "'x' has no matcher",
+    ),
+    (
+        "[[link]]\nname = \"x\"\nmatch = \"src=10.0.0.1\"\n[[path]]\nname = \"p\"\nvia = [\"x\"]\n[[at]]\ntime = \"5s\"\nmove = { p = \"x\" }",
+        12,
+        "at.move",
+        "'p' has no matcher",
+    ),
+    (
         "[[link]]\nname = \"x\"\n[[at]]\ntime = \"5s\"\ndown = \"x\"\n[[at]]\ntime = \"4s\"\nup = \"x\"",
         10,
         "at.time",
