@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::runner::{Outcome, Runner, cargo, limited, locked, root, run, run_all, target_dir};
 
 /// What `longwire bench` measures without being given anything.
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 13] = [
     "throughput",
     "accuracy",
     "rate",
@@ -16,6 +16,9 @@ const KINDS: [&str; 10] = [
     "live",
     "send",
     "links",
+    "linkem",
+    "multiplex",
+    "startup",
     "replay-speed",
     "replay",
 ];
@@ -46,7 +49,9 @@ pub fn run_tiny(runner: &mut Runner) {
         let (compile, library) = example_plugin();
         let mut plugin = bench("plugin");
         plugin.arg(&library).args(["bytes=11", "p=10%"]);
-        let commands = [build, compile, plugin];
+        let mut veth = bench("multiplex");
+        veth.arg("--veth");
+        let commands = [build, compile, plugin, veth];
         run_all(commands.into_iter().chain(KINDS.map(bench)))
     });
 }

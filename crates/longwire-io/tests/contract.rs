@@ -14,8 +14,9 @@ use longwire_engine::{Bytes, Nanos};
 use longwire_io::net::{self, sysctl};
 use longwire_io::port::mem;
 use longwire_io::port::options::OpenOptions;
+use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::registry::{self, AnyRx, AnyTx, Port};
-use longwire_io::{Outgoing, PortError, Pushed, RxPort, TxPort};
+use longwire_io::{Arrived, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
 use pair::{PORT, Pair, STATION, namespace, now};
 
 fn open(text: &str) -> Result<Port, PortError> {
@@ -47,6 +48,50 @@ fn both_ends(kind: &str, mtu: u32) -> Option<(Pair, Port, Port)> {
 fn the_pipe_in_memory_keeps_the_contract() {
     let (tx, rx) = mem::pipe(Bytes(1 << 20)).unwrap();
     let (mut tx, mut rx) = (AnyTx::Pipe(Box::new(tx)), AnyRx::Pipe(Box::new(rx)));
+    let rules = Rules::live().and_len(9014).and_len(65_549);
+    check_port(&mut tx, &mut rx, &rules);
+}
+
+/// The pipe's ends, handed in as a caller's own.
+struct Own<T>(T);
+
+impl OwnRx for Own<mem::PipeRx> {
+    fn receive(
+        &mut self,
+        now: Nanos,
+        max: usize,
+        take: &mut dyn FnMut(Arrived<'_>),
+    ) -> Result<Received, PortError> {
+        self.0.receive(now, max, &mut |frame| take(frame))
+    }
+
+    fn frame_max(&self) -> usize {
+        self.0.frame_max()
+    }
+}
+
+impl OwnTx for Own<mem::PipeTx> {
+    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+        self.0.push(frame)
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        self.0.flush()
+    }
+
+    fn room(&self) -> usize {
+        self.0.room()
+    }
+
+    fn unsent(&self) -> usize {
+        self.0.unsent()
+    }
+}
+
+#[test]
+fn a_port_of_the_callers_own_keeps_the_contract() {
+    let (tx, rx) = mem::pipe(Bytes(1 << 20)).unwrap();
+    let (mut tx, mut rx) = (AnyTx::Own(Box::new(Own(tx))), AnyRx::Own(Box::new(Own(rx))));
     let rules = Rules::live().and_len(9014).and_len(65_549);
     check_port(&mut tx, &mut rx, &rules);
 }

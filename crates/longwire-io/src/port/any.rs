@@ -10,6 +10,7 @@ use longwire_engine::Nanos;
 use super::gap::GapTx;
 use super::mem;
 use super::one_way::{Discard, Silent};
+use super::own::{OwnRx, OwnTx};
 use super::packet::{CheckedLine, PacketRx, PacketTx};
 use super::pcap::{PcapRx, PcapTx};
 use super::tap::{TapRx, TapTx};
@@ -33,6 +34,8 @@ pub enum AnyRx {
     Source(Box<mem::Source>),
     /// The end of a cable in memory.
     Pipe(Box<mem::PipeRx>),
+    /// The caller's own.
+    Own(Box<dyn OwnRx>),
     /// Of a port that only sends.
     Silent(Silent),
 }
@@ -53,6 +56,8 @@ pub enum AnyTx {
     Sink(Box<mem::Sink>),
     /// The end of a cable in memory.
     Pipe(Box<mem::PipeTx>),
+    /// The caller's own.
+    Own(Box<dyn OwnTx>),
     /// Of a port that only receives.
     Discard(Discard),
 }
@@ -67,6 +72,7 @@ macro_rules! each_rx {
             AnyRx::Pcap($inner) => $does,
             AnyRx::Source($inner) => $does,
             AnyRx::Pipe($inner) => $does,
+            AnyRx::Own($inner) => $does,
             AnyRx::Silent($inner) => $does,
         }
     };
@@ -83,6 +89,7 @@ macro_rules! each_tx {
             AnyTx::Pcap($inner) => $does,
             AnyTx::Sink($inner) => $does,
             AnyTx::Pipe($inner) => $does,
+            AnyTx::Own($inner) => $does,
             AnyTx::Discard($inner) => $does,
         }
     };

@@ -15,6 +15,7 @@ pub mod mem;
 pub mod offload;
 pub mod one_way;
 pub mod options;
+pub mod own;
 pub mod packet;
 pub mod pcap;
 pub mod registry;

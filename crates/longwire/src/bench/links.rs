@@ -6,22 +6,20 @@
 //! Every link has frames in flight all the time.
 
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use longwire_engine::bridge::{BridgeConfig, PortIndex, Switching};
-use longwire_engine::classify::{Classifier, Matcher, Order, Prefix};
 use longwire_engine::models::delay::constant::Constant;
 use longwire_engine::models::rate::Rate;
 use longwire_engine::random::Stream;
-use longwire_engine::{BitRate, Bytes, LinkConfig, LinkId, Nanos, PathId};
+use longwire_engine::{BitRate, Bytes, LinkConfig, Nanos};
 use longwire_io::port::mem::{Sink, Source};
 use longwire_io::{Arrived, Offload, PortError, Received, RxPort};
+use longwire_runtime::fabric::FabricParts;
 use longwire_runtime::fabric::pipeline::{look_at_idle, run_to_end};
-use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
 use serde::Serialize;
 
+use super::pairs::{self, PairFrame};
 use crate::Error;
 use crate::table::Table;
 
@@ -166,48 +164,17 @@ fn row(links: u32, packets: u64) -> Result<Row, Error> {
     })
 }
 
-/// A switch of one pair of ports, a rule and a link for each pair of
-/// addresses.
+/// Links that carry twice what their share of the packets needs.
 fn parts(links: u32) -> Result<FabricParts, Error> {
-    let pair = |index: u32| {
-        let [a, b, c, d] = pair_of(index);
-        let source = Prefix::host([10, b, c, d].into());
-        let matcher = Matcher {
-            source: Some(source),
-            destination: Some(Prefix::host([11 + a, b, c, d].into())),
-            ..Matcher::default()
-        };
-        (matcher, Target::Path(PathId(index)), 0)
-    };
-    let classifier = Classifier::with_rules(Order::First, Target::Drop, (0..links).map(pair));
-    let classifier = classifier.map_err(|(_, error)| Error::Failed(error.to_string()))?;
-    // Twice what the link's share of the packets needs.
     let bits = u64::from(LEN) * 8 * 2;
     let rate = bits * 1_000_000_000 / GAP.as_nanos() / u64::from(links);
     let rate = BitRate::from_bits_per_sec(rate.max(1))
         .ok_or_else(|| Error::Failed("a rate out of range".to_owned()))?;
-    let link = |_| {
-        let config = LinkConfig {
-            rate: Rate::Fixed(rate),
-            delay: Box::new(Constant(DELAY)),
-            ..LinkConfig::default()
-        };
-        (config, Arc::new(LinkCells::default()))
-    };
-    Ok(FabricParts {
-        switch: BridgeConfig {
-            switching: Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]),
-            ..BridgeConfig::new(2)
-        },
-        classifier,
-        links: (0..links).map(link).collect(),
-        paths: (0..links).map(|link| vec![LinkId(link)]).collect(),
-        orders: Vec::new(),
+    pairs::parts(links, |_| LinkConfig {
+        rate: Rate::Fixed(rate),
+        delay: Box::new(Constant(DELAY)),
+        ..LinkConfig::default()
     })
-}
-
-fn pair_of(index: u32) -> [u8; 4] {
-    index.to_be_bytes()
 }
 
 /// Frames of random flows, at an even pace.
@@ -216,24 +183,17 @@ struct Flows {
     left: u64,
     at: Nanos,
     chance: Stream,
-    frame: Vec<u8>,
+    frame: PairFrame,
 }
 
 impl Flows {
     fn new(links: u32, count: u64) -> Flows {
-        let mut frame = vec![0; LEN as usize];
-        frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
-        frame[14] = 0x45;
-        frame[16..18].copy_from_slice(&(LEN as u16 - 14).to_be_bytes());
-        frame[22] = 64;
-        frame[23] = 17;
-        frame[38..40].copy_from_slice(&(LEN as u16 - 34).to_be_bytes());
         Flows {
             links,
             left: count,
             at: Nanos::ZERO,
             chance: Stream::of_seed(1),
-            frame,
+            frame: PairFrame::new(LEN),
         }
     }
 
@@ -241,11 +201,8 @@ impl Flows {
         let frames = self.left.min(max as u64) as usize;
         for _ in 0..frames {
             let flow = self.chance.up_to(u64::from(self.links) - 1) as u32;
-            let [a, b, c, d] = pair_of(flow);
-            self.frame[26..30].copy_from_slice(&[10, b, c, d]);
-            self.frame[30..34].copy_from_slice(&[11 + a, b, c, d]);
             take(Arrived {
-                bytes: &self.frame,
+                bytes: self.frame.set(flow, 0),
                 arrival: self.at,
                 offload: Offload::NONE,
                 wire_len: LEN,

@@ -13,7 +13,7 @@ use super::testbed::Testbed;
 use crate::Error;
 use crate::binomial;
 use crate::table;
-use crate::traffic::{UdpFlow, udp_flow};
+use crate::traffic::{Datagrams, UdpFlow, udp_flow};
 
 /// One row.
 #[derive(Debug, Serialize)]
@@ -49,20 +49,30 @@ fn one(loss: &str, packets: u64, kind: &str) -> Result<Row, Error> {
     };
     let testbed = Testbed::emulated()?;
     let running = testbed.start(kind, lossy, LinkConfig::default(), RunConfig::default())?;
-    let flow = UdpFlow {
+    let got = udp_flow(testbed.path(), flow(packets))?;
+    let report = running.stop();
+    let artifacts = report.links[0].artifacts.values().sum();
+    Ok(row(probability, &got, artifacts))
+}
+
+/// So many datagrams in frames of 64 bytes.
+pub(super) fn flow(packets: u64) -> UdpFlow {
+    UdpFlow {
         frame_len: 64,
         per_second: PER_SECOND,
         count: Some(packets),
         duration: Duration::from_secs(3600),
         patience: Duration::from_millis(300),
-    };
-    let got = udp_flow(testbed.path(), flow)?;
-    let report = running.stop();
+    }
+}
+
+/// What a flow that met this loss came to.
+pub(super) fn row(probability: Probability, got: &Datagrams, artifacts: u64) -> Row {
     let lost = got.sent - got.received;
     let share = probability.as_f64();
     let (least, most) = binomial::interval(got.sent, share, 0.99);
     let measured = lost as f64 / got.sent.max(1) as f64;
-    Ok(Row {
+    Row {
         loss_percent: share * 100.0,
         packets: got.sent,
         received: got.received,
@@ -71,8 +81,8 @@ fn one(loss: &str, packets: u64, kind: &str) -> Result<Row, Error> {
         lost_least: least,
         lost_most: most,
         inside: (least..=most).contains(&lost),
-        artifacts: report.links[0].artifacts.values().sum(),
-    })
+        artifacts,
+    }
 }
 
 pub(super) fn print(rows: &[Row]) {

@@ -3,15 +3,20 @@
 mod accuracy;
 mod crossing;
 mod idle;
+mod linkem;
 mod links;
 mod live;
 mod loss;
 mod memcpy;
+mod multiplex;
+mod pairs;
 mod plugin;
 mod rate;
 mod replay;
 mod replay_speed;
 mod send;
+mod startup;
+mod stations;
 mod testbed;
 mod throughput;
 
@@ -24,10 +29,13 @@ use serde::Serialize;
 
 use crate::cli::Wait;
 use crate::{Error, Globals};
+pub use linkem::LinkemArgs;
 pub use links::LinksArgs;
+pub use multiplex::MultiplexArgs;
 pub use replay::ReplayArgs;
 pub use replay_speed::ReplaySpeedArgs;
 pub use send::SendArgs;
+pub use startup::StartupArgs;
 
 /// What `bench` takes.
 #[derive(Debug, Args)]
@@ -64,6 +72,12 @@ pub enum Bench {
     Loss(LossArgs),
     /// What a packet costs with one link and with a hundred thousand
     Links(LinksArgs),
+    /// Bandwidth, delay, loss and throughput between four stations, as in LinkEM's tables
+    Linkem(LinkemArgs),
+    /// How many links keep their rate at once, in memory or through veth pairs
+    Multiplex(MultiplexArgs),
+    /// How long a file of a hundred thousand links takes to run
+    Startup(StartupArgs),
     /// A replay as fast as it goes, to nowhere
     ReplaySpeed(ReplaySpeedArgs),
     /// Frames a second into a veth pair, against bare sockets
@@ -224,6 +238,18 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
         Bench::Links(own) => {
             let rows = links::measure(&own.quickened(args.quick))?;
             show(globals, rows, |rows| links::print(rows))
+        }
+        Bench::Linkem(own) => {
+            let found = linkem::measure(&own.quickened(args.quick), kind)?;
+            show(globals, found, linkem::print)
+        }
+        Bench::Multiplex(own) => {
+            let rows = multiplex::measure(&own.quickened(args.quick), kind)?;
+            show(globals, rows, |rows| multiplex::print(rows))
+        }
+        Bench::Startup(own) => {
+            let rows = startup::measure(&own.quickened(args.quick))?;
+            show(globals, rows, |rows| startup::print(rows))
         }
         Bench::ReplaySpeed(own) => {
             let rows = replay_speed::measure(&own.quickened(args.quick))?;

@@ -28,11 +28,14 @@ pub(super) struct Row {
 }
 
 /// Ethernet header and largest IPv4 packet.
-const FULL_FRAME: u32 = 1514;
+pub(super) const FULL_FRAME: u32 = 1514;
+
+/// UDP payload of a full frame, in bytes.
+pub(super) const UDP_PAYLOAD: f64 = (1500 - 20 - 8) as f64;
 
 /// TCP payload of a full frame: less the IPv4 header, the TCP header and its
 /// time-stamp option.
-const TCP_PAYLOAD: f64 = (1500 - 20 - 20 - 12) as f64;
+pub(super) const TCP_PAYLOAD: f64 = (1500 - 20 - 20 - 12) as f64;
 
 /// Systems of the literature: TCP (Joglekar 2004) and a modern peer.
 pub(super) const PEERS: &str =
@@ -45,6 +48,11 @@ pub(super) fn measure(args: &RateArgs, kind: &str) -> Result<Vec<Row>, Error> {
         rows.push(tcp(*rate, args, kind)?);
     }
     Ok(rows)
+}
+
+/// Full frames a second that a rate carries, with what Ethernet adds to each.
+pub(super) fn capacity(rate: BitRate) -> f64 {
+    rate.bits_per_sec() as f64 / Framing::ETHERNET.wire_bits(FULL_FRAME) as f64
 }
 
 fn link(rate: Option<BitRate>) -> LinkConfig {
@@ -66,8 +74,7 @@ fn duration(rate: BitRate, args: &RateArgs) -> Duration {
 fn udp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<Row, Error> {
     let testbed = Testbed::emulated()?;
     let running = testbed.start(kind, link(Some(rate)), link(None), RunConfig::default())?;
-    let frame_bits = Framing::ETHERNET.wire_bits(FULL_FRAME) as f64;
-    let capacity = rate.bits_per_sec() as f64 / frame_bits;
+    let capacity = capacity(rate);
     let duration = duration(rate, args);
     let flow = UdpFlow {
         frame_len: FULL_FRAME,
@@ -84,7 +91,7 @@ fn udp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<Row, Error> {
         "udp",
         capacity,
         got.steady_per_second,
-        8.0 * 1472.0,
+        8.0 * UDP_PAYLOAD,
         &report,
     ))
 }
@@ -92,8 +99,7 @@ fn udp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<Row, Error> {
 fn tcp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<Row, Error> {
     let testbed = Testbed::emulated()?;
     let running = testbed.start(kind, link(Some(rate)), link(None), RunConfig::default())?;
-    let frame_bits = Framing::ETHERNET.wire_bits(FULL_FRAME) as f64;
-    let capacity = rate.bits_per_sec() as f64 / frame_bits;
+    let capacity = capacity(rate);
     let duration = duration(rate, args);
     let flow = tcp_flow(testbed.path(), duration, duration / 5)?;
     let report = running.stop();

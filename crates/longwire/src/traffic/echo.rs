@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::stamped::{self, number_at, put_number, realtime_ns};
-use super::udp::receiver_of;
-use super::{Path, TrafficError, during};
+use super::udp::{payload_len, receiver_of};
+use super::{Path, TrafficError, UDP_HEADERS, during};
 
 /// Round-trip times.
 #[derive(Clone, Debug, Default)]
@@ -28,14 +28,40 @@ impl RoundTrips {
     }
 }
 
-/// Makes `count` round trips, one every `interval` at the earliest and never
-/// two at a time. An answer is awaited for `patience`.
+/// The datagrams that make round trips.
+#[derive(Clone, Copy, Debug)]
+pub struct Probes {
+    /// Frame length in bytes, Ethernet header included: 58 at the least, 1514
+    /// at the most. Answers are as long.
+    pub frame_len: u32,
+    /// How many.
+    pub count: u32,
+    /// One is sent every so often at the earliest, and never two at a time.
+    pub interval: Duration,
+    /// An answer is awaited for so long.
+    pub patience: Duration,
+}
+
+/// Makes `count` round trips of the shortest datagrams, one every `interval`
+/// at the earliest and never two at a time. An answer is awaited for
+/// `patience`.
 pub fn round_trips(
     path: Path<'_>,
     count: u32,
     interval: Duration,
     patience: Duration,
 ) -> Result<RoundTrips, TrafficError> {
+    let probes = Probes {
+        frame_len: UDP_HEADERS + ANSWER_LEN as u32,
+        count,
+        interval,
+        patience,
+    };
+    probe_trips(path, probes)
+}
+
+/// Makes round trips.
+pub fn probe_trips(path: Path<'_>, probes: Probes) -> Result<RoundTrips, TrafficError> {
     let server = receiver_of(path)?;
     let target = server.local_addr().map_err(during("name a socket"))?;
     let done = AtomicBool::new(false);
@@ -47,7 +73,7 @@ pub fn round_trips(
             client
                 .connect(target)
                 .map_err(during("reach the other end"))?;
-            ask(&client, count, interval, patience)
+            ask(&client, probes)
         });
         done.store(true, Ordering::Release);
         serving
@@ -57,8 +83,9 @@ pub fn round_trips(
     })
 }
 
-/// Of an answer: the request's number, when it came, when it was answered.
-const ANSWER_LEN: usize = 24;
+/// Of an answer: the request's number, and how long it was held before it was
+/// answered.
+const ANSWER_LEN: usize = 16;
 
 fn serve(server: &UdpSocket, done: &AtomicBool) -> Result<(), TrafficError> {
     let poll = Some(Duration::from_millis(20));
@@ -70,29 +97,24 @@ fn serve(server: &UdpSocket, done: &AtomicBool) -> Result<(), TrafficError> {
             continue;
         };
         if let Some(from) = request.from {
-            put_number(&mut buffer, 1, request.arrival);
-            put_number(&mut buffer, 2, realtime_ns());
+            let len = request.len.clamp(ANSWER_LEN, buffer.len());
+            put_number(&mut buffer, 1, realtime_ns() - request.arrival);
             // A lost answer is counted by the client.
-            let _ = server.send_to(&buffer[..ANSWER_LEN], from);
+            let _ = server.send_to(&buffer[..len], from);
         }
     }
     Ok(())
 }
 
-fn ask(
-    client: &UdpSocket,
-    count: u32,
-    interval: Duration,
-    patience: Duration,
-) -> Result<RoundTrips, TrafficError> {
+fn ask(client: &UdpSocket, probes: Probes) -> Result<RoundTrips, TrafficError> {
     let mut trips = RoundTrips::default();
     client
-        .set_read_timeout(Some(patience))
+        .set_read_timeout(Some(probes.patience))
         .map_err(during("wait"))?;
     stamped::stamp_arrivals(client)?;
-    for number in 0..i64::from(count) {
+    let mut request = vec![0u8; payload_len(probes.frame_len).max(ANSWER_LEN)];
+    for number in 0..i64::from(probes.count) {
         let start = Instant::now();
-        let mut request = [0u8; ANSWER_LEN];
         put_number(&mut request, 0, number);
         let sent = realtime_ns();
         client.send(&request).map_err(during("send"))?;
@@ -103,7 +125,7 @@ fn ask(
             }
             None => trips.lost += 1,
         }
-        std::thread::sleep(interval.saturating_sub(start.elapsed()));
+        std::thread::sleep(probes.interval.saturating_sub(start.elapsed()));
     }
     trips.times_ns.sort_unstable();
     Ok(trips)
@@ -117,8 +139,7 @@ fn answer(client: &UdpSocket, number: i64) -> Option<(i64, i64)> {
         let payload = &buffer[..got.len];
         // An answer to an earlier request is a late one: look on.
         if number_at(payload, 0) == Some(number) {
-            let (came, answered) = (number_at(payload, 1)?, number_at(payload, 2)?);
-            return Some((got.arrival, answered - came));
+            return Some((got.arrival, number_at(payload, 1)?));
         }
     }
 }

@@ -11,9 +11,9 @@ mod stamped;
 mod tcp;
 mod udp;
 
-pub use echo::{RoundTrips, round_trips};
+pub use echo::{Probes, RoundTrips, probe_trips, round_trips};
 pub use one_way::{OneWay, one_way};
-pub use tcp::{TcpFlow, tcp_flow};
+pub use tcp::{TcpFlow, tcp_flow, windowed_tcp_flow};
 pub use udp::{Datagrams, UdpFlow, udp_flow};
 
 use std::io;

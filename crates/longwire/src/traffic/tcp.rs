@@ -1,8 +1,13 @@
 //! A TCP flow: what one connection carries.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
+
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, setsockopt, socket, sockopt,
+};
 
 use super::{Path, TrafficError, during};
 
@@ -26,6 +31,38 @@ pub fn tcp_flow(
     warm_up: Duration,
 ) -> Result<TcpFlow, TrafficError> {
     let listen = || TcpListener::bind((path.to.address, 0));
+    flow_to(path, duration, warm_up, listen)
+}
+
+/// The same with a receive window of about `window` bytes at the most. Where
+/// the queue on the way holds as much, nothing is ever lost: then all that is
+/// received comes in order, and the goodput of a slow link is exact also when
+/// it is measured over few frames.
+pub fn windowed_tcp_flow(
+    path: Path<'_>,
+    duration: Duration,
+    warm_up: Duration,
+    window: usize,
+) -> Result<TcpFlow, TrafficError> {
+    let listen = || {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let socket = socket(AddressFamily::Inet, SockType::Stream, flags, None)?;
+        // Connections take it over from the socket that listens.
+        setsockopt(&socket, sockopt::RcvBuf, &window)?;
+        let address = SocketAddrV4::new(path.to.address, 0);
+        bind(socket.as_raw_fd(), &SockaddrIn::from(address))?;
+        nix::sys::socket::listen(&socket, Backlog::new(1)?)?;
+        Ok(TcpListener::from(socket))
+    };
+    flow_to(path, duration, warm_up, listen)
+}
+
+fn flow_to(
+    path: Path<'_>,
+    duration: Duration,
+    warm_up: Duration,
+    listen: impl FnOnce() -> io::Result<TcpListener> + Send,
+) -> Result<TcpFlow, TrafficError> {
     let listener = path.to.namespace.run(listen)?.map_err(during("listen"))?;
     let target = listener.local_addr().map_err(during("name a socket"))?;
     std::thread::scope(|scope| {

@@ -1,0 +1,158 @@
+//! What each of many links carried while it was looked at.
+
+use longwire_engine::Nanos;
+
+/// The frames of one link that arrived in the window, and when the first and
+/// the last of them did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Share {
+    frames: u32,
+    first: Nanos,
+    last: Nanos,
+}
+
+/// From when to when links are looked at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub from: Nanos,
+    pub to: Nanos,
+}
+
+/// How true all links together were.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Trueness {
+    /// Bits a second of all links, on the emulated wire.
+    pub bits: f64,
+    /// The rate of the link that is furthest from what it should be, against
+    /// that, less one.
+    pub worst: f64,
+    /// Of 99 links in 100 the error is at most this, whatever its sign.
+    pub p99: f64,
+    /// Links that are further off than allowed.
+    pub outside: u32,
+}
+
+impl Share {
+    /// A frame has arrived.
+    #[inline]
+    pub fn note(&mut self, at: Nanos) {
+        if self.frames == 0 {
+            self.first = at;
+        }
+        self.frames += 1;
+        self.last = at;
+    }
+
+    /// Frames a second of a link that should carry `expected`.
+    ///
+    /// From the first arrival to the last there is one frame less than
+    /// arrived, whatever the window cut off: so the figure is exact also for
+    /// links that carry few frames. A link that was silent at one end of the
+    /// window for longer than three frames take was standing still, and this
+    /// time counts.
+    fn per_second(&self, window: Window, expected: f64) -> f64 {
+        let silence = Nanos::from_nanos((3e9 / expected) as u64);
+        let mut intervals = f64::from(self.frames) - 1.0;
+        let mut from = self.first;
+        let mut to = self.last;
+        if from.saturating_sub(window.from) > silence {
+            (from, intervals) = (window.from, intervals + 1.0);
+        }
+        if window.to.saturating_sub(to) > silence {
+            (to, intervals) = (window.to, intervals + 1.0);
+        }
+        let time = to.saturating_sub(from).as_nanos();
+        match time {
+            0 => 0.0,
+            time => intervals.max(0.0) * 1e9 / time as f64,
+        }
+    }
+}
+
+/// Judges links that should carry `bits` a second each in frames of
+/// `frame_bits`; off by more than `allowed` (0.01 is one per cent) is outside.
+pub(super) fn judge(
+    shares: &[Share],
+    window: Window,
+    bits: u64,
+    frame_bits: u64,
+    allowed: f64,
+) -> Trueness {
+    let expected = bits as f64 / frame_bits as f64;
+    let mut trueness = Trueness::default();
+    let mut errors = Vec::with_capacity(shares.len());
+    for share in shares {
+        let carried = share.per_second(window, expected);
+        let error = carried / expected - 1.0;
+        trueness.bits += carried * frame_bits as f64;
+        trueness.outside += u32::from(error.abs() > allowed);
+        if error.abs() > trueness.worst.abs() {
+            trueness.worst = error;
+        }
+        errors.push(error.abs());
+    }
+    errors.sort_by(f64::total_cmp);
+    let at = (errors.len() * 99 / 100).min(errors.len().saturating_sub(1));
+    trueness.p99 = errors.get(at).copied().unwrap_or(0.0);
+    trueness
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: Window = Window {
+        from: Nanos::from_secs(1),
+        to: Nanos::from_secs(2),
+    };
+
+    fn share(times_ms: impl IntoIterator<Item = u64>) -> Share {
+        let mut share = Share::default();
+        for time in times_ms {
+            share.note(Nanos::from_millis(time));
+        }
+        share
+    }
+
+    /// Frames of 1,000 bits on links of 10,000 bit/s: one every 100 ms.
+    fn judged(shares: &[Share]) -> Trueness {
+        judge(shares, WINDOW, 10_000, 1_000, 0.01)
+    }
+
+    #[test]
+    fn few_frames_are_counted_to_the_last_bit() {
+        let found = judged(&[share((1_090..2_000).step_by(100))]);
+        assert!(found.worst.abs() < 1e-9 && found.outside == 0, "{found:?}");
+        assert!((found.bits - 10_000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_slow_link_and_one_that_stands_still_are_outside() {
+        let slow = share((1_000..2_000).step_by(103));
+        let stopped = share((1_000..1_500).step_by(100));
+        let late = share((1_450..2_000).step_by(100));
+        let never = share([]);
+        let found = judged(&[
+            slow,
+            stopped,
+            late,
+            never,
+            share((1_000..2_000).step_by(100)),
+        ]);
+        assert_eq!(found.outside, 4);
+        assert_eq!(found.worst, -1.0);
+        // 4.x frames in half of a second, and nothing in the other half.
+        let stopped = judged(&[stopped]).worst;
+        assert!((-0.51..-0.49).contains(&stopped), "{stopped}");
+    }
+
+    #[test]
+    fn most_links_hide_no_bad_one() {
+        let good = share((1_000..2_000).step_by(100));
+        let mut shares = vec![good; 999];
+        shares.push(share((1_000..2_000).step_by(110)));
+        let found = judged(&shares);
+        assert!(found.p99 < 1e-9 && found.outside == 1);
+        assert!((found.worst + 1.0 / 11.0).abs() < 1e-6, "{found:?}");
+    }
+}

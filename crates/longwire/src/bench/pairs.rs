@@ -1,0 +1,117 @@
+//! Many links and the frames that cross them: link `n` is for the pair of
+//! addresses number `n`, 10.B.C.D to (11+A).B.C.D for the number's four bytes.
+
+use std::sync::Arc;
+
+use longwire_engine::bridge::{BridgeConfig, PortIndex, Switching};
+use longwire_engine::classify::{Classifier, Matcher, Order, Prefix};
+use longwire_engine::{LinkConfig, LinkId, PathId};
+use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
+
+use crate::Error;
+
+/// The shortest frame: headers, and what [`PairFrame::set`] writes.
+pub(super) const LEN_MIN: u32 = 50;
+
+/// Where source and destination stand in a frame, and behind the headers of
+/// UDP the pair and a number of the sender's.
+const ADDRESSES: usize = 26;
+const PAYLOAD: usize = 42;
+
+/// From port 0 to port 1: a link, a path and a rule for each pair. What
+/// belongs to no pair is dropped.
+pub(super) fn parts(
+    links: u32,
+    mut config: impl FnMut(u32) -> LinkConfig,
+) -> Result<FabricParts, Error> {
+    let rule = |pair: u32| {
+        let [source, destination] = addresses(pair);
+        let matcher = Matcher {
+            source: Some(Prefix::host(source.into())),
+            destination: Some(Prefix::host(destination.into())),
+            ..Matcher::default()
+        };
+        (matcher, Target::Path(PathId(pair)), 0)
+    };
+    let classifier = Classifier::with_rules(Order::First, Target::Drop, (0..links).map(rule));
+    let classifier = classifier.map_err(|(_, error)| Error::Failed(error.to_string()))?;
+    let link = |pair| (config(pair), Arc::new(LinkCells::default()));
+    Ok(FabricParts {
+        switch: BridgeConfig {
+            switching: Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]),
+            ..BridgeConfig::new(2)
+        },
+        classifier,
+        links: (0..links).map(link).collect(),
+        paths: (0..links).map(|link| vec![LinkId(link)]).collect(),
+        orders: Vec::new(),
+    })
+}
+
+fn addresses(pair: u32) -> [[u8; 4]; 2] {
+    let [a, b, c, d] = pair.to_be_bytes();
+    [[10, b, c, d], [11 + a, b, c, d]]
+}
+
+/// A UDP frame that is made the next pair's again and again.
+#[derive(Clone, Debug)]
+pub(super) struct PairFrame(Vec<u8>);
+
+impl PairFrame {
+    /// A frame of `len` bytes, without frame check sequence.
+    pub fn new(len: u32) -> PairFrame {
+        let len = len.max(LEN_MIN);
+        let mut frame = vec![0; len as usize];
+        frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
+        frame[14] = 0x45;
+        frame[16..18].copy_from_slice(&(len as u16 - 14).to_be_bytes());
+        frame[22] = 64;
+        frame[23] = 17;
+        frame[38..40].copy_from_slice(&(len as u16 - 34).to_be_bytes());
+        PairFrame(frame)
+    }
+
+    /// The frame of a pair, with a number that its receiver can read.
+    #[inline]
+    pub fn set(&mut self, pair: u32, number: u32) -> &[u8] {
+        let [source, destination] = addresses(pair);
+        self.0[ADDRESSES..ADDRESSES + 4].copy_from_slice(&source);
+        self.0[ADDRESSES + 4..ADDRESSES + 8].copy_from_slice(&destination);
+        self.0[PAYLOAD..PAYLOAD + 4].copy_from_slice(&pair.to_le_bytes());
+        self.0[PAYLOAD + 4..PAYLOAD + 8].copy_from_slice(&number.to_le_bytes());
+        &self.0
+    }
+}
+
+/// The pair and the number of a frame that [`PairFrame::set`] wrote; `None`
+/// of frames too short to be one.
+#[inline]
+pub(super) fn read(frame: &[u8]) -> Option<(u32, u32)> {
+    let payload: &[u8; 8] = frame.get(PAYLOAD..PAYLOAD + 8)?.first_chunk()?;
+    let [a, b, c, d, e, f, g, h] = *payload;
+    Some((
+        u32::from_le_bytes([a, b, c, d]),
+        u32::from_le_bytes([e, f, g, h]),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_tell_their_pair_and_take_its_link() {
+        let classifier = parts(3, |_| LinkConfig::default()).unwrap().classifier;
+        let mut frame = PairFrame::new(64);
+        for pair in [0, 2, 1] {
+            let bytes = frame.set(pair, 7 + pair);
+            assert_eq!(bytes.len(), 64);
+            assert_eq!(read(bytes), Some((pair, 7 + pair)));
+            let found = classifier.classify(PortIndex(0), bytes, 64);
+            assert_eq!(found.target, Target::Path(PathId(pair)));
+        }
+        let found = classifier.classify(PortIndex(0), frame.set(3, 0), 64);
+        assert_eq!(found.target, Target::Drop);
+        assert_eq!(read(&[0; 49]), None);
+    }
+}
