@@ -241,7 +241,7 @@ pub(super) fn measure(args: &LinkemArgs, kind: &str) -> Result<Findings, Error> 
 
 /// Frames that the emulator lost unasked so far, at all ports.
 fn artifacts(running: &FabricRunning) -> u64 {
-    let ports = running.ports();
+    let ports = running.handle().report().ports;
     let kinds = ports.iter().flat_map(|port| &port.artifacts);
     let lost = kinds.filter(|(kind, _)| **kind != "late");
     lost.map(|(_, count)| *count).sum()
