@@ -7,6 +7,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::{Request, Response, StatusCode};
 use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -27,10 +28,6 @@ pub const BODY_MAX: usize = 16 << 20;
 /// A body must be there so soon.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// So much slow work is done at once; more waits for it. Below the number of
-/// threads, so that there are always some for what is quick.
-const SLOW_MAX: usize = 4;
-
 /// The most streams at once.
 pub const STREAMS_MAX: usize = 64;
 
@@ -44,7 +41,10 @@ pub struct Api {
     pub stopped: watch::Receiver<bool>,
     /// Places for streams.
     pub streams: Arc<Semaphore>,
-    slow: Semaphore,
+    /// Where work goes that takes long.
+    slow: Handle,
+    /// Changes are made one after the other; those that wait hold no thread.
+    turn: Semaphore,
 }
 
 impl Api {
@@ -53,13 +53,15 @@ impl Api {
         controller: Arc<Controller>,
         metrics: Detail,
         stopped: watch::Receiver<bool>,
+        slow: Handle,
     ) -> Api {
         Api {
             controller,
             metrics,
             stopped,
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
-            slow: Semaphore::new(SLOW_MAX),
+            slow,
+            turn: Semaphore::new(1),
         }
     }
 
@@ -106,8 +108,10 @@ impl Api {
                     .map(Reply::into_response)
             }
             Work::Change(make) => {
-                let made = self.slowly(move || api.change(&make(&call), &call)).await;
-                made.unwrap_or_else(|| Err(fault()))
+                let _turn = self.turn.acquire().await;
+                // Not slowly: others wait for what a change holds.
+                let made = spawn_blocking(move || api.change(&make(&call), &call)).await;
+                made.unwrap_or_else(|_| Err(fault()))
                     .map(Reply::into_response)
             }
             Work::Stream => {
@@ -126,13 +130,13 @@ impl Api {
         Reply::json(&changed.map_err(Refusal::problems)?)
     }
 
-    /// Does slow work, on a thread for such; `None` if it failed midway.
+    /// Does work that takes long, on a thread for such; `None` if it failed
+    /// midway.
     pub async fn slowly<R: Send + 'static>(
         &self,
         work: impl FnOnce() -> R + Send + 'static,
     ) -> Option<R> {
-        let _place = self.slow.acquire().await;
-        spawn_blocking(work).await.ok()
+        self.slow.spawn_blocking(work).await.ok()
     }
 }
 

@@ -38,7 +38,7 @@ use self::api::Api;
 use self::guard::Tokens;
 use self::limit::Limit;
 use self::refusal::Refusal;
-use self::server::{Gate, Handler, Listener, serve};
+use self::server::{Gate, Handler, Listener, Slow, serve};
 use crate::Error;
 use crate::fabric::Controller;
 
@@ -143,18 +143,24 @@ impl Bound {
             return Ok(None);
         }
         let (stop, stopped) = watch::channel(false);
-        let api = Arc::new(Api::new(controller, self.metrics, stopped));
+        let slow = Slow::new()?;
+        let api = Arc::new(Api::new(controller, self.metrics, stopped, slow.handle()));
         let handler: Arc<Handler> =
             Arc::new(move |request, rights| Box::pin(Arc::clone(&api).answer(request, rights)));
-        self.serve_with(handler, stop).map(Some)
+        self.serve_with(handler, stop, slow).map(Some)
     }
 
     /// Answers with anything.
-    fn serve_with(self, handler: Arc<Handler>, stop: watch::Sender<bool>) -> Result<Server, Error> {
+    fn serve_with(
+        self,
+        handler: Arc<Handler>,
+        stop: watch::Sender<bool>,
+        slow: Slow,
+    ) -> Result<Server, Error> {
         let gate = Gate {
             tokens: self.tokens,
             limit: Limit::new(self.limit),
         };
-        serve(self.listeners, gate, handler, stop)
+        serve(self.listeners, gate, handler, stop, slow)
     }
 }

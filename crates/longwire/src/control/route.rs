@@ -52,8 +52,8 @@ pub struct Call {
 pub enum Work {
     /// At once: it reads little.
     Quick(fn(&Api, &Call) -> Result<Reply, Refusal>),
-    /// After other work of this kind, so that what is quick need not wait
-    /// for it: it reads much, or changes something.
+    /// With less priority: it reads much, and what is quick need not wait for
+    /// it.
     Slow(fn(&Api, &Call) -> Result<Reply, Refusal>),
     /// As a change of the run, which this makes of what is asked.
     Change(fn(&Call) -> Value),

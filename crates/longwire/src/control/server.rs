@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::io;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::pin::Pin;
@@ -14,9 +15,10 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use longwire_runtime::host::lower_priority;
 use nix::unistd::geteuid;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
@@ -45,8 +47,37 @@ const STALL_TIME: Duration = Duration::from_secs(10);
 /// At the end, answers that have begun may take so long.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// Threads for work that may wait.
+/// Threads for work that waits for the fabric, and for work that takes long.
 const BLOCKING_MAX: usize = 16;
+const SLOW_MAX: usize = 4;
+
+/// Threads for what takes long and is not urgent, of less priority than all
+/// others.
+pub struct Slow(Runtime);
+
+impl Slow {
+    /// Threads that are made when they are needed.
+    ///
+    /// # Errors
+    /// If the system has no room for them.
+    pub fn new() -> Result<Slow, Error> {
+        let runtime = Builder::new_current_thread()
+            .max_blocking_threads(SLOW_MAX)
+            .thread_name("longwire-ctl-s")
+            .on_thread_start(lower_priority)
+            .build();
+        runtime.map(Slow).map_err(failed)
+    }
+
+    /// To which work is given.
+    pub fn handle(&self) -> Handle {
+        self.0.handle().clone()
+    }
+}
+
+fn failed(error: io::Error) -> Error {
+    Error::Failed(format!("the control API cannot be started: {error}"))
+}
 
 /// What answers a request that was let in.
 pub type Handler = dyn Fn(Request<Incoming>, Rights) -> Answering + Send + Sync;
@@ -88,8 +119,8 @@ pub fn serve(
     gate: Gate,
     handler: Arc<Handler>,
     stop: watch::Sender<bool>,
+    slow: Slow,
 ) -> Result<Server, Error> {
-    let failed = |error| Error::Failed(format!("the control API cannot be started: {error}"));
     let runtime = Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_MAX)
@@ -121,6 +152,7 @@ pub fn serve(
         .name("longwire-ctl".to_owned())
         .spawn(move || {
             run(runtime, doors, &house);
+            slow.0.shutdown_background();
             // Nobody finds a path at which nobody answers.
             drop(names);
         })
@@ -223,7 +255,7 @@ enum Accepted {
 
 impl Door {
     /// The next connection; `None` for one that is shut in its face.
-    async fn accept(&self) -> std::io::Result<Option<Accepted>> {
+    async fn accept(&self) -> io::Result<Option<Accepted>> {
         match self {
             Door::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;

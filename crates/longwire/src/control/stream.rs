@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -47,7 +48,11 @@ pub struct Watcher {
 /// What was counted when it was told.
 struct Told {
     at: Nanos,
-    sums: (usize, LinkTotals),
+    count: usize,
+    /// Which links these were, whatever their order: another number when one
+    /// came or went.
+    which: u64,
+    sums: LinkTotals,
     each: HashMap<String, LinkTotals>,
 }
 
@@ -163,48 +168,51 @@ fn event(kind: &str, data: &impl Serialize) -> Bytes {
 impl Watcher {
     /// The next event, or the last one: why there are no more.
     fn next(&mut self) -> Result<Bytes, Bytes> {
-        let controller = Arc::clone(&self.api.controller);
-        let mut each = HashMap::new();
-        let at = controller.elapsed();
-        let sums = match self.each {
-            false => controller.totals(&self.pattern),
-            true => {
-                let mut sums = LinkTotals::default();
-                let mut count = 0;
-                controller.each_totals(&self.pattern, &mut |name, totals| {
-                    count += 1;
-                    sums.add(&totals);
-                    if count <= EACH_MAX {
-                        each.insert(name.to_owned(), totals);
-                    }
-                });
-                (count, sums)
-            }
-        };
-        if self.each && sums.0 > EACH_MAX {
-            let error = serde_json::json!({ "error": too_many(sums.0) });
+        let now = self.look();
+        if self.each && now.count > EACH_MAX {
+            let error = serde_json::json!({ "error": too_many(now.count) });
             return Err(event("error", &error));
         }
-        let now = Told { at, sums, each };
         let told = event("", &self.compare(&now));
         self.told = Some(now);
         Ok(told)
+    }
+
+    /// What is counted now.
+    fn look(&self) -> Told {
+        let controller = &self.api.controller;
+        let mut now = Told {
+            at: controller.elapsed(),
+            count: 0,
+            which: 0,
+            sums: LinkTotals::default(),
+            each: HashMap::new(),
+        };
+        controller.each_totals(&self.pattern, &mut |name, totals| {
+            now.count += 1;
+            let mut hasher = DefaultHasher::new();
+            name.hash(&mut hasher);
+            now.which = now.which.wrapping_add(hasher.finish());
+            now.sums.add(&totals);
+            if self.each && now.count <= EACH_MAX {
+                now.each.insert(name.to_owned(), totals);
+            }
+        });
+        now
     }
 
     /// What was counted, and how fast it grew since the last time.
     fn compare(&self, now: &Told) -> Event {
         let before = self.told.as_ref();
         let passed = before.map_or(Nanos::ZERO, |before| now.at.saturating_sub(before.at));
-        // With links fewer than before, what they had counted is gone from
-        // the sum.
-        let same = before.filter(|before| before.sums.0 <= now.sums.0);
-        let rates = same.and_then(|same| Rates::between(&same.sums.1, &now.sums.1, passed));
+        // What links had counted that have gone is no longer in the sum.
+        let same = before.filter(|before| before.which == now.which);
         Event {
             elapsed_s: seconds(now.at),
             interval_s: seconds(passed),
-            links: now.sums.0,
-            totals: Totals::from(&now.sums.1),
-            rates,
+            links: now.count,
+            totals: Totals::from(&now.sums),
+            rates: same.and_then(|same| Rates::between(&same.sums, &now.sums, passed)),
             each: self.each.then(|| rows(before, now, passed)),
         }
     }

@@ -251,3 +251,41 @@ impl Metric {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The page has each metric under the name that is scraped, of its kind,
+    /// and no other.
+    #[test]
+    fn the_page_lists_all_metrics() {
+        let page = include_str!("../../../../../docs/metrics.md");
+        let mut wanted: Vec<String> = METRICS
+            .iter()
+            .map(|metric| {
+                let mut name = format!("longwire_{}", metric.name);
+                if let Some(unit) = &metric.unit {
+                    name = format!("{name}_{}", unit.as_str());
+                }
+                let (end, kind) = match metric.kind() {
+                    MetricType::Counter => ("_total", "counter"),
+                    MetricType::Gauge => ("", "gauge"),
+                    MetricType::Histogram => ("", "histogram"),
+                    _ => ("_info", "info"),
+                };
+                format!("| `{name}{end}` | {kind} |")
+            })
+            .collect();
+        let rows = page.lines().filter(|line| line.starts_with("| `longwire_"));
+        let mut listed: Vec<String> = rows
+            .map(|row| {
+                let cells: Vec<&str> = row.split('|').take(3).collect();
+                format!("{}|", cells.join("|"))
+            })
+            .collect();
+        wanted.sort();
+        listed.sort();
+        assert_eq!(wanted, listed);
+    }
+}

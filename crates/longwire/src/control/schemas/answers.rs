@@ -189,8 +189,8 @@ fn event() -> Value {
         ],
     );
     object_with(
-        "What was counted. Rates are null in the first event, and when links have gone since \
-         the one before",
+        "What was counted. Rates are null in the first event, and those of the sum when links came \
+         or went since the one before",
         &[
             ("elapsed_s", real("since the start of the run, in seconds")),
             ("interval_s", real("since the event before, in seconds")),

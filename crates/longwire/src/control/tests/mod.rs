@@ -18,7 +18,7 @@ use hyper::StatusCode;
 use tokio::sync::watch;
 
 use super::reply::{JSON, Reply};
-use super::server::{Handler, Server};
+use super::server::{Handler, Server, Slow};
 use super::{Address, ControlArgs, bind};
 
 /// A folder of one test.
@@ -93,7 +93,8 @@ fn serve(args: &ControlArgs) -> (Server, Option<String>) {
     let tcp = tcp.filter_map(|note| note.strip_prefix("control: tcp:"));
     let tcp = tcp.map(str::to_owned).next();
     let (stop, _) = watch::channel(false);
-    let server = bound.serve_with(handler, stop);
+    let slow = Slow::new().unwrap_or_else(|error| panic!("{error}"));
+    let server = bound.serve_with(handler, stop, slow);
     (server.unwrap_or_else(|error| panic!("{error}")), tcp)
 }
 

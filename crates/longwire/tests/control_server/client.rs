@@ -1,0 +1,91 @@
+//! Just enough of an HTTP client: it sends exactly what a test says.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use longwire_io::net::NetNamespace;
+use serde_json::Value;
+
+/// How long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// An answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    /// Headers in small letters, a line each.
+    pub head: String,
+    pub body: String,
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines();
+        lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+}
+
+/// A request: method and target, headers, body.
+pub fn request(line: &str, headers: &[&str], body: &str) -> String {
+    let mut text = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
+    for header in headers {
+        text += header;
+        text += "\r\n";
+    }
+    if !body.is_empty() {
+        text += &format!("Content-Length: {}\r\n", body.len());
+    }
+    text + "\r\n" + body
+}
+
+/// A connection to a Unix socket.
+pub fn connect(path: &str) -> UnixStream {
+    let stream = UnixStream::connect(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream
+}
+
+/// Asks over a Unix socket.
+pub fn ask(path: &str, line: &str, body: &str) -> Answer {
+    exchange(connect(path), &request(line, &["Host: x"], body))
+}
+
+/// Asks over TCP in a namespace.
+pub fn ask_tcp(namespace: &NetNamespace, address: &str, text: &str) -> Answer {
+    let stream = namespace.run(|| TcpStream::connect(address));
+    let stream = stream.expect("it is entered").expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    exchange(stream, text)
+}
+
+/// Sends a request and reads all that comes.
+pub fn exchange(mut stream: impl Read + Write, text: &str) -> Answer {
+    // A server that has refused need not read on.
+    let _ = stream.write_all(text.as_bytes());
+    let mut bytes = Vec::new();
+    let mut part = [0; 65_536];
+    while let Ok(read @ 1..) = stream.read(&mut part) {
+        bytes.extend_from_slice(&part[..read]);
+    }
+    answer(&String::from_utf8(bytes).expect("text"))
+}
+
+fn answer(text: &str) -> Answer {
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text, ""));
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
+    Answer {
+        status: status.unwrap_or_else(|| panic!("no answer: {text}")),
+        head: head.to_lowercase(),
+        body: body.to_owned(),
+    }
+}
