@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::runner::{Outcome, Runner, cargo, limited, locked, root, run, run_all, target_dir};
 
 /// What `longwire bench` measures without being given anything.
-const KINDS: [&str; 13] = [
+const KINDS: [&str; 14] = [
     "throughput",
     "accuracy",
     "rate",
@@ -19,6 +19,7 @@ const KINDS: [&str; 13] = [
     "linkem",
     "multiplex",
     "startup",
+    "control",
     "replay-speed",
     "replay",
 ];

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use longwire_io::PortError;
 use longwire_runtime::StartError;
 
+use crate::control::client::ClientError;
 use crate::exec::ExecError;
 use crate::log::LogError;
 use crate::plot::PlotError;
@@ -46,6 +47,9 @@ pub enum Error {
     /// The run.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// A running Longwire that was asked.
+    #[error(transparent)]
+    Control(#[from] ClientError),
     /// Our own standard output or error.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
@@ -62,6 +66,7 @@ impl Error {
             | Error::Port(PortError::Unknown { .. })
             | Error::Log(LogError::Extension { .. }) => EXIT_USAGE,
             Error::Plot(error) if error.is_usage() => EXIT_USAGE,
+            Error::Control(error) if error.is_usage() => EXIT_USAGE,
             Error::Exec(error) => error.exit_code(),
             _ => EXIT_FAILED,
         })

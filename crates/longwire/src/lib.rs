@@ -46,6 +46,7 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Error> {
         Command::Receive(args) => commands::receive::run(args, globals),
         Command::Replay(args) => commands::replay::run(args, globals),
         Command::Simulate(args) => commands::simulate::run(args, globals),
+        Command::Ctl(args) => commands::ctl::run(args, globals),
         Command::Check(args) => commands::check::run(args, globals),
         Command::Schema(args) => commands::schema::run(args),
         Command::Import(args) => commands::import::run(args),

@@ -1,6 +1,7 @@
 //! `longwire bench`: Longwire measured on this machine.
 
 mod accuracy;
+mod control;
 mod crossing;
 mod idle;
 mod linkem;
@@ -29,6 +30,7 @@ use serde::Serialize;
 
 use crate::cli::Wait;
 use crate::{Error, Globals};
+pub use control::ControlArgs;
 pub use linkem::LinkemArgs;
 pub use links::LinksArgs;
 pub use multiplex::MultiplexArgs;
@@ -78,6 +80,8 @@ pub enum Bench {
     Multiplex(MultiplexArgs),
     /// How long a file of a hundred thousand links takes to run
     Startup(StartupArgs),
+    /// A network changed a thousand times a second while it carries traffic
+    Control(ControlArgs),
     /// A replay as fast as it goes, to nowhere
     ReplaySpeed(ReplaySpeedArgs),
     /// Frames a second into a veth pair, against bare sockets
@@ -250,6 +254,10 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
         Bench::Startup(own) => {
             let rows = startup::measure(&own.quickened(args.quick))?;
             show(globals, rows, |rows| startup::print(rows))
+        }
+        Bench::Control(own) => {
+            let rows = control::measure(&own.quickened(args.quick))?;
+            show(globals, rows, |rows| control::print(rows))
         }
         Bench::ReplaySpeed(own) => {
             let rows = replay_speed::measure(&own.quickened(args.quick))?;

@@ -83,7 +83,7 @@ impl DuplexArgs {
     /// # Errors
     /// If its options do not fit together.
     pub fn link_up(&self) -> Result<LinkConfig, Error> {
-        parse(&self.preset()?.up.overlay(&self.up), &self.faults)
+        parse(&self.options()?.up, &self.faults)
     }
 
     /// The link down.
@@ -91,7 +91,19 @@ impl DuplexArgs {
     /// # Errors
     /// If its options do not fit together.
     pub fn link_down(&self) -> Result<LinkConfig, Error> {
-        parse(&self.preset()?.down.overlay(&self.down), &self.faults)
+        parse(&self.options()?.down, &self.faults)
+    }
+
+    /// The options of both directions, those of the preset included.
+    ///
+    /// # Errors
+    /// If the preset's file cannot be read.
+    pub fn options(&self) -> Result<presets::Duplex, Error> {
+        let under = self.preset()?;
+        Ok(presets::Duplex {
+            up: under.up.overlay(&self.up),
+            down: under.down.overlay(&self.down),
+        })
     }
 
     /// The preset's options.

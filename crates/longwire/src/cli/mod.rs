@@ -17,6 +17,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::bench::BenchArgs;
 use crate::commands::check::CheckArgs;
 use crate::commands::completions::CompletionsArgs;
+use crate::commands::ctl::CtlArgs;
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::exec::ExecArgs;
 use crate::commands::generate::GenerateArgs;
@@ -54,6 +55,7 @@ Examples:
   longwire run packet:eth1 packet:eth2 --delay 20ms   join two interfaces
   longwire simulate in.pcap out.pcap --rate 10mbit    a capture, in virtual time
   longwire plot run.parquet -o run.svg                a figure of a run's log
+  longwire ctl set 'adsl*' delay=50ms                 a running network, changed
   longwire models delay                               every delay model
   longwire doctor                                     what this machine allows
 
@@ -141,6 +143,8 @@ pub enum Command {
     Replay(Box<ReplayArgs>),
     /// A capture through a link, in virtual time
     Simulate(SimulateArgs),
+    /// A running network, read and changed
+    Ctl(Box<CtlArgs>),
     /// Whether a topology is right, and what it comes to
     Check(CheckArgs),
     /// The JSON Schema of topologies

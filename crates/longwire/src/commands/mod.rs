@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod completions;
+pub mod ctl;
 pub mod doctor;
 pub mod exec;
 pub mod generate;
@@ -15,5 +16,6 @@ pub mod receive;
 pub mod replay;
 pub mod run;
 mod run_network;
+mod run_pair;
 pub mod schema;
 pub mod simulate;

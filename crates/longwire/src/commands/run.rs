@@ -11,7 +11,7 @@ use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
 use longwire_runtime::{LinkSetup, Running};
 
-use super::run_network;
+use super::{run_network, run_pair};
 use crate::cli::{
     DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
 };
@@ -29,7 +29,7 @@ Examples:
   longwire run packet:eth1 packet:eth2 --delay 20ms --rate 100mbit
   longwire run xdp:eth1 xdp:eth2 --ab-rate 10mbit --ba-rate 50mbit --loss 0.1%
   longwire run network.toml                 many links, from a file
-  longwire run network.toml --control /run/longwire/a.sock
+  longwire run network.toml --control /run/longwire/a.sock     and `longwire ctl`
   longwire run packet:eth1 packet:eth2 --delay 5ms --time 1min \\
       --require 'lateness.p99<50us,artifacts=0' --json";
 
@@ -126,11 +126,8 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
         };
     };
     if args.control.is_given() {
-        return Err(Error::Usage(
-            "--control is for a network from a file: write the ports and the link into one \
-             (docs/topology.md), and run that"
-                .to_owned(),
-        ));
+        let topology = run_pair::topology(b, args)?;
+        return run_network::run_topology(topology, args, globals);
     }
     let (ab, ba) = args.link.links()?;
     let stop = stop_flag()?;

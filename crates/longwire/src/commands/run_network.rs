@@ -40,6 +40,18 @@ pub fn run(file: &Path, args: &RunArgs, globals: &Globals) -> Result<ExitCode, E
         let problems = problems.iter().map(ToString::to_string);
         Error::Usage(problems.collect::<Vec<_>>().join("\n"))
     })?;
+    run_topology(topology, args, globals)
+}
+
+/// Runs a network.
+///
+/// # Errors
+/// If a port cannot be opened, or the network not be started.
+pub(super) fn run_topology(
+    topology: Topology,
+    args: &RunArgs,
+    globals: &Globals,
+) -> Result<ExitCode, Error> {
     let warnings: Vec<String> = topology.warnings.iter().map(ToString::to_string).collect();
     start::warn(&warnings, globals)?;
     let stop = stop_flag()?;

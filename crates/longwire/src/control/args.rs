@@ -119,7 +119,7 @@ impl ControlArgs {
 const TOKEN_LENGTHS: std::ops::RangeInclusive<usize> = 16..=4096;
 
 /// The token in the first line of a file.
-fn token(path: &Path) -> Result<Vec<u8>, Error> {
+pub(crate) fn token(path: &Path) -> Result<Vec<u8>, Error> {
     let refuse = |why: String| Err(Error::Usage(format!("{}: {why}", path.display())));
     let failed = |source: io::Error| Error::File {
         path: path.to_owned(),

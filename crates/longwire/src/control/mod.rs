@@ -9,6 +9,7 @@
 mod address;
 mod api;
 mod args;
+pub mod client;
 mod guard;
 mod limit;
 mod metrics;
@@ -43,6 +44,7 @@ use crate::Error;
 use crate::fabric::Controller;
 
 pub use address::Address;
+pub(crate) use args::token;
 pub use args::{ControlArgs, Detail};
 pub use server::Server;
 

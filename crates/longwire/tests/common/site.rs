@@ -71,10 +71,16 @@ impl Site {
     /// Starts a network, and waits until it runs; it runs until it is told to
     /// stop.
     pub fn start(&self, file: &str) -> Network {
+        self.start_with(&[file])
+    }
+
+    /// The same with other arguments of `run`.
+    pub fn start_with(&self, arguments: &[&str]) -> Network {
         let dir = Dir::new();
         let report = dir.file("report.json");
         let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-        command.args(["run", file, "--tolerance", "10s", "--report", &report]);
+        command.arg("run").args(arguments);
+        command.args(["--tolerance", "10s", "--report", &report]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut running = Running::start(&self.middle, &mut command);
         wait_for_word(&mut running, "placement:");

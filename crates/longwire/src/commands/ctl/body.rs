@@ -1,0 +1,210 @@
+//! What is asked for as the body of a change (docs/control.md).
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use longwire_engine::LinkOptions;
+use serde_json::{Map, Value, json};
+
+use super::{Action, AddArgs, MoveArgs, NamesArgs, SetArgs, WhenArgs};
+use crate::Error;
+use crate::cli::given;
+
+/// The largest change: what the server takes.
+const CHANGE_MAX: u64 = 16 << 20;
+
+/// Reads `OPTION=VALUE`. Which options there are, and what they take, the
+/// running network knows.
+pub(super) fn option(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write OPTION=VALUE, as in rate=5mbit".to_owned()),
+    }
+}
+
+/// The change that an action asks for, and whether it is only to be checked.
+pub(super) fn of(action: &Action) -> Result<(Value, bool), Error> {
+    let (what, when) = match action {
+        Action::Add(args) => return Ok((add(args), args.check)),
+        Action::Remove(args) => return Ok((json!({ "remove": args.names }), args.check)),
+        Action::Apply(args) => return Ok((read(&args.file)?, args.check)),
+        Action::Set(args) => (set(args), &args.when),
+        Action::Up(args) => (names("up", args), &args.when),
+        Action::Down(args) => (names("down", args), &args.when),
+        Action::Pause(args) => (names("pause", args), &args.when),
+        Action::Move(args) => (moved(args), &args.when),
+        _ => unreachable!("the other actions change nothing"),
+    };
+    Ok((timed(what, when), when.check))
+}
+
+fn timed(mut change: Value, when: &WhenArgs) -> Value {
+    for (name, time) in [("at", when.at), ("in", when.after)] {
+        if let Some(time) = time {
+            change[name] = json!(time.to_string());
+        }
+    }
+    change
+}
+
+fn set(args: &SetArgs) -> Value {
+    json!({ "set": { args.name.as_str(): table(args.options.iter().cloned()) } })
+}
+
+fn names(what: &str, args: &NamesArgs) -> Value {
+    json!({ what: args.names })
+}
+
+fn moved(args: &MoveArgs) -> Value {
+    let mut change = json!({ "move": { args.class.as_str(): args.to } });
+    if let Some(outage) = args.outage {
+        change["outage"] = json!(outage.to_string());
+    }
+    change
+}
+
+fn add(args: &AddArgs) -> Value {
+    let (up, down) = (&args.link.up, &args.link.down);
+    let of = |options: &LinkOptions| {
+        let given = given(options).into_iter();
+        table(given.map(|(name, text)| (name.to_owned(), text)))
+    };
+    let mut link = match up == down {
+        true => of(up),
+        false => Map::from_iter([
+            ("up".to_owned(), of(up).into()),
+            ("down".to_owned(), of(down).into()),
+        ]),
+    };
+    link.insert("name".to_owned(), json!(args.name));
+    link.insert("match".to_owned(), json!(args.matches));
+    if let Some(template) = &args.template {
+        link.insert("template".to_owned(), json!(template));
+    }
+    if let Some(preset) = &args.link.preset {
+        link.insert("preset".to_owned(), json!(preset));
+    }
+    if args.shared {
+        link.insert("shared".to_owned(), json!(true));
+    }
+    if !args.match_down.is_empty() {
+        let down = link.entry("down").or_insert_with(|| json!({}));
+        down["match"] = json!(args.match_down);
+    }
+    json!({ "add": { "link": [link] } })
+}
+
+/// Options as a table: one that is there several times is a list.
+fn table(options: impl Iterator<Item = (String, String)>) -> Map<String, Value> {
+    let mut table = Map::new();
+    for (name, text) in options {
+        let text = Value::from(text);
+        match table.get_mut(&name) {
+            None => drop(table.insert(name, text)),
+            Some(Value::Array(texts)) => texts.push(text),
+            Some(first) => *first = Value::Array(vec![first.take(), text]),
+        }
+    }
+    table
+}
+
+/// Reads a change from a file, or from standard input.
+fn read(path: &Path) -> Result<Value, Error> {
+    let failed = |source: io::Error| Error::File {
+        path: path.to_owned(),
+        action: "cannot read the change",
+        source,
+    };
+    let mut text = String::new();
+    match path.as_os_str() == "-" {
+        true => io::stdin().take(CHANGE_MAX + 1).read_to_string(&mut text),
+        false => {
+            File::open(path).and_then(|file| file.take(CHANGE_MAX + 1).read_to_string(&mut text))
+        }
+    }
+    .map_err(failed)?;
+    let refuse = |why: String| Err(Error::Usage(format!("{}: {why}", path.display())));
+    if text.len() as u64 > CHANGE_MAX {
+        return refuse(format!(
+            "a change has at most {} MiB; make it in several",
+            CHANGE_MAX >> 20
+        ));
+    }
+    match parse(&text) {
+        Ok(change) => Ok(change),
+        Err(why) => refuse(why),
+    }
+}
+
+/// Reads a change: JSON if it begins with a brace, else TOML.
+fn parse(text: &str) -> Result<Value, String> {
+    if text.trim_start().starts_with('{') {
+        return serde_json::from_str(text).map_err(|error| format!("this is not JSON: {error}"));
+    }
+    toml::from_str(text).map_err(|error| format!("this is not TOML: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::{Cli, Command};
+
+    /// The body of a change as it is written on the command line.
+    fn body(arguments: &str) -> Value {
+        let arguments = ["longwire", "ctl"].into_iter().chain(arguments.split(' '));
+        let cli = Cli::try_parse_from(arguments).unwrap_or_else(|error| panic!("{error}"));
+        let Command::Ctl(args) = &cli.command else {
+            panic!("no ctl");
+        };
+        let (body, _) = of(&args.action).unwrap_or_else(|error| panic!("{error}"));
+        body
+    }
+
+    #[test]
+    fn the_command_line_says_the_same_as_a_body() {
+        let wanted = [
+            (
+                "set adsl* rate=5mbit loss=1% loss=ber:rate=1e-6 --in 2s",
+                json!({
+                    "set": { "adsl*": { "rate": "5mbit", "loss": ["1%", "ber:rate=1e-6"] } },
+                    "in": "2s",
+                }),
+            ),
+            (
+                "add new7 --match src=10.0.0.7 --rate 1mbit --template adsl",
+                json!({ "add": { "link": [{
+                    "name": "new7", "match": ["src=10.0.0.7"], "template": "adsl",
+                    "rate": "1mbit",
+                }] } }),
+            ),
+            (
+                "add x --match in-port=a --match-down in-port=b --delay 1ms --up-rate 1mbit",
+                json!({ "add": { "link": [{
+                    "name": "x", "match": ["in-port=a"],
+                    "up": { "rate": "1mbit", "delay": "1ms" },
+                    "down": { "delay": "1ms", "match": ["in-port=b"] },
+                }] } }),
+            ),
+            (
+                "move terminal by-west --outage 50ms --at 30s",
+                json!({ "move": { "terminal": "by-west" }, "outage": "50ms", "at": "30s" }),
+            ),
+            ("remove a b*", json!({ "remove": ["a", "b*"] })),
+            ("pause core", json!({ "pause": ["core"] })),
+        ];
+        for (arguments, wanted) in wanted {
+            assert_eq!(body(arguments), wanted, "{arguments}");
+        }
+    }
+
+    #[test]
+    fn toml_and_json_say_the_same() {
+        let toml = "in = \"2s\"\ndown = [\"core\"]\n[set.\"adsl*\"]\nrate = \"5mbit\"\n";
+        let json = r#" {"in":"2s","down":["core"],"set":{"adsl*":{"rate":"5mbit"}}}"#;
+        assert_eq!(parse(toml), parse(json));
+        assert!(parse("{").is_err() && parse("= 1").is_err());
+    }
+}

@@ -1,0 +1,90 @@
+//! Changes: sent whole, done whole or refused whole.
+
+use std::io::{self, Write};
+
+use longwire_engine::Nanos;
+use serde::Deserialize;
+
+use super::stats::read;
+use super::{Action, body, print_json};
+use crate::control::client::{Client, ClientError, Wrong};
+use crate::{Error, Globals};
+
+/// What a change came to.
+#[derive(Debug, Deserialize)]
+struct Changed {
+    at_ns: u64,
+    links: u64,
+    added: u64,
+    removed: u64,
+    warnings: Vec<Wrong>,
+}
+
+/// Makes the change that an action asks for.
+pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> Result<(), Error> {
+    let (change, check) = body::of(action)?;
+    let path = match check {
+        true => "/v1/changes?check=true",
+        false => "/v1/changes",
+    };
+    let changed = client.post(path, &change).map_err(|error| match error {
+        ClientError::Cut { .. } if !check => Error::Failed(format!(
+            "{error}; whether the change was made is not known: `longwire ctl changes` tells"
+        )),
+        error => error.into(),
+    })?;
+    if globals.json {
+        return print_json(&changed);
+    }
+    let changed: Changed = read(changed)?;
+    for warning in &changed.warnings {
+        writeln!(io::stderr(), "warning: {warning}")?;
+    }
+    if !globals.quiet {
+        writeln!(io::stdout(), "{}", words(&changed, check))?;
+    }
+    Ok(())
+}
+
+fn words(changed: &Changed, check: bool) -> String {
+    let parts = [
+        (changed.links, "set, directions apart"),
+        (changed.added, "added"),
+        (changed.removed, "removed"),
+    ];
+    let parts = parts.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    let what = match parts.as_slice() {
+        [] => "done".to_owned(),
+        parts => parts.join(", "),
+    };
+    let at = Nanos::from_nanos(changed.at_ns);
+    match check {
+        true => format!("could be done, nothing was: {what}"),
+        false => format!("{what}; at {at} of the run"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_done_is_said_with_its_time() {
+        let changed = Changed {
+            at_ns: 2_500_000_000,
+            links: 4,
+            added: 0,
+            removed: 1,
+            warnings: Vec::new(),
+        };
+        assert_eq!(
+            words(&changed, false),
+            "4 set, directions apart, 1 removed; at 2.5s of the run"
+        );
+        let checked = words(&changed, true);
+        assert!(checked.starts_with("could be done"), "{checked}");
+    }
+}

@@ -1,0 +1,291 @@
+//! `ctl get`: links, their options, state and counters.
+
+use std::io::{self, Write};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::stats::{Totals, read};
+use super::{GetArgs, encoded, print_json};
+use crate::control::client::{Client, ClientError};
+use crate::table::Table;
+use crate::topology::Way;
+use crate::topology::glob::is_pattern;
+use crate::{Error, Globals};
+
+/// Links of one request: an answer of them takes about a megabyte.
+const PAGE: usize = 1000;
+
+#[derive(Deserialize)]
+struct Page {
+    links: Vec<Value>,
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Link {
+    name: String,
+    #[serde(rename = "match")]
+    matchers: Vec<String>,
+    moved_to: Option<String>,
+    up: Direction,
+    down: Option<Direction>,
+}
+
+#[derive(Deserialize)]
+struct Direction {
+    state: String,
+    options: Map<String, Value>,
+    #[serde(flatten)]
+    totals: Totals,
+    queue: Option<Queue>,
+}
+
+#[derive(Deserialize)]
+struct Queue {
+    packets: u64,
+    bytes: u64,
+    packets_max: u64,
+    bytes_max: u64,
+}
+
+/// Shows links.
+pub(super) fn get(args: &GetArgs, client: &mut Client, globals: &Globals) -> Result<(), Error> {
+    match args.name.as_deref() {
+        Some(name) if !is_pattern(name) => one(name, client, globals),
+        pattern => many(pattern.unwrap_or("*"), client, globals),
+    }
+}
+
+/// A name without its direction, if it ends in one.
+fn direction(name: &str) -> (&str, Option<Way>) {
+    for way in [Way::Up, Way::Down] {
+        let base = name.strip_suffix(way.name());
+        if let Some(base) = base.and_then(|base| base.strip_suffix('.')) {
+            return (base, Some(way));
+        }
+    }
+    (name, None)
+}
+
+/// One link, or one direction of it.
+fn one(name: &str, client: &mut Client, globals: &Globals) -> Result<(), Error> {
+    const MISSING: u16 = 404;
+    let asked = client.get(&format!("/v1/links/{}", encoded(name)));
+    let (value, way) = match (asked, direction(name)) {
+        (Err(ClientError::Refused(refused)), (base, Some(way))) if refused.status == MISSING => (
+            client.get(&format!("/v1/links/{}", encoded(base)))?,
+            Some(way),
+        ),
+        (asked, _) => (asked?, None),
+    };
+    if globals.json {
+        return print_json(&match way {
+            None => value,
+            Some(way) => value.get(way.name()).cloned().unwrap_or(Value::Null),
+        });
+    }
+    let link: Link = read(value)?;
+    io::stdout()
+        .lock()
+        .write_all(detail(&link, way).as_bytes())?;
+    Ok(())
+}
+
+/// A link in full.
+fn detail(link: &Link, way: Option<Way>) -> String {
+    let mut text = format!("{}\n", link.name);
+    for matcher in &link.matchers {
+        text += &format!("  match {matcher}\n");
+    }
+    if let Some(to) = &link.moved_to {
+        text += &format!("  its frames take {to}\n");
+    }
+    let directions = [(Way::Up, Some(&link.up)), (Way::Down, link.down.as_ref())];
+    let shown = directions
+        .into_iter()
+        .filter(|(one, _)| way.is_none_or(|way| way == *one));
+    let shown: Vec<(&str, &Direction)> = shown
+        .filter_map(|(one, direction)| Some((one.name(), direction?)))
+        .collect();
+    let mut header = vec![""];
+    match shown.as_slice() {
+        [_] if link.down.is_none() => header.push("both ways"),
+        shown => header.extend(shown.iter().map(|(name, _)| *name)),
+    }
+    let facts: Vec<Vec<(String, String)>> = shown.iter().map(|(_, of)| facts(of)).collect();
+    let mut names: Vec<&String> = Vec::new();
+    for (name, _) in facts.iter().flatten() {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let mut table = Table::new(&header);
+    for name in names {
+        let of = |facts: &Vec<(String, String)>| {
+            let found = facts.iter().find(|(known, _)| known == name);
+            found.map_or_else(|| "-".to_owned(), |(_, value)| value.clone())
+        };
+        let values = facts.iter().map(of);
+        table.row(std::iter::once(name.clone()).chain(values).collect());
+    }
+    text + &table.text()
+}
+
+fn facts(direction: &Direction) -> Vec<(String, String)> {
+    let mut facts = vec![("state".to_owned(), direction.state.clone())];
+    for (name, value) in &direction.options {
+        facts.push((name.clone(), texts(value).join(" ")));
+    }
+    let counted = direction.totals.named().into_iter();
+    facts.extend(counted.map(|(name, count)| (name, count.to_string())));
+    if let Some(queue) = &direction.queue {
+        let now = format!("{} packets, {} bytes", queue.packets, queue.bytes);
+        let most = format!("{} packets, {} bytes", queue.packets_max, queue.bytes_max);
+        facts.push(("queue now".to_owned(), now));
+        facts.push(("queue at most".to_owned(), most));
+    }
+    facts
+}
+
+/// An option's text, or its texts.
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        Value::String(text) => vec![text.clone()],
+        other => vec![other.to_string()],
+    }
+}
+
+/// All links that fit, page after page.
+fn many(pattern: &str, client: &mut Client, globals: &Globals) -> Result<(), Error> {
+    let mut links = Vec::new();
+    let way = pages(pattern, client, &mut links)?;
+    if links.is_empty() && pattern != "*" {
+        return Err(Error::Usage(format!(
+            "no link's name fits '{pattern}'; * stands for anything, ? for a character"
+        )));
+    }
+    if globals.json {
+        return print_json(&links);
+    }
+    let header = ["link", "state", "in", "out", "dropped", "queued", "options"];
+    let mut table = Table::new(&header);
+    for value in links {
+        let link: Link = read(value)?;
+        let apart = link.down.is_some();
+        let directions = [(Way::Up, Some(&link.up)), (Way::Down, link.down.as_ref())];
+        for (one, direction) in directions {
+            let Some(direction) = direction.filter(|_| way.is_none_or(|way| way == one)) else {
+                continue;
+            };
+            let name = match apart {
+                true => format!("{}.{}", link.name, one.name()),
+                false => link.name.clone(),
+            };
+            table.row(row(name, direction));
+        }
+    }
+    io::stdout().lock().write_all(table.text().as_bytes())?;
+    Ok(())
+}
+
+/// The pages of links whose names fit. A pattern that ends in a direction and
+/// fits no name is about that direction of those that fit without it.
+fn pages(pattern: &str, client: &mut Client, links: &mut Vec<Value>) -> Result<Option<Way>, Error> {
+    let mut after: Option<String> = None;
+    loop {
+        let mut path = format!("/v1/links?match={}&limit={PAGE}", encoded(pattern));
+        if let Some(after) = &after {
+            path += &format!("&after={}", encoded(after));
+        }
+        let page: Page = read(client.get(&path)?)?;
+        links.extend(page.links);
+        match page.next {
+            // A server that does not get on would be asked for ever.
+            Some(next) if after.as_ref().is_none_or(|after| *after < next) => after = Some(next),
+            Some(next) => {
+                let reason = format!("the page behind '{next}' begins with it");
+                return Err(ClientError::strange(client.address(), reason).into());
+            }
+            None => break,
+        }
+    }
+    match direction(pattern) {
+        (base, Some(way)) if links.is_empty() => {
+            pages(base, client, links)?;
+            Ok(Some(way))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn row(name: String, direction: &Direction) -> Vec<String> {
+    let options = direction.options.iter();
+    let options = options.flat_map(|(name, value)| {
+        let texts = texts(value).into_iter();
+        texts.map(move |text| format!("{name}={text}"))
+    });
+    vec![
+        name,
+        direction.state.clone(),
+        direction.totals.packets_in.to_string(),
+        direction.totals.packets_out.to_string(),
+        direction.totals.lost().to_string(),
+        direction.totals.queued.to_string(),
+        options.collect::<Vec<_>>().join(" "),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn link() -> Link {
+        let direction = |options: Value| {
+            json!({
+                "state": "up", "options": options, "packets_in": 3, "bytes_in": 300,
+                "packets_out": 2, "bytes_out": 200, "dropped": { "loss": 1 }, "raised": 0,
+                "ecn_marked": 0, "corrupted": 0, "duplicated": 0, "late": 4, "queued": 0,
+            })
+        };
+        let value = json!({
+            "name": "adsl7", "shared": false, "match": ["src=10.0.0.7", "dst=10.0.0.7"],
+            "up": direction(json!({ "rate": "1mbit" })),
+            "down": direction(json!({ "rate": "16mbit", "loss": ["1%", "nth:every=5"] })),
+        });
+        serde_json::from_value(value).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn a_link_is_shown_in_full() {
+        let text = detail(&link(), None);
+        let line = |name: &str| {
+            let line = text
+                .lines()
+                .find(|line| line.trim_start().starts_with(name));
+            let line = line.unwrap_or_else(|| panic!("{name} in {text}"));
+            line.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(line("rate"), ["rate", "1mbit", "16mbit"]);
+        assert_eq!(line("loss"), ["loss", "-", "1%", "nth:every=5"]);
+        assert_eq!(line("dropped: loss"), ["dropped:", "loss", "1", "1"]);
+        assert_eq!(line("late"), ["late", "4", "4"]);
+        let down = detail(&link(), Some(Way::Down));
+        assert!(
+            down.contains("16mbit") && !down.contains(" 1mbit"),
+            "{down}"
+        );
+    }
+
+    #[test]
+    fn directions_stand_behind_names() {
+        assert_eq!(direction("a.b.down"), ("a.b", Some(Way::Down)));
+        assert_eq!(direction("up"), ("up", None));
+        assert_eq!(direction("*.up"), ("*", Some(Way::Up)));
+    }
+}

@@ -1,0 +1,331 @@
+//! `longwire ctl`: a running network read and changed, through its control
+//! API.
+
+mod body;
+mod change;
+mod links;
+mod place;
+mod show;
+mod stats;
+mod watch;
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use longwire_engine::Nanos;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
+
+use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP};
+use crate::control::client::{Client, ClientError};
+use crate::control::{Address, token};
+use crate::error::EXIT_USAGE;
+use crate::{Error, Globals};
+
+const EXAMPLES: &str = "\
+A run that is to be controlled is started with --control:
+  longwire run network.toml --control /run/longwire/net.sock
+Without --control, ctl asks where LONGWIRE_CONTROL says, else at the only socket
+in $XDG_RUNTIME_DIR/longwire/ or /run/longwire/ (*.sock) at which a run listens.
+
+Examples:
+  longwire ctl get                                    every link
+  longwire ctl get 'adsl*' --json                     those of a name, for programs
+  longwire ctl set 'adsl*' rate=5mbit delay=20ms --in 2s
+  longwire ctl set adsl7.down loss=1%                 one direction
+  longwire ctl add new7 --match src=10.0.0.7 --rate 1mbit --template adsl
+  longwire ctl remove 'adsl9*'
+  longwire ctl down core                              and up, and pause
+  longwire ctl move terminal by-west --outage 50ms
+  longwire ctl watch 'adsl*' --every 1s
+  longwire ctl apply change.toml --check
+
+Exit codes: 0 well, 1 failed (nobody answers, say), 2 refused: nothing was changed.";
+
+/// What `ctl` takes.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct CtlArgs {
+    /// The run that is meant: the socket or the address of its --control
+    #[arg(
+        long,
+        global = true,
+        value_name = "PATH|tcp:ADDR:PORT",
+        help_heading = "Run"
+    )]
+    pub control: Option<Address>,
+
+    /// The file whose first line is the token, for a run that listens on TCP;
+    /// without it, the one that LONGWIRE_TOKEN_FILE names
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Run")]
+    pub token_file: Option<PathBuf>,
+
+    /// What to do
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// What to do with a running network.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Links: their options, state and counters
+    Get(GetArgs),
+    /// Set options of links
+    Set(SetArgs),
+    /// Add a link
+    Add(Box<AddArgs>),
+    /// Remove links or paths; their frames find no rule from then on
+    Remove(RemoveArgs),
+    /// Let links that are down or paused work again
+    Up(NamesArgs),
+    /// Take links down: they lose what arrives
+    Down(NamesArgs),
+    /// Have links hold what they have, until they are up
+    Pause(NamesArgs),
+    /// Lead the frames of a link or path over another
+    Move(MoveArgs),
+    /// Make a change that a file describes, all of it at one time
+    Apply(ApplyArgs),
+    /// What is counted, again and again
+    Watch(WatchArgs),
+    /// What was counted of links, summed up
+    Stats(StatsArgs),
+    /// What runs
+    Status,
+    /// Ports and what they carried
+    Ports,
+    /// Paths of several links
+    Paths,
+    /// Rules: which frames cross what, in the order in which they count
+    Rules,
+    /// The report so far
+    Report,
+    /// Changes that were made
+    Changes,
+}
+
+/// What `ctl get` takes.
+#[derive(Debug, Args)]
+pub struct GetArgs {
+    /// The name of a link, or a pattern: * stands for anything, ? for a
+    /// character; without it, all links
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+}
+
+/// When, and whether at all.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "When")]
+pub struct WhenArgs {
+    /// At this time since the start of the run; without it, now
+    #[arg(long, value_name = "TIME", conflicts_with = "after")]
+    pub at: Option<Nanos>,
+
+    /// So long from now
+    #[arg(long = "in", id = "after", value_name = "TIME")]
+    pub after: Option<Nanos>,
+
+    /// Only say whether it could be done
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// What `ctl set` takes.
+#[derive(Debug, Args)]
+pub struct SetArgs {
+    /// The links: a name or a pattern, with .up or .down behind for one
+    /// direction
+    #[arg(value_name = "NAME")]
+    pub name: String,
+
+    /// Options, as in rate=5mbit; loss and rewrite may be repeated
+    #[arg(value_name = "OPTION=VALUE", required = true, value_parser = body::option)]
+    pub options: Vec<(String, String)>,
+
+    /// When.
+    #[command(flatten)]
+    pub when: WhenArgs,
+}
+
+/// What `ctl add` takes.
+#[derive(Debug, Args)]
+#[command(after_help = format!("{LINK_HELP}\n\n{DUPLEX_HELP}"))]
+pub struct AddArgs {
+    /// Its name
+    #[arg(value_name = "NAME")]
+    pub name: String,
+
+    /// Which frames cross it upwards, as in src=10.0.0.7; those on the way
+    /// back have source and destination swapped. May be repeated
+    #[arg(long = "match", value_name = "FIELDS", required = true)]
+    pub matches: Vec<String>,
+
+    /// Which frames cross it downwards, where that does not follow
+    #[arg(long, value_name = "FIELDS")]
+    pub match_down: Vec<String>,
+
+    /// The template of the file under its options
+    #[arg(long, value_name = "NAME")]
+    pub template: Option<String>,
+
+    /// Both directions share one queue and one rate
+    #[arg(long)]
+    pub shared: bool,
+
+    /// Its options.
+    #[command(flatten)]
+    pub link: DuplexArgs,
+
+    /// Only say whether it could be done
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// What `ctl remove` takes.
+#[derive(Debug, Args)]
+pub struct RemoveArgs {
+    /// Names or patterns of links and paths
+    #[arg(value_name = "NAME", required = true)]
+    pub names: Vec<String>,
+
+    /// Only say whether it could be done
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// What commands take that are about links by name.
+#[derive(Debug, Args)]
+pub struct NamesArgs {
+    /// Names or patterns: * stands for anything, ? for a character
+    #[arg(value_name = "NAME", required = true)]
+    pub names: Vec<String>,
+
+    /// When.
+    #[command(flatten)]
+    pub when: WhenArgs,
+}
+
+/// What `ctl move` takes.
+#[derive(Debug, Args)]
+pub struct MoveArgs {
+    /// The link or path whose frames are meant
+    #[arg(value_name = "CLASS")]
+    pub class: String,
+
+    /// The link or path that they cross from then on
+    #[arg(value_name = "TO")]
+    pub to: String,
+
+    /// How long they are lost meanwhile
+    #[arg(long, value_name = "TIME")]
+    pub outage: Option<Nanos>,
+
+    /// When.
+    #[command(flatten)]
+    pub when: WhenArgs,
+}
+
+/// What `ctl apply` takes.
+#[derive(Debug, Args)]
+pub struct ApplyArgs {
+    /// The change, as TOML or JSON; - is standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// Only say whether it could be made
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// What `ctl watch` takes.
+#[derive(Debug, Args)]
+pub struct WatchArgs {
+    /// The links: a name or a pattern; without it, the sum of all
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// How often, 50ms to 1h
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub every: Nanos,
+
+    /// Stop after so many times; without it, when told to
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+
+    /// The sum of the links, not each
+    #[arg(long)]
+    pub sum: bool,
+}
+
+/// What `ctl stats` takes.
+#[derive(Debug, Args)]
+pub struct StatsArgs {
+    /// The links: a name or a pattern; without it, all
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+}
+
+/// Asks a running network.
+///
+/// # Errors
+/// If nobody answers, or what was asked for is refused.
+pub fn run(args: &CtlArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    let asked = connect(args).and_then(|mut client| act(&args.action, &mut client, globals));
+    match asked {
+        Err(Error::Control(ClientError::Refused(refused))) if globals.json => {
+            let error = ClientError::Refused(refused.clone());
+            print_json(&refused)?;
+            match error.is_usage() {
+                true => Ok(ExitCode::from(EXIT_USAGE)),
+                false => Err(Error::Control(error)),
+            }
+        }
+        asked => asked.map(|()| ExitCode::SUCCESS),
+    }
+}
+
+/// A client of the run that is meant.
+fn connect(args: &CtlArgs) -> Result<Client, Error> {
+    let address = place::find(args.control.as_ref(), |name| std::env::var_os(name))?;
+    let named = std::env::var_os(place::TOKEN_FILE).filter(|named| !named.is_empty());
+    let file = args.token_file.clone().or(named.map(PathBuf::from));
+    let token = file.as_deref().map(token).transpose()?;
+    if let (Address::Tcp(_), None) = (&address, &token) {
+        return Err(Error::Usage(format!(
+            "{address}: over TCP a token is asked for; give its file, the one of the run's \
+             --control-token-file, with --token-file or in {}",
+            place::TOKEN_FILE
+        )));
+    }
+    Ok(Client::new(address, token.as_deref())?)
+}
+
+fn act(action: &Action, client: &mut Client, globals: &Globals) -> Result<(), Error> {
+    match action {
+        Action::Get(args) => links::get(args, client, globals),
+        Action::Watch(args) => watch::run(args, client, globals),
+        Action::Stats(args) => show::stats(args, client, globals),
+        Action::Status => show::status(client, globals),
+        Action::Ports => show::ports(client, globals),
+        Action::Paths => show::paths(client, globals),
+        Action::Rules => show::rules(client, globals),
+        Action::Report => show::report(client, globals),
+        Action::Changes => show::changes(client, globals),
+        _ => change::make(action, client, globals),
+    }
+}
+
+/// A text as it stands in the path or the query of a request.
+fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+/// Writes a value as `--json` does everywhere.
+fn print_json(value: &impl Serialize) -> Result<(), Error> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
+    io::Write::write_all(&mut out, b"\n")?;
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! Which running Longwire is meant.
+
+use std::ffi::OsString;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+use crate::control::Address;
+
+/// What names the address when the command line does not.
+pub(super) const ADDRESS: &str = "LONGWIRE_CONTROL";
+
+/// What names the token's file when the command line does not.
+pub(super) const TOKEN_FILE: &str = "LONGWIRE_TOKEN_FILE";
+
+/// The folder of sockets that are found without being named, in the folder of
+/// the user and in that of the system.
+const FOLDER: &str = "longwire";
+const SYSTEM: &str = "/run";
+
+/// The address that is meant: the one that was given, the one of the
+/// environment, or the only socket at which somebody listens.
+pub(super) fn find(
+    given: Option<&Address>,
+    environment: impl Fn(&str) -> Option<OsString>,
+) -> Result<Address, Error> {
+    if let Some(address) = given {
+        return Ok(address.clone());
+    }
+    if let Some(named) = environment(ADDRESS).filter(|named| !named.is_empty()) {
+        let named = named.to_string_lossy();
+        let read = named.parse::<Address>();
+        return read.map_err(|error| Error::Usage(format!("{ADDRESS}: {error}")));
+    }
+    let own = environment("XDG_RUNTIME_DIR").filter(|own| !own.is_empty());
+    let folders = [own.map(PathBuf::from), Some(PathBuf::from(SYSTEM))];
+    let folders: Vec<PathBuf> = folders
+        .into_iter()
+        .flatten()
+        .map(|folder| folder.join(FOLDER))
+        .collect();
+    only(&folders)
+}
+
+/// The only socket of these folders at which somebody listens.
+fn only(folders: &[PathBuf]) -> Result<Address, Error> {
+    let sockets: Vec<PathBuf> = folders.iter().flat_map(|folder| sockets(folder)).collect();
+    let listens = |path: &&PathBuf| UnixStream::connect(path).is_ok();
+    let alive: Vec<&PathBuf> = sockets.iter().filter(listens).collect();
+    match alive.as_slice() {
+        [one] => Ok(Address::Unix((*one).clone())),
+        [] => Err(Error::Failed(nobody(folders, &sockets))),
+        several => Err(Error::Usage(format!(
+            "several runs can be controlled: {}; say which with --control PATH, or in {ADDRESS}",
+            written(several.iter().map(|path| path.as_path()))
+        ))),
+    }
+}
+
+/// What to do when nobody listens.
+fn nobody(folders: &[PathBuf], dead: &[PathBuf]) -> String {
+    let place = folders
+        .first()
+        .map_or_else(|| PathBuf::from(SYSTEM).join(FOLDER), Clone::clone);
+    let found = match dead {
+        [] => String::new(),
+        dead => format!(
+            " (nobody answers at {})",
+            written(dead.iter().map(PathBuf::as_path))
+        ),
+    };
+    format!(
+        "no run that can be controlled was found in {}{found}; start one with `mkdir -p {1} && \
+         longwire run network.toml --control {1}/net.sock`, or say where it listens with \
+         --control or {ADDRESS}",
+        written(folders.iter().map(PathBuf::as_path)),
+        place.display()
+    )
+}
+
+fn written<'a>(paths: impl Iterator<Item = &'a Path>) -> String {
+    let paths = paths.map(|path| path.display().to_string());
+    paths.collect::<Vec<_>>().join(", ")
+}
+
+/// The sockets of a folder, by name; none where there is no such folder.
+fn sockets(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_socket = |entry: &std::fs::DirEntry| {
+        let kind = entry.file_type();
+        kind.is_ok_and(|kind| kind.is_socket())
+    };
+    let entries = entries.filter(is_socket).map(|entry| entry.path());
+    let named = entries.filter(|path| path.extension().is_some_and(|end| end == "sock"));
+    let mut sockets: Vec<PathBuf> = named.collect();
+    sockets.sort();
+    sockets
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    /// A folder of its own, and what finds sockets in it.
+    struct Runtime(PathBuf);
+
+    impl Runtime {
+        fn new(name: &str) -> Runtime {
+            let name = format!("longwire-ctl-{name}-{}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            std::fs::create_dir_all(path.join(FOLDER)).expect("a folder");
+            Runtime(path)
+        }
+
+        fn socket(&self, name: &str) -> (PathBuf, UnixListener) {
+            let path = self.0.join(FOLDER).join(name);
+            let listener = UnixListener::bind(&path).expect("a socket");
+            (path, listener)
+        }
+
+        fn only(&self) -> Result<Address, String> {
+            only(&[self.0.join(FOLDER)]).map_err(|error| error.to_string())
+        }
+    }
+
+    impl Drop for Runtime {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn the_only_socket_that_answers_is_meant() {
+        let runtime = Runtime::new("one");
+        let none = runtime.only().expect_err("there is none");
+        assert!(none.contains("longwire run"), "{none}");
+        let (dead, listener) = runtime.socket("a.sock");
+        drop(listener);
+        let none = runtime.only().expect_err("it is dead");
+        assert!(none.contains("a.sock"), "{none}");
+        let (alive, _listens) = runtime.socket("b.sock");
+        let _other = runtime.socket("not-this.txt");
+        assert_eq!(runtime.only(), Ok(Address::Unix(alive)));
+        assert!(dead.exists(), "nothing is removed");
+        let _third = runtime.socket("c.sock");
+        let several = runtime.only().expect_err("there are two");
+        assert!(several.contains("b.sock") && several.contains("c.sock"));
+        assert!(!several.contains("a.sock"), "{several}");
+    }
+
+    #[test]
+    fn what_is_said_comes_first() {
+        let environment = |name: &str| (name == ADDRESS).then(|| OsString::from("tcp:[::1]:1"));
+        let found = find(None, environment).expect("it is an address");
+        assert_eq!(found.to_string(), "tcp:[::1]:1");
+        let given = Address::Unix("here".into());
+        let found = find(Some(&given), environment).expect("it is given");
+        assert_eq!(found, given);
+        let wrong = |name: &str| (name == ADDRESS).then(|| OsString::from("tcp:x"));
+        let error = find(None, wrong).expect_err("it is none").to_string();
+        assert!(error.starts_with(ADDRESS), "{error}");
+    }
+}

@@ -1,0 +1,263 @@
+//! What else a run tells: its counters, ports, paths, rules, report and
+//! changes.
+
+use std::io::{self, Write};
+
+use longwire_engine::Nanos;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::stats::{Totals, read};
+use super::{StatsArgs, encoded, print_json};
+use crate::control::client::Client;
+use crate::table::Table;
+use crate::{Error, Globals};
+
+/// Rules of one request.
+const PAGE: usize = 10_000;
+
+/// Sums of counters.
+pub(super) fn stats(args: &StatsArgs, client: &mut Client, globals: &Globals) -> Result<(), Error> {
+    #[derive(Deserialize)]
+    struct Sums {
+        elapsed_s: f64,
+        links: u64,
+        totals: Totals,
+    }
+    let name = args.name.as_deref().unwrap_or("*");
+    let told = client.get(&format!("/v1/stats?match={}", encoded(name)))?;
+    show(told, globals, |told| {
+        let sums: Sums = read(told)?;
+        let mut text = format!("{:.3} s, {} links", sums.elapsed_s, sums.links);
+        text += " (directions apart)\n";
+        for (name, count) in sums.totals.named() {
+            text += &format!("{name:>20}  {count}\n");
+        }
+        Ok(text)
+    })
+}
+
+/// What runs.
+pub(super) fn status(client: &mut Client, globals: &Globals) -> Result<(), Error> {
+    #[derive(Deserialize)]
+    struct Overview {
+        version: String,
+        elapsed_s: f64,
+        seed: u64,
+        links: u64,
+        paths: u64,
+    }
+    let told = client.get("/v1")?;
+    let address = client.address().clone();
+    show(told, globals, |told| {
+        let run: Overview = read(told)?;
+        Ok(format!(
+            "{address}: longwire {}, running for {:.3} s, seed {}, {} links, {} paths\n",
+            run.version, run.elapsed_s, run.seed, run.links, run.paths
+        ))
+    })
+}
+
+/// Ports.
+pub(super) fn ports(client: &mut Client, globals: &Globals) -> Result<(), Error> {
+    let told = client.get("/v1/ports")?;
+    show(told, globals, |told| {
+        Ok(ports_table(list(told, "ports")?).text())
+    })
+}
+
+#[derive(Deserialize)]
+struct Port {
+    name: String,
+    packets_in: u64,
+    packets_out: u64,
+    artifacts: std::collections::BTreeMap<String, u64>,
+    lateness_us: Lateness,
+}
+
+#[derive(Deserialize)]
+struct Lateness {
+    p50: f64,
+    p99: f64,
+    max: f64,
+}
+
+fn ports_table(ports: Vec<Port>) -> Table {
+    let header = [
+        "port",
+        "in",
+        "out",
+        "late p50 us",
+        "p99",
+        "max",
+        "artifacts",
+    ];
+    let mut table = Table::new(&header);
+    for port in ports {
+        let artifacts = port.artifacts.iter().filter(|(_, count)| **count > 0);
+        let artifacts = artifacts.map(|(kind, count)| format!("{kind} {count}"));
+        let artifacts = artifacts.collect::<Vec<_>>().join(", ");
+        table.row(vec![
+            port.name,
+            port.packets_in.to_string(),
+            port.packets_out.to_string(),
+            format!("{:.1}", port.lateness_us.p50),
+            format!("{:.1}", port.lateness_us.p99),
+            format!("{:.0}", port.lateness_us.max),
+            match artifacts.as_str() {
+                "" => "none".to_owned(),
+                _ => artifacts,
+            },
+        ]);
+    }
+    table
+}
+
+/// Paths.
+pub(super) fn paths(client: &mut Client, globals: &Globals) -> Result<(), Error> {
+    #[derive(Deserialize)]
+    struct Path {
+        name: String,
+        via: Vec<String>,
+        #[serde(rename = "match")]
+        matchers: Vec<String>,
+        moved_to: Option<String>,
+    }
+    let told = client.get("/v1/paths")?;
+    show(told, globals, |told| {
+        let mut table = Table::new(&["path", "via", "match", "moved to"]);
+        for path in list::<Path>(told, "paths")? {
+            table.row(vec![
+                path.name,
+                path.via.join(" "),
+                path.matchers.join(" "),
+                path.moved_to.unwrap_or_else(|| "-".to_owned()),
+            ]);
+        }
+        Ok(table.text())
+    })
+}
+
+/// All rules, page after page.
+pub(super) fn rules(client: &mut Client, globals: &Globals) -> Result<(), Error> {
+    #[derive(Deserialize)]
+    struct Page {
+        rules: Vec<Value>,
+        next: Option<usize>,
+    }
+    #[derive(Deserialize)]
+    struct Rule {
+        rule: u64,
+        #[serde(rename = "match")]
+        matcher: String,
+        leads_to: String,
+    }
+    let mut rules = Vec::new();
+    let mut skip = Some(0);
+    while let Some(from) = skip {
+        let page: Page = read(client.get(&format!("/v1/rules?skip={from}&limit={PAGE}"))?)?;
+        rules.extend(page.rules);
+        skip = page.next.filter(|next| *next > from);
+    }
+    show(Value::Array(rules), globals, |told| {
+        let mut table = Table::new(&["rule", "match", "leads to"]);
+        for rule in read::<Vec<Rule>>(told)? {
+            table.row(vec![rule.rule.to_string(), rule.matcher, rule.leads_to]);
+        }
+        Ok(table.text())
+    })
+}
+
+/// The report so far.
+pub(super) fn report(client: &mut Client, globals: &Globals) -> Result<(), Error> {
+    #[derive(Deserialize)]
+    struct Report {
+        seed: u64,
+        duration_s: f64,
+        ports: Vec<Port>,
+        switch: Switch,
+        passed: u64,
+        unmatched_dropped: u64,
+        in_flight: u64,
+        notes: Vec<String>,
+    }
+    #[derive(Deserialize)]
+    struct Switch {
+        forwarded: u64,
+        flooded: Vec<u64>,
+        learnt: u64,
+    }
+    let told = client.get("/v1/report")?;
+    show(told, globals, |told| {
+        let report: Report = read(told)?;
+        let mut text = ports_table(report.ports).text();
+        text += &format!(
+            "switch: {} forwarded, {} flooded, {} stations learnt; {} passed without a link, {} \
+             dropped for want of a rule\n{:.3} s, seed {}, {} frames inside\n",
+            report.switch.forwarded,
+            report.switch.flooded.iter().sum::<u64>(),
+            report.switch.learnt,
+            report.passed,
+            report.unmatched_dropped,
+            report.duration_s,
+            report.seed,
+            report.in_flight
+        );
+        for note in report.notes {
+            text += &format!("note: {note}\n");
+        }
+        Ok(text)
+    })
+}
+
+/// Changes that were made, and those that will be.
+pub(super) fn changes(client: &mut Client, globals: &Globals) -> Result<(), Error> {
+    #[derive(Deserialize)]
+    struct Changes {
+        changes: Vec<Done>,
+        forgotten: u64,
+    }
+    #[derive(Deserialize)]
+    struct Done {
+        at_ns: u64,
+        by: String,
+        change: Value,
+        links: u64,
+        error: Option<String>,
+    }
+    let told = client.get("/v1/changes")?;
+    show(told, globals, |told| {
+        let changes: Changes = read(told)?;
+        let mut text = String::new();
+        if changes.forgotten > 0 {
+            text += &format!("{} older ones are forgotten\n", changes.forgotten);
+        }
+        for done in changes.changes {
+            let at = Nanos::from_nanos(done.at_ns);
+            text += &format!("{at} by {}, {} links: {}", done.by, done.links, done.change);
+            if let Some(error) = done.error {
+                text += &format!("; not made: {error}");
+            }
+            text.push('\n');
+        }
+        Ok(text)
+    })
+}
+
+/// A list under a name.
+fn list<T: serde::de::DeserializeOwned>(mut told: Value, name: &str) -> Result<Vec<T>, Error> {
+    read(told.get_mut(name).map_or(Value::Null, Value::take))
+}
+
+/// Shows what was told: as it is, or in words.
+fn show(
+    told: Value,
+    globals: &Globals,
+    words: impl FnOnce(Value) -> Result<String, Error>,
+) -> Result<(), Error> {
+    if globals.json {
+        return print_json(&told);
+    }
+    io::stdout().lock().write_all(words(told)?.as_bytes())?;
+    Ok(())
+}

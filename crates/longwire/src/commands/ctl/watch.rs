@@ -1,0 +1,227 @@
+//! `ctl watch`: what is counted, again and again.
+
+use std::io::{self, IsTerminal, Write};
+
+use console::Term;
+use serde_json::Value;
+
+use super::stats::{Counted, Event, read};
+use super::{WatchArgs, encoded};
+use crate::control::client::{Client, Ended, Next};
+use crate::report::live::rate;
+use crate::signals::stop_flag;
+use crate::table::Table;
+use crate::{Error, Globals};
+
+/// Watches until told to stop, the run ends, or it was often enough.
+pub(super) fn run(args: &WatchArgs, client: &mut Client, globals: &Globals) -> Result<(), Error> {
+    let stop = stop_flag()?;
+    let each = args.name.is_some() && !args.sum;
+    let name = args.name.as_deref().unwrap_or("*");
+    let path = format!(
+        "/v1/stats/stream?match={}&every={}&links={}",
+        encoded(name),
+        encoded(&args.every.to_string()),
+        if each { "each" } else { "sum" }
+    );
+    let mut screen = Screen::new(name, globals);
+    let mut left = args.count;
+    let ended = client.stream(&path, &stop, |value| -> Result<Next, Error> {
+        screen.show(value)?;
+        left = left.map(|left| left - 1);
+        Ok(match left {
+            Some(0) => Next::Enough,
+            _ => Next::More,
+        })
+    })?;
+    match (ended, left) {
+        (Ended::There, Some(left)) => Err(Error::Failed(format!(
+            "the run has ended, {left} times too early"
+        ))),
+        (Ended::There, None) => {
+            if globals.talks() {
+                writeln!(io::stderr(), "the run has ended")?;
+            }
+            Ok(())
+        }
+        (Ended::Here, _) => Ok(()),
+    }
+}
+
+/// Where events are shown.
+struct Screen<'a> {
+    name: &'a str,
+    json: bool,
+    /// Its size, where it is a terminal: rows and columns.
+    terminal: Option<Term>,
+    /// Rows that were drawn and are to be drawn over.
+    drawn: usize,
+}
+
+impl<'a> Screen<'a> {
+    fn new(name: &'a str, globals: &Globals) -> Screen<'a> {
+        let is_terminal = io::stdout().is_terminal();
+        Screen {
+            name,
+            json: globals.json,
+            terminal: is_terminal.then(Term::stdout),
+            drawn: 0,
+        }
+    }
+
+    fn show(&mut self, value: Value) -> Result<(), Error> {
+        let mut out = io::stdout().lock();
+        if self.json {
+            writeln!(out, "{value}")?;
+        } else {
+            let event = read::<Event>(value)?;
+            match &self.terminal {
+                Some(terminal) => {
+                    let (rows, columns) = terminal.size();
+                    let text = page(self.name, &event, rows.into(), columns.into());
+                    if self.drawn > 0 {
+                        // Up to the first row, and all below it wiped.
+                        write!(out, "\x1b[{}A\x1b[J", self.drawn)?;
+                    }
+                    self.drawn = text.lines().count();
+                    out.write_all(text.as_bytes())?;
+                }
+                None => write!(out, "{}", lines(self.name, &event))?,
+            }
+        }
+        // Whoever reads along wants it now.
+        Ok(out.flush()?)
+    }
+}
+
+/// The links of an event by name, or all together.
+fn rows<'a>(name: &'a str, event: &'a Event) -> Vec<(&'a str, &'a Counted)> {
+    match &event.each {
+        Some(each) => each
+            .iter()
+            .map(|row| (row.name.as_str(), &row.counted))
+            .collect(),
+        None => vec![(name, &event.counted)],
+    }
+}
+
+/// What fits a terminal.
+fn page(name: &str, event: &Event, rows_max: usize, columns_max: usize) -> String {
+    /// The head, the table's head, what is left out, and the cursor.
+    const AROUND: usize = 4;
+    let rows = rows(name, event);
+    let shown = rows.len().min(rows_max.saturating_sub(AROUND).max(1));
+    let columns = [
+        "link",
+        "packets in/s",
+        "in",
+        "out",
+        "dropped/s",
+        "dropped",
+        "queued",
+    ];
+    let mut table = Table::new(&columns);
+    for (name, counted) in &rows[..shown] {
+        let rates = counted.rates.as_ref();
+        let of = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+        table.row(vec![
+            (*name).to_owned(),
+            of(rates.map(|rates| format!("{:.0}", rates.packets_in_per_s))),
+            of(rates.map(|rates| rate(rates.bits_in_per_s))),
+            of(rates.map(|rates| rate(rates.bits_out_per_s))),
+            of(rates.map(|rates| format!("{:.0}", rates.drops_per_s))),
+            counted.totals.lost().to_string(),
+            counted.totals.queued.to_string(),
+        ]);
+    }
+    let mut text = format!("{:.1} s, {} links\n", event.elapsed_s, event.links);
+    text += &table.text();
+    if rows.len() > shown {
+        text += &format!("and {} more links\n", rows.len() - shown);
+    }
+    // A longer line would wrap, and could not be drawn over.
+    let cut = |line: &str| line.chars().take(columns_max.saturating_sub(1)).collect();
+    let lines: Vec<String> = text.lines().map(cut).collect();
+    lines.join("\n") + "\n"
+}
+
+/// A line for each link.
+fn lines(name: &str, event: &Event) -> String {
+    let rows = rows(name, event).into_iter();
+    let rows = rows.map(|(name, counted)| {
+        let totals = &counted.totals;
+        let rates = counted.rates.as_ref().map_or_else(
+            || {
+                format!(
+                    "in {} packets, out {}",
+                    totals.packets_in, totals.packets_out
+                )
+            },
+            |rates| {
+                format!(
+                    "in {:.0}/s {}, out {:.0}/s {}, dropped {:.0}/s",
+                    rates.packets_in_per_s,
+                    rate(rates.bits_in_per_s),
+                    rates.packets_out_per_s,
+                    rate(rates.bits_out_per_s),
+                    rates.drops_per_s
+                )
+            },
+        );
+        format!(
+            "{:.3} s  {name}: {rates}; dropped {}, queued {}\n",
+            event.elapsed_s,
+            totals.lost(),
+            totals.queued
+        )
+    });
+    rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event() -> Event {
+        let totals = json!({
+            "packets_in": 10, "bytes_in": 1000, "packets_out": 8, "bytes_out": 800,
+            "drops": [2], "dropped": { "loss": 2 }, "raised": 0, "ecn_marked": 0,
+            "corrupted": 0, "duplicated": 0, "late": 0, "queued": 0,
+        });
+        let rates = json!({
+            "packets_in_per_s": 10.0, "bits_in_per_s": 8000.0, "packets_out_per_s": 8.0,
+            "bits_out_per_s": 6400.0, "drops_per_s": 2.0,
+        });
+        let row =
+            |name: &str, rates: &Value| json!({ "name": name, "totals": totals, "rates": rates });
+        let each = [row("a.down", &rates), row("a.up", &Value::Null)];
+        read::<Event>(json!({
+            "elapsed_s": 12.5, "interval_s": 1.0, "links": 2, "totals": totals,
+            "rates": rates, "each": each,
+        }))
+        .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn a_line_tells_what_a_link_carries() {
+        assert_eq!(
+            lines("a*", &event()),
+            "12.500 s  a.down: in 10/s 8.00 kbit/s, out 8/s 6.40 kbit/s, dropped 2/s; dropped 2, \
+             queued 0\n12.500 s  a.up: in 10 packets, out 8; dropped 2, queued 0\n"
+        );
+    }
+
+    #[test]
+    fn a_page_is_no_larger_than_the_terminal() {
+        let small = page("a*", &event(), 5, 20);
+        let rows: Vec<&str> = small.lines().collect();
+        assert_eq!(rows.len(), 4, "{small}");
+        assert_eq!(rows[3], "and 1 more links");
+        assert!(rows.iter().all(|row| row.chars().count() < 20), "{small}");
+        let large = page("a*", &event(), 50, 200);
+        assert_eq!(large.lines().count(), 4, "{large}");
+        assert!(large.contains("8.00 kbit/s"), "{large}");
+    }
+}

@@ -1,0 +1,213 @@
+//! The client against servers that answer well, badly, and not at all.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::AtomicBool;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A server that reads a request and writes these bytes, one after the other,
+/// with a pause between them; once for each connection. Gives the requests.
+fn server(answers: Vec<Vec<&'static [u8]>>) -> (Address, JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let address: SocketAddr = listener.local_addr().expect("its address");
+    let thread = std::thread::spawn(move || {
+        let mut requests = Vec::new();
+        for answer in answers {
+            let (mut stream, _) = listener.accept().expect("somebody comes");
+            let mut bytes = vec![0; 65_536];
+            let read = stream.read(&mut bytes).expect("a request");
+            requests.push(String::from_utf8_lossy(&bytes[..read]).into_owned());
+            for part in answer {
+                stream.write_all(part).expect("it is taken");
+                std::thread::sleep(Duration::from_millis(30));
+            }
+        }
+        requests
+    });
+    (Address::Tcp(address), thread)
+}
+
+/// What a client gets of such an answer.
+fn get(answer: Vec<&'static [u8]>) -> Result<Value, ClientError> {
+    let (address, thread) = server(vec![answer]);
+    let mut client = Client::new(address, Some(b"0123456789abcdef")).expect("a client");
+    let got = client.get("/v1/links?match=%2A");
+    let requests = thread.join().expect("the server ends");
+    assert!(requests[0].starts_with("GET /v1/links?match=%2A HTTP/1.1\r\n"));
+    assert!(requests[0].contains("authorization: Bearer 0123456789abcdef\r\n"));
+    assert!(requests[0].contains("host: 127.0.0.1:"));
+    got
+}
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
+
+#[test]
+fn answers_are_read_in_one_piece_and_in_chunks() {
+    let whole = get(vec![OK, b"content-length: 9\r\n\r\n", b"{\"a\"", b": 1} "]);
+    assert_eq!(whole.expect("an answer"), json!({ "a": 1 }));
+    let chunked: Vec<&[u8]> = vec![
+        OK,
+        b"transfer-encoding: chunked\r\n\r\n3\r\n{\"a",
+        b"\r\n5;x=y\r\n\": 1}\r",
+        b"\n0\r\n\r\n",
+    ];
+    assert_eq!(get(chunked).expect("an answer"), json!({ "a": 1 }));
+}
+
+#[test]
+fn half_an_answer_is_none() {
+    let halves: [Vec<&[u8]>; 4] = [
+        vec![],
+        vec![b"HTTP/1.1 200 O"],
+        vec![OK, b"content-length: 9\r\n\r\n{\"a\""],
+        vec![OK, b"transfer-encoding: chunked\r\n\r\n3\r\n{\"a\r\n"],
+    ];
+    for half in halves {
+        let shown = half.concat();
+        let error = get(half).expect_err("it is cut");
+        let shown = String::from_utf8_lossy(&shown).into_owned();
+        assert!(matches!(error, ClientError::Cut { .. }), "{shown}: {error}");
+        assert!(!error.is_usage());
+    }
+}
+
+#[test]
+fn what_is_no_longwire_is_told_to_be_none() {
+    let others: [Vec<&[u8]>; 3] = [
+        vec![b"SSH-2.0-OpenSSH_9.2\r\n"],
+        vec![OK, b"content-length: 6\r\n\r\n<html>"],
+        vec![b"HTTP/1.1 404 Not Found\r\ncontent-length: 9\r\n\r\nnot found"],
+    ];
+    for other in others {
+        let error = get(other).expect_err("it is no Longwire");
+        assert!(matches!(error, ClientError::Strange { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_refusal_has_all_that_is_wrong() {
+    let refusal = get(vec![
+        b"HTTP/1.1 400 Bad Request\r\ncontent-length: 82\r\n\r\n",
+        br#"{"error":"no","problems":[{"field":"set.a.rate","reason":"bad","remedy":"5mbit"}]}"#,
+    ]);
+    let error = refusal.expect_err("it is refused");
+    assert!(error.is_usage());
+    assert!(
+        error.to_string().contains("set.a.rate: bad; 5mbit"),
+        "{error}"
+    );
+}
+
+#[test]
+fn nobody_there_is_told_how_to_start_one() {
+    let missing = Address::Unix("/nowhere/at/all.sock".into());
+    let mut client = Client::new(missing, None).expect("a client");
+    let error = client.get("/v1").expect_err("nobody is there");
+    assert!(matches!(error, ClientError::Nobody { .. }), "{error}");
+    let text = error.to_string();
+    assert!(
+        text.contains("longwire run network.toml --control /nowhere"),
+        "{text}"
+    );
+    assert!(!error.is_usage());
+}
+
+#[test]
+fn a_connection_that_was_closed_meanwhile_is_made_again() {
+    let answer = || vec![OK, b"content-length: 2\r\n\r\n{}".as_slice()];
+    let (address, thread) = server(vec![answer(), answer()]);
+    let mut client = Client::new(address, None).expect("a client");
+    client.get("/v1").expect("the first answer");
+    // The server closes behind each answer.
+    std::thread::sleep(Duration::from_millis(200));
+    client
+        .post("/v1/changes", &json!({ "up": ["a"] }))
+        .expect("the second");
+    let requests = thread.join().expect("the server ends");
+    assert!(requests[1].starts_with("POST /v1/changes"));
+    assert!(requests[1].ends_with("{\"up\":[\"a\"]}"), "{}", requests[1]);
+}
+
+const EVENTS: &[u8] =
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+
+/// The events of a stream, until so many.
+fn stream(answer: Vec<&'static [u8]>, most: usize) -> (Vec<Value>, Result<Ended, ClientError>) {
+    let (address, thread) = server(vec![answer]);
+    let mut client = Client::new(address, None).expect("a client");
+    let mut events = Vec::new();
+    let stop = AtomicBool::new(false);
+    let ended = client.stream("/v1/stats/stream", &stop, |event| {
+        events.push(event);
+        Ok::<_, ClientError>(match events.len() < most {
+            true => Next::More,
+            false => Next::Enough,
+        })
+    });
+    thread.join().expect("the server ends");
+    (events, ended)
+}
+
+#[test]
+fn a_stream_ends_here_or_there() {
+    const TWO: &[u8] = b"12\r\ndata: 1\n\ndata: 2\n\n\r\n";
+    let (events, ended) = stream(vec![EVENTS, TWO, b"0\r\n\r\n"], 9);
+    assert_eq!(events, [json!(1), json!(2)]);
+    assert!(matches!(ended, Ok(Ended::There)), "{ended:?}");
+    let (events, ended) = stream(vec![EVENTS, TWO], 1);
+    assert_eq!(events, [json!(1)]);
+    assert!(matches!(ended, Ok(Ended::Here)), "{ended:?}");
+    let (events, ended) = stream(vec![EVENTS, TWO], 9);
+    assert_eq!(events.len(), 2);
+    assert!(matches!(ended, Err(ClientError::Cut { .. })), "{ended:?}");
+    let end: &[u8] = b"15\r\nevent: end\ndata: {}\n\n\r\n";
+    let (_, ended) = stream(vec![EVENTS, end], 9);
+    assert!(matches!(ended, Ok(Ended::There)), "{ended:?}");
+}
+
+#[test]
+fn a_stream_that_is_refused_says_why() {
+    let late: &[u8] = b"29\r\nevent: error\ndata: {\"error\":\"too many\"}\n\n\r\n";
+    let (_, ended) = stream(vec![EVENTS, late], 9);
+    let error = ended.expect_err("it is refused");
+    assert!(
+        error.is_usage() && error.to_string().contains("too many"),
+        "{error}"
+    );
+    let (_, ended) = stream(vec![OK, b"content-length: 2\r\n\r\n{}"], 9);
+    let error = ended.expect_err("these are no events");
+    assert!(matches!(error, ClientError::Strange { .. }), "{error}");
+}
+
+#[test]
+fn being_told_to_stop_is_seen_while_nothing_comes() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let address = listener.local_addr().expect("its address");
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("somebody comes");
+        let mut bytes = [0; 4096];
+        let _ = stream.read(&mut bytes).expect("a request");
+        stream.write_all(EVENTS).expect("it is taken");
+        // Until the client goes.
+        while stream.read(&mut bytes).is_ok_and(|read| read > 0) {}
+    });
+    let stop = AtomicBool::new(false);
+    let mut client = Client::new(Address::Tcp(address), None).expect("a client");
+    let ended = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(300));
+            stop.store(true, Ordering::Relaxed);
+        });
+        client.stream("/v1/stats/stream", &stop, |_| {
+            Ok::<_, ClientError>(Next::More)
+        })
+    });
+    assert!(matches!(ended, Ok(Ended::Here)), "{ended:?}");
+    drop(client);
+    server.join().expect("the server ends");
+}
