@@ -1,15 +1,18 @@
 //! Everything that only reads, and runs that are not there.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use longwire_io::net::NetNamespace;
+use longwire_io::net::{NetNamespace, link_up};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::Controlled;
 use crate::common::process::Running;
-use crate::common::{Dir, longwire, ran};
+use crate::common::site::Site;
+use crate::common::wire::inside;
+use crate::common::{Dir, longwire, ran, write};
 
 /// More links than are asked for at once.
 const LINKS: usize = 2_500;
@@ -119,6 +122,50 @@ fn watched(controlled: &Controlled) {
     let ended = watch.end();
     assert_eq!(ended.code, 0, "{ended:?}");
     assert!(ended.stdout.lines().count() >= 2, "{ended:?}");
+}
+
+#[test]
+fn tokens_say_what_may_be_done_over_tcp() {
+    const TCP: &str = "tcp:127.0.0.1:9470";
+    let Some(site) = Site::new(2) else {
+        return;
+    };
+    let up = site.middle.run(|| link_up("lo"));
+    up.expect("it is entered").expect("a loopback device");
+    let dir = Dir::new();
+    let token = |name: &str, token: &str| {
+        let file = dir.file(name);
+        write(&file, token.as_bytes());
+        let own = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&file, own).expect("its mode is set");
+        file
+    };
+    let full = token("full", "0123456789abcdef-full\n");
+    let read = token("read", "0123456789abcdef-read\n");
+    let wrong = token("wrong", "0123456789abcdef-none\n");
+    let files = [
+        "--control-token-file",
+        &full,
+        "--control-read-token-file",
+        &read,
+    ];
+    let ports = ["packet:p0", "packet:p1", "--control", TCP];
+    let controlled = Controlled::of(site, dir, &[&ports[..], &files].concat());
+    let ctl = |token: &str, words: &[&str]| {
+        let own = ["ctl", "--control", TCP, "--token-file", token];
+        inside(&controlled.site.middle, &[&own, words].concat())
+    };
+    let set = ["set", "link", "delay=5ms"];
+    assert_eq!(ctl(&read, &["get"]).code, 0);
+    let refused = ctl(&read, &set);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.stderr.contains("may read only"), "{refused:?}");
+    assert_eq!(ctl(&wrong, &["get"]).code, 2);
+    let changed = ctl(&full, &set);
+    assert_eq!(changed.code, 0, "{changed:?}");
+    let told = ctl(&read, &["get", "link.up", "--json"]).json();
+    assert_eq!(told["options"]["delay"], "5ms");
+    controlled.network.stop();
 }
 
 #[test]
