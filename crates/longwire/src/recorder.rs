@@ -115,7 +115,7 @@ impl RunRecorder {
 }
 
 /// A verdict with its times since 1970; never stays never.
-fn since_1970(verdict: &Verdict, epoch: &Epoch) -> Verdict {
+pub(crate) fn since_1970(verdict: &Verdict, epoch: &Epoch) -> Verdict {
     let wall = |time| match time {
         Nanos::MAX => Nanos::MAX,
         time => epoch.wall_time(time),

@@ -7,38 +7,9 @@
 
 mod common;
 
-use std::collections::BTreeMap;
-use std::process::Command;
-
+use common::recording::{decided, has_iperf3};
 use common::{Dir, Ran, longwire};
 use longwire_io::port::pcap::CaptureReader;
-
-/// A row of a log without what names it: all of it must be the same.
-type Rest = Vec<String>;
-
-/// The rows of one link that say what became of a frame, by its number and
-/// its copy's.
-fn decided(file: &str, link: &str) -> BTreeMap<(u64, u64), Rest> {
-    let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{file}: {error}"));
-    let mut lines = text.lines();
-    let header: Vec<&str> = lines.next().expect("a header").split(',').collect();
-    let column = |name: &str| {
-        let found = header.iter().position(|column| *column == name);
-        found.unwrap_or_else(|| panic!("no column {name}"))
-    };
-    let (frame, copy) = (column("frame"), column("copy"));
-    let (of, verdict) = (column("link"), column("verdict"));
-    let mut rows = BTreeMap::new();
-    for line in lines {
-        let fields: Vec<String> = line.split(',').map(str::to_owned).collect();
-        if fields[of] != link || fields[verdict] == "held" {
-            continue;
-        }
-        let number = |at: usize| fields[at].parse().expect("a number");
-        rows.insert((number(frame), number(copy)), fields);
-    }
-    rows
-}
 
 fn frames(file: &str) -> Vec<Vec<u8>> {
     let mut reader = CaptureReader::open(file).unwrap_or_else(|error| panic!("{error}"));
@@ -47,12 +18,6 @@ fn frames(file: &str) -> Vec<Vec<u8>> {
         frames.push(record.bytes.to_vec());
     }
     frames
-}
-
-fn has_iperf3() -> bool {
-    let there = Command::new("iperf3").arg("--version").output().is_ok();
-    assert!(there || std::env::var_os("CI").is_none(), "no iperf3");
-    there
 }
 
 /// TCP through the link, recorded. `None` where that is impossible.

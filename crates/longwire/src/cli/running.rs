@@ -64,7 +64,9 @@ impl RunningArgs {
 #[command(next_help_heading = "Recording")]
 pub struct RecordArgs {
     /// Capture both ends of every link, with nanoseconds: PREFIX.up.in.pcapng
-    /// is what entered, PREFIX.up.out.pcapng what left
+    /// is what entered, PREFIX.up.out.pcapng what left. Of a network,
+    /// PREFIX.in.pcapng is what came in at its ports and PREFIX.out.pcapng what
+    /// left, with an interface for each port
     #[arg(long, value_name = "PREFIX")]
     pub capture: Option<String>,
 

@@ -21,10 +21,16 @@ then the exit code is 2. Nothing is opened and nothing is changed.
 Examples:
   longwire check network.toml             what it comes to, and what is doubtful
   longwire check network.toml --verbose   with the time that reading took
-  longwire check network.toml --json      all of it for programs")]
+  longwire check network.toml --json      all of it for programs
+  longwire check network.toml --scenario rush-hour.toml")]
 pub struct CheckArgs {
     /// The topology, a TOML file
     pub file: PathBuf,
+
+    /// Check it with the scenario of this file, which happens in place of the
+    /// topology's own
+    #[arg(long, value_name = "FILE")]
+    pub scenario: Option<PathBuf>,
 }
 
 /// What `--json` shows.
@@ -47,7 +53,7 @@ const EXIT_REFUSED: u8 = 2;
 /// If it is refused, with all reasons, or stdout cannot be written.
 pub fn run(args: &CheckArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let started = Instant::now();
-    let topology = match Topology::read(&args.file) {
+    let topology = match Topology::read_with(&args.file, args.scenario.as_deref()) {
         Ok(topology) => topology,
         Err(problems) => return refuse(&problems, globals),
     };

@@ -19,3 +19,4 @@ mod run_network;
 mod run_pair;
 pub mod schema;
 pub mod simulate;
+mod simulate_network;

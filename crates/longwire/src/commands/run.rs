@@ -1,6 +1,6 @@
 //! `longwire run`: a link between two ports, until stopped.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -30,6 +30,7 @@ Examples:
   longwire run xdp:eth1 xdp:eth2 --ab-rate 10mbit --ba-rate 50mbit --loss 0.1%
   longwire run network.toml                 many links, from a file
   longwire run network.toml --control /run/longwire/a.sock     and `longwire ctl`
+  longwire run network.toml --scenario rush-hour.toml --capture run --log run.csv
   longwire run packet:eth1 packet:eth2 --delay 5ms --time 1min \\
       --require 'lateness.p99<50us,artifacts=0' --json";
 
@@ -45,6 +46,11 @@ pub struct RunArgs {
     /// The port at the other end
     #[arg(value_name = "B")]
     pub b: Option<String>,
+
+    /// The scenario of a network, in place of its file's own: a TOML file of
+    /// [[at]] tables
+    #[arg(long, value_name = "FILE", help_heading = "Running")]
+    pub scenario: Option<PathBuf>,
 
     /// The link.
     #[command(flatten)]
@@ -125,9 +131,17 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
             ))),
         };
     };
+    if args.scenario.is_some() {
+        return Err(Error::Usage(
+            "--scenario is for a network that a file describes; one link's rate and delay change \
+             by their models, as in --rate steps:at=0s/20mbit;30s/5mbit"
+                .to_owned(),
+        ));
+    }
     if args.control.is_given() {
         let topology = run_pair::topology(b, args)?;
-        return run_network::run_topology(topology, args, globals);
+        let warnings = run_network::warn(&topology, globals)?;
+        return run_network::run_topology((topology, warnings), args, globals);
     }
     let (ab, ba) = args.link.links()?;
     let stop = stop_flag()?;

@@ -1,6 +1,5 @@
 //! `longwire run FILE.toml`: a whole network from a file, until stopped.
 
-use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -11,16 +10,16 @@ use std::time::{Duration, Instant};
 use longwire_engine::{LinkOptions, Nanos};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
-use longwire_runtime::fabric::{FabricRunning, start as start_fabric};
+use longwire_runtime::fabric::{FabricRunning, start_recorded};
 use longwire_runtime::{Faults, FileLoader};
 
 use super::run::RunArgs;
-use crate::cli::{Paint, SEED_DEFAULT};
-use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
-use crate::fabric::{Controller, NetworkReport, Numbered, write_text};
+use crate::cli::{ReportArgs, SEED_DEFAULT};
+use crate::fabric::{Controller, NetworkRecorder, NetworkReport, Numbered, Scenario, write_text};
+use crate::report::finish::{Place, finish_with};
 use crate::report::start;
 use crate::signals::stop_flag;
-use crate::topology::{Command, Timeline, Topology};
+use crate::topology::Topology;
 use crate::{Error, Globals, control};
 
 /// Commands of the scenario are prepared so long before their time.
@@ -36,24 +35,19 @@ const LOOK: Duration = Duration::from_millis(50);
 /// started.
 pub fn run(file: &Path, args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     refuse_options_of_one_link(args)?;
-    let topology = Topology::read(file).map_err(|problems| {
-        let problems = problems.iter().map(ToString::to_string);
-        Error::Usage(problems.collect::<Vec<_>>().join("\n"))
-    })?;
-    run_topology(topology, args, globals)
+    let read = read(file, args.scenario.as_deref(), globals)?;
+    run_topology(read, args, globals)
 }
 
-/// Runs a network.
+/// Runs a network. What was remarked about it goes into its report.
 ///
 /// # Errors
 /// If a port cannot be opened, or the network not be started.
 pub(super) fn run_topology(
-    topology: Topology,
+    (topology, remarks): (Topology, Vec<String>),
     args: &RunArgs,
     globals: &Globals,
 ) -> Result<ExitCode, Error> {
-    let warnings: Vec<String> = topology.warnings.iter().map(ToString::to_string).collect();
-    start::warn(&warnings, globals)?;
     let stop = stop_flag()?;
     // Before anything runs: whoever connects waits until it does.
     let control = control::bind(&args.control)?;
@@ -63,7 +57,7 @@ pub(super) fn run_topology(
         ports.push((port.name.clone(), opened));
     }
     let faults = Faults::new();
-    let seed = seed(&topology, args)?;
+    let seed = seed(&topology, args.seed.seed)?;
     let scenario = topology.timeline.clone();
     let mut scenario = Scenario::new(&scenario);
     let network = Numbered::new(topology);
@@ -78,7 +72,13 @@ pub(super) fn run_topology(
         parts.orders.append(&mut prepared.works);
         given.push((command, prepared));
     }
-    let running = start_fabric(ports, parts, args.running.config(seed, &faults))
+    let recorder = NetworkRecorder::create(
+        args.record.capture.as_deref(),
+        args.record.log.as_ref(),
+        &network,
+    )?;
+    let config = args.running.config(seed, &faults);
+    let running = start_recorded(ports, parts, config, recorder)
         .map_err(|error| Error::Failed(error.to_string()))?;
     start::notes(running.handle().notes(), globals)?;
     start::notes(control.notes(), globals)?;
@@ -91,11 +91,56 @@ pub(super) fn run_topology(
     let failed = direct(&running, &mut scenario, &controller, &stop, args.time);
     // While the fabric still answers.
     drop(server);
+    let until = controller.elapsed();
     let fabric = running.stop();
     let mut report = controller.look(|network| NetworkReport::new(fabric, network));
-    report.fabric.notes.extend(warnings);
+    report.changes = controller.changes().until(until);
+    report.fabric.notes.extend(remarks);
     report.fabric.error = report.fabric.error.or(failed);
-    finish(&report, args, globals)
+    finish(&report, &args.report, globals, Place::Stdout)
+}
+
+/// Reads a topology, with another scenario if one is given. What there is to
+/// remark is said, and returned for the report.
+pub(super) fn read(
+    file: &Path,
+    scenario: Option<&Path>,
+    globals: &Globals,
+) -> Result<(Topology, Vec<String>), Error> {
+    let topology = Topology::read_with(file, scenario).map_err(|problems| {
+        let problems = problems.iter().map(ToString::to_string);
+        Error::Usage(problems.collect::<Vec<_>>().join("\n"))
+    })?;
+    let mut remarks = warn(&topology, globals)?;
+    if let Some(scenario) = scenario.filter(|_| topology.replaced > 0) {
+        let remark = format!(
+            "the scenario is {}; the {} events of {} do not happen",
+            scenario.display(),
+            topology.replaced,
+            file.display()
+        );
+        start::notes([&remark], globals)?;
+        remarks.push(remark);
+    }
+    Ok((topology, remarks))
+}
+
+/// Says what a topology's reader warned of, and returns it for the report.
+pub(super) fn warn(topology: &Topology, globals: &Globals) -> Result<Vec<String>, Error> {
+    let warnings: Vec<String> = topology.warnings.iter().map(ToString::to_string).collect();
+    start::warn(&warnings, globals)?;
+    Ok(warnings)
+}
+
+/// Writes the report of a network, and judges it.
+pub(super) fn finish(
+    report: &NetworkReport,
+    args: &ReportArgs,
+    globals: &Globals,
+    place: Place,
+) -> Result<ExitCode, Error> {
+    let text = |out: &mut Vec<u8>, _| write_text(out, report);
+    finish_with(report, &report.judged(), text, args, globals, place)
 }
 
 /// What a run of one link takes and a network does not is refused rather than
@@ -113,11 +158,6 @@ fn refuse_options_of_one_link(args: &RunArgs) -> Result<(), Error> {
             args.gap_frames.is_some(),
             "--gap-frames is for a link between two ports",
         ),
-        (
-            args.record.capture.is_some() || args.record.log.is_some(),
-            "--capture and --log are for a link between two ports; tcpdump at the ports, and \
-             --json for what each link did, do for a network",
-        ),
     ];
     match given.iter().find(|(given, _)| *given) {
         Some((_, why)) => Err(Error::Usage((*why).to_owned())),
@@ -126,34 +166,13 @@ fn refuse_options_of_one_link(args: &RunArgs) -> Result<(), Error> {
 }
 
 /// The seed of the file, or the one that was given.
-fn seed(topology: &Topology, args: &RunArgs) -> Result<u64, Error> {
-    let given = args.seed.seed;
+pub(super) fn seed(topology: &Topology, given: u64) -> Result<u64, Error> {
     match topology.seed {
         Some(seed) if given != seed && given != SEED_DEFAULT => Err(Error::Usage(format!(
             "the file has seed = {seed}; take it out to give another on the command line"
         ))),
         Some(seed) => Ok(seed),
         None => Ok(given),
-    }
-}
-
-/// Reads the scenario ahead of time.
-struct Scenario<'a> {
-    commands: std::iter::Peekable<Box<dyn Iterator<Item = Command> + 'a>>,
-}
-
-impl<'a> Scenario<'a> {
-    fn new(timeline: &'a Timeline) -> Scenario<'a> {
-        let commands: Box<dyn Iterator<Item = Command>> = Box::new(timeline.commands());
-        Scenario {
-            commands: commands.peekable(),
-        }
-    }
-
-    /// The commands of times up to `until` that have not been given.
-    fn due(&mut self, until: Nanos) -> Vec<Command> {
-        let due = |command: &Command| command.at.is_none_or(|at| at <= until);
-        std::iter::from_fn(|| self.commands.next_if(due)).collect()
     }
 }
 
@@ -184,43 +203,4 @@ fn direct(
         controller.tidy();
     }
     failed
-}
-
-fn finish(report: &NetworkReport, args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    let json = |out: &mut dyn Write| -> io::Result<()> {
-        serde_json::to_writer_pretty(&mut *out, report)?;
-        writeln!(out)
-    };
-    if let Some(path) = &args.report.report {
-        let written = std::fs::File::create(path).and_then(|mut file| json(&mut file));
-        written.map_err(|source| Error::File {
-            path: path.clone(),
-            action: "cannot write the report",
-            source,
-        })?;
-    }
-    match globals.json {
-        true => json(&mut io::stdout().lock())?,
-        false => write_text(&mut io::stdout().lock(), report)?,
-    }
-    let judged = report.judged();
-    let required = args.report.require.as_ref();
-    let unmet = required
-        .map(|required| required.unmet(&judged))
-        .unwrap_or_default();
-    let mut err = io::stderr();
-    let paint = Paint::new(globals, &err);
-    for clause in &unmet {
-        writeln!(err, "{} {clause}", paint.warn("not met:"))?;
-    }
-    Ok(match (&report.fabric.error, unmet.is_empty()) {
-        (Some(error), _) => {
-            if globals.json {
-                writeln!(err, "error: {error}")?;
-            }
-            ExitCode::from(EXIT_FAILED)
-        }
-        (None, false) => ExitCode::from(EXIT_FIDELITY),
-        (None, true) => ExitCode::SUCCESS,
-    })
 }

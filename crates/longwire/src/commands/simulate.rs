@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -13,6 +13,7 @@ use longwire_io::port::pcap::{CaptureFormat, CaptureReader, CaptureWriter};
 use longwire_runtime::{LinkSetup, RunReport};
 use serde::Serialize;
 
+use super::simulate_network;
 use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP, ReportArgs, SeedArgs};
 use crate::log::{LogError, LogFormat, LogWriter};
 use crate::progress::Progress;
@@ -38,6 +39,10 @@ was seen to send from a side; what nothing tells is left out, and counted.
 --log writes a row for each verdict about a frame, with arrival, departure,
 release, reason and queue length; `longwire plot` draws it.
 
+With a file that describes a network, frames of the captures at its ports cross
+its switch, its matchers and its links, and its scenario happens in the time of
+the captures, which begins with the first frame or when --epoch says.
+
 OUT ends in .pcap (nanoseconds) or .pcapng; `-` is stdin or stdout. Ctrl-C
 ends the simulation: what was written until then is kept.
 
@@ -47,6 +52,8 @@ Examples:
   longwire simulate in.pcap out.pcap --rate 10mbit --queue 60p --log run.parquet
   longwire simulate both.pcap out.pcap --near 10.0.0.0/24 --near fd00::/64 \\
       --delay 20ms --up-rate 2mbit --down-rate 20mbit
+  longwire simulate network.toml --in run.in.pcapng --out out.pcapng --log run.csv
+  longwire simulate network.toml --in left=a.pcap --in right=b.pcap --out right=c.pcap
   longwire simulate in.pcap.gz out.pcap --delay uniform:min=5ms,max=9ms";
 
 /// What `simulate` takes.
@@ -54,13 +61,30 @@ Examples:
 #[command(after_help = format!("{LINK_HELP}\n\n{DUPLEX_HELP}\n\n{EXAMPLES}"))]
 pub struct SimulateArgs {
     /// The capture to read: pcap or pcapng, plain or packed with gzip, zstd
-    /// or lz4; - is stdin
+    /// or lz4; - is stdin. Or a file that describes a network of many links
+    /// (docs/topology.md): then there is no OUT, and no link options
     #[arg(value_name = "IN")]
     pub input: String,
 
     /// The capture to write: .pcap or .pcapng; - is stdout
     #[arg(value_name = "OUT")]
-    pub output: String,
+    pub output: Option<String>,
+
+    /// Of a network: what comes in at a port; may be given several times.
+    /// CAPTURE alone has interfaces that are called like ports or their
+    /// devices, as --capture of `run` writes them
+    #[arg(long = "in", value_name = "[PORT=]CAPTURE", help_heading = "Network")]
+    pub inputs: Vec<String>,
+
+    /// Of a network: what leaves by a port; may be given several times.
+    /// CAPTURE alone, a .pcapng, has an interface for each port
+    #[arg(long = "out", value_name = "[PORT=]CAPTURE", help_heading = "Network")]
+    pub outputs: Vec<String>,
+
+    /// The scenario of a network, in place of its file's own: a TOML file of
+    /// [[at]] tables
+    #[arg(long, value_name = "FILE", help_heading = "Network")]
+    pub scenario: Option<PathBuf>,
 
     /// The link.
     #[command(flatten)]
@@ -112,15 +136,25 @@ struct SimulateJson<'a> {
 /// If a file cannot be opened, read or written; a capture that breaks off in
 /// the middle is simulated up to there first.
 pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    let Some(output) = &args.output else {
+        return match args.input.ends_with(".toml") {
+            true => simulate_network::run(Path::new(&args.input), args, globals),
+            false => Err(Error::Usage(format!(
+                "give the capture to write beside '{}', or a file that ends in .toml",
+                args.input
+            ))),
+        };
+    };
+    refuse_options_of_networks(args)?;
     let (ways, links) = ways(args)?;
-    check_output(args, globals)?;
+    check_output(output, args, globals)?;
     let stop = stop_flag()?;
     let mut reader = CaptureReader::open(&args.input)?;
     if reader.packing().is_some() {
         // Unpacking costs as much as all the rest.
         reader.read_ahead(false)?;
     }
-    let mut writer = CaptureWriter::create(&args.output)?;
+    let mut writer = CaptureWriter::create(output)?;
     let log = args.log.as_ref().map(LogWriter::create).transpose()?;
     let mut notes = start::announce(&links, globals)?;
     let started = Instant::now();
@@ -154,8 +188,7 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         error: match ended {
             Ok(End::Whole) => None,
             Ok(End::Interrupted) => Some(format!(
-                "interrupted; {} holds what was released until then",
-                args.output
+                "interrupted; {output} holds what was released until then"
             )),
             Err(error) => Some(error.to_string()),
         },
@@ -165,7 +198,7 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         unassigned: replay.unassigned(),
         report: &report,
     };
-    let place = match args.output.as_str() {
+    let place = match output.as_str() {
         "-" => Place::Stderr,
         _ => Place::Stdout,
     };
@@ -199,16 +232,28 @@ fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<LinkSetup>), Error> {
     ))
 }
 
+/// What a network takes and one link does not.
+fn refuse_options_of_networks(args: &SimulateArgs) -> Result<(), Error> {
+    let ports = !args.inputs.is_empty() || !args.outputs.is_empty();
+    let message = match (ports, &args.scenario) {
+        (true, _) => "--in and --out are for the ports of a network that a file describes",
+        (_, Some(_)) => "--scenario is for a network that a file describes",
+        _ => return Ok(()),
+    };
+    Err(Error::Usage(format!(
+        "{message}; of one link, IN and OUT are the captures"
+    )))
+}
+
 /// Refuses an output that would destroy the input or a terminal's screen.
-fn check_output(args: &SimulateArgs, globals: &Globals) -> Result<(), Error> {
+fn check_output(output: &str, args: &SimulateArgs, globals: &Globals) -> Result<(), Error> {
     let usage = |message: String| Err(Error::Usage(message));
-    if CaptureFormat::of(&args.output).is_none() {
+    if CaptureFormat::of(output).is_none() {
         return usage(format!(
-            "OUT '{}': end its name in .pcap or .pcapng, or write - for stdout",
-            args.output
+            "OUT '{output}': end its name in .pcap or .pcapng, or write - for stdout"
         ));
     }
-    if args.output == "-" {
+    if output == "-" {
         if globals.json {
             return usage("OUT is stdout, and so is --json; use --report FILE".to_owned());
         }
@@ -222,16 +267,15 @@ fn check_output(args: &SimulateArgs, globals: &Globals) -> Result<(), Error> {
         return Err(LogError::Extension { path }.into());
     }
     if let Some(log) = args.log.as_ref().and_then(|path| path.to_str())
-        && (same_file(&args.input, log) || same_file(log, &args.output))
+        && (same_file(&args.input, log) || same_file(log, output))
     {
         return usage(format!(
             "--log {log} is the same file as IN or OUT; choose another name for it"
         ));
     }
-    if same_file(&args.input, &args.output) {
+    if same_file(&args.input, output) {
         return usage(format!(
-            "IN and OUT are the same file, '{}'; choose another name for OUT",
-            args.output
+            "IN and OUT are the same file, '{output}'; choose another name for OUT"
         ));
     }
     Ok(())

@@ -188,8 +188,11 @@ pub static ROUTES: [Route; 16] = [
         &[],
         Answer::Json("Changes"),
         Work::Slow(|api, _| {
-            let (changes, forgotten) = api.controller.changes();
-            Reply::json(&Changes { changes, forgotten })
+            let remembered = api.controller.changes();
+            Reply::json(&Changes {
+                changes: remembered.made.into(),
+                forgotten: remembered.forgotten,
+            })
         }),
     ),
     Route {

@@ -10,9 +10,8 @@ use longwire_runtime::{Faults, FileLoader};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::known::{Done, Known};
+use super::known::{Changes, Done, Known};
 use super::numbered::{Coming, Numbered};
-use super::words;
 use super::works::{Effect, Prepared, refused};
 use crate::topology::{Change, Command, Moment, Problem};
 
@@ -98,11 +97,10 @@ impl Controller {
         look(&known.network)
     }
 
-    /// The changes that were made and will be, those of the last while, and
-    /// how many were before.
-    pub fn changes(&self) -> (Vec<Done>, u64) {
+    /// The changes that were made and will be, those of the last while.
+    pub fn changes(&self) -> Changes {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        (known.done.iter().cloned().collect(), known.forgotten)
+        known.changes.clone()
     }
 
     /// Makes a change: all of it, or nothing. One that is made at once has
@@ -181,7 +179,7 @@ impl Controller {
     /// Notes a command of the scenario that the fabric was started with.
     pub fn note_given(&self, command: &Command, prepared: Prepared) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        known.remember(of_scenario(command, &prepared.effects));
+        known.remember(Done::of_scenario(command, &prepared));
         known.expect(command.at.unwrap_or(Nanos::ZERO), prepared.effects);
     }
 
@@ -194,7 +192,7 @@ impl Controller {
         let mut known = self.settled(self.elapsed());
         match known.network.works(command, &self.loader, &self.bin) {
             Ok(prepared) => {
-                known.remember(of_scenario(command, &prepared.effects));
+                known.remember(Done::of_scenario(command, &prepared));
                 known.expect(command.at.unwrap_or(Nanos::ZERO), prepared.effects);
                 drop(known);
                 self.give(prepared.works, false);
@@ -204,7 +202,7 @@ impl Controller {
             Err(problem) => {
                 known.remember(Done {
                     error: Some(problem.to_string()),
-                    ..of_scenario(command, &[])
+                    ..Done::of_scenario(command, &Prepared::default())
                 });
                 Err(problem)
             }
@@ -261,16 +259,6 @@ impl Controller {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         known.settle(now);
         known
-    }
-}
-
-fn of_scenario(command: &Command, effects: &[Effect]) -> Done {
-    Done {
-        at_ns: command.at.unwrap_or(Nanos::ZERO).as_nanos(),
-        by: "scenario",
-        change: words::change(&command.actions),
-        links: effects.iter().map(Effect::links).sum(),
-        error: None,
     }
 }
 

@@ -8,7 +8,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::numbered::{Going, Numbered};
-use super::works::Effect;
+use super::words;
+use super::works::{Effect, Prepared};
+use crate::topology::Command;
 
 /// A change that was made, or will be.
 #[derive(Clone, Debug, Serialize)]
@@ -29,14 +31,52 @@ pub struct Done {
 /// So many changes are remembered; older ones are counted.
 const REMEMBERED_MAX: usize = 10_000;
 
+/// The changes of a run.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Changes {
+    /// The last of them.
+    pub made: VecDeque<Done>,
+    /// How many were made before.
+    pub forgotten: u64,
+}
+
+impl Changes {
+    /// Adds one.
+    pub fn remember(&mut self, done: Done) {
+        if self.made.len() >= REMEMBERED_MAX {
+            self.made.pop_front();
+            self.forgotten += 1;
+        }
+        self.made.push_back(done);
+    }
+
+    /// Without those that were to be made later.
+    pub fn until(mut self, time: Nanos) -> Changes {
+        self.made.retain(|done| done.at_ns <= time.as_nanos());
+        self
+    }
+}
+
+impl Done {
+    /// A command of the scenario.
+    pub(crate) fn of_scenario(command: &Command, prepared: &Prepared) -> Done {
+        Done {
+            at_ns: command.at.unwrap_or(Nanos::ZERO).as_nanos(),
+            by: "scenario",
+            change: words::change(&command.actions),
+            links: prepared.effects.iter().map(Effect::links).sum(),
+            error: None,
+        }
+    }
+}
+
 /// What is known of the network, as of now and of what is to come.
 pub(super) struct Known {
     pub network: Numbered,
     /// What changes of it, when, and in which order.
     pending: BTreeMap<(Nanos, u64), Vec<Effect>>,
     given: u64,
-    pub done: VecDeque<Done>,
-    pub forgotten: u64,
+    pub changes: Changes,
     /// What was to go and still has frames.
     pub leaving: Vec<Going>,
 }
@@ -47,8 +87,7 @@ impl Known {
             network,
             pending: BTreeMap::new(),
             given: 0,
-            done: VecDeque::new(),
-            forgotten: 0,
+            changes: Changes::default(),
             leaving: Vec::new(),
         }
     }
@@ -65,11 +104,7 @@ impl Known {
     }
 
     pub fn remember(&mut self, done: Done) {
-        if self.done.len() >= REMEMBERED_MAX {
-            self.done.pop_front();
-            self.forgotten += 1;
-        }
-        self.done.push_back(done);
+        self.changes.remember(done);
     }
 
     pub fn settle(&mut self, now: Nanos) {

@@ -5,7 +5,9 @@ mod controller;
 mod giving;
 mod known;
 mod numbered;
+mod recorder;
 mod report;
+mod scenario;
 #[cfg(test)]
 mod tests;
 mod views;
@@ -13,9 +15,11 @@ mod words;
 mod works;
 
 pub use controller::{Changed, Controller};
-pub use known::Done;
+pub use known::{Changes, Done};
 pub use numbered::{Numbered, NumberedLink};
+pub use recorder::NetworkRecorder;
 pub use report::{LinkRow, NetworkReport, write_text};
+pub use scenario::Scenario;
 pub use views::{LinkView, PathView, RuleView, WayView};
 pub use words::options as options_in_json;
 pub use works::Prepared;

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use longwire_engine::DropReason;
+use longwire_engine::{DropReason, Nanos};
 use longwire_runtime::fabric::{FabricReport, LinkTotals};
 use longwire_runtime::{LinkReport, RunReport};
 use serde::Serialize;
 
-use super::Numbered;
+use super::{Changes, Numbered};
 use crate::table::Table;
 
 /// One link's row.
@@ -34,10 +34,15 @@ pub struct NetworkReport {
     pub fabric: FabricReport,
     /// Every link.
     pub links: Vec<LinkRow>,
+    /// What was changed while it ran.
+    pub changes: Changes,
 }
 
 /// Links that are shown in words; the others are in the JSON.
 const SHOWN: usize = 20;
+
+/// Changes that are shown in words.
+const CHANGES_SHOWN: usize = 20;
 
 impl NetworkReport {
     /// The report of a network with these links.
@@ -58,6 +63,7 @@ impl NetworkReport {
         NetworkReport {
             links: rows.collect(),
             fabric,
+            changes: Changes::default(),
         }
     }
 
@@ -96,9 +102,19 @@ impl NetworkReport {
             seed: self.fabric.seed,
             duration_s: self.fabric.duration_s,
             error: self.fabric.error.clone(),
-            links: ports.chain(links).collect(),
+            links: ports.chain(links).chain(self.unrecorded()).collect(),
             ..RunReport::default()
         }
+    }
+
+    /// What the recording lost, under a name of its own.
+    fn unrecorded(&self) -> Option<LinkReport> {
+        let lost = self.fabric.counts.unrecorded;
+        (lost > 0).then(|| LinkReport {
+            name: "recording".to_owned(),
+            artifacts: [("unrecorded", lost)].into_iter().collect(),
+            ..LinkReport::default()
+        })
     }
 }
 
@@ -109,6 +125,7 @@ impl NetworkReport {
 pub fn write_text(out: &mut impl Write, report: &NetworkReport) -> io::Result<()> {
     write_ports(out, &report.fabric)?;
     write_links(out, &report.links)?;
+    write_changes(out, &report.changes)?;
     write_rest(out, &report.fabric)
 }
 
@@ -166,6 +183,30 @@ fn write_links(out: &mut impl Write, links: &[LinkRow]) -> io::Result<()> {
     Ok(())
 }
 
+fn write_changes(out: &mut impl Write, changes: &Changes) -> io::Result<()> {
+    if changes.made.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    for done in changes.made.iter().take(CHANGES_SHOWN) {
+        let links = match done.links {
+            0 => String::new(),
+            1 => ", 1 link".to_owned(),
+            links => format!(", {links} links"),
+        };
+        let at = Nanos::from_nanos(done.at_ns);
+        writeln!(out, "at {at}, {}{links}: {}", done.by, done.change)?;
+        if let Some(error) = &done.error {
+            writeln!(out, "  not done: {error}")?;
+        }
+    }
+    let more = changes.made.len().saturating_sub(CHANGES_SHOWN) as u64 + changes.forgotten;
+    if more > 0 {
+        writeln!(out, "and {more} more changes")?;
+    }
+    Ok(())
+}
+
 fn write_rest(out: &mut impl Write, fabric: &FabricReport) -> io::Result<()> {
     let switch = &fabric.switch;
     let flooded: u64 = switch.flooded.iter().sum();
@@ -179,6 +220,13 @@ fn write_rest(out: &mut impl Write, fabric: &FabricReport) -> io::Result<()> {
             out,
             "{} frames were taken to have arrived later than they did: they were read after links had decided beyond",
             fabric.counts.moved
+        )?;
+    }
+    if fabric.counts.unrecorded > 0 {
+        writeln!(
+            out,
+            "{} arrivals and verdicts were not recorded: the disk did not keep up",
+            fabric.counts.unrecorded
         )?;
     }
     for (reason, count) in &switch.not_forwarded {

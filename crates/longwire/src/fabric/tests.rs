@@ -249,8 +249,9 @@ fn a_change_is_made_at_its_time_and_seen_then() {
     site.send(2);
     site.send(1);
     assert_eq!(site.next(200 * MS), None);
-    let (done, forgotten) = site.controller.changes();
-    assert_eq!((done.len(), forgotten), (1, 0));
+    let changes = site.controller.changes();
+    let done = &changes.made;
+    assert_eq!((done.len(), changes.forgotten), (1, 0));
     assert_eq!(
         (done[0].by, done[0].links, done[0].at_ns),
         ("control", 4, at.as_nanos())

@@ -10,6 +10,7 @@ use super::numbered::Numbered;
 use crate::topology::{Action, Class, Command, Problem, State, Way};
 
 /// A command, prepared.
+#[derive(Default)]
 pub struct Prepared {
     /// What the fabric does, and when after its start: a command may have a
     /// second step.

@@ -31,7 +31,7 @@ pub const COLUMNS: [&str; 13] = [
 pub struct Row {
     /// Number in the order of arrival at this link, from 0.
     pub frame: u64,
-    /// The link: `up`, `down`, `ab` or `ba`.
+    /// The link: `up`, `down`, `ab` or `ba`, or its name in a topology.
     pub link: Name,
     /// When the frame reached the link.
     pub arrival_ns: i64,

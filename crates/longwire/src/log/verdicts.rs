@@ -67,6 +67,15 @@ impl VerdictLog {
         frame: FrameMeta,
         queue: (Packets, Bytes),
     ) {
+        // Links that were added while it ran have numbers only.
+        while self.links.len() <= link {
+            let name = format!("link-{}", self.links.len());
+            self.links.push(OpenFrames {
+                link: Name::from(name.as_str()),
+                first: 0,
+                frames: VecDeque::new(),
+            });
+        }
         let link = &mut self.links[link];
         if link.frames.is_empty() {
             link.first = number;
@@ -90,7 +99,9 @@ impl VerdictLog {
         number: Number,
         verdict: &Verdict,
     ) -> Result<(), LogError> {
-        let frames = &mut self.links[link];
+        let Some(frames) = self.links.get_mut(link) else {
+            return Ok(());
+        };
         let name = frames.link.clone();
         let Some(open) = frames.get_mut(number) else {
             return Ok(());

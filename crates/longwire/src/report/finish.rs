@@ -48,6 +48,22 @@ pub fn finish_as(
     globals: &Globals,
     place: Place,
 ) -> Result<ExitCode, Error> {
+    let text = |out: &mut Vec<u8>, paint: Paint| text::write(out, report, globals.verbose, paint);
+    finish_with(json, report, text, args, globals, place)
+}
+
+/// Like [`finish_as`], for a command that has its own words for its report.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn finish_with(
+    json: &impl Serialize,
+    report: &RunReport,
+    text: impl Fn(&mut Vec<u8>, Paint) -> io::Result<()>,
+    args: &ReportArgs,
+    globals: &Globals,
+    place: Place,
+) -> Result<ExitCode, Error> {
     if let Some(path) = &args.report {
         write_file(path, json)?;
     }
@@ -55,9 +71,9 @@ pub fn finish_as(
         write_json(&mut io::stdout().lock(), json)?;
     } else {
         match place {
-            Place::Stdout => write_text(&mut io::stdout(), report, globals)?,
+            Place::Stdout => write_text(&mut io::stdout(), text, globals)?,
             Place::Stderr if globals.quiet => {}
-            Place::Stderr => write_text(&mut io::stderr(), report, globals)?,
+            Place::Stderr => write_text(&mut io::stderr(), text, globals)?,
         }
     }
     // The text on stderr has said it already.
@@ -80,14 +96,14 @@ pub fn finish_as(
 
 fn write_text(
     stream: &mut (impl Write + IsTerminal),
-    report: &RunReport,
+    text: impl Fn(&mut Vec<u8>, Paint) -> io::Result<()>,
     globals: &Globals,
 ) -> io::Result<()> {
     let paint = Paint::new(globals, stream);
     // In one piece: a command's own output may come to the same terminal.
-    let mut text = Vec::new();
-    text::write(&mut text, report, globals.verbose, paint)?;
-    stream.write_all(&text)
+    let mut written = Vec::new();
+    text(&mut written, paint)?;
+    stream.write_all(&written)
 }
 
 fn write_json(out: &mut impl Write, report: &impl Serialize) -> io::Result<()> {

@@ -4,6 +4,7 @@
 //! Nothing here waits or reads a clock: a capture's own stamps are the time,
 //! so the same capture, links and seed give the same output to the byte.
 
+pub mod network;
 mod replay;
 mod sides;
 mod store;

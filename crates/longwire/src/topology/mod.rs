@@ -22,6 +22,7 @@ mod plan;
 mod problem;
 mod ramp;
 mod rows;
+mod scenario;
 pub mod schema;
 pub mod summary;
 mod switching;
@@ -46,6 +47,7 @@ pub use plan::{
 };
 pub use problem::Problem;
 pub use ramp::Ramp;
+pub use scenario::ScenarioText;
 pub use timeline::{Action, Command, Event, State, Timeline};
 
 use builder::Builder;
@@ -53,6 +55,9 @@ pub(crate) use builder::direction;
 use options::OptionStore;
 use problem::Complaints;
 use tree::Placed;
+
+/// A file as a tree of values.
+type Parsed<'t> = toml::Spanned<DeTable<'t>>;
 
 /// The largest file: what a million links take, several times over. A larger
 /// one is refused before it fills memory.
@@ -68,22 +73,22 @@ impl Topology {
     /// # Errors
     /// All that is wrong, by place; then nothing of the file may be used.
     pub fn read(path: &Path) -> Result<Topology, Vec<Problem>> {
-        let name = path.display().to_string();
-        let text = read_file(path).map_err(|reason| {
-            let mut complaints = Complaints::new(&name, "");
-            complaints.refuse(
-                problem::Place::Row {
-                    file: name.clone(),
-                    line: 0,
-                },
-                "",
-                reason,
-                "",
-            );
-            complaints.finish().err().unwrap_or_default()
-        })?;
+        Topology::read_with(path, None)
+    }
+
+    /// Reads a file, and another with the scenario that happens in place of
+    /// its own.
+    ///
+    /// # Errors
+    /// As [`Topology::read`], of both files.
+    pub fn read_with(path: &Path, scenario: Option<&Path>) -> Result<Topology, Vec<Problem>> {
+        let (name, text) = named_text(path)?;
+        let other = scenario.map(named_text).transpose()?;
+        let scenario = other
+            .as_ref()
+            .map(|(name, text)| ScenarioText { name, text });
         let folder = path.parent().unwrap_or(Path::new(""));
-        Topology::parse(&name, &text, folder)
+        Topology::parse_with(&name, &text, folder, scenario)
     }
 
     /// Reads a text as if it were in a file of this name in this folder.
@@ -91,17 +96,23 @@ impl Topology {
     /// # Errors
     /// As [`Topology::read`].
     pub fn parse(name: &str, text: &str, folder: &Path) -> Result<Topology, Vec<Problem>> {
+        Topology::parse_with(name, text, folder, None)
+    }
+
+    /// The same with a scenario in a text of its own.
+    ///
+    /// # Errors
+    /// As [`Topology::read`], of both texts.
+    pub fn parse_with(
+        name: &str,
+        text: &str,
+        folder: &Path,
+        scenario: Option<ScenarioText<'_>>,
+    ) -> Result<Topology, Vec<Problem>> {
         let mut complaints = Complaints::new(name, text);
-        let (file, errors) = DeTable::parse_recoverable(text);
-        for error in &errors {
-            let span = error.span().unwrap_or(0..0);
-            let message = error.message().to_owned();
-            complaints.refuse(span, "", message, "this is not TOML (toml.io)");
-        }
-        // What follows from a line that could not be read is no help.
-        if !complaints.is_fine() {
+        let Some(file) = toml_table(text, &mut complaints) else {
             return Err(complaints.finish().err().unwrap_or_default());
-        }
+        };
         let file = file.get_ref();
         tree::check(&fields::FILE, file, "", &mut complaints);
         let mut builder = begin(file, folder, complaints);
@@ -111,8 +122,49 @@ impl Topology {
         for item in tree::tables(file, "path") {
             paths::read(&item, &mut builder);
         }
-        let timeline = events::read(file, &mut builder);
-        finish(file, builder, timeline)
+        let used = scenario.map(|_| builder.used.clone());
+        let mut timeline = events::read(file, &mut builder);
+        let mut replaced = 0;
+        if let (Some(scenario), Some(used)) = (scenario, used) {
+            // What only the other one leads to is not used.
+            builder.used = used;
+            replaced = timeline.events.len();
+            timeline = scenario::read(scenario, &mut builder);
+        }
+        let topology = finish(file, builder, timeline)?;
+        Ok(Topology {
+            replaced,
+            ..topology
+        })
+    }
+}
+
+/// A file's table; `None` if it is not TOML, which has been complained of:
+/// what follows from a line that could not be read is no help.
+fn toml_table<'t>(text: &'t str, complaints: &mut Complaints<'_>) -> Option<Parsed<'t>> {
+    let (file, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        let span = error.span().unwrap_or(0..0);
+        let message = error.message().to_owned();
+        complaints.refuse(span, "", message, "this is not TOML (toml.io)");
+    }
+    errors.is_empty().then_some(file)
+}
+
+/// What a file is called, and what is in it.
+fn named_text(path: &Path) -> Result<(String, String), Vec<Problem>> {
+    let name = path.display().to_string();
+    match read_file(path) {
+        Ok(text) => Ok((name, text)),
+        Err(reason) => {
+            let mut complaints = Complaints::new(&name, "");
+            let place = problem::Place::Row {
+                file: name.clone(),
+                line: 0,
+            };
+            complaints.refuse(place, "", reason, "");
+            Err(complaints.finish().err().unwrap_or_default())
+        }
     }
 }
 
@@ -190,6 +242,7 @@ fn finish(
         order,
         unmatched,
         timeline,
+        replaced: 0,
         warnings,
         names: builder.names,
         defaults: builder.defaults,

@@ -165,6 +165,9 @@ pub struct Topology {
     pub unmatched: Unmatched,
     /// What changes while it runs.
     pub timeline: Timeline,
+    /// How many events of the file do not happen, for a scenario in a file of
+    /// its own stands in for them.
+    pub replaced: usize,
     /// What is allowed and probably not meant.
     pub warnings: Vec<Problem>,
     pub(super) names: HashMap<Arc<str>, Class>,

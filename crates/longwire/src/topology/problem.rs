@@ -159,6 +159,15 @@ impl<'a> Complaints<'a> {
         (line, before.map_or(0, |before| before.chars().count()) + 1)
     }
 
+    /// Adds what was found in another file.
+    pub fn join(&mut self, other: Complaints<'_>) {
+        let room = PROBLEMS_MAX.saturating_sub(self.problems.len());
+        self.more += other.more + other.problems.len().saturating_sub(room);
+        self.problems.extend(other.problems.into_iter().take(room));
+        let room = PROBLEMS_MAX.saturating_sub(self.warnings.len());
+        self.warnings.extend(other.warnings.into_iter().take(room));
+    }
+
     /// Whether nothing was refused.
     pub fn is_fine(&self) -> bool {
         self.problems.is_empty()

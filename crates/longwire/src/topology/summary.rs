@@ -56,6 +56,8 @@ pub struct Summary {
     pub order: &'static str,
     /// What becomes of other frames.
     pub unmatched: String,
+    /// Events of the file that do not happen, for `--scenario` has others.
+    pub replaced: usize,
     /// The first commands of the timeline, in words.
     pub timeline: Vec<String>,
     /// When the last one is due; `None` when there is no end.
@@ -169,6 +171,7 @@ impl Summary {
                 Unmatched::Drop => "drop".to_owned(),
                 Unmatched::Link(link) => format!("link:{}", topology.links[link as usize].name),
             },
+            replaced: topology.replaced,
             timeline: shown.flat_map(|command| words(&command)).collect(),
             timeline_end_ns: topology.timeline.end().map(Nanos::as_nanos),
         }
@@ -225,6 +228,12 @@ impl Summary {
         ));
         if self.paths > 0 {
             lines.push(format!("paths      {}", self.paths));
+        }
+        if self.replaced > 0 {
+            lines.push(format!(
+                "scenario   from its own file, in place of {} events here",
+                self.replaced
+            ));
         }
         if !self.timeline.is_empty() {
             let end = self.timeline_end_ns.map(Nanos::from_nanos);
@@ -283,22 +292,29 @@ fn counts(links: &[LinkPlan]) -> Vec<(&LinkOptions, usize)> {
 /// A command in words, a line for each of its actions.
 fn words(command: &Command) -> Vec<String> {
     let at = command.at.map_or("now".to_owned(), |at| at.to_string());
-    let of = |action: &Action| match action {
+    let actions = command.actions.iter();
+    actions
+        .map(|action| format!("{at}: {}", in_words(action)))
+        .collect()
+}
+
+/// An action in words.
+pub fn in_words(action: &Action) -> String {
+    match action {
         Action::Set { pattern, options } => {
             let options = given(options).into_iter();
             let options: Vec<String> = options
                 .map(|(name, text)| format!("{name} {text}"))
                 .collect();
-            format!("{at}: {pattern} gets {}", options.join(", "))
+            format!("{pattern} gets {}", options.join(", "))
         }
-        Action::State { pattern, state } => format!("{at}: {pattern} is {}", state.name()),
+        Action::State { pattern, state } => format!("{pattern} is {}", state.name()),
         Action::Move { class, to, outage } => {
             let outage = match *outage {
                 Nanos::ZERO => String::new(),
                 outage => format!(", after {outage} without any"),
             };
-            format!("{at}: frames of {class} take {to}{outage}")
+            format!("frames of {class} take {to}{outage}")
         }
-    };
-    command.actions.iter().map(of).collect()
+    }
 }

@@ -5,6 +5,7 @@
 )]
 
 pub mod process;
+pub mod recording;
 pub mod site;
 pub mod wire;
 

@@ -74,13 +74,16 @@ impl Site {
         self.start_with(&[file])
     }
 
-    /// The same with other arguments of `run`.
+    /// The same with other arguments of `run`, in which `--tolerance` may be.
     pub fn start_with(&self, arguments: &[&str]) -> Network {
         let dir = Dir::new();
         let report = dir.file("report.json");
         let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
         command.arg("run").args(arguments);
-        command.args(["--tolerance", "10s", "--report", &report]);
+        command.args(["--report", &report]);
+        if !arguments.contains(&"--tolerance") {
+            command.args(["--tolerance", "10s"]);
+        }
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut running = Running::start(&self.middle, &mut command);
         wait_for_word(&mut running, "placement:");

@@ -303,6 +303,10 @@ fn report() -> Value {
                 "moved",
                 count("frames taken to have arrived later than they did"),
             ),
+            (
+                "unrecorded",
+                count("arrivals and verdicts that were to be recorded and were not"),
+            ),
             ("in_flight", count("frames inside")),
             ("notes", texts("what was decided or found")),
         ],

@@ -1,0 +1,170 @@
+//! `longwire simulate FILE.toml`: a network between captures, in virtual time.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use longwire_engine::{LinkOptions, Nanos};
+use longwire_io::port::pcap::{CaptureFormat, same_file};
+use longwire_runtime::fabric::Simulation;
+use longwire_runtime::{Faults, FileLoader};
+
+use super::run_network;
+use super::simulate::SimulateArgs;
+use crate::fabric::{NetworkRecorder, NetworkReport, Numbered};
+use crate::log::{LogError, LogFormat};
+use crate::progress::Progress;
+use crate::report::finish::Place;
+use crate::report::start;
+use crate::report::text::count;
+use crate::signals::stop_flag;
+use crate::simulate::network::{Inputs, NetworkReplay, Outputs, PortFile, Script};
+use crate::simulate::{Direction, End};
+use crate::{Error, Globals};
+
+/// Simulates the network that a file describes.
+///
+/// # Errors
+/// If the file is refused, a capture cannot be opened, or an output not be
+/// created.
+pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    refuse_options_of_one_link(args)?;
+    let (topology, mut notes) = run_network::read(file, args.scenario.as_deref(), globals)?;
+    let named = |texts: &[String], option: &str| {
+        let files = texts.iter();
+        files
+            .map(|text| PortFile::parse(text, option, &topology))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    let (ins, outs) = (named(&args.inputs, "--in")?, named(&args.outputs, "--out")?);
+    check_files(&ins, &outs, args, globals)?;
+    let seed = run_network::seed(&topology, args.seed.seed)?;
+    let stop = stop_flag()?;
+    let faults = Faults::new();
+    let inputs = Inputs::open(&ins, &topology)?;
+    let outputs = Outputs::create(&outs, &topology)?;
+    let network = Numbered::new(topology);
+    let recorder = NetworkRecorder::create(None, args.log.as_ref(), &network)?;
+    let epoch = args.epoch.map(Nanos::from_nanos);
+    let epoch = epoch.or(inputs.first_stamp()).unwrap_or(Nanos::ZERO);
+    let parts = network.parts(&FileLoader::reporting_to(&faults))?;
+    let ports = network.topology().ports.iter();
+    let ports: Vec<&str> = ports.map(|port| port.name.as_str()).collect();
+    let started = Instant::now();
+    let simulation = Simulation::new(&ports, parts, seed, epoch, recorder)
+        .map_err(|error| Error::Failed(error.to_string()))?;
+    let script = Script::new(&network, &faults);
+    let mut replay = NetworkReplay::new(simulation, (inputs, outputs), script, epoch, &faults);
+    let mut progress = Progress::new(Progress::BYTES, globals);
+    let ended = replay.run(|done, all| progress.at(done, all), &stop);
+    progress.clear();
+    let changes = replay.changes().clone();
+    let (mut fabric, written) = replay.finish();
+    fabric.duration_s = started.elapsed().as_secs_f64();
+    // Of several things that went wrong, the first is told.
+    let error = match ended.and_then(|end| written.map(|()| end)) {
+        Ok(End::Whole) => None,
+        Ok(End::Interrupted) => {
+            Some("interrupted; the outputs hold what was released until then".to_owned())
+        }
+        Err(error) => Some(error.to_string()),
+    };
+    if error.is_none() && fabric.in_flight > 0 {
+        let remark = format!(
+            "{} frames were still held when the captures ended: their links stand still",
+            count(fabric.in_flight)
+        );
+        start::warn(std::slice::from_ref(&remark), globals)?;
+        notes.push(remark);
+    }
+    fabric.error = error.or(fabric.error);
+    fabric.notes.extend(notes);
+    let mut report = NetworkReport::new(fabric, &network);
+    report.changes = changes;
+    run_network::finish(&report, &args.report, globals, place(&outs))
+}
+
+/// Where people find the report: not among the bytes of a capture.
+fn place(outs: &[PortFile]) -> Place {
+    match outs.iter().any(|out| out.path == "-") {
+        true => Place::Stderr,
+        false => Place::Stdout,
+    }
+}
+
+/// What one link takes and a network does not is refused rather than
+/// forgotten.
+fn refuse_options_of_one_link(args: &SimulateArgs) -> Result<(), Error> {
+    let link = &args.link;
+    let nothing = LinkOptions::default();
+    let given = [
+        (
+            link.up != nothing || link.down != nothing || link.preset.is_some(),
+            "options of a link are written in the file, under [defaults] or a [[link]]",
+        ),
+        (
+            !args.near.is_empty(),
+            "--near tells the sides of one link apart; in a network ports and matchers do: --in \
+             PORT=CAPTURE says at which port a capture's frames come in",
+        ),
+        (
+            args.direction != Direction::default(),
+            "--link is a direction of one link; in a network matchers say which link a frame \
+             crosses, and in which direction",
+        ),
+        (
+            args.inputs.is_empty(),
+            "nothing comes in: give a capture with --in PORT=CAPTURE",
+        ),
+    ];
+    match given.iter().find(|(given, _)| *given) {
+        Some((_, why)) => Err(Error::Usage((*why).to_owned())),
+        None => Ok(()),
+    }
+}
+
+/// Refuses outputs that would destroy an input or one another.
+fn check_files(
+    ins: &[PortFile],
+    outs: &[PortFile],
+    args: &SimulateArgs,
+    globals: &Globals,
+) -> Result<(), Error> {
+    let usage = |message: String| Err(Error::Usage(message));
+    if ins.iter().filter(|file| file.path == "-").count() > 1 {
+        return usage("two of --in are stdin; only one can be".to_owned());
+    }
+    if globals.json && outs.iter().any(|out| out.path == "-") {
+        return usage("--out is stdout, and so is --json; use --report FILE".to_owned());
+    }
+    for out in outs {
+        if CaptureFormat::of(&out.path).is_none() {
+            return usage(format!(
+                "--out '{}': end its name in .pcap or .pcapng, or write - for stdout",
+                out.path
+            ));
+        }
+    }
+    let log = args.log.as_ref().map(|log| log.display().to_string());
+    if let Some(path) = args.log.clone()
+        && LogFormat::of(&path).is_none()
+    {
+        return Err(LogError::Extension { path }.into());
+    }
+    let written: Vec<&str> = outs.iter().map(|out| out.path.as_str()).collect();
+    let written: Vec<&str> = written.into_iter().chain(log.as_deref()).collect();
+    for (place, path) in written.iter().enumerate() {
+        let same = |other: &str| *path == other || same_file(path, other);
+        if *path != "-" && ins.iter().any(|input| same(&input.path)) {
+            return usage(format!(
+                "'{path}' is read and would be written; choose another name for the output"
+            ));
+        }
+        if written[..place].iter().any(|other| same(other)) {
+            return usage(format!(
+                "two outputs are the same file, '{path}'; give each a name of its own"
+            ));
+        }
+    }
+    Ok(())
+}

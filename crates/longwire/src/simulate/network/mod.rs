@@ -1,0 +1,186 @@
+//! A network in virtual time: captures in at its ports, captures out, and its
+//! scenario at its times between them.
+
+mod inputs;
+mod outputs;
+mod script;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use longwire_engine::{FrameMeta, Nanos};
+use longwire_runtime::Faults;
+use longwire_runtime::fabric::{FabricReport, Simulation};
+
+pub use inputs::{Inputs, PortFile};
+pub use outputs::Outputs;
+pub use script::Script;
+
+use super::End;
+use crate::Error;
+use crate::fabric::Changes;
+
+/// A network under simulation.
+pub struct NetworkReplay<'a> {
+    simulation: Simulation,
+    inputs: Inputs,
+    outputs: Outputs,
+    script: Script<'a>,
+    /// When the scenario and all schedules began.
+    epoch: Nanos,
+    /// Where plugins say that they failed.
+    faults: Faults,
+}
+
+/// Between two looks at the signals so many frames pass.
+const FRAMES_A_LOOK: u32 = 4096;
+
+/// When the captures have ended, so many commands of the scenario are waited
+/// for in vain: one without end would keep frames for ever that stand still.
+const IDLE_COMMANDS_MAX: u32 = 100_000;
+
+impl<'a> NetworkReplay<'a> {
+    /// A simulation that has not begun, with what goes in and out.
+    pub fn new(
+        simulation: Simulation,
+        (inputs, outputs): (Inputs, Outputs),
+        script: Script<'a>,
+        epoch: Nanos,
+        faults: &Faults,
+    ) -> NetworkReplay<'a> {
+        NetworkReplay {
+            simulation,
+            inputs,
+            outputs,
+            script,
+            epoch,
+            faults: faults.clone(),
+        }
+    }
+
+    /// Reads all captures to their ends and lets everything leave; unless it
+    /// is stopped. `progress` is told now and then how many bytes have been
+    /// read, of how many.
+    ///
+    /// # Errors
+    /// If a capture is damaged, after all that was read before has left; if an
+    /// output cannot be written, a command not be done, or a plugin failed.
+    pub fn run(
+        &mut self,
+        mut progress: impl FnMut(u64, Option<u64>),
+        stop: &AtomicBool,
+    ) -> Result<End, Error> {
+        loop {
+            for _ in 0..FRAMES_A_LOOK {
+                match self.frame() {
+                    Ok(true) => self.fault()?,
+                    Ok(false) => return self.drain(stop),
+                    Err(Stop::Input(error)) => {
+                        self.drain(stop)?;
+                        return Err(error);
+                    }
+                    Err(Stop::Other(error)) => return Err(error),
+                }
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Ok(End::Interrupted);
+            }
+            let (done, all) = self.inputs.progress();
+            progress(done, all);
+        }
+    }
+
+    /// The next frame; `false` when there is none.
+    fn frame(&mut self) -> Result<bool, Stop> {
+        let Some((port, record)) = self.inputs.next_frame().map_err(Stop::Input)? else {
+            return Ok(false);
+        };
+        let outputs = &mut self.outputs;
+        while let Some(after) = self.script.next_at() {
+            let at = self.epoch.saturating_add(after);
+            if at > record.stamp {
+                break;
+            }
+            // One by one: between two frames there may be any number.
+            let given = self.script.give(&mut self.simulation);
+            let done = given.and_then(|()| {
+                self.simulation
+                    .advance(at, &mut |leaving| outputs.write(leaving))
+            });
+            done.map_err(Stop::Other)?;
+        }
+        let meta = FrameMeta {
+            arrival: record.stamp,
+            len: record.wire_len,
+        };
+        self.simulation
+            .frame(port, meta, record.bytes, &mut |leaving| {
+                outputs.write(leaving)
+            })
+            .map_err(Stop::Other)?;
+        Ok(true)
+    }
+
+    /// What a plugin decides after it has failed means nothing.
+    fn fault(&self) -> Result<(), Error> {
+        match self.faults.any() {
+            true => Err(Error::Failed(self.faults.first().unwrap_or_default())),
+            false => Ok(()),
+        }
+    }
+
+    /// Nothing comes in any more: lets what is inside leave. What never does,
+    /// for its link stands still, stays.
+    fn drain(&mut self, stop: &AtomicBool) -> Result<End, Error> {
+        let mut inside = self.simulation.frames();
+        let mut in_vain = 0;
+        while inside > 0 {
+            let command = self.script.next_at();
+            let command = command.map(|after| self.epoch.saturating_add(after));
+            let event = self.simulation.next_at();
+            let at = match (event, command) {
+                (Some(event), Some(command)) if event < command => event,
+                (_, Some(command)) if in_vain < IDLE_COMMANDS_MAX => {
+                    in_vain += 1;
+                    self.script.give(&mut self.simulation)?;
+                    command
+                }
+                (Some(event), None) => event,
+                _ => break,
+            };
+            let outputs = &mut self.outputs;
+            self.simulation
+                .advance(at, &mut |leaving| outputs.write(leaving))?;
+            self.fault()?;
+            if stop.load(Ordering::Relaxed) {
+                return Ok(End::Interrupted);
+            }
+            let now = self.simulation.frames();
+            if now != inside {
+                (inside, in_vain) = (now, 0);
+            }
+        }
+        Ok(End::Whole)
+    }
+
+    /// What the scenario has done.
+    pub fn changes(&self) -> &Changes {
+        self.script.made()
+    }
+
+    /// Ends it: everything is written, and reported but how long it took.
+    ///
+    /// # Errors
+    /// The report says what went wrong, beside the error that is given back.
+    pub fn finish(self) -> (FabricReport, Result<(), Error>) {
+        let written = self.outputs.finish();
+        (self.simulation.stop(), written)
+    }
+}
+
+/// Why no further frame was taken.
+enum Stop {
+    /// A capture is damaged.
+    Input(Error),
+    /// Anything else.
+    Other(Error),
+}

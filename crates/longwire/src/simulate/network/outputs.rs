@@ -1,0 +1,76 @@
+//! The captures of what leaves by the ports of a network.
+
+use longwire_io::port::pcap::CaptureWriter;
+use longwire_runtime::fabric::Leaving;
+
+use super::inputs::PortFile;
+use crate::Error;
+use crate::topology::Topology;
+
+/// The captures of all ports.
+pub struct Outputs {
+    writers: Vec<CaptureWriter>,
+    /// By port: the writers of its frames, and its interface there.
+    of: Vec<Vec<(usize, u32)>>,
+}
+
+impl Outputs {
+    /// Creates captures: each of one port, or one with an interface for each.
+    ///
+    /// # Errors
+    /// If one cannot be created.
+    pub fn create(files: &[PortFile], topology: &Topology) -> Result<Outputs, Error> {
+        let ports = topology.ports.iter();
+        let names: Vec<&str> = ports.map(|port| port.name.as_str()).collect();
+        let mut outputs = Outputs {
+            writers: Vec::new(),
+            of: vec![Vec::new(); names.len()],
+        };
+        for file in files {
+            let writer = outputs.writers.len();
+            match file.port {
+                Some(port) => {
+                    outputs.writers.push(CaptureWriter::create(&file.path)?);
+                    outputs.of[usize::from(port.0)].push((writer, 0));
+                }
+                None => {
+                    let created = CaptureWriter::create_for(&file.path, &names)?;
+                    outputs.writers.push(created);
+                    for (interface, of) in outputs.of.iter_mut().enumerate() {
+                        of.push((writer, interface as u32));
+                    }
+                }
+            }
+        }
+        Ok(outputs)
+    }
+
+    /// Writes a frame that leaves, with its release as its stamp.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn write(&mut self, leaving: Leaving<'_>) -> Result<(), Error> {
+        let Leaving {
+            port,
+            release,
+            bytes,
+            wire_len,
+        } = leaving;
+        for (writer, interface) in &self.of[usize::from(port.0)] {
+            self.writers[*writer].write_on(*interface, release, bytes, wire_len)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left.
+    ///
+    /// # Errors
+    /// The first that there is.
+    pub fn finish(self) -> Result<(), Error> {
+        let mut outcome = Ok(());
+        for writer in self.writers {
+            outcome = outcome.and(writer.finish().map_err(Error::from));
+        }
+        outcome
+    }
+}

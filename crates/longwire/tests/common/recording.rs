@@ -1,0 +1,38 @@
+//! What a recorded run has decided, to be compared with another.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+/// A row of a log without what names it: all of it must be the same.
+pub type Rest = Vec<String>;
+
+/// The rows of one link that say what became of a frame, by its number and
+/// its copy's.
+pub fn decided(file: &str, link: &str) -> BTreeMap<(u64, u64), Rest> {
+    let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let mut lines = text.lines();
+    let header: Vec<&str> = lines.next().expect("a header").split(',').collect();
+    let column = |name: &str| {
+        let found = header.iter().position(|column| *column == name);
+        found.unwrap_or_else(|| panic!("no column {name}"))
+    };
+    let (frame, copy) = (column("frame"), column("copy"));
+    let (of, verdict) = (column("link"), column("verdict"));
+    let mut rows = BTreeMap::new();
+    for line in lines {
+        let fields: Vec<String> = line.split(',').map(str::to_owned).collect();
+        if fields[of] != link || fields[verdict] == "held" {
+            continue;
+        }
+        let number = |at: usize| fields[at].parse().expect("a number");
+        rows.insert((number(frame), number(copy)), fields);
+    }
+    rows
+}
+
+/// Whether iperf3 is here; in CI it must be.
+pub fn has_iperf3() -> bool {
+    let there = Command::new("iperf3").arg("--version").output().is_ok();
+    assert!(there || std::env::var_os("CI").is_none(), "no iperf3");
+    there
+}
