@@ -8,20 +8,12 @@
 
 mod common;
 
-use std::process::Command;
-
-use common::{Dir, longwire};
+use common::{Dir, have, longwire};
 
 fn possible(stderr: &str, code: i32) -> bool {
     let impossible = code == 1 && stderr.contains("namespace");
     assert!(!impossible || std::env::var_os("CI").is_none(), "{stderr}");
     !impossible
-}
-
-fn has_iperf3() -> bool {
-    let there = Command::new("iperf3").arg("--version").output().is_ok();
-    assert!(there || std::env::var_os("CI").is_none(), "no iperf3");
-    there
 }
 
 /// A frame that went up: when it came, how long it waited for its last bit to
@@ -35,7 +27,7 @@ struct Waited {
 
 /// Runs iperf3 behind the link; what went up.
 fn run(link: &[&str], peer: &str, command: &str) -> Option<Vec<Waited>> {
-    if !has_iperf3() {
+    if !have("iperf3") {
         return None;
     }
     let dir = Dir::new();

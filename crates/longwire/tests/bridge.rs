@@ -10,8 +10,8 @@ mod common;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::process::{Capture, Running, records, wait_for_word};
-use common::site::{Site, address, assert_nothing_lost, link, run_in, well};
+use common::process::{Capture, Running, records, tshark, wait_for_word};
+use common::site::{Site, address, assert_nothing_lost, link};
 use common::{Dir, have, write};
 use longwire_io::net::{addr_add, link_stats, link_up, veth};
 
@@ -147,11 +147,7 @@ fn vlan_tags_are_carried_and_choose_links() {
     tagged(&site, 0, 1, "7:5", "100");
     tagged(&site, 0, 1, "8", "60");
     let [there, elsewhere] = captures.map(|capture| capture.with_frames(60));
-    let count = |file: &str, filter: &str| {
-        let program = ["tshark", "-r", file, "-Y", filter];
-        let said = well(&program, run_in(&site.middle, &program));
-        said.lines().count()
-    };
+    let count = |file: &str, filter: &str| tshark(file, filter).lines().count();
     // Of network 7 every other frame is lost and what is left has its tag
     // with its priority; network 8 crosses no link.
     assert_eq!(count(&there, "vlan.id == 7 && vlan.priority == 5"), 50);

@@ -7,8 +7,8 @@
 
 mod common;
 
-use common::recording::{decided, has_iperf3};
-use common::{Dir, Ran, longwire};
+use common::recording::decided;
+use common::{Dir, Ran, have, longwire};
 use longwire_io::port::pcap::CaptureReader;
 
 fn frames(file: &str) -> Vec<Vec<u8>> {
@@ -45,7 +45,7 @@ fn record(dir: &Dir, link: &[&str]) -> Option<Ran> {
 /// Runs the link live, then offline on what was captured, and compares.
 fn assert_same_offline(link: &[&str]) {
     let dir = Dir::new();
-    if !has_iperf3() {
+    if !have("iperf3") {
         return;
     }
     // How iperf3 gets on with such a link is not asked: a spoilt frame may

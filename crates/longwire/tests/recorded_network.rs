@@ -12,9 +12,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::process::Running;
-use common::recording::{decided, has_iperf3};
+use common::recording::decided;
 use common::site::{Site, assert_nothing_lost, link};
-use common::{Dir, longwire, write};
+use common::{Dir, have, longwire, write};
 use longwire_io::port::pcap::CaptureReader;
 use serde_json::Value;
 
@@ -130,7 +130,7 @@ fn record(site: &Site, dir: &Dir, file: &str) -> Value {
 
 #[test]
 fn a_recorded_network_decides_the_same_again() {
-    if !has_iperf3() {
+    if !have("iperf3") {
         return;
     }
     let Some(site) = Site::new(3) else {

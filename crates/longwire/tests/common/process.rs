@@ -14,6 +14,11 @@ use super::{Dir, Ran, ran};
 /// How long something may take that takes no time on an idle machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
+/// What is wrong with a frame, whatever it is.
+pub const SUSPECT: &str = "_ws.malformed or ip.checksum.status == 0 or tcp.checksum.status == 0 or \
+                       udp.checksum.status == 0 or icmp.checksum.status == 0 or \
+                       icmpv6.checksum.status == 0 or sctp.checksum.status == 0";
+
 /// A program that runs; dropped, it is killed.
 pub struct Running(Option<Child>);
 
@@ -126,6 +131,19 @@ pub fn wait_for_word(running: &mut Running, word: &str) {
             Err(error) => panic!("no '{word}': {error}; it said: {said}"),
         }
     }
+}
+
+/// What tshark says of the frames of a file that match.
+pub fn tshark(file: &str, filter: &str) -> String {
+    let mut command = Command::new("tshark");
+    command.args(["-n", "-r", file, "-Y", filter]);
+    for protocol in ["ip", "tcp", "udp"] {
+        command.args(["-o", &format!("{protocol}.check_checksum:TRUE")]);
+    }
+    command.args(["-o", "sctp.checksum:CRC 32c"]);
+    let said = ran(command.output().expect("tshark starts"));
+    assert_eq!(said.code, 0, "{said:?}");
+    said.stdout
 }
 
 /// The bytes of all whole records in a little-endian pcap file; of none where

@@ -1,7 +1,6 @@
 //! What a recorded run has decided, to be compared with another.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
 /// A row of a log without what names it: all of it must be the same.
 pub type Rest = Vec<String>;
@@ -28,11 +27,4 @@ pub fn decided(file: &str, link: &str) -> BTreeMap<(u64, u64), Rest> {
         rows.insert((number(frame), number(copy)), fields);
     }
     rows
-}
-
-/// Whether iperf3 is here; in CI it must be.
-pub fn has_iperf3() -> bool {
-    let there = Command::new("iperf3").arg("--version").output().is_ok();
-    assert!(there || std::env::var_os("CI").is_none(), "no iperf3");
-    there
 }

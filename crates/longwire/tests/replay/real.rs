@@ -1,18 +1,11 @@
 //! Captures of real traffic, replayed as they are and rewritten: tshark finds
 //! nothing wrong with what arrives.
 
-use std::process::Command;
-
-use crate::common::process::{Capture, records};
-use crate::common::{Dir, have, ran, write};
+use crate::common::process::{Capture, SUSPECT, records, tshark};
+use crate::common::{Dir, have, write};
 use crate::frames::{extension_headers, sctp_association, tagged, timed};
 use crate::traffic::{Stations, VOICE_PACKETS};
 use crate::wire::{Wire, pcap_of};
-
-/// What is wrong with a frame, whatever it is.
-const SUSPECT: &str = "_ws.malformed or ip.checksum.status == 0 or tcp.checksum.status == 0 or \
-                       udp.checksum.status == 0 or icmp.checksum.status == 0 or \
-                       icmpv6.checksum.status == 0 or sctp.checksum.status == 0";
 
 /// What a frame must not be after [`REWRITING`].
 const NOT_REWRITTEN: &str = "not vlan.id == 77 or not eth.dst == 02:00:00:00:00:0b or \
@@ -41,19 +34,6 @@ const REWRITING: [&str; 18] = [
     "--dscp",
     "ef",
 ];
-
-/// What tshark says of the frames of a file that match.
-fn tshark(file: &str, filter: &str) -> String {
-    let mut command = Command::new("tshark");
-    command.args(["-n", "-r", file, "-Y", filter]);
-    for protocol in ["ip", "tcp", "udp"] {
-        command.args(["-o", &format!("{protocol}.check_checksum:TRUE")]);
-    }
-    command.args(["-o", "sctp.checksum:CRC 32c"]);
-    let said = ran(command.output().expect("tshark starts"));
-    assert_eq!(said.code, 0, "{said:?}");
-    said.stdout
-}
 
 fn expect_none(file: &str, filter: &str, of: &str) {
     let found = tshark(file, filter);

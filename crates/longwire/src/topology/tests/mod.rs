@@ -170,6 +170,7 @@ fn the_examples_are_right_and_nothing_in_them_is_doubtful() {
         ("datacentre", 1000),
         ("parking-lot", 3),
         ("linkem", 9),
+        ("routers", 2),
     ];
     for (name, count) in links {
         let topology = Topology::read(&folder.join(format!("{name}.toml")));
