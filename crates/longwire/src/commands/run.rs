@@ -48,7 +48,7 @@ pub struct RunArgs {
     pub b: Option<String>,
 
     /// The scenario of a network, in place of its file's own: a TOML file of
-    /// [[at]] tables
+    /// `[[at]]` tables
     #[arg(long, value_name = "FILE", help_heading = "Running")]
     pub scenario: Option<PathBuf>,
 

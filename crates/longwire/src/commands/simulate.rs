@@ -82,7 +82,7 @@ pub struct SimulateArgs {
     pub outputs: Vec<String>,
 
     /// The scenario of a network, in place of its file's own: a TOML file of
-    /// [[at]] tables
+    /// `[[at]]` tables
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     pub scenario: Option<PathBuf>,
 
