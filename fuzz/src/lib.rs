@@ -5,7 +5,9 @@
 pub mod alter;
 pub mod capture;
 pub mod composition;
+pub mod control;
 pub mod feed;
 pub mod frame;
 pub mod options;
+pub mod topology;
 pub mod trace;

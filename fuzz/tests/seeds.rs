@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use longwire_fuzz::{alter, capture, composition, feed, frame, options, trace};
+use longwire_fuzz::{alter, capture, composition, control, feed, frame, options, topology, trace};
 
 /// How many changed copies are tried of each seed.
 const CHANGED: u64 = 300;
@@ -31,6 +31,11 @@ fn composition_seeds() {
 }
 
 #[test]
+fn control_seeds() {
+    over_seeds("control", CHANGED, control::check);
+}
+
+#[test]
 fn feed_seeds() {
     over_seeds("feed", CHANGED_FEEDS, feed::check);
 }
@@ -43,6 +48,11 @@ fn frame_seeds() {
 #[test]
 fn options_seeds() {
     over_seeds("options", CHANGED, options::check);
+}
+
+#[test]
+fn topology_seeds() {
+    over_seeds("topology", CHANGED, topology::check);
 }
 
 #[test]

@@ -1,0 +1,9 @@
+//! See `longwire_fuzz::topology`.
+#![cfg_attr(fuzzing, no_main)]
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|data: &[u8]| longwire_fuzz::topology::check(data));
+
+/// Without libFuzzer there is nothing to run: tests/seeds.rs does it.
+#[cfg(not(fuzzing))]
+fn main() {}

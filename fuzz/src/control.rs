@@ -1,0 +1,92 @@
+//! Requests to the control API: whatever path, query and body ask for is read
+//! or refused in a line of text, and so is the change that it stands for. A
+//! change that is refused leaves the topology as it was, and one that is
+//! taken back does too.
+//!
+//! The input is a line with method and target, `PATCH /v1/links/a?in=2s`, and
+//! behind it the body.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use longwire::control::requested_change;
+use longwire::topology::Topology;
+
+use crate::topology::is_small;
+
+/// What is changed: links apart and shared, a path over two of them, ports in
+/// a bridge.
+const NETWORK: &str = r#"
+[ports]
+a = "null"
+b = "null"
+c = "null"
+
+[defaults]
+delay = "5ms"
+
+[templates.slow]
+rate = "1mbit"
+
+[[link]]
+name = "one"
+match = "src=10.0.0.1"
+down = { match = "dst=10.0.0.1" }
+
+[[link]]
+name = "two{n}"
+count = 3
+template = "slow"
+shared = true
+match = "vlan={n}"
+
+[[path]]
+name = "both"
+via = ["one", "two1"]
+match = "src=10.1.0.1,dst=10.1.0.2"
+"#;
+
+/// Reads a request, and the change that it asks for.
+pub fn check(data: &[u8]) {
+    let end = data.iter().position(|byte| *byte == b'\n');
+    let (head, body) = data.split_at(end.unwrap_or(data.len()));
+    let Ok(head) = std::str::from_utf8(head) else {
+        return;
+    };
+    let (method, target) = head.split_once(' ').unwrap_or((head, ""));
+    let change = match requested_change(method, target, body) {
+        Ok(Some(change)) => change,
+        Ok(None) => return,
+        Err(error) => {
+            assert!(!error.is_empty(), "refused without a reason");
+            return;
+        }
+    };
+    if !is_small(&change.to_string()) {
+        return;
+    }
+    let mut topology = Topology::parse("network", NETWORK, Path::new("/nowhere"))
+        .unwrap_or_else(|problems| panic!("{problems:?}"));
+    let before = shape(&topology);
+    match topology.read_change(&change, &HashMap::new()) {
+        Ok(change) => topology.forget(&change.added),
+        Err(problems) => {
+            assert!(!problems.is_empty(), "refused without a reason");
+            for problem in problems {
+                assert!(!problem.reason.is_empty(), "{problem:?}");
+            }
+        }
+    }
+    assert_eq!(shape(&topology), before, "{change}");
+}
+
+/// What a change adds to, and what it would leave behind.
+fn shape(topology: &Topology) -> (Vec<String>, usize, Vec<bool>) {
+    let links = topology.links.iter().map(|link| link.name.to_string());
+    let paths = topology.paths.iter().map(|path| path.name.to_string());
+    let names: Vec<String> = links.chain(paths).collect();
+    let others = ["new", "new1", "new2"];
+    let known = names.iter().map(String::as_str).chain(others);
+    let known = known.map(|name| topology.named(name).is_some()).collect();
+    (names, topology.rules.len(), known)
+}

@@ -1,0 +1,71 @@
+//! Topologies' files: whatever is written is read or refused, and every
+//! refusal says what is wrong and where. What is read fits together: rules
+//! lead to links and paths that are there, paths cross links that are there,
+//! and commands come in order of time.
+
+use std::path::Path;
+
+use longwire::topology::{Class, Topology, Unmatched};
+
+/// A folder that is not there, so that no CSV file is found.
+const NOWHERE: &str = "/nowhere";
+
+/// Commands of a scenario that are looked at; some have no end.
+const COMMANDS_MAX: usize = 1000;
+
+/// Reads a text as a file.
+pub fn check(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    if !is_small(text) {
+        return;
+    }
+    match Topology::parse("fuzz.toml", text, Path::new(NOWHERE)) {
+        Ok(topology) => check_topology(&topology),
+        Err(problems) => {
+            assert!(!problems.is_empty(), "refused without a reason");
+            for problem in problems {
+                assert!(!problem.reason.is_empty(), "{problem:?}");
+                assert!(problem.line <= text.lines().count() + 1, "{problem:?}");
+            }
+        }
+    }
+}
+
+/// Whether a text makes few links and names none of the system's own files.
+/// Millions of links are right, and take more time and memory than a fuzzer
+/// has; a file of the system may have no end.
+pub fn is_small(text: &str) -> bool {
+    const DIGITS_MAX: usize = 4;
+    let numbers = text.split(|c: char| !c.is_ascii_digit() && c != '_');
+    let few = |number: &str| number.len() <= DIGITS_MAX;
+    // Behind a slash stands how long a prefix is: 24 and 112 bits leave 256
+    // and 65,536 hosts, and those between leave so many that they are refused.
+    let mut prefixes = text.split('/').skip(1).map(|rest| {
+        let end = rest.find(|c: char| !c.is_ascii_digit());
+        rest[..end.unwrap_or(rest.len())].parse::<u32>()
+    });
+    let narrow = prefixes.all(|bits| match bits {
+        Ok(bits) => (24..=96).contains(&bits) || bits >= 120,
+        Err(_) => true,
+    });
+    let system = ["/dev", "/proc", "/sys"].iter();
+    numbers.into_iter().all(few) && narrow && system.into_iter().all(|path| !text.contains(path))
+}
+
+fn check_topology(topology: &Topology) {
+    let there = |class: Class| match class {
+        Class::Link(link) => (link as usize) < topology.links.len(),
+        Class::Path(path) => (path as usize) < topology.paths.len(),
+    };
+    assert!(topology.rules.iter().all(|rule| there(rule.target.class)));
+    let hops = topology.paths.iter().flat_map(|path| &path.hops);
+    assert!(hops.into_iter().all(|hop| there(Class::Link(hop.link))));
+    if let Unmatched::Link(link) = topology.unmatched {
+        assert!(there(Class::Link(link)));
+    }
+    let times = topology.timeline.commands().take(COMMANDS_MAX);
+    let times: Vec<_> = times.map(|command| command.at).collect();
+    assert!(times.is_sorted(), "{times:?}");
+}
