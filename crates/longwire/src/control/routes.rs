@@ -22,6 +22,9 @@ use crate::topology::glob::is_pattern;
 const PAGE_MAX: u64 = 10_000;
 const PAGE: u64 = 100;
 
+/// So many links of a page are read at a time.
+const PART: usize = 200;
+
 /// How often a stream tells.
 const EVERY_MIN: Nanos = Nanos::from_millis(50);
 const EVERY_MAX: Nanos = Nanos::from_secs(3600);
@@ -289,8 +292,17 @@ fn links(api: &Api, call: &Call) -> Result<Reply, Refusal> {
     let limit = call.query.number("limit").unwrap_or(PAGE) as usize;
     let after = call.query.text("after");
     let pattern = call.query.text("match").unwrap_or("*");
-    // One more tells whether there is another page.
-    let mut links = api.controller.links(pattern, after, limit + 1);
+    let mut links: Vec<LinkView> = Vec::new();
+    let mut more = true;
+    // A part at a time, so that nobody who would change the network waits for
+    // a large page. One link more tells whether there is another page.
+    while more && links.len() <= limit {
+        let behind = links.last().map(|link| link.name.as_str()).or(after);
+        let wanted = (limit + 1 - links.len()).min(PART);
+        let part = api.controller.links(pattern, behind, wanted);
+        more = part.len() == wanted;
+        links.extend(part);
+    }
     let more = links.len() > limit;
     links.truncate(limit);
     let next = links.last().filter(|_| more);

@@ -216,6 +216,13 @@ impl Controller {
         let discarded = discarded.unwrap_or_else(PoisonError::into_inner);
         discarded.try_iter().for_each(drop);
         drop(discarded);
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let is_done = known.leaving.is_empty();
+        drop(known);
+        // Whoever waits to write keeps others from reading: seldom, then.
+        if is_done {
+            return;
+        }
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let leaving = std::mem::take(&mut known.leaving);
         drop(known);

@@ -2,7 +2,7 @@
 //! now.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Range;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use longwire_engine::bridge::BridgeConfig;
@@ -294,33 +294,65 @@ impl Numbered {
 
     /// The named links that fit a pattern, or one direction of each.
     pub(super) fn named(&self, pattern: &str) -> Vec<(u32, Option<Way>)> {
-        let (bare, way) = direction(pattern);
         if !glob::is_pattern(pattern) {
+            let (bare, way) = direction(pattern);
             let found = self.by_name.get(bare);
             return found.map(|index| (*index, way)).into_iter().collect();
         }
-        let of_name = |(name, index): (&Arc<str>, &u32)| {
-            let whole = fits(pattern, name).then_some((*index, None));
-            let one_way = |way| fits(bare, name).then_some((*index, Some(way)));
-            whole.or_else(|| way.and_then(one_way))
-        };
-        self.by_name.iter().filter_map(of_name).collect()
+        let all = self.by_name.iter();
+        let fitting = all.filter_map(|(name, index)| Some((*index, way_of(pattern, name)?)));
+        fitting.collect()
+    }
+
+    /// The numbers of the links that fit a pattern, among so many names behind
+    /// `after`; and the last of these names, if there are more.
+    pub(super) fn some_fitting(
+        &self,
+        pattern: &str,
+        after: Option<&str>,
+        names: usize,
+    ) -> (Vec<LinkId>, Option<Arc<str>>) {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut behind = self.by_name.range::<str, _>((from, Bound::Unbounded));
+        let mut found = Vec::new();
+        let mut last = None;
+        for (name, index) in behind.by_ref().take(names) {
+            if let Some(way) = way_of(pattern, name) {
+                found.extend(self.numbers_of(*index, way));
+            }
+            last = Some(name);
+        }
+        let more = behind.next().is_some();
+        (found, last.filter(|_| more).cloned())
     }
 
     /// The numbers of links whose name fits a pattern: both directions, or
     /// the one whose name the pattern ends in.
     pub fn fitting(&self, pattern: &str) -> Vec<LinkId> {
-        let mut found = Vec::new();
-        for (index, way) in self.named(pattern) {
-            let [up, down] = self.numbers[index as usize];
-            match way {
-                Some(Way::Up) if up != down => found.push(up),
-                Some(Way::Down) if up != down => found.push(down),
-                // A shared link is both ways at once.
-                _ if up == down => found.push(up),
-                _ => found.extend([up, down]),
-            }
-        }
-        found
+        let named = self.named(pattern).into_iter();
+        let numbers = named.flat_map(|(index, way)| self.numbers_of(index, way));
+        numbers.collect()
     }
+
+    /// The numbers of a named link's directions, or of one of them.
+    fn numbers_of(&self, index: u32, way: Option<Way>) -> impl Iterator<Item = LinkId> + use<> {
+        let [up, down] = self.numbers[index as usize];
+        let (first, second) = match way {
+            // A shared link is both ways at once.
+            _ if up == down => (up, None),
+            Some(Way::Up) => (up, None),
+            Some(Way::Down) => (down, None),
+            None => (up, Some(down)),
+        };
+        std::iter::once(first).chain(second)
+    }
+}
+
+/// Whether a link's name fits a pattern, and which direction alone is meant.
+fn way_of(pattern: &str, name: &str) -> Option<Option<Way>> {
+    if fits(pattern, name) {
+        return Some(None);
+    }
+    let (bare, way) = direction(pattern);
+    way.filter(|_| fits(bare, name)).map(Some)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use longwire_engine::{DropReason, LinkId};
 use longwire_runtime::fabric::{LinkTotals, Occupancy};
@@ -12,6 +13,7 @@ use super::controller::Controller;
 use super::numbered::Numbered;
 use super::words;
 use crate::topology::Class;
+use crate::topology::glob::is_pattern;
 
 /// A named link.
 #[derive(Clone, Debug, Serialize)]
@@ -160,17 +162,38 @@ impl Controller {
     }
 
     /// The name and the counters of every engine link that fits a pattern.
+    /// Names are looked at a part at a time, so that nobody who would change
+    /// the network waits for all of them.
     pub fn each_totals(&self, pattern: &str, tell: &mut dyn FnMut(&str, LinkTotals)) {
-        self.look(|network| {
-            for LinkId(link) in network.fitting(pattern) {
-                let link = &network.links[link as usize];
-                tell(&link.name, link.cells.totals());
+        /// So many names are looked at in less than a millisecond.
+        const PART: usize = 1000;
+        if !is_pattern(pattern) {
+            self.look(|network| network.tell_totals(network.fitting(pattern), tell));
+            return;
+        }
+        let mut after: Option<Arc<str>> = None;
+        loop {
+            let next = self.look(|network| {
+                let (links, next) = network.some_fitting(pattern, after.as_deref(), PART);
+                network.tell_totals(links, tell);
+                next
+            });
+            match next {
+                Some(next) => after = Some(next),
+                None => return,
             }
-        });
+        }
     }
 }
 
 impl Numbered {
+    fn tell_totals(&self, links: Vec<LinkId>, tell: &mut dyn FnMut(&str, LinkTotals)) {
+        for LinkId(link) in links {
+            let link = &self.links[link as usize];
+            tell(&link.name, link.cells.totals());
+        }
+    }
+
     fn view(&self, index: u32) -> LinkView {
         let plan = &self.topology.links[index as usize];
         let [up, down] = self.numbers[index as usize];
