@@ -46,8 +46,6 @@ fn refuse_what_networks_lack(args: &RunArgs) -> Result<(), Error> {
     let given = [
         (args.one_way, "--one-way"),
         (args.gap_frames.is_some(), "--gap-frames"),
-        (args.record.capture.is_some(), "--capture"),
-        (args.record.log.is_some(), "--log"),
     ];
     match given.iter().find(|(given, _)| *given) {
         Some((_, option)) => Err(Error::Usage(format!(
