@@ -88,6 +88,36 @@ fn waits(site: &Site, from: usize, to: usize) -> f64 {
     times[times.len() / 2]
 }
 
+/// Every link's output had its rate between these two looks.
+fn check_rates(before: [(u64, Instant); 3], after: [(u64, Instant); 3]) {
+    for ((before, after), (.., name, rate, least)) in before.into_iter().zip(after).zip(FLOWS) {
+        let bits = (after.0 - before.0) as f64 * 8.0;
+        let of_link = bits / (after.1 - before.1).as_secs_f64() / rate;
+        println!("{name}: {of_link:.4} of its rate");
+        // Beside the flow there are a few frames of ping.
+        assert!(of_link > least && of_link < 1.015, "{name}: {of_link}");
+    }
+}
+
+/// What TCP had of it, as its receivers say.
+fn check_tcp(senders: [Running; 3]) {
+    for (sender, (.., name, rate, least)) in senders.into_iter().zip(FLOWS) {
+        let ended = sender.end();
+        assert_eq!(ended.code, 0, "{ended:?}");
+        let told: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        let received = told["end"]["sum_received"]["bits_per_second"].as_f64();
+        let received = received.expect("a rate");
+        let of_link = received / (rate * CARRIED);
+        println!("{name}: TCP has {of_link:.4} of what the link carries");
+        // What was held back for a lost segment when counting began arrives
+        // afterwards: a window's worth more or less.
+        assert!(
+            of_link > least - 0.03 && of_link < 1.05,
+            "{name}: {of_link}"
+        );
+    }
+}
+
 #[test]
 fn flows_get_the_rates_of_their_links_and_queues_are_what_they_are() {
     let Some(site) = Site::new(6) else {
@@ -120,28 +150,8 @@ fn flows_get_the_rates_of_their_links_and_queues_are_what_they_are() {
     let before = FLOWS.map(|(_, to, ..)| arrived(&site, to));
     let [plain, managed] = [(0, 1), (2, 3)].map(|(from, to)| waits(&site, from, to));
     let after = FLOWS.map(|(_, to, ..)| arrived(&site, to));
-    for ((before, after), (.., name, rate, least)) in before.into_iter().zip(after).zip(FLOWS) {
-        let bits = (after.0 - before.0) as f64 * 8.0;
-        let of_link = bits / (after.1 - before.1).as_secs_f64() / rate;
-        println!("{name}: {of_link:.4} of its rate");
-        // Beside the flow there are a few frames of ping.
-        assert!(of_link > least && of_link < 1.015, "{name}: {of_link}");
-    }
-    for (sender, (.., name, rate, least)) in senders.into_iter().zip(FLOWS) {
-        let ended = sender.end();
-        assert_eq!(ended.code, 0, "{ended:?}");
-        let told: Value = serde_json::from_str(&ended.stdout).expect("JSON");
-        let received = told["end"]["sum_received"]["bits_per_second"].as_f64();
-        let received = received.expect("a rate");
-        let of_link = received / (rate * CARRIED);
-        println!("{name}: TCP has {of_link:.4} of what the link carries");
-        // What was held back for a lost segment when counting began arrives
-        // afterwards: a window's worth more or less.
-        assert!(
-            of_link > least - 0.03 && of_link < 1.05,
-            "{name}: {of_link}"
-        );
-    }
+    check_rates(before, after);
+    check_tcp(senders);
     for server in servers {
         assert_eq!(server.end().code, 0);
     }
