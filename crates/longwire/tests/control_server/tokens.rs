@@ -1,63 +1,79 @@
 //! Who may ask over TCP, and how often.
 
-use super::client::{Answer, ask, ask_tcp, request};
+use super::client::{Answer, ask, ask_tcp, connect, exchange, request};
 use super::{NETWORK, Stage};
+use crate::common::process::Running;
 
 const FULL: &str = "0123456789abcdef-full";
 const READ: &str = "0123456789abcdef-read";
 const ADDRESS: &str = "127.0.0.1:9470";
+
+const CHANGE: &str = r#"{"delay":"9ms"}"#;
+
+/// The header that says a token.
+fn says(token: &str) -> String {
+    format!("Authorization: Bearer {token}")
+}
+
+/// A network with both tokens, on TCP and at a socket; and how to ask over
+/// TCP.
+fn guarded(stage: &Stage) -> (Running, impl Fn(&str, &[&str], &str) -> Answer) {
+    let (full, read) = (
+        stage.token_file("full", FULL),
+        stage.token_file("read", READ),
+    );
+    let tcp = format!("tcp:{ADDRESS}");
+    let mut arguments = vec!["--control", &tcp, "--control-token-file", &full];
+    let socket = stage.socket();
+    arguments.extend(["--control", &socket, "--control-read-token-file", &read]);
+    let running = stage.start(NETWORK, &arguments);
+    let ask = |line: &str, headers: &[&str], body: &str| {
+        let host = format!("Host: {ADDRESS}");
+        let mut all = vec![host.as_str()];
+        all.extend(headers);
+        ask_tcp(&stage.namespace, ADDRESS, &request(line, &all, body))
+    };
+    (running, ask)
+}
+
+#[test]
+fn without_a_token_tcp_is_closed() {
+    let Some(stage) = Stage::new() else {
+        return;
+    };
+    let refused = stage.refused(&["--control", "tcp:127.0.0.1:9470"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    let teaches = refused.stderr.contains("--control-token-file FILE");
+    assert!(teaches, "{refused:?}");
+    let (_running, ask_with) = guarded(&stage);
+    let almost = says("0123456789abcdef-fulk");
+    for wrong in [vec![], vec![almost.as_str()]] {
+        for path in ["/v1", "/metrics", "/nothing", "/v1/links/home"] {
+            let answer = ask_with(&format!("GET {path}"), &wrong, "");
+            assert_eq!(answer.status, 401, "{path}: {answer:?}");
+            assert_eq!(answer.header("www-authenticate"), Some("bearer"));
+        }
+        assert_eq!(ask_with("DELETE /v1/links/home", &wrong, "").status, 401);
+    }
+    let full = says(FULL);
+    assert_eq!(ask_with("GET /v1/links/home", &[&full], "").status, 200);
+    // A page in a browser that has the token all the same.
+    let page = ["Origin: http://evil.example", &full];
+    assert_eq!(ask_with("GET /v1", &page, "").status, 403);
+    let rebound = request("GET /v1", &["Host: evil.example:9470", &full], "");
+    assert_eq!(ask_tcp(&stage.namespace, ADDRESS, &rebound).status, 403);
+}
 
 #[test]
 fn tokens_say_who_may_read_and_who_may_change() {
     let Some(stage) = Stage::new() else {
         return;
     };
-    let refused = stage.refused(&["--control", "tcp:127.0.0.1:9470"]);
-    assert_eq!(refused.code, 2, "{refused:?}");
-    assert!(
-        refused.stderr.contains("--control-token-file FILE"),
-        "{refused:?}"
-    );
-    let full = stage.token_file("full", FULL);
-    let read = stage.token_file("read", READ);
-    let socket = stage.socket();
-    let _running = stage.start(
-        NETWORK,
-        &[
-            "--control",
-            "tcp:127.0.0.1:9470",
-            "--control",
-            &socket,
-            "--control-token-file",
-            &full,
-            "--control-read-token-file",
-            &read,
-        ],
-    );
-    let host = format!("Host: {ADDRESS}");
-    let ask_with = |line: &str, headers: &[&str], body: &str| -> Answer {
-        let mut all = vec![host.as_str()];
-        all.extend(headers);
-        ask_tcp(&stage.namespace, ADDRESS, &request(line, &all, body))
-    };
-    let full = format!("Authorization: Bearer {FULL}");
-    let read = format!("Authorization: Bearer {READ}");
-    for wrong in [vec![], vec!["Authorization: Bearer 0123456789abcdef-fulk"]] {
-        for line in [
-            "GET /v1",
-            "GET /metrics",
-            "GET /nothing",
-            "DELETE /v1/links/home",
-        ] {
-            let answer = ask_with(line, &wrong, "");
-            assert_eq!(answer.status, 401, "{line}: {answer:?}");
-            assert_eq!(answer.header("www-authenticate"), Some("bearer"));
-        }
-    }
+    let (_running, ask_with) = guarded(&stage);
+    let (full, read) = (says(FULL), says(READ));
     assert_eq!(ask_with("GET /v1/links/home", &[&read], "").status, 200);
-    let change = r#"{"delay":"9ms"}"#;
     for (line, body) in [
-        ("PATCH /v1/links/home", change),
+        ("PATCH /v1/links/home", CHANGE),
         ("POST /v1/links", r#"{"name":"x","match":"any"}"#),
         ("DELETE /v1/links/home", ""),
         ("POST /v1/changes", r#"{"down":"home"}"#),
@@ -65,33 +81,22 @@ fn tokens_say_who_may_read_and_who_may_change() {
     ] {
         let answer = ask_with(line, &[&read], body);
         assert_eq!(answer.status, 403, "{line}: {answer:?}");
-        assert!(
-            answer.json()["error"]
-                .as_str()
-                .expect("why")
-                .contains("read only")
-        );
+        assert!(answer.body.contains("may read only"), "{answer:?}");
     }
+    let socket = stage.socket();
     let delay = || ask(&socket, "GET /v1/links/home", "").json()["up"]["options"]["delay"].clone();
     assert_eq!(delay(), "5ms");
-    assert_eq!(
-        ask_with("PATCH /v1/links/home", &[&full], change).status,
-        200
-    );
+    let changed = ask_with("PATCH /v1/links/home", &[&full], CHANGE);
+    assert_eq!(changed.status, 200, "{changed:?}");
     assert_eq!(delay(), "9ms");
     // The socket's owner needs none; one that is said there counts.
     let over_socket = |token: &str| {
-        let text = request("PATCH /v1/links/home", &["Host: x", token], change);
-        super::client::exchange(super::client::connect(&socket), &text).status
+        let text = request("PATCH /v1/links/home", &["Host: x", token], CHANGE);
+        exchange(connect(&socket), &text).status
     };
     assert_eq!(over_socket(&full), 200);
     assert_eq!(over_socket(&read), 403);
-    assert_eq!(over_socket("Authorization: Bearer nonsense"), 401);
-    // A page in a browser that has the token all the same.
-    let page = ["Origin: http://evil.example", &full];
-    assert_eq!(ask_with("GET /v1", &page, "").status, 403);
-    let rebound = request("GET /v1", &["Host: evil.example:9470", &full], "");
-    assert_eq!(ask_tcp(&stage.namespace, ADDRESS, &rebound).status, 403);
+    assert_eq!(over_socket(&says("nonsense")), 401);
 }
 
 #[test]
