@@ -211,81 +211,78 @@ pub struct TimeArgs {
 /// # Errors
 /// Whatever stopped it.
 pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    let kind = args.port.as_str();
+    let (kind, quick) = (args.port.as_str(), args.quick);
     match &args.what {
         Bench::Throughput(own) => {
-            let own = own.quickened(args.quick);
-            show(globals, throughput::measure(&own)?, |rows| {
-                throughput::print(rows)
-            })
+            let rows = throughput::measure(&own.quickened(quick))?;
+            show_rows(globals, rows, throughput::print)
         }
         Bench::Accuracy(own) => {
-            let own = own.quickened(args.quick);
-            show(
-                globals,
-                accuracy::measure(&own, kind, args.wait.into())?,
-                |rows| accuracy::print(rows),
-            )
+            let rows = accuracy::measure(&own.quickened(quick), kind, args.wait.into())?;
+            show_rows(globals, rows, accuracy::print)
         }
         Bench::Rate(own) => {
-            let own = own.quickened(args.quick);
-            show(globals, rate::measure(&own, kind)?, |rows| {
-                rate::print(rows)
-            })
+            let rows = rate::measure(&own.quickened(quick), kind)?;
+            show_rows(globals, rows, rate::print)
         }
         Bench::Loss(own) => {
-            let own = own.quickened(args.quick);
-            show(globals, loss::measure(&own, kind)?, |rows| {
-                loss::print(rows)
-            })
+            let rows = loss::measure(&own.quickened(quick), kind)?;
+            show_rows(globals, rows, loss::print)
         }
         Bench::Links(own) => {
-            let rows = links::measure(&own.quickened(args.quick))?;
-            show(globals, rows, |rows| links::print(rows))
+            let rows = links::measure(&own.quickened(quick))?;
+            show_rows(globals, rows, links::print)
         }
         Bench::Linkem(own) => {
-            let found = linkem::measure(&own.quickened(args.quick), kind)?;
+            let found = linkem::measure(&own.quickened(quick), kind)?;
             show(globals, found, linkem::print)
         }
         Bench::Multiplex(own) => {
-            let rows = multiplex::measure(&own.quickened(args.quick), kind)?;
-            show(globals, rows, |rows| multiplex::print(rows))
+            let rows = multiplex::measure(&own.quickened(quick), kind)?;
+            show_rows(globals, rows, multiplex::print)
         }
         Bench::Startup(own) => {
-            let rows = startup::measure(&own.quickened(args.quick))?;
-            show(globals, rows, |rows| startup::print(rows))
+            let rows = startup::measure(&own.quickened(quick))?;
+            show_rows(globals, rows, startup::print)
         }
         Bench::Control(own) => {
             let rows = control::measure(&own.quickened(args.quick))?;
             show(globals, rows, |rows| control::print(rows))
         }
         Bench::ReplaySpeed(own) => {
-            let rows = replay_speed::measure(&own.quickened(args.quick))?;
-            show(globals, rows, |rows| replay_speed::print(rows))
+            let rows = replay_speed::measure(&own.quickened(quick))?;
+            show_rows(globals, rows, replay_speed::print)
         }
         Bench::Send(own) => {
-            let rows = send::measure(&own.quickened(args.quick))?;
-            show(globals, rows, |rows| send::print(rows))
+            let rows = send::measure(&own.quickened(quick))?;
+            show_rows(globals, rows, send::print)
         }
         Bench::Replay(own) => {
-            let found = replay::measure(&own.quickened(args.quick), kind)?;
+            let found = replay::measure(&own.quickened(quick), kind)?;
             show(globals, found, replay::print)
         }
         Bench::Plugin(own) => {
-            let rows = plugin::measure(own, args.quick)?;
-            show(globals, rows, |rows| plugin::print(rows))
+            let rows = plugin::measure(own, quick)?;
+            show_rows(globals, rows, plugin::print)
         }
-        Bench::Idle(own) => show(
-            globals,
-            idle::measure(own.time(args.quick), kind)?,
-            idle::print,
-        ),
-        Bench::Live(own) => show(
-            globals,
-            live::measure(own.time(args.quick), kind)?,
-            live::print,
-        ),
+        Bench::Idle(own) => {
+            let found = idle::measure(own.time(quick), kind)?;
+            show(globals, found, idle::print)
+        }
+        Bench::Live(own) => {
+            let found = live::measure(own.time(quick), kind)?;
+            show(globals, found, live::print)
+        }
     }
+}
+
+/// Shows a table.
+fn show_rows<T: Serialize>(
+    globals: &Globals,
+    rows: Vec<T>,
+    print: impl Fn(&[T]),
+) -> Result<ExitCode, Error> {
+    show(globals, rows, |rows| print(rows))
 }
 
 /// Shows what was found, as JSON or in words.

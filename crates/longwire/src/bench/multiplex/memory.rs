@@ -285,3 +285,33 @@ pub(super) fn own_cost(links: u32, len: u32) -> f64 {
     }
     started.elapsed().as_nanos() as f64 / frames.max(1) as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::share::judge;
+    use super::*;
+
+    #[test]
+    fn every_link_is_loaded() {
+        let rate = BitRate::from_bits_per_sec(10_000_000).unwrap();
+        let load = Load {
+            links: 3,
+            rate,
+            len: 1514,
+            time: Duration::from_millis(500),
+            wait: WaitMode::Adaptive,
+            placement: Placement::Together,
+        };
+        let outcome = run(&load).unwrap();
+        let lost = |port: &longwire_runtime::fabric::PortReport| {
+            let kinds = port.artifacts.iter();
+            let lost = kinds.filter(|(kind, _)| **kind != "late");
+            lost.map(|(_, count)| *count).sum::<u64>()
+        };
+        assert_eq!(outcome.report.ports.iter().map(lost).sum::<u64>(), 0);
+        let frame_bits = FRAMING.wire_bits(load.len);
+        let found = judge(&outcome.shares, outcome.window, 10_000_000, frame_bits, 0.5);
+        // A busy machine may make them late, but never stop them altogether.
+        assert_eq!(found.outside, 0, "{found:?}");
+    }
+}
