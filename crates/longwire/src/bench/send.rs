@@ -266,7 +266,7 @@ fn flood(
 
 /// What the calling thread has used of a processor: unlike wall time it does
 /// not grow when other programs want the processor too.
-fn cpu_time() -> Duration {
+pub(super) fn cpu_time() -> Duration {
     let clock = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID;
     // Linux has this clock, always.
     nix::time::clock_gettime(clock).map_or(Duration::ZERO, Duration::from)

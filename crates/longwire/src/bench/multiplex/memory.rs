@@ -29,6 +29,7 @@ use super::share::{Share, Window};
 use super::{FRAMING, QUEUE};
 use crate::Error;
 use crate::bench::pairs::{self, PairFrame};
+use crate::bench::send::cpu_time;
 
 /// How long links delay frames, and acknowledgements do not.
 const DELAY: Nanos = Nanos::from_millis(10);
@@ -260,7 +261,7 @@ fn warm_up(load: &Load) -> Duration {
 }
 
 /// What one frame costs the senders and the receivers themselves, in
-/// nanoseconds: they run alone, with all their frames on the way.
+/// nanoseconds of CPU time: they run alone, with all their frames on the way.
 pub(super) fn own_cost(links: u32, len: u32) -> f64 {
     let mut flows = Flows::new(links, Nanos::ZERO, Nanos::MAX);
     let mut frame = PairFrame::new(len);
@@ -277,13 +278,14 @@ pub(super) fn own_cost(links: u32, len: u32) -> f64 {
     };
     // All begin; nothing is heard until their windows are used up.
     while burst(&mut flows, &mut acks) > 0 {}
-    let (mut frames, started) = (0, Instant::now());
-    while started.elapsed() < Duration::from_millis(50) {
+    let (mut frames, used) = (0, cpu_time());
+    while cpu_time().saturating_sub(used) < Duration::from_millis(50) {
         let heard = acks.len().min(BURST);
         flows.hear(acks.drain(..heard));
         frames += burst(&mut flows, &mut acks);
     }
-    started.elapsed().as_nanos() as f64 / frames.max(1) as f64
+    let used = cpu_time().saturating_sub(used);
+    used.as_nanos() as f64 / frames.max(1) as f64
 }
 
 #[cfg(test)]
