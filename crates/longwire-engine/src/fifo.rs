@@ -50,22 +50,6 @@ impl<T> Fifo<T> {
         }
     }
 
-    /// How many items it holds.
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
-    #[inline]
-    pub(crate) fn front(&self) -> Option<&T> {
-        self.first.front()
-    }
-
-    #[inline]
-    pub(crate) fn back(&self) -> Option<&T> {
-        self.rest.back().unwrap_or(&self.first).back()
-    }
-
     /// All items, the front first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.first.iter().chain(self.rest.iter().flatten())
@@ -135,12 +119,9 @@ mod tests {
                 line.push_back(next);
                 oracle.push_back(next);
                 next += 1;
-                assert_eq!(line.back(), oracle.back());
             }
             for _ in 0..pops {
-                assert_eq!(line.front(), oracle.front());
                 assert_eq!(line.pop_front(), oracle.pop_front());
-                assert_eq!(line.back(), oracle.back());
             }
             assert_eq!(line.len, oracle.len());
             assert!(line.iter().eq(&oracle));

@@ -5,52 +5,71 @@ use alloc::collections::VecDeque;
 use crate::passing::FrameBytes;
 
 /// Items by the numbers of their frames, from 0: nearly a line, as frames
-/// leave nearly in their order.
+/// leave nearly in their order. The first is in place: of a link that holds
+/// no more at a time, nothing lies elsewhere.
 #[derive(Debug)]
 pub(crate) struct HeldItems<T> {
-    /// The number of the first.
+    /// The number of the head, or of the next item when there is none.
     first: u64,
-    items: VecDeque<Option<T>>,
+    /// There unless nothing is held.
+    head: Option<T>,
+    /// What is behind the head.
+    rest: VecDeque<Option<T>>,
 }
 
 impl<T> HeldItems<T> {
     pub fn new() -> HeldItems<T> {
         HeldItems {
             first: 0,
-            items: VecDeque::new(),
+            head: None,
+            rest: VecDeque::new(),
         }
     }
 
     /// Adds the item of the next number.
     #[inline]
     pub fn push(&mut self, item: T) {
-        self.items.push_back(Some(item));
+        match self.head {
+            None => self.head = Some(item),
+            Some(_) => self.rest.push_back(Some(item)),
+        }
     }
 
+    #[inline]
     pub fn get(&self, number: u64) -> Option<&T> {
-        let index = number.checked_sub(self.first)?;
-        self.items.get(index as usize)?.as_ref()
+        match number.checked_sub(self.first)? {
+            0 => self.head.as_ref(),
+            behind => self.rest.get(behind as usize - 1)?.as_ref(),
+        }
     }
 
     pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
-        let index = number.checked_sub(self.first)?;
-        self.items.get_mut(index as usize)?.as_mut()
+        match number.checked_sub(self.first)? {
+            0 => self.head.as_mut(),
+            behind => self.rest.get_mut(behind as usize - 1)?.as_mut(),
+        }
     }
 
     #[inline]
     pub fn take(&mut self, number: u64) -> Option<T> {
-        let index = number.checked_sub(self.first)?;
-        let item = self.items.get_mut(index as usize)?.take();
-        while let Some(None) = self.items.front() {
-            self.items.pop_front();
-            self.first += 1;
+        let behind = number.checked_sub(self.first)?;
+        if behind > 0 {
+            return self.rest.get_mut(behind as usize - 1)?.take();
         }
-        item
+        let item = self.head.take()?;
+        self.first += 1;
+        while self.head.is_none()
+            && let Some(next) = self.rest.pop_front()
+        {
+            self.first += u64::from(next.is_none());
+            self.head = next;
+        }
+        Some(item)
     }
 
     /// How many are held.
     pub fn len(&self) -> usize {
-        self.items.iter().flatten().count()
+        usize::from(self.head.is_some()) + self.rest.iter().flatten().count()
     }
 }
 

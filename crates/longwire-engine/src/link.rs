@@ -120,6 +120,8 @@ pub struct Link {
     transmitter: Transmitter,
     medium: Medium,
     last_arrival: Nanos,
+    /// It loses what arrives.
+    down: bool,
     /// Of a link that may be changed.
     changing: Option<Box<Changing>>,
 }
@@ -165,7 +167,7 @@ impl Link {
     #[inline(always)]
     fn decide<const PLAIN: bool>(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
         let FrameMeta { arrival, len } = frame;
-        if !PLAIN && self.is_down() {
+        if !PLAIN && self.down {
             return Verdict::Drop(DropReason::Outage);
         }
         if !PLAIN && self.exceeds_mtu(len, bytes) {
@@ -174,7 +176,8 @@ impl Link {
         if !PLAIN && !self.rewrite.iter().all(|(model, _)| model.passes(bytes)) {
             return Verdict::Drop(DropReason::Ttl);
         }
-        let admitted = self.queue.admits(arrival, len);
+        // Only a queue that is not managed knows already.
+        let admitted = (!PLAIN && self.server.is_some()) || self.queue.admits(arrival, len);
         let (queue, server) = (&self.queue, &mut self.server);
         let passing = |at| Passing {
             frame,
@@ -275,6 +278,15 @@ impl Link {
             }
             _ => false,
         }
+    }
+
+    /// Reads a word of each part of the link that a frame meets, so that they
+    /// are in cache when one comes. What it returns says nothing.
+    #[inline]
+    pub(crate) fn look_at(&self) -> u64 {
+        let words = self.last_arrival.as_nanos() ^ self.medium.look_at();
+        let words = words ^ self.transmitter.look_at() ^ u64::from(self.plain);
+        words ^ self.server.as_ref().map_or(0, |server| server.look_at())
     }
 
     /// Whether the queue decides after a frame's arrival: [`Link::poll`] has

@@ -229,6 +229,18 @@ impl Server {
         self.ready
     }
 
+    /// Reads a word of each of its parts.
+    #[inline]
+    pub fn look_at(&self) -> u64 {
+        let (packets, bytes) = self.context.occupancy();
+        let queue = match &self.queue {
+            Held::Fifo(fifo) => fifo.look_at(),
+            Held::Discipline(_) => 0,
+        };
+        let times = self.waiting_since.as_nanos() ^ self.occupancy_max.1.0;
+        self.next_number ^ packets.0 ^ bytes.0 ^ queue ^ times
+    }
+
     pub fn has_decided(&self) -> bool {
         !self.context.decided.is_empty()
     }

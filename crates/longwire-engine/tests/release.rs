@@ -40,12 +40,23 @@ struct Step {
     gap: u64,
     pushes: Vec<(u32, u64)>,
     pops: usize,
+    /// A link whose items are forgotten behind that.
+    forgotten: u32,
 }
 
 fn any_steps(links: u32, delay_max: u64) -> impl Strategy<Value = Vec<Step>> {
+    any_slow_steps(links, delay_max, 20)
+}
+
+fn any_slow_steps(links: u32, delay_max: u64, gap_max: u64) -> impl Strategy<Value = Vec<Step>> {
     let pushes = proptest::collection::vec((0..links, 0..delay_max), 0..20);
-    let step = (0u64..20, pushes, 0usize..30);
-    let step = step.prop_map(|(gap, pushes, pops)| Step { gap, pushes, pops });
+    let step = (0..gap_max, pushes, 0usize..30, 0..links * 4);
+    let step = step.prop_map(|(gap, pushes, pops, forgotten)| Step {
+        gap,
+        pushes,
+        pops,
+        forgotten,
+    });
     proptest::collection::vec(step, 1..40)
 }
 
@@ -70,6 +81,10 @@ fn follow_the_oracle(steps: Vec<Step>, in_order: bool) -> Result<(), TestCaseErr
             prop_assert_eq!(queue.pop_due(now), oracle.pop_due(now));
             prop_assert_eq!(queue.next_at(), oracle.next_at());
         }
+        let forgotten = LinkId(step.forgotten);
+        queue.retain(|link, _| link != forgotten);
+        oracle.waiting.retain(|(_, _, link)| *link != forgotten);
+        prop_assert_eq!(queue.next_at(), oracle.next_at());
         prop_assert_eq!(queue.len(), oracle.waiting.len());
     }
     while let Some(expected) = oracle.pop_due(Nanos::MAX) {
@@ -93,10 +108,43 @@ proptest! {
         follow_the_oracle(steps, false)?;
     }
 
+    /// Slots are 65,536 ns wide: a few hundred of them.
+    #[test]
+    fn releases_follow_a_search_over_slots(steps in any_slow_steps(8, 20_000_000, 1_000_000)) {
+        follow_the_oracle(steps, false)?;
+    }
+
+    /// The wheel goes round in 1.07 s.
+    #[test]
+    fn releases_follow_a_search_over_rounds(
+        steps in any_slow_steps(8, 5_000_000_000, 700_000_000),
+    ) {
+        follow_the_oracle(steps, false)?;
+    }
+
     #[test]
     fn releases_follow_a_search_in_order(steps in any_steps(8, 1_000)) {
         follow_the_oracle(steps, true)?;
     }
+}
+
+/// What is never released waits for ever, behind all that is.
+#[test]
+fn never_comes_last() {
+    let mut queue = ReleaseQueue::new();
+    queue.push(LinkId(0), Nanos::MAX, 0);
+    queue.push(LinkId(1), Nanos::from_secs(100), 1);
+    assert_eq!(queue.next_at(), Some(Nanos::from_secs(100)));
+    assert_eq!(queue.pop_due(Nanos::from_secs(99)), None);
+    let popped = queue.pop_due(Nanos::from_secs(1_000));
+    assert_eq!(popped, Some((LinkId(1), Nanos::from_secs(100), 1)));
+    assert_eq!(queue.pop_due(Nanos::from_secs(1_000)), None);
+    assert_eq!(queue.next_at(), Some(Nanos::MAX));
+    assert_eq!(queue.pop_due(Nanos::MAX), Some((LinkId(0), Nanos::MAX, 0)));
+    // And then all that comes is late.
+    queue.push(LinkId(2), Nanos::from_secs(7), 2);
+    queue.push(LinkId(2), Nanos::from_secs(6), 3);
+    assert_eq!(queue.pop_due(Nanos::MAX).map(|popped| popped.2), Some(3));
 }
 
 /// Long lines, so that blocks come and go: 3 links, 10,000 items each.

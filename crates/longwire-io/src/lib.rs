@@ -5,11 +5,13 @@
 //! [`TxPort`], and one line in [`port::registry`].
 
 mod arena;
+mod collapse;
 pub mod delay_line;
 pub mod net;
 pub mod port;
 mod sync;
 
+pub use collapse::collapse_heap;
 pub use port::{
     Arrived, Offload, Outgoing, PortError, PortLosses, Pushed, Received, RxPort, SendStamp,
     StampedBy, TxPort,

@@ -107,6 +107,7 @@ impl Link {
             transmitter,
             medium,
             last_arrival: Nanos::ZERO,
+            down: false,
             changing,
         }
     }

@@ -216,6 +216,7 @@ impl Link {
         let replaced = self.change_models(change, rate, queue, &origin, |state| {
             changing.set_state(state, &mut server);
         });
+        self.down = changing.state == LinkState::Down;
         self.server = Some(server);
         self.changing = Some(changing);
         replaced
@@ -294,10 +295,6 @@ impl Link {
             Some(server) => server.limit(),
             None => self.queue.limit(),
         }
-    }
-
-    pub(super) fn is_down(&self) -> bool {
-        self.state() == LinkState::Down
     }
 }
 

@@ -1,45 +1,42 @@
 //! When which link has something to do.
 
-use alloc::collections::BinaryHeap;
-use core::cmp::Reverse;
-
 use crate::link::LinkId;
+use crate::release::ReleaseQueue;
 use crate::units::Nanos;
 
-/// Links by the time of their next event. An idle link costs nothing, and
-/// with `n` links that are not idle a change costs O(log n).
+/// Links by the time of their next event. An idle link costs nothing, and a
+/// change costs the same for ten links and for a million.
 ///
 /// A link's time may change before it has come. Its old entry then stays and
 /// is passed over when it comes up: that is rare, and cheaper than finding it.
+/// Among events of one time, those noted first come first.
 #[derive(Debug, Default)]
-pub(super) struct Agenda(BinaryHeap<Reverse<(Nanos, LinkId)>>);
+pub(super) struct Agenda(ReleaseQueue<()>);
 
 impl Agenda {
     /// Adds an entry.
     #[inline]
     pub fn add(&mut self, at: Nanos, link: LinkId) {
-        self.0.push(Reverse((at, link)));
+        self.0.push(link, at, ());
     }
 
-    /// The entry that is next.
+    /// The time of the entry that is next.
     #[inline]
-    pub fn first(&self) -> Option<(Nanos, LinkId)> {
-        self.0.peek().map(|Reverse(entry)| *entry)
+    pub fn next_at(&self) -> Option<Nanos> {
+        self.0.next_at()
     }
 
-    /// Takes the entry that is next, or puts another of the same link in its
-    /// place, which is cheaper than taking and adding.
+    /// Takes the entry that is next, if its time is `now` or before.
     #[inline]
-    pub fn replace_first(&mut self, at: Option<Nanos>) {
-        let Some(mut first) = self.0.peek_mut() else {
-            return;
-        };
-        match at {
-            Some(at) => first.0.0 = at,
-            None => {
-                alloc::collections::binary_heap::PeekMut::pop(first);
-            }
-        }
+    pub fn take_due(&mut self, now: Nanos) -> Option<(Nanos, LinkId)> {
+        let (link, at, ()) = self.0.pop_due(now)?;
+        Some((at, link))
+    }
+
+    /// The links of the next entries, as far as that is known without a
+    /// search.
+    pub fn next_links(&self) -> impl Iterator<Item = LinkId> {
+        self.0.next_links()
     }
 
     /// How many entries there are, those to be passed over included.
@@ -49,6 +46,6 @@ impl Agenda {
 
     /// Forgets the entries that `keep` says no to.
     pub fn retain(&mut self, keep: impl Fn(Nanos, LinkId) -> bool) {
-        self.0.retain(|Reverse((at, link))| keep(*at, *link));
+        self.0.retain(|link, at| keep(at, link));
     }
 }

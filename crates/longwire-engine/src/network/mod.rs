@@ -66,6 +66,12 @@ pub trait Surroundings<T>: ItemBytes<T> {
 /// So many entries of the agenda may be stale, beside one a link.
 const STALE_MIN: usize = 1_024;
 
+/// So many paths, and so many links, are looked at ahead.
+const LOOKED_AT_MAX: usize = 64;
+
+/// So many links with all that belongs to them are in a core's cache.
+const IN_CACHE_MAX: usize = 512;
+
 /// A frame on its path.
 #[derive(Debug)]
 struct Traveller<T> {
@@ -154,11 +160,11 @@ impl<T> Network<T> {
     pub fn advance(&mut self, until: Nanos, around: &mut impl Surroundings<T>) {
         loop {
             // A link's entry is one beyond the event that it stands for.
-            let service = self.agenda.first().filter(|(at, _)| *at <= until);
+            let service = self.agenda.next_at().filter(|at| *at <= until);
             let arrival = self.between.next_at().filter(|at| *at < until);
             match (service, arrival) {
-                (Some((at, link)), arrival) if arrival.is_none_or(|time| at <= time) => {
-                    self.serve_next(at, link, around);
+                (Some(at), arrival) if arrival.is_none_or(|time| at <= time) => {
+                    self.serve_next(at, around);
                 }
                 (_, Some(_)) => self.arrive(until, around),
                 (_, None) => return,
@@ -169,7 +175,7 @@ impl<T> Network<T> {
     /// When [`Network::advance`] will have something to do, if nothing is
     /// offered before.
     pub fn next_at(&self) -> Option<Nanos> {
-        let service = self.agenda.first().map(|(at, _)| at);
+        let service = self.agenda.next_at();
         let arrival = self.between.next_at();
         let arrival = arrival.map(|at| at.saturating_add(Nanos::from_nanos(1)));
         service.into_iter().chain(arrival).min()
@@ -200,6 +206,33 @@ impl<T> Network<T> {
         };
         self.offer_to_link(traveller, frame.arrival, around);
         Ok(())
+    }
+
+    /// Reads a word of all that frames will meet which are offered to these
+    /// paths next, and of links that have something to do next, so that what
+    /// is not in cache is fetched for several at once; `beside` does the same
+    /// to what the caller has of a link. Nothing is changed, and what it
+    /// returns says nothing.
+    pub fn look_ahead(&self, paths: &[PathId], beside: impl Fn(LinkId) -> u64) -> u64 {
+        let mut links = [None; LOOKED_AT_MAX];
+        for (link, path) in links.iter_mut().zip(paths) {
+            let path = self.paths.get(path.0 as usize).and_then(Option::as_ref);
+            *link = path.and_then(|path| path.link(0));
+        }
+        let due = self.agenda.next_links().take(LOOKED_AT_MAX);
+        let links = links.into_iter().take(paths.len()).flatten().chain(due);
+        links.fold(0, |words, link| words ^ self.look_at(link) ^ beside(link))
+    }
+
+    /// Whether all of it is in cache anyway, so that looking ahead is in vain.
+    pub fn is_in_cache(&self) -> bool {
+        self.nodes.len() < IN_CACHE_MAX
+    }
+
+    #[inline]
+    fn look_at(&self, link: LinkId) -> u64 {
+        let node = self.nodes.get(link.0 as usize).and_then(Option::as_ref);
+        node.map_or(0, |node| node.link.look_at() ^ u64::from(node.crossed_by))
     }
 
     /// Frames that are on paths.
@@ -294,17 +327,19 @@ impl<T> Network<T> {
         cut
     }
 
-    /// The link whose entry is the agenda's first does what is due at `at`.
-    fn serve_next(&mut self, at: Nanos, id: LinkId, around: &mut impl Surroundings<T>) {
-        let node = self.nodes.get_mut(id.0 as usize).and_then(Option::as_mut);
-        let Some(node) = node.filter(|node| node.due == Some(at)) else {
-            // The link's time has changed since, or it is gone.
-            return self.agenda.replace_first(None);
+    /// The link whose entry is the agenda's first, that of `until` or before,
+    /// does what is due.
+    fn serve_next(&mut self, until: Nanos, around: &mut impl Surroundings<T>) {
+        let Some((at, id)) = self.agenda.take_due(until) else {
+            return;
         };
-        node.due = None;
-        self.agenda.replace_first(None);
-        self.serve(id, at, around);
-        self.note_due(id);
+        let node = self.nodes.get_mut(id.0 as usize).and_then(Option::as_mut);
+        // Else the link's time has changed since, or it is gone.
+        if let Some(node) = node.filter(|node| node.due == Some(at)) {
+            node.due = None;
+            self.serve(id, at, around);
+            self.note_due(id);
+        }
     }
 
     fn link_of(&self, traveller: &Traveller<T>) -> Option<LinkId> {

@@ -65,6 +65,12 @@ pub struct LinkTotals {
 }
 
 impl LinkCells {
+    /// Reads a word of what every frame counts in.
+    #[inline]
+    pub(super) fn look_at(&self) -> u64 {
+        self.packets_in.get() ^ self.bytes_out.get()
+    }
+
     #[inline]
     pub(super) fn came(&self, len: u32) {
         self.packets_in.add(1);

@@ -18,6 +18,7 @@ use serde::Serialize;
 use super::cells::LinkCells;
 use super::frames::{Exit, Frame, Frames};
 use super::ledger::Ledger;
+use crate::stage::BURST;
 
 /// Where a classifier sends frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,6 +77,8 @@ pub struct Core {
     pub(super) rules: Vec<Option<RuleId>>,
     pub(super) network: Network<Frame>,
     pub(super) yard: Yard,
+    /// Frames that were taken off the lines; memory that is used again.
+    incoming: Vec<Incoming>,
     orders: BinaryHeap<Queued>,
     ordered: u64,
     /// Everything before has happened.
@@ -87,6 +90,9 @@ pub struct Core {
     pub(super) slack: Nanos,
     counts: CoreCounts,
 }
+
+/// A frame that has come: by which port, when, itself, how long it is.
+type Incoming = (PortIndex, Nanos, Frame, u32);
 
 /// What is counted of all links together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -133,6 +139,7 @@ impl Core {
                 cells: Vec::new(),
                 ledger: None,
             },
+            incoming: Vec::with_capacity(BURST),
             orders: BinaryHeap::new(),
             ordered: 0,
             advanced: Nanos::ZERO,
@@ -191,21 +198,51 @@ impl Core {
         self.advanced = until;
     }
 
-    /// Takes in the next frame that arrived by `until`, if there is one, and
-    /// sends it on its way. One that is taken to have arrived later than it
-    /// did, by more than the tolerance, is counted.
-    #[inline]
-    pub(super) fn take_in(&mut self, until: Nanos, tolerance: Nanos) -> bool {
-        let Some((line, stamped)) = self.yard.frames.next_arrival(until) else {
-            return false;
-        };
-        let arrival = stamped.max(self.advanced);
-        self.advance(arrival);
-        if let Some((frame, len)) = self.yard.frames.take(line) {
-            self.counts.moved += u64::from(arrival.saturating_sub(stamped) > tolerance);
-            self.switch(PortIndex(line), frame, FrameMeta { arrival, len });
+    /// Takes in the frames that arrived by `until`, a burst of them at the
+    /// most, and sends them on their ways. Those that are taken to have arrived
+    /// later than they did, by more than the tolerance, are counted. Returns
+    /// how many there were.
+    pub(super) fn take_in(&mut self, until: Nanos, tolerance: Nanos) -> usize {
+        let mut incoming = std::mem::take(&mut self.incoming);
+        while incoming.len() < BURST
+            && let Some((line, stamped)) = self.yard.frames.next_arrival(until)
+            && let Some((frame, len)) = self.yard.frames.take(line)
+        {
+            let port = PortIndex(line);
+            incoming.push((port, stamped, frame, len));
         }
-        true
+        self.look_ahead(&incoming);
+        let taken = incoming.len();
+        for (port, stamped, frame, len) in incoming.drain(..) {
+            let arrival = stamped.max(self.advanced);
+            self.advance(arrival);
+            self.counts.moved += u64::from(arrival.saturating_sub(stamped) > tolerance);
+            self.switch(port, frame, FrameMeta { arrival, len });
+        }
+        self.incoming = incoming;
+        taken
+    }
+
+    /// With many links, hardly anything of a frame's way is in cache. The
+    /// memory of several frames' ways is fetched in less time at once than one
+    /// after the other. Rules may change before a frame has its turn; then it
+    /// has been looked for in vain.
+    fn look_ahead(&self, incoming: &[Incoming]) {
+        let mut paths = [PathId(0); BURST];
+        let mut found = 0;
+        if self.network.is_in_cache() {
+            return;
+        }
+        for (port, _, frame, len) in incoming {
+            let bytes = self.yard.frames.bytes(frame);
+            if let Target::Path(path) = self.classifier.classify(*port, bytes, *len).target {
+                paths[found] = path;
+                found += 1;
+            }
+        }
+        let beside = |link| self.yard.cells_of(link).map_or(0, LinkCells::look_at);
+        let words = self.network.look_ahead(&paths[..found], beside);
+        std::hint::black_box(words);
     }
 
     /// Sends a frame on its way that came by no line.

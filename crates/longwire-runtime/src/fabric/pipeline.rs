@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use longwire_engine::bridge::Bridge;
 use longwire_engine::{Bytes, Link, LinkId, Nanos, PathId};
+use longwire_io::collapse_heap;
 use longwire_io::delay_line::{DelayLineConfig, delay_line};
 use longwire_io::{PortError, RxPort, TxPort};
 
@@ -149,6 +150,9 @@ fn drive<R: RxPort, T: TxPort>(
     }
 }
 
+/// With so many links, most of the time goes into waiting for memory.
+const LINKS_MANY: usize = 4_096;
+
 /// Builds the deciding part, its links as of `epoch`.
 pub(super) fn build(
     parts: FabricParts,
@@ -158,6 +162,7 @@ pub(super) fn build(
 ) -> Result<Core, FabricStartError> {
     let bridge = Bridge::new(parts.switch)?;
     let mut core = Core::new(bridge, parts.classifier, frames);
+    let many = parts.links.len() >= LINKS_MANY;
     core.epoch = epoch;
     for (index, (mut link, cells)) in parts.links.into_iter().enumerate() {
         link.epoch = epoch;
@@ -169,6 +174,9 @@ pub(super) fn build(
         if !core.add_path(PathId(index as u32), links) {
             return Err(FabricStartError::Path(index));
         }
+    }
+    if many {
+        collapse_heap();
     }
     for (after, work) in parts.orders {
         let at = epoch.saturating_add(after);

@@ -90,8 +90,11 @@ impl<T: TxPort> Fabric<T> {
         let seen = self.ports.iter().map(|port| port.seen_until.get()).min();
         let until = seen.unwrap_or(Nanos::MAX).min(now);
         let mut taken = 0;
-        while taken < TAKEN_IN && self.core.take_in(until, self.tolerance) {
-            taken += 1;
+        while taken < TAKEN_IN {
+            match self.core.take_in(until, self.tolerance) {
+                0 => break,
+                frames => taken += frames,
+            }
         }
         if taken < TAKEN_IN {
             let decided = until.saturating_sub(self.slack());

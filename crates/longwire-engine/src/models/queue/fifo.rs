@@ -46,6 +46,14 @@ impl ManagedFifo {
             || limit.bytes.is_some_and(|most| bytes + more.1 > most.0)
     }
 
+    /// Reads a word of each of its parts.
+    #[inline]
+    pub(crate) fn look_at(&self) -> u64 {
+        let limit = self.limit.bytes.map_or(0, |limit| limit.0);
+        let head = self.line.head().map_or(0, |head| head.number);
+        limit ^ head ^ self.line.bytes
+    }
+
     /// Another limit, for what comes from now on.
     pub(crate) fn set_limit(&mut self, limit: QueueLimit) {
         self.limit = limit;
@@ -59,7 +67,7 @@ impl ManagedFifo {
 
     /// The lengths of the frames held, the head first.
     pub(crate) fn lengths(&self) -> impl Iterator<Item = u32> {
-        self.line.frames.iter().map(|frame| frame.len)
+        self.line.lengths()
     }
 }
 
@@ -90,17 +98,22 @@ impl Discipline for ManagedFifo {
 }
 
 /// A line of frames that knows how many bytes it holds: what disciplines are
-/// built of. Its memory follows what it holds.
+/// built of. Its memory follows what it holds, and the head is in place: a
+/// line that never holds more takes none.
 #[derive(Debug)]
 pub struct FrameLine {
-    frames: Fifo<QueuedFrame>,
+    head: Option<QueuedFrame>,
+    rest: Fifo<QueuedFrame>,
+    packets: u64,
     bytes: u64,
 }
 
 impl Default for FrameLine {
     fn default() -> FrameLine {
         FrameLine {
-            frames: Fifo::new(),
+            head: None,
+            rest: Fifo::new(),
+            packets: 0,
             bytes: 0,
         }
     }
@@ -110,23 +123,31 @@ impl FrameLine {
     /// Whether a frame of `len` bytes fits beside what is held.
     #[inline]
     pub fn fits(&self, limit: &QueueLimit, len: u32) -> bool {
-        let (packets, bytes) = (self.frames.len() as u64, self.bytes + u64::from(len));
-        limit.packets.is_none_or(|most| packets < most.0)
+        let bytes = self.bytes + u64::from(len);
+        limit.packets.is_none_or(|most| self.packets < most.0)
             && limit.bytes.is_none_or(|most| bytes <= most.0)
     }
 
     /// Adds a frame at the tail.
     #[inline]
     pub fn push(&mut self, frame: QueuedFrame) {
+        self.packets += 1;
         self.bytes += u64::from(frame.len);
-        self.frames.push_back(frame);
+        match self.head {
+            None => self.head = Some(frame),
+            Some(_) => self.rest.push_back(frame),
+        }
     }
 
     /// Takes the frame at the head.
     #[inline]
     pub fn pop(&mut self) -> Option<QueuedFrame> {
-        let frame = self.frames.pop_front()?;
+        let frame = self.head.take()?;
+        self.packets -= 1;
         self.bytes -= u64::from(frame.len);
+        if self.packets > 0 {
+            self.head = self.rest.pop_front();
+        }
         Some(frame)
     }
 
@@ -138,18 +159,26 @@ impl FrameLine {
     /// The frame at the head.
     #[inline]
     pub fn head(&self) -> Option<&QueuedFrame> {
-        self.frames.front()
+        self.head.as_ref()
+    }
+
+    /// The lengths of the frames held, the head first.
+    pub(crate) fn lengths(&self) -> impl Iterator<Item = u32> {
+        self.head
+            .iter()
+            .chain(self.rest.iter())
+            .map(|frame| frame.len)
     }
 
     /// Whether nothing is held.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.frames.len() == 0
+        self.packets == 0
     }
 
     /// Frames and bytes held.
     #[inline]
     pub fn occupancy(&self) -> (Packets, Bytes) {
-        (Packets(self.frames.len() as u64), Bytes(self.bytes))
+        (Packets(self.packets), Bytes(self.bytes))
     }
 }
