@@ -284,10 +284,10 @@ fn a_change_is_made_at_its_time_and_seen_then() {
     assert_eq!(site.next(PATIENCE).expect("it arrives").0, 2);
 }
 
-#[test]
-fn what_is_refused_says_which_field_and_changes_nothing() {
-    let site = Site::new(NETWORK);
-    let all = [
+/// Changes that cannot be, with the field and a part of the reason that are
+/// told.
+fn impossible() -> Vec<(Value, &'static str, &'static str)> {
+    vec![
         (json!([]), "", "no JSON object"),
         (json!({}), "", "nothing is changed"),
         (json!({ "sett": {} }), "sett", "there is no 'sett'"),
@@ -346,8 +346,13 @@ fn what_is_refused_says_which_field_and_changes_nothing() {
             "down",
             "no link 'y'",
         ),
-    ];
-    for (body, field, reason) in all {
+    ]
+}
+
+#[test]
+fn what_is_refused_says_which_field_and_changes_nothing() {
+    let site = Site::new(NETWORK);
+    for (body, field, reason) in impossible() {
         let told = site.refused(&body);
         let fits = told
             .iter()
