@@ -42,6 +42,14 @@ pub struct Controller {
     turn: Mutex<()>,
 }
 
+/// A change that is read and checked.
+struct Ready {
+    change: Change,
+    at: Nanos,
+    prepared: Prepared,
+    coming: Coming,
+}
+
 impl Controller {
     /// A network that runs. What `bin` is given, [`Controller::tidy`] drops.
     pub fn new(
@@ -110,17 +118,14 @@ impl Controller {
     /// All that is wrong with it, by field.
     pub fn change(&self, body: &Value) -> Result<Changed, Vec<Problem>> {
         let turn = self.take_turn();
-        let now = self.elapsed();
-        let mut known = self.settled(now);
-        let Known { network, .. } = &mut *known;
-        let change = network.topology.read_change(body, &network.moved)?;
-        let at = due(change.moment, now);
-        let prepared = self.prepare(network, &change, at);
-        let (prepared, coming) = prepared.map_err(|problem| {
-            network.topology.forget(&change.added);
-            vec![problem]
-        })?;
-        let (rules_going, going) = network.remove(&change.removed);
+        let Ready {
+            change,
+            at,
+            prepared,
+            coming,
+        } = self.make_ready(body)?;
+        let mut known = self.settled(self.elapsed());
+        let (rules_going, going) = known.network.remove(&change.removed);
         let links = prepared.effects.iter().map(Effect::links).sum();
         let mut changed = Changed {
             at_ns: at.as_nanos(),
@@ -156,17 +161,13 @@ impl Controller {
     /// All that is wrong with it, by field.
     pub fn check(&self, body: &Value) -> Result<Changed, Vec<Problem>> {
         let _turn = self.take_turn();
-        let now = self.elapsed();
-        let mut known = self.settled(now);
-        let Known { network, .. } = &mut *known;
-        let change = network.topology.read_change(body, &network.moved)?;
-        let at = due(change.moment, now);
-        let prepared = self.prepare(network, &change, at);
-        if prepared.is_ok() {
-            network.undo(&change.added);
-        }
-        network.topology.forget(&change.added);
-        let (prepared, _) = prepared.map_err(|problem| vec![problem])?;
+        let Ready {
+            change,
+            at,
+            prepared,
+            ..
+        } = self.make_ready(body)?;
+        self.take_back(&change);
         Ok(Changed {
             at_ns: at.as_nanos(),
             links: prepared.effects.iter().map(Effect::links).sum(),
@@ -234,27 +235,49 @@ impl Controller {
         known.leaving.extend(left);
     }
 
-    /// Numbers what comes, and reads and checks all that is to be done. When
-    /// something is wrong, nothing has been numbered.
-    fn prepare(
-        &self,
-        network: &mut Numbered,
-        change: &Change,
-        at: Nanos,
-    ) -> Result<(Prepared, Coming), Problem> {
-        let coming = network.add(&change.added, &self.loader);
-        let coming = coming.map_err(|(link, error)| refused(&link, &error))?;
+    /// Reads and checks all that is to be done, and numbers what comes. When
+    /// something is wrong, nothing has been numbered. To be called by who has
+    /// the turn.
+    fn make_ready(&self, body: &Value) -> Result<Ready, Vec<Problem>> {
+        let now = self.elapsed();
+        let mut known = self.settled(now);
+        let Known { network, .. } = &mut *known;
+        let change = network.topology.read_change(body, &network.moved)?;
+        let at = due(change.moment, now);
+        let coming = match network.add(&change.added, &self.loader) {
+            Ok(coming) => coming,
+            Err((link, error)) => {
+                network.topology.forget(&change.added);
+                return Err(vec![refused(&link, &error)]);
+            }
+        };
+        drop(known);
         let command = Command {
             at: Some(at),
             actions: change.actions.clone(),
         };
-        match network.works(&command, &self.loader, &self.bin) {
-            Ok(prepared) => Ok((prepared, coming)),
+        // The models of a hundred thousand links take a while. Others may look
+        // meanwhile, and nobody else changes anything.
+        let prepared = self.look(|network| network.works(&command, &self.loader, &self.bin));
+        match prepared {
+            Ok(prepared) => Ok(Ready {
+                change,
+                at,
+                prepared,
+                coming,
+            }),
             Err(problem) => {
-                network.undo(&change.added);
-                Err(problem)
+                self.take_back(&change);
+                Err(vec![problem])
             }
         }
+    }
+
+    /// Takes back what was numbered for a change.
+    fn take_back(&self, change: &Change) {
+        let mut known = self.settled(self.elapsed());
+        known.network.undo(&change.added);
+        known.network.topology.forget(&change.added);
     }
 
     fn take_turn(&self) -> MutexGuard<'_, ()> {
