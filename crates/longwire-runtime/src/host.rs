@@ -144,6 +144,20 @@ pub fn lower_priority() {
     let _ = set_niceness(NICE_LOW);
 }
 
+/// The calling thread gets its turn soon, for work beside a run that is short
+/// and waited for. Without the right to ask for it, it stays as it is.
+pub fn prompt_priority() {
+    // Two threads of a run may keep two cores busy; one that has much less
+    // weight than they waits for milliseconds, however little it asks for.
+    let _ = raise_priority();
+}
+
+/// The calling thread has the priority of any other program's: the opposite of
+/// [`prompt_priority`]. Always allowed.
+pub fn normal_priority() {
+    let _ = set_niceness(0);
+}
+
 /// Sets the priority of the calling thread.
 fn set_niceness(nice: libc::c_int) -> Result<(), nix::Error> {
     // SAFETY: setpriority takes integers and touches no memory; 0 is the

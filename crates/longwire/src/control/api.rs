@@ -6,6 +6,7 @@ use std::time::Duration;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::{Request, Response, StatusCode};
+use longwire_runtime::host::{normal_priority, prompt_priority};
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
@@ -96,7 +97,11 @@ impl Api {
         match route.work {
             Work::Quick(work) => {
                 // Not here: it may wait for the fabric all the same.
-                let worked = spawn_blocking(move || work(&api, &call)).await;
+                let prompt = move || {
+                    prompt_priority();
+                    work(&api, &call)
+                };
+                let worked = spawn_blocking(prompt).await;
                 worked
                     .unwrap_or_else(|_| Err(fault()))
                     .map(Reply::into_response)
@@ -109,8 +114,13 @@ impl Api {
             }
             Work::Change(make) => {
                 let _turn = self.turn.acquire().await;
-                // Not slowly: others wait for what a change holds.
-                let made = spawn_blocking(move || api.change(&make(&call), &call)).await;
+                // Not slowly: others wait for what a change holds. Nor before
+                // the packets: one of a hundred thousand links takes a while.
+                let change = move || {
+                    normal_priority();
+                    api.change(&make(&call), &call)
+                };
+                let made = spawn_blocking(change).await;
                 made.unwrap_or_else(|_| Err(fault()))
                     .map(Reply::into_response)
             }

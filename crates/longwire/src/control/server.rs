@@ -15,7 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use longwire_runtime::host::lower_priority;
+use longwire_runtime::host::{lower_priority, prompt_priority};
 use nix::unistd::geteuid;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -151,6 +151,7 @@ pub fn serve(
     let thread = std::thread::Builder::new()
         .name("longwire-ctl".to_owned())
         .spawn(move || {
+            prompt_priority();
             run(runtime, doors, &house);
             slow.0.shutdown_background();
             // Nobody finds a path at which nobody answers.
