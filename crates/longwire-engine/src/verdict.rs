@@ -95,11 +95,15 @@ pub enum DropReason {
     Outage,
     /// A loss model lost it for what it holds.
     Content,
+    /// It came while its traffic was being moved to another path.
+    Handover,
+    /// The port that it was to leave by had gone away.
+    PortLost,
 }
 
 impl DropReason {
     /// Every reason, in the order of their indices.
-    pub const ALL: [DropReason; 9] = [
+    pub const ALL: [DropReason; 11] = [
         DropReason::Mtu,
         DropReason::EntryLoss,
         DropReason::QueueFull,
@@ -109,6 +113,8 @@ impl DropReason {
         DropReason::Ttl,
         DropReason::Outage,
         DropReason::Content,
+        DropReason::Handover,
+        DropReason::PortLost,
     ];
 
     /// Position in [`DropReason::ALL`].
@@ -128,6 +134,8 @@ impl DropReason {
             DropReason::Ttl => "ttl",
             DropReason::Outage => "outage",
             DropReason::Content => "content",
+            DropReason::Handover => "handover",
+            DropReason::PortLost => "port_lost",
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Mutex, TryLockError};
 use hdrhistogram::Histogram;
 use longwire_engine::{Delivery, DropReason, Nanos};
 
+use crate::port_loss::LossCell;
 use crate::stage::{DeparturesShared, SendStampsShared};
 
 /// What the emulator did to frames that the model did not ask for.
@@ -30,11 +31,13 @@ pub enum Artifact {
     Unrecorded,
     /// A replay's frame that was read after it was due.
     Behind,
+    /// Handed over late by a network that carries more than this machine can.
+    Overload,
 }
 
 impl Artifact {
     /// Every kind, in the order of their indices.
-    pub const ALL: [Artifact; 9] = [
+    pub const ALL: [Artifact; 10] = [
         Artifact::Late,
         Artifact::Memory,
         Artifact::Refused,
@@ -44,6 +47,7 @@ impl Artifact {
         Artifact::Unusable,
         Artifact::Unrecorded,
         Artifact::Behind,
+        Artifact::Overload,
     ];
 
     /// The kind's name in reports and JSON.
@@ -58,6 +62,7 @@ impl Artifact {
             Artifact::Unusable => "unusable",
             Artifact::Unrecorded => "unrecorded",
             Artifact::Behind => "behind",
+            Artifact::Overload => "overload",
         }
     }
 }
@@ -222,10 +227,12 @@ pub(crate) struct EgressCounts {
     /// Of the frames released: how many were taken off the delay line.
     pub released: u64,
     pub unrecorded: u64,
+    /// Late while the network was overloaded; not counted as `late`.
+    pub overload: u64,
 }
 
 /// How many numbers [`EgressCounts`] publishes.
-pub(crate) const EGRESS_CELLS: usize = 7;
+pub(crate) const EGRESS_CELLS: usize = 8;
 
 impl EgressCounts {
     pub(crate) fn to_cells(self) -> [u64; EGRESS_CELLS] {
@@ -237,6 +244,7 @@ impl EgressCounts {
             self.send_failed,
             self.released,
             self.unrecorded,
+            self.overload,
         ]
     }
 
@@ -249,6 +257,7 @@ impl EgressCounts {
             send_failed,
             released,
             unrecorded,
+            overload,
         ] = cells;
         EgressCounts {
             packets,
@@ -258,6 +267,7 @@ impl EgressCounts {
             send_failed,
             released,
             unrecorded,
+            overload,
         }
     }
 }
@@ -357,6 +367,8 @@ pub(crate) struct LinkShared {
     pub lateness: Mutex<Histogram<u64>>,
     pub departures: DeparturesShared,
     pub send_stamps: SendStampsShared,
+    /// Set when the port went away and the network goes on.
+    pub loss: LossCell,
 }
 
 impl LinkShared {
@@ -369,6 +381,7 @@ impl LinkShared {
             lateness: Mutex::new(nanos_histogram()),
             departures: DeparturesShared::new(),
             send_stamps: SendStampsShared::new(),
+            loss: LossCell::default(),
         }
     }
 }

@@ -15,6 +15,7 @@ pub mod loader;
 pub mod pipeline;
 pub mod placement;
 pub mod plugin;
+mod port_loss;
 pub mod receive;
 pub mod record;
 pub mod replay;
@@ -27,10 +28,12 @@ mod threads;
 mod waiting;
 
 pub use config::{LinkSetup, Placement, RunConfig, WaitMode};
+pub use counters::Artifact;
 pub use faults::Faults;
 pub use feed::{Fed, Feed, FeedStatus};
 pub use loader::FileLoader;
 pub use plugin::CPlugin;
+pub use port_loss::{LostPort, OnPortLoss};
 pub use record::{Recorder, Tap};
 pub use report::{
     DepartureReport, InputReport, Lateness, LinkReport, Pauses, RunReport, SendStampReport,

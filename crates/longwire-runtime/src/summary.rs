@@ -98,7 +98,8 @@ fn config_by_option(parts: &[(&'static str, String)]) -> BTreeMap<&'static str, 
     config
 }
 
-fn artifact(
+/// How often an artifact of a kind was counted.
+pub(crate) fn artifact(
     kind: Artifact,
     ingress: &IngressCounts,
     decided: &LinkCounts,
@@ -114,6 +115,7 @@ fn artifact(
         Artifact::Unusable => ingress.unusable,
         Artifact::Unrecorded => decided.unrecorded + egress.unrecorded,
         Artifact::Behind => ingress.behind,
+        Artifact::Overload => egress.overload,
     }
 }
 

@@ -8,6 +8,7 @@ use longwire_engine::bridge::{BridgeConfig, Switching};
 use longwire_engine::classify::{Classifier, Matcher, Order as RuleOrder};
 use longwire_engine::{Bytes, LinkConfig, LinkId, LinkOptions, Nanos, PathId};
 use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
+use longwire_runtime::OnPortLoss;
 use longwire_runtime::fabric::pipeline::run_to_end;
 use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
 
@@ -145,6 +146,7 @@ fn network(
             links: links.into_iter().zip(cells.iter().cloned()).collect(),
             paths: paths.iter().map(ids).collect(),
             orders: Vec::new(),
+            on_port_loss: OnPortLoss::End,
         },
         cells,
     }

@@ -24,6 +24,7 @@ pub mod recorder;
 pub mod report;
 pub mod signals;
 pub mod simulate;
+mod steps;
 mod table;
 pub mod topology;
 pub mod traffic;

@@ -262,6 +262,55 @@ fn a_scenario_goes_on_while_frames_are_inside_and_not_for_ever() {
     assert!(report["changes"]["forgotten"].as_u64() > Some(10_000));
 }
 
+#[test]
+fn frames_lost_while_they_are_moved_have_their_reason_and_rows() {
+    let dir = Dir::new();
+    let times = [SECOND - 1, SECOND, SECOND + 50 * MS - 1, SECOND + 50 * MS];
+    let sent = times.map(|at| Sent(EPOCH + at, 0, 2, 125));
+    let (out, log) = (dir.file("out.pcapng"), dir.file("log.csv"));
+    let moved = "[[at]]\ntime = \"1s\"\nmove = { slow = \"far\" }\noutage = \"50ms\"\n";
+    let epoch = EPOCH.to_string();
+    let ran = simulate(
+        &dir,
+        &format!("{NETWORK}{moved}"),
+        &inputs(&dir, &sent),
+        &["--out", &out, "--log", &log, "--epoch", &epoch],
+    );
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let by_slow = SECOND - 1 + MS + 10 * MS;
+    let by_far = SECOND + 50 * MS + 7 * MS;
+    assert_eq!(left(&out)["east"], [(by_slow, 1), (by_far, 1)]);
+    let report = ran.json();
+    assert_eq!(report["unmatched_dropped"], 0);
+    let far = report["links"].as_array().expect("links");
+    let far = far.iter().find(|link| link["name"] == "far.up");
+    let far = far.expect("a link");
+    assert_eq!(far["dropped"], serde_json::json!({ "handover": 2 }));
+    assert_eq!(
+        (&far["packets_in"], &far["packets_out"]),
+        (&3.into(), &1.into())
+    );
+    let rows: Result<Vec<_>, _> = LogReader::open(&log).expect("a log").collect();
+    let rows = rows.expect("rows");
+    let rows = rows.iter().filter(|row| &*row.link == "far.up");
+    let rows: Vec<_> = rows
+        .map(|row| {
+            (
+                row.frame,
+                row.arrival_ns as u64 - EPOCH,
+                row.reason.as_deref(),
+            )
+        })
+        .collect();
+    let lost = Some("handover");
+    let rows_wanted = [
+        (0, times[1], lost),
+        (1, times[2], lost),
+        (2, times[3], None),
+    ];
+    assert_eq!(rows, rows_wanted);
+}
+
 /// Refused with exit code 2 and these words.
 fn refused(ran: &Ran, words: &[&str]) {
     assert_eq!(ran.code, 2, "{ran:?}");

@@ -46,6 +46,20 @@ impl NotForwarded {
         NotForwarded::Unpaired,
         NotForwarded::NoSuchPort,
     ];
+
+    /// The reason's name in reports and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            NotForwarded::Reflection => "reflection",
+            NotForwarded::Reserved => "reserved",
+            NotForwarded::Short => "short",
+            NotForwarded::Source => "source",
+            NotForwarded::Storm => "storm",
+            NotForwarded::Unknown => "unknown",
+            NotForwarded::Unpaired => "unpaired",
+            NotForwarded::NoSuchPort => "no_such_port",
+        }
+    }
 }
 
 /// Why a frame goes everywhere.

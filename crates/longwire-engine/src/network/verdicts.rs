@@ -1,12 +1,40 @@
 //! What links decide, and what becomes of the frames.
 
-use super::{Inside, Network, Surroundings, Traveller};
+use super::{Inside, Network, PathId, Surroundings, Traveller};
+use crate::frame::FrameMeta;
 use crate::held::HeldBytes;
 use crate::link::LinkId;
 use crate::units::Nanos;
 use crate::verdict::{Delivery, DropReason, Verdict};
 
 impl<T> Network<T> {
+    /// Drops a frame at the first link of a path without offering it to the
+    /// link: the link counts it, and neither its queue nor its random streams
+    /// change. [`Network::advance`] must have been called with its arrival.
+    ///
+    /// # Errors
+    /// The frame is given back if there is no such path.
+    pub fn drop_at_entry(
+        &mut self,
+        path: PathId,
+        frame: FrameMeta,
+        mut item: T,
+        reason: DropReason,
+        around: &mut impl Surroundings<T>,
+    ) -> Result<(), T> {
+        let path = self.paths.get(path.0 as usize).and_then(Option::as_ref);
+        let Some(id) = path.and_then(|path| path.link(0)) else {
+            return Err(item);
+        };
+        let Some(Some(node)) = self.nodes.get(id.0 as usize) else {
+            return Err(item);
+        };
+        around.came(id, frame.len);
+        around.offered(id, &mut item, frame, &node.link);
+        around.dropped(id, item, reason);
+        Ok(())
+    }
+
     /// Tells what a link's queue has decided by events before `now`.
     pub(super) fn serve(&mut self, id: LinkId, now: Nanos, around: &mut impl Surroundings<T>) {
         // A frame's deliveries come one behind the other.

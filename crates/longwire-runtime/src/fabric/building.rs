@@ -39,12 +39,19 @@ pub struct Occupancy {
     pub packets_max: u64,
     /// The most bytes.
     pub bytes_max: u64,
+    /// How many frames it may hold, if that is limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packets_limit: Option<u64>,
+    /// How many bytes it may hold, if that is limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_limit: Option<u64>,
 }
 
 impl Core {
     /// What a link's queue holds; `None` without such a link.
     pub fn occupancy(&self, id: LinkId) -> Option<Occupancy> {
         let link = self.network.link(id)?;
+        let limit = link.queue_limit();
         let (packets, bytes) = link.occupancy();
         let (packets_max, bytes_max) = link.occupancy_max();
         Some(Occupancy {
@@ -52,6 +59,8 @@ impl Core {
             bytes: bytes.0,
             packets_max: packets_max.0,
             bytes_max: bytes_max.0,
+            packets_limit: limit.packets.map(|packets| packets.0),
+            bytes_limit: limit.bytes.map(|bytes| bytes.0),
         })
     }
 

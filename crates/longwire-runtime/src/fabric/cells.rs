@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use longwire_engine::{Delivery, DropReason};
+use longwire_engine::{Delivery, DropReason, Nanos};
 use serde::Serialize;
 
 /// A counter that one thread writes.
@@ -16,6 +16,12 @@ impl Cell {
     fn add(&self, more: u64) {
         let sum = self.0.load(Ordering::Relaxed).wrapping_add(more);
         self.0.store(sum, Ordering::Relaxed);
+    }
+
+    fn raise(&self, value: u64) {
+        if value > self.get() {
+            self.0.store(value, Ordering::Relaxed);
+        }
     }
 
     fn get(&self) -> u64 {
@@ -36,6 +42,8 @@ pub struct LinkCells {
     corrupted: Cell,
     duplicated: Cell,
     late: Cell,
+    overload: Cell,
+    late_max_ns: Cell,
 }
 
 /// What was counted of one link, as of some moment.
@@ -62,6 +70,11 @@ pub struct LinkTotals {
     /// Frames handed to an output port later than the tolerance allows, of
     /// those for which this was the last link.
     pub late: u64,
+    /// Frames handed over late while the network was overloaded; they are not
+    /// in `late`.
+    pub overload: u64,
+    /// The greatest lateness of these and of `late`, in nanoseconds.
+    pub late_max_ns: u64,
 }
 
 impl LinkCells {
@@ -96,8 +109,12 @@ impl LinkCells {
         self.drops[reason.index()].add(1);
     }
 
-    pub(super) fn late(&self) {
-        self.late.add(1);
+    pub(super) fn late(&self, lateness: Nanos, overloaded: bool) {
+        match overloaded {
+            true => self.overload.add(1),
+            false => self.late.add(1),
+        }
+        self.late_max_ns.raise(lateness.as_nanos());
     }
 
     /// What has been counted. Counters are read one by one: between two of
@@ -112,6 +129,8 @@ impl LinkCells {
             corrupted: self.corrupted.get(),
             duplicated: self.duplicated.get(),
             late: self.late.get(),
+            overload: self.overload.get(),
+            late_max_ns: self.late_max_ns.get(),
             // Last: what has left has come in.
             packets_in: self.packets_in.get(),
             bytes_in: self.bytes_in.get(),
@@ -134,6 +153,8 @@ impl LinkTotals {
         self.corrupted += other.corrupted;
         self.duplicated += other.duplicated;
         self.late += other.late;
+        self.overload += other.overload;
+        self.late_max_ns = self.late_max_ns.max(other.late_max_ns);
     }
 
     /// Frames lost, for any reason.

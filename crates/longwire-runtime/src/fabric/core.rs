@@ -1,8 +1,6 @@
 //! The deciding part of a fabric: switch, classifier, links and paths, in
 //! event time. It knows neither clock nor ports.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use longwire_engine::bridge::{Bridge, Forwarding, PortIndex};
@@ -18,6 +16,7 @@ use serde::Serialize;
 use super::cells::LinkCells;
 use super::frames::{Exit, Frame, Frames};
 use super::ledger::Ledger;
+use super::orders::{Order, Orders};
 use crate::stage::BURST;
 
 /// Where a classifier sends frames.
@@ -29,43 +28,9 @@ pub enum Target {
     Drop,
     /// Along a path of links.
     Path(PathId),
-}
-
-/// What an order does; it is told its time.
-pub type Work = Box<dyn FnOnce(&mut Core, Nanos) + Send>;
-
-/// A change of a running fabric, at a time: between two events.
-pub struct Order {
-    /// When, on the clock of arrivals.
-    pub at: Nanos,
-    /// What to do; it is told that time.
-    pub work: Work,
-}
-
-/// An order in its place: by time, and among those of one time as they came.
-struct Queued {
-    place: Reverse<(Nanos, u64)>,
-    order: Order,
-}
-
-impl PartialEq for Queued {
-    fn eq(&self, other: &Queued) -> bool {
-        self.place == other.place
-    }
-}
-
-impl Eq for Queued {}
-
-impl PartialOrd for Queued {
-    fn partial_cmp(&self, other: &Queued) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Queued {
-    fn cmp(&self, other: &Queued) -> std::cmp::Ordering {
-        self.place.cmp(&other.place)
-    }
+    /// Nowhere, as of now: they are being moved to a path, whose first link
+    /// counts them as lost.
+    Handover(PathId),
 }
 
 /// Switch, classifier, links and paths.
@@ -79,8 +44,7 @@ pub struct Core {
     pub(super) yard: Yard,
     /// Frames that were taken off the lines; memory that is used again.
     incoming: Vec<Incoming>,
-    orders: BinaryHeap<Queued>,
-    ordered: u64,
+    orders: Orders,
     /// Everything before has happened.
     advanced: Nanos,
     /// The switch counts its time from here, so that it forgets the same in a
@@ -89,6 +53,8 @@ pub struct Core {
     /// No link's decision may come later than this after its event.
     pub(super) slack: Nanos,
     counts: CoreCounts,
+    /// By port: whether it went away. Empty while none has.
+    lost_ports: Vec<bool>,
 }
 
 /// A frame that has come: by which port, when, itself, how long it is.
@@ -101,6 +67,8 @@ pub struct CoreCounts {
     pub unmatched_dropped: u64,
     /// Frames that passed without a link.
     pub passed: u64,
+    /// Frames without a link that were to leave by a port that went away.
+    pub port_lost: u64,
     /// Frames that were taken to have arrived later than they did, by more
     /// than the tolerance.
     pub moved: u64,
@@ -140,11 +108,11 @@ impl Core {
                 ledger: None,
             },
             incoming: Vec::with_capacity(BURST),
-            orders: BinaryHeap::new(),
-            ordered: 0,
+            orders: Orders::default(),
             advanced: Nanos::ZERO,
             epoch: Nanos::ZERO,
             counts: CoreCounts::default(),
+            lost_ports: Vec::new(),
         }
     }
 
@@ -169,26 +137,15 @@ impl Core {
 
     /// To be done at its time, or at once if that has passed.
     pub(super) fn order(&mut self, order: Order) {
-        self.ordered += 1;
-        self.orders.push(Queued {
-            place: Reverse((order.at, self.ordered)),
-            order,
-        });
+        self.orders.add(order);
     }
 
     /// Lets everything happen that happens before `until`, and the orders of
     /// that time.
     pub(super) fn advance(&mut self, until: Nanos) {
-        while let Some(Queued { place, .. }) = self.orders.peek() {
-            let Reverse((at, _)) = *place;
-            if at > until {
-                break;
-            }
-            let Some(Queued { order, .. }) = self.orders.pop() else {
-                break;
-            };
+        while let Some(order) = self.orders.take_due(until) {
             // An order that came late is done now.
-            let at = at.max(self.advanced);
+            let at = order.at.max(self.advanced);
             self.network.advance(at, &mut self.yard);
             self.advanced = at;
             (order.work)(self, at);
@@ -264,22 +221,46 @@ impl Core {
             Forwarding::One(port) => Exit::One(port),
             Forwarding::Flood(_) => Exit::AllBut(port),
         };
-        match self.classifier.classify(port, bytes, meta.len).target {
+        let lost = matches!(frame.exit, Exit::One(port) if self.is_lost(port));
+        let undelivered = match self.classifier.classify(port, bytes, meta.len).target {
+            Target::Pass if lost => {
+                self.counts.port_lost += 1;
+                return self.yard.frames.free(frame);
+            }
             Target::Pass => {
                 self.counts.passed += 1;
-                self.yard.waiting.push(PASSING, meta.arrival, (frame, None));
+                return self.yard.waiting.push(PASSING, meta.arrival, (frame, None));
             }
-            Target::Drop => {
-                self.counts.unmatched_dropped += 1;
-                self.yard.frames.free(frame);
+            Target::Drop => Err(frame),
+            Target::Path(path) if lost => {
+                let reason = DropReason::PortLost;
+                self.network
+                    .drop_at_entry(path, meta, frame, reason, &mut self.yard)
             }
-            Target::Path(path) => {
-                if let Err(frame) = self.network.offer(path, meta, frame, &mut self.yard) {
-                    self.counts.unmatched_dropped += 1;
-                    self.yard.frames.free(frame);
-                }
+            Target::Handover(path) => {
+                let reason = DropReason::Handover;
+                self.network
+                    .drop_at_entry(path, meta, frame, reason, &mut self.yard)
             }
+            Target::Path(path) => self.network.offer(path, meta, frame, &mut self.yard),
+        };
+        if let Err(frame) = undelivered {
+            self.counts.unmatched_dropped += 1;
+            self.yard.frames.free(frame);
         }
+    }
+
+    #[inline]
+    fn is_lost(&self, port: PortIndex) -> bool {
+        self.lost_ports.get(usize::from(port.0)) == Some(&true)
+    }
+
+    /// Frames that are to leave by a port are lost from now on.
+    pub(super) fn lose_port(&mut self, port: usize) {
+        if port >= self.lost_ports.len() {
+            self.lost_ports.resize(port + 1, false);
+        }
+        self.lost_ports[port] = true;
     }
 
     /// The next frame that is due by `now`: itself, its release, its last
@@ -291,16 +272,16 @@ impl Core {
     }
 
     /// A frame was handed over later than it is allowed to be.
-    pub(super) fn was_late(&self, last: Option<LinkId>) {
+    pub(super) fn was_late(&self, last: Option<LinkId>, lateness: Nanos, overloaded: bool) {
         if let Some(cells) = last.and_then(|link| self.yard.cells_of(link)) {
-            cells.late();
+            cells.late(lateness, overloaded);
         }
     }
 
     /// When something happens next: an event of links, an order. Releases
     /// beside.
     pub(super) fn next_event(&self) -> Option<Nanos> {
-        let order = self.orders.peek().map(|queued| queued.place.0.0);
+        let order = self.orders.next_at();
         order.into_iter().chain(self.network.next_at()).min()
     }
 

@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
 
-use super::core::{Core, Order, Work};
+use super::core::Core;
+use super::orders::{Order, Work};
 use super::report::{FabricReport, PortReport, SwitchReport};
 use crate::counters::LinkShared;
+use crate::port_loss::LostPort;
 use crate::record::Epoch;
 use crate::thread::Bell;
 
@@ -87,6 +89,13 @@ impl FabricHandle {
         &self.facts.notes
     }
 
+    /// The ports that went away so far, by name.
+    pub fn lost_ports(&self) -> Vec<(String, LostPort)> {
+        let (ports, epoch) = (self.facts.ports.iter(), self.facts.epoch.monotonic);
+        let lost = ports.filter_map(|(name, shared)| Some((name.clone(), shared.loss.get(epoch)?)));
+        lost.collect()
+    }
+
     /// The report as of now. Of a fabric that has ended, without its switch.
     pub fn report(&self) -> FabricReport {
         let asked = self.ask(|core| {
@@ -113,7 +122,7 @@ impl FabricHandle {
             ..
         } = &*self.facts;
         let ports = ports.iter();
-        let ports = ports.map(|(name, shared)| PortReport::of(name, shared));
+        let ports = ports.map(|(name, shared)| PortReport::of(name, shared, epoch.monotonic));
         FabricReport {
             seed: *seed,
             epoch_ns: epoch.wall.as_nanos(),

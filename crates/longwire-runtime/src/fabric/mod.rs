@@ -11,22 +11,25 @@
 //! be shared by any of them without a lock. What it knows of time and chance
 //! is in [`Core`]: with the same arrivals it decides the same.
 
+mod backlog;
 mod building;
 mod cells;
 mod core;
 mod frames;
 mod handle;
 mod ledger;
+mod orders;
 pub mod pipeline;
 mod report;
 mod run;
 mod simulation;
 mod stage;
 
-pub use self::core::{Core, CoreCounts, Order, Target, Work};
+pub use self::core::{Core, CoreCounts, Target};
 pub use building::{Discarded, Occupancy};
 pub use cells::{LinkCells, LinkTotals};
 pub use handle::FabricHandle;
+pub use orders::{Order, Work};
 pub use report::{FabricReport, LatenessSpread, PortReport};
 pub use run::{FabricParts, FabricRunning, FabricStartError, start, start_recorded};
 pub use simulation::{Leaving, Simulation};

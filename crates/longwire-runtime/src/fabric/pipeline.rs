@@ -10,8 +10,9 @@ use longwire_io::collapse_heap;
 use longwire_io::delay_line::{DelayLineConfig, delay_line};
 use longwire_io::{PortError, RxPort, TxPort};
 
-use super::core::{Core, Order};
+use super::core::Core;
 use super::frames::Frames;
+use super::orders::Order;
 use super::report::PortReport;
 use super::run::{FabricParts, FabricStartError};
 use super::stage::Fabric;
@@ -120,7 +121,8 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
     inputs.iter_mut().for_each(|input| input.stage.finish());
     fabric.finish();
     let reports = shared.iter().enumerate();
-    let reports = reports.map(|(index, shared)| PortReport::of(&index.to_string(), shared));
+    let reports =
+        reports.map(|(index, shared)| PortReport::of(&index.to_string(), shared, Nanos::ZERO));
     Ok(FabricEnd {
         reports: reports.collect(),
         ports: fabric.into_ports(),
@@ -153,6 +155,9 @@ fn drive<R: RxPort, T: TxPort>(
 /// With so many links, most of the time goes into waiting for memory.
 const LINKS_MANY: usize = 4_096;
 
+/// So many configurations are freed at once.
+const CONFIGS_FREED: usize = 65_536;
+
 /// Builds the deciding part, its links as of `epoch`.
 pub(super) fn build(
     parts: FabricParts,
@@ -164,11 +169,21 @@ pub(super) fn build(
     let mut core = Core::new(bridge, parts.classifier, frames);
     let many = parts.links.len() >= LINKS_MANY;
     core.epoch = epoch;
-    for (index, (mut link, cells)) in parts.links.into_iter().enumerate() {
+    // Configurations are freed as links are made of them: a million of both
+    // would take hundreds of megabytes more.
+    let mut links = parts.links;
+    links.reverse();
+    for index in 0.. {
+        let Some((mut link, cells)) = links.pop() else {
+            break;
+        };
         link.epoch = epoch;
-        let id = LinkId(index as u32);
+        let id = LinkId(index);
         let link = Link::new_changeable(link, seed, id);
         core.add_link(id, link, cells);
+        if links.len().is_multiple_of(CONFIGS_FREED) {
+            links.shrink_to_fit();
+        }
     }
     for (index, links) in parts.paths.iter().enumerate() {
         if !core.add_path(PathId(index as u32), links) {

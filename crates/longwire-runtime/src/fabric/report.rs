@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
 use hdrhistogram::Histogram;
-use longwire_engine::bridge::BridgeCounters;
+use longwire_engine::Nanos;
+use longwire_engine::bridge::{BridgeCounters, NotForwarded};
 use serde::Serialize;
 
 use super::core::CoreCounts;
-use crate::counters::{EgressCounts, IngressCounts, LinkShared};
+use crate::counters::{Artifact, EgressCounts, IngressCounts, LinkCounts, LinkShared};
+use crate::port_loss::LostPort;
 use crate::report::{Lateness, Pauses};
 use crate::summary;
 
@@ -34,6 +36,9 @@ pub struct PortReport {
     pub lateness_spread: LatenessSpread,
     /// The most memory that its frames took, in bytes.
     pub memory_max: u64,
+    /// When and why it went away, if it did and the network went on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<LostPort>,
 }
 
 /// A histogram of lateness.
@@ -134,17 +139,8 @@ pub struct SwitchReport {
 
 impl SwitchReport {
     pub(super) fn of(counters: &BridgeCounters) -> SwitchReport {
-        const REASONS: [&str; 8] = [
-            "reflection",
-            "reserved",
-            "short",
-            "source",
-            "storm",
-            "unknown",
-            "unpaired",
-            "no_such_port",
-        ];
-        let reasons = REASONS.into_iter().zip(counters.not_forwarded);
+        let reasons = NotForwarded::ALL.iter();
+        let reasons = reasons.map(|reason| (reason.name(), counters.not_forwarded(*reason)));
         SwitchReport {
             forwarded: counters.forwarded,
             flooded: counters.flooded,
@@ -157,22 +153,33 @@ impl SwitchReport {
     }
 }
 
+/// The kinds of artifacts that a port of a fabric counts. Only a replay is
+/// behind its trace.
+const FABRIC_ARTIFACTS: [Artifact; 9] = [
+    Artifact::Late,
+    Artifact::Memory,
+    Artifact::Refused,
+    Artifact::RingFull,
+    Artifact::TooLong,
+    Artifact::SendFailed,
+    Artifact::Unusable,
+    Artifact::Unrecorded,
+    Artifact::Overload,
+];
+
 impl PortReport {
-    pub(super) fn of(name: &str, shared: &LinkShared) -> PortReport {
+    pub(super) fn of(name: &str, shared: &LinkShared, epoch: Nanos) -> PortReport {
         let egress = EgressCounts::from_cells(shared.egress.load());
         let ingress = IngressCounts::from_cells(shared.ingress.load());
         let lateness = shared.lateness.lock();
         let lateness = lateness.unwrap_or_else(PoisonError::into_inner);
-        let artifacts = [
-            ("late", egress.late),
-            ("memory", ingress.memory),
-            ("refused", egress.refused),
-            ("ring_full", ingress.ring_full),
-            ("too_long", ingress.too_long),
-            ("send_failed", egress.send_failed),
-            ("unrecorded", egress.unrecorded),
-            ("unusable", ingress.unusable),
-        ];
+        let decided = LinkCounts::default();
+        let artifacts = FABRIC_ARTIFACTS.map(|kind| {
+            (
+                kind.name(),
+                summary::artifact(kind, &ingress, &decided, &egress),
+            )
+        });
         PortReport {
             name: name.to_owned(),
             packets_in: ingress.packets,
@@ -183,6 +190,7 @@ impl PortReport {
             lateness_us: summary::lateness(&lateness),
             lateness_spread: LatenessSpread::of(&lateness),
             memory_max: ingress.memory_max,
+            lost: shared.loss.get(epoch),
         }
     }
 }

@@ -11,10 +11,11 @@ use longwire_io::delay_line::{DelayLineConfig, DelayLineReader, delay_line};
 use longwire_io::port::{AnyRx, Port};
 
 use super::cells::LinkCells;
-use super::core::{Target, Work};
+use super::core::Target;
 use super::frames::Frames;
 use super::handle::{FabricHandle, Facts};
 use super::ledger::Recorded;
+use super::orders::Work;
 use super::pipeline;
 use super::report::FabricReport;
 use super::stage::Fabric;
@@ -22,6 +23,7 @@ use crate::clock::Clock;
 use crate::config::{Placement, RunConfig};
 use crate::counters::LinkShared;
 use crate::host;
+use crate::port_loss::OnPortLoss;
 use crate::record::{Epoch, Recorder};
 use crate::report::RunReport;
 use crate::run::{StartError, memory_held};
@@ -42,6 +44,8 @@ pub struct FabricParts {
     pub paths: Vec<Vec<LinkId>>,
     /// What is to be done, and when after the start.
     pub orders: Vec<(Nanos, Work)>,
+    /// What happens when a port goes away.
+    pub on_port_loss: OnPortLoss,
 }
 
 /// Why a fabric could not start.
@@ -95,6 +99,7 @@ pub fn start_recorded(
     let recorded = Recorded::by(recorder);
     let epoch = Epoch::now();
     let mut notes: Vec<String> = Vec::new();
+    let on_port_loss = parts.on_port_loss;
     let held = parts.links.iter().map(|(link, _)| memory_held(link));
     let held = held.fold(0u64, u64::saturating_add).saturating_mul(4);
     let budget = config
@@ -108,7 +113,7 @@ pub fn start_recorded(
         notes.extend(port.notes.iter().cloned());
         let shared = Arc::new(LinkShared::new());
         let (stage, line) = ingress_stage(port.rx, budget, &shared)?;
-        ingress.push(stage);
+        ingress.push(stage.on_port_loss(on_port_loss));
         lines.push(line);
         outputs.push((port.tx, Arc::clone(&shared), recorded.output(index)));
         ports.push((name, shared));
@@ -118,6 +123,7 @@ pub fn start_recorded(
     let (orders, given) = channel();
     let times = (config.tolerance, SLACK_MAX);
     let fabric = Fabric::new(core, outputs, given, Clock::Monotonic, times);
+    let fabric = fabric.on_port_loss(on_port_loss);
     let mut threads = Threads::new(config.faults.clone());
     let (workers, bell) = workers(ingress, fabric, &config, threads.control())?;
     let together = workers.len() == 1;

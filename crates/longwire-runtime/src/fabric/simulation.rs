@@ -5,9 +5,10 @@
 use longwire_engine::bridge::PortIndex;
 use longwire_engine::{FrameMeta, Nanos};
 
-use super::core::{Core, Order, Work};
+use super::core::Core;
 use super::frames::{Exit, Frame, Frames};
 use super::ledger::Recorded;
+use super::orders::{Order, Work};
 use super::pipeline;
 use super::report::{FabricReport, PortReport, SwitchReport};
 use super::run::{FabricParts, FabricStartError};

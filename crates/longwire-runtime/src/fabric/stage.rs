@@ -8,10 +8,13 @@ use std::sync::mpsc::Receiver;
 use longwire_engine::{LinkId, Nanos};
 use longwire_io::{Outgoing, PortError, Pushed, TxPort};
 
-use super::core::{Core, Order};
+use super::backlog::Backlog;
+use super::core::Core;
 use super::frames::{Exit, Frame};
+use super::orders::Order;
 use crate::clock::Clock;
 use crate::counters::LinkShared;
+use crate::port_loss::OnPortLoss;
 use crate::record::Tap;
 use crate::stage::{Account, BURST, Step};
 
@@ -34,6 +37,8 @@ pub struct Fabric<T> {
     /// Decisions come no later than this after their events, and no later
     /// than the core's links allow.
     slack_max: Nanos,
+    backlog: Backlog,
+    on_port_loss: OnPortLoss,
 }
 
 /// An output port with its account's counters, and who records what leaves.
@@ -44,6 +49,10 @@ struct Output<T> {
     port: T,
     account: Account,
     ready: VecDeque<Ready>,
+    /// It took no more frames when it was last given some.
+    full: bool,
+    /// It went away, and the network goes on.
+    lost: bool,
 }
 
 /// A frame that is due.
@@ -51,6 +60,17 @@ struct Ready {
     frame: Frame,
     release: Nanos,
     last: Option<LinkId>,
+}
+
+impl<T: TxPort> Output<T> {
+    /// Frames that the port has taken and not sent. One that went away never
+    /// will.
+    fn unsent(&self) -> usize {
+        match self.lost {
+            true => 0,
+            false => self.port.unsent(),
+        }
+    }
 }
 
 impl<T: TxPort> Fabric<T> {
@@ -69,6 +89,8 @@ impl<T: TxPort> Fabric<T> {
             port,
             account: Account::new(tolerance, Nanos::ZERO, tap, shared),
             ready: VecDeque::new(),
+            full: false,
+            lost: false,
         };
         Fabric {
             core,
@@ -78,6 +100,16 @@ impl<T: TxPort> Fabric<T> {
             clock,
             tolerance,
             slack_max,
+            backlog: Backlog::new(tolerance),
+            on_port_loss: OnPortLoss::End,
+        }
+    }
+
+    /// The same, with what to do when a port goes away.
+    pub(super) fn on_port_loss(self, on_port_loss: OnPortLoss) -> Fabric<T> {
+        Fabric {
+            on_port_loss,
+            ..self
         }
     }
 
@@ -102,7 +134,11 @@ impl<T: TxPort> Fabric<T> {
                 self.core.advance(decided);
             }
         }
+        if self.on_port_loss == OnPortLoss::Continue {
+            self.lose_ports();
+        }
         self.make_ready(now);
+        self.note_backlog(now);
         let mut sent = 0;
         let mut full = false;
         for index in 0..self.outputs.len() {
@@ -137,12 +173,16 @@ impl<T: TxPort> Fabric<T> {
             };
             match frame.exit {
                 Exit::One(port) => match self.outputs.get_mut(usize::from(port.0)) {
+                    Some(output) if output.lost => {
+                        output.account.refuse(1);
+                        self.core.yard.frames.free(frame);
+                    }
                     Some(output) => output.ready.push_back(ready(frame)),
                     None => self.core.yard.frames.free(frame),
                 },
                 Exit::AllBut(arrival) => {
                     for (index, output) in self.outputs.iter_mut().enumerate() {
-                        if index != usize::from(arrival.0) {
+                        if index != usize::from(arrival.0) && !output.lost {
                             let copy = self.core.yard.frames.copy(&frame);
                             output.ready.push_back(ready(copy));
                         }
@@ -153,10 +193,44 @@ impl<T: TxPort> Fabric<T> {
         }
     }
 
+    /// Takes out the ports whose input or output has found them gone.
+    fn lose_ports(&mut self) {
+        for index in 0..self.outputs.len() {
+            if self.ports[index].loss.is_set() && !self.outputs[index].lost {
+                self.lose_port(index);
+            }
+        }
+    }
+
+    /// Frames that wait for a port that went away are refused, and those that
+    /// come for it are lost.
+    fn lose_port(&mut self, index: usize) {
+        let output = &mut self.outputs[index];
+        output.lost = true;
+        output.account.port_lost();
+        output.account.refuse(output.ready.len() as u64);
+        for ready in output.ready.drain(..) {
+            self.core.yard.frames.free(ready.frame);
+        }
+        self.core.lose_port(index);
+    }
+
+    /// Notes how far the stage is behind. A frame that waits for a port that is
+    /// full says nothing of this.
+    fn note_backlog(&mut self, now: Nanos) {
+        let outputs = self.outputs.iter().filter(|output| !output.full);
+        let oldest = outputs.filter_map(|output| output.ready.front());
+        let oldest = oldest.map(|ready| ready.release).min();
+        self.backlog.note(now, oldest);
+    }
+
     /// Sends what is due at one port; returns how many frames left.
     fn send(&mut self, index: usize, now: Nanos, full: &mut bool) -> Result<usize, PortError> {
         let output = &mut self.outputs[index];
-        if output.ready.is_empty() && output.port.unsent() == 0 {
+        let overloaded = self.backlog.is_overload() && !output.full;
+        output.full = false;
+        output.account.overloaded = overloaded;
+        if output.ready.is_empty() && output.unsent() == 0 {
             output.account.rest(now);
             return Ok(0);
         }
@@ -177,27 +251,37 @@ impl<T: TxPort> Fabric<T> {
             });
             if pushed == Pushed::Full {
                 *full = true;
+                output.full = true;
                 break;
             }
             output.account.taken_off(&descriptor);
             output.account.pushed(&descriptor, bytes, now, pushed);
-            if now.saturating_sub(next.release) > self.tolerance {
-                last_links.push(next.last);
+            let lateness = now.saturating_sub(next.release);
+            if lateness > self.tolerance {
+                last_links.push((next.last, lateness));
             }
             if let Some(next) = output.ready.pop_front() {
                 frames.free(next.frame);
             }
         }
         *full |= !output.ready.is_empty();
-        let (left, _) = output.account.flush(&mut output.port, &self.clock)?;
-        for last in last_links {
-            self.core.was_late(last);
+        let left = match output.account.flush(&mut output.port, &self.clock) {
+            Ok((left, _)) => left,
+            Err(error) if self.on_port_loss.outlives(&error) => {
+                self.ports[index].loss.set(now, &error);
+                self.lose_port(index);
+                return Ok(0);
+            }
+            Err(error) => return Err(error),
+        };
+        for (last, lateness) in last_links {
+            self.core.was_late(last, lateness, overloaded);
         }
         Ok(left)
     }
 
     fn next_at(&mut self, now: Nanos, full: bool) -> Option<Nanos> {
-        if full || self.outputs.iter().any(|output| output.port.unsent() > 0) {
+        if full || self.outputs.iter().any(|output| output.unsent() > 0) {
             return Some(now.saturating_add(RETRY_AFTER));
         }
         self.next_release()
@@ -218,7 +302,7 @@ impl<T: TxPort> Fabric<T> {
 
     /// Whether nothing is inside any more.
     pub fn is_empty(&mut self) -> bool {
-        self.core.is_empty() && self.outputs.iter().all(|output| output.port.unsent() == 0)
+        self.core.is_empty() && self.outputs.iter().all(|output| output.unsent() == 0)
     }
 
     /// The output ports.

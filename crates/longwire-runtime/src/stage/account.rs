@@ -43,6 +43,8 @@ pub(crate) struct Account {
     pub counts: EgressCounts,
     lateness: LatenessRecorder,
     pub tolerance: Nanos,
+    /// Frames that leave late now are late because the network is overloaded.
+    pub overloaded: bool,
     /// What was pushed and has not left.
     pub batch: Vec<Handed>,
     tap: Option<Box<Tap>>,
@@ -67,6 +69,7 @@ impl Account {
             counts: EgressCounts::default(),
             lateness: LatenessRecorder::new(),
             tolerance,
+            overloaded: false,
             batch: Vec::with_capacity(BURST),
             tap: tap.map(Box::new),
             lead,
@@ -163,10 +166,13 @@ impl Account {
                 departures.record(release, lateness);
             }
             handover = handover.saturating_add(Nanos::from_nanos(share));
-            self.counts.late += match lateness > self.tolerance {
-                true => u64::from(wire_frames),
-                false => 0,
-            };
+            if lateness > self.tolerance {
+                let late = match self.overloaded {
+                    true => &mut self.counts.overload,
+                    false => &mut self.counts.late,
+                };
+                *late += u64::from(wire_frames);
+            }
             let steps = Nanos::from_nanos(lateness.as_nanos() / LATENESS_STEP * LATENESS_STEP);
             if steps != alike.0 {
                 self.lateness.record(alike.0, alike.1);
@@ -197,6 +203,20 @@ impl Account {
             counts.bytes = counts.bytes.saturating_sub(frame.wire_bytes.into());
             counts.released = counts.released.saturating_sub(wire_frames);
         }
+    }
+
+    /// Counts frames that the port will never send.
+    pub fn refuse(&mut self, frames: u64) {
+        self.counts.refused += frames;
+        self.publish();
+    }
+
+    /// The port went away: what it had taken and not sent counts as refused.
+    pub fn port_lost(&mut self) {
+        let frames = self.batch.iter().map(|frame| u64::from(frame.wire_frames));
+        let frames = frames.sum();
+        self.unsent(self.batch.len());
+        self.refuse(frames);
     }
 
     /// Time to show what was recorded, now and then.

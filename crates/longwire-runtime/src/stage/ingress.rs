@@ -12,6 +12,7 @@ use super::decider::Decider;
 use super::{BURST, Step};
 use crate::clock::Clock;
 use crate::counters::LinkShared;
+use crate::port_loss::OnPortLoss;
 
 /// What an ingress stage is made of.
 pub struct IngressParts<R> {
@@ -46,6 +47,7 @@ pub struct Ingress<R> {
     ended: bool,
     /// When the port's own losses were last asked for.
     losses_read: Nanos,
+    on_port_loss: OnPortLoss,
 }
 
 /// Asking the kernel for its losses is a system call: once in a while.
@@ -67,6 +69,16 @@ impl<R: RxPort> Ingress<R> {
             clock: parts.clock,
             ended: false,
             losses_read: Nanos::ZERO,
+            on_port_loss: OnPortLoss::End,
+        }
+    }
+
+    /// The same; when its port goes away, the stage ends as if the port had
+    /// come to its end, if that is asked for.
+    pub(crate) fn on_port_loss(self, on_port_loss: OnPortLoss) -> Ingress<R> {
+        Ingress {
+            on_port_loss,
+            ..self
         }
     }
 
@@ -97,7 +109,17 @@ impl<R: RxPort> Ingress<R> {
         let admission = &mut self.admission;
         let received = self
             .port
-            .receive(now, BURST, &mut |frame| admission.admit(frame))?;
+            .receive(now, BURST, &mut |frame| admission.admit(frame));
+        let received = match received {
+            Err(error) if self.on_port_loss.outlives(&error) => {
+                self.admission.shared.loss.set(now, &error);
+                Received {
+                    frames: 0,
+                    end: true,
+                }
+            }
+            received => received?,
+        };
         self.after_burst(now, received);
         Ok(Step {
             frames: received.frames,

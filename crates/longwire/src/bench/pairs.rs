@@ -6,6 +6,7 @@ use std::sync::Arc;
 use longwire_engine::bridge::{BridgeConfig, PortIndex, Switching};
 use longwire_engine::classify::{Classifier, Matcher, Order, Prefix};
 use longwire_engine::{LinkConfig, LinkId, PathId};
+use longwire_runtime::OnPortLoss;
 use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
 
 use crate::Error;
@@ -45,6 +46,7 @@ pub(super) fn parts(
         links: (0..links).map(link).collect(),
         paths: (0..links).map(|link| vec![LinkId(link)]).collect(),
         orders: Vec::new(),
+        on_port_loss: OnPortLoss::End,
     })
 }
 

@@ -8,6 +8,7 @@ use std::time::Instant;
 use clap::Args;
 use serde::Serialize;
 
+use crate::steps::StepsOnStderr;
 use crate::topology::summary::Summary;
 use crate::topology::{Problem, Topology};
 use crate::{Error, Globals};
@@ -53,14 +54,22 @@ const EXIT_REFUSED: u8 = 2;
 /// If it is refused, with all reasons, or stdout cannot be written.
 pub fn run(args: &CheckArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let started = Instant::now();
-    let topology = match Topology::read_with(&args.file, args.scenario.as_deref()) {
+    let watch = StepsOnStderr::start(globals);
+    let steps = watch.steps();
+    let read = Topology::read_in_steps(&args.file, args.scenario.as_deref(), steps);
+    let topology = match read {
         Ok(topology) => topology,
-        Err(problems) => return refuse(&problems, globals),
+        Err(problems) => {
+            drop(watch);
+            return refuse(&problems, globals);
+        }
     };
     let reading = started.elapsed();
+    steps.begin("comparing rules", None);
     let doubts = topology.doubts();
     let compared = started.elapsed() - reading;
     let summary = Summary::of(&topology);
+    drop(watch);
     let mut out = io::stdout().lock();
     if globals.json {
         let checked = Checked {

@@ -17,8 +17,9 @@ use super::run::RunArgs;
 use crate::cli::{ReportArgs, SEED_DEFAULT};
 use crate::fabric::{Controller, NetworkRecorder, NetworkReport, Numbered, Scenario, write_text};
 use crate::report::finish::{Place, finish_with};
-use crate::report::start;
+use crate::report::{start, text};
 use crate::signals::stop_flag;
+use crate::steps::StepsOnStderr;
 use crate::topology::Topology;
 use crate::{Error, Globals, control};
 
@@ -60,12 +61,18 @@ pub(super) fn run_topology(
     let seed = seed(&topology, args.seed.seed)?;
     let scenario = topology.timeline.clone();
     let mut scenario = Scenario::new(&scenario);
+    let watch = StepsOnStderr::start(globals);
+    watch.steps().begin("numbering links", None);
     let network = Numbered::new(topology);
     let loader = FileLoader::reporting_to(&faults);
     let (bin, discarded) = channel();
-    let mut parts = network.parts(&loader)?;
+    let mut parts = network.parts_in_steps(&loader, watch.steps(), &stop)?;
     let mut given = Vec::new();
-    for command in scenario.due(AHEAD) {
+    while let Some(command) = scenario.next_due(AHEAD) {
+        if stop.load(Ordering::Relaxed) {
+            let message = "interrupted before the network started";
+            return Err(Error::Failed(message.to_owned()));
+        }
         let mut prepared = network
             .works(&command, &loader, &bin)
             .map_err(|problem| Error::Failed(problem.to_string()))?;
@@ -78,8 +85,10 @@ pub(super) fn run_topology(
         &network,
     )?;
     let config = args.running.config(seed, &faults);
-    let running = start_recorded(ports, parts, config, recorder)
-        .map_err(|error| Error::Failed(error.to_string()))?;
+    watch.steps().begin("starting", None);
+    let running = start_recorded(ports, parts, config, recorder);
+    drop(watch);
+    let running = running.map_err(|error| Error::Failed(error.to_string()))?;
     start::notes(running.handle().notes(), globals)?;
     start::notes(control.notes(), globals)?;
     let handle = running.handle().clone();
@@ -88,7 +97,13 @@ pub(super) fn run_topology(
         controller.note_given(&command, prepared);
     }
     let server = control.serve(Arc::clone(&controller))?;
-    let failed = direct(&running, &mut scenario, &controller, &stop, args.time);
+    let (failed, late) = direct(
+        &running,
+        &mut scenario,
+        &controller,
+        &stop,
+        (args.time, globals),
+    );
     // While the fabric still answers.
     drop(server);
     let until = controller.elapsed();
@@ -96,6 +111,7 @@ pub(super) fn run_topology(
     let mut report = controller.look(|network| NetworkReport::new(fabric, network));
     report.changes = controller.changes().until(until);
     report.fabric.notes.extend(remarks);
+    report.fabric.notes.extend(late.remark());
     report.fabric.error = report.fabric.error.or(failed);
     finish(&report, &args.report, globals, Place::Stdout)
 }
@@ -107,7 +123,10 @@ pub(super) fn read(
     scenario: Option<&Path>,
     globals: &Globals,
 ) -> Result<(Topology, Vec<String>), Error> {
-    let topology = Topology::read_with(file, scenario).map_err(|problems| {
+    let watch = StepsOnStderr::start(globals);
+    let topology = Topology::read_in_steps(file, scenario, watch.steps());
+    drop(watch);
+    let topology = topology.map_err(|problems| {
         let problems = problems.iter().map(ToString::to_string);
         Error::Usage(problems.collect::<Vec<_>>().join("\n"))
     })?;
@@ -139,7 +158,7 @@ pub(super) fn finish(
     globals: &Globals,
     place: Place,
 ) -> Result<ExitCode, Error> {
-    let text = |out: &mut Vec<u8>, _| write_text(out, report);
+    let text = |out: &mut Vec<u8>, paint| write_text(out, report, paint);
     finish_with(report, &report.judged(), text, args, globals, place)
 }
 
@@ -183,24 +202,71 @@ fn direct(
     scenario: &mut Scenario<'_>,
     controller: &Controller,
     stop: &AtomicBool,
-    time: Option<Nanos>,
-) -> Option<String> {
+    (time, globals): (Option<Nanos>, &Globals),
+) -> (Option<String>, LateCommands) {
     let started = Instant::now();
     let time = time.map(|time| Duration::from_nanos(time.as_nanos()));
     let mut failed = None;
+    let mut late = LateCommands::default();
+    let mut told = 0;
     while !stop.load(Ordering::Relaxed) && !running.ended() {
         let left = time.map_or(LOOK, |time| time.saturating_sub(started.elapsed()));
         if left.is_zero() {
             break;
         }
         std::thread::sleep(left.min(LOOK));
-        for command in scenario.due(controller.elapsed().saturating_add(AHEAD)) {
+        let until = controller.elapsed().saturating_add(AHEAD);
+        while let Some(command) = scenario.next_due(until) {
+            // One by one: a scenario may have any number of them.
+            let over = time.is_some_and(|time| started.elapsed() >= time);
+            if over || stop.load(Ordering::Relaxed) || running.ended() {
+                break;
+            }
+            late.note(command.at.unwrap_or(Nanos::ZERO), controller.elapsed());
             if let Err(problem) = controller.schedule(&command) {
                 let at = command.at.unwrap_or(Nanos::ZERO);
                 failed.get_or_insert(format!("scenario at {at}: {problem}"));
             }
         }
         controller.tidy();
+        let lost = running.handle().lost_ports();
+        for (name, port) in lost.iter().skip(told) {
+            let remark = format!(
+                "port {name} went away: {}; the run goes on without it",
+                port.error
+            );
+            // A terminal that is gone is no reason to end the run.
+            let _ = start::warn(std::slice::from_ref(&remark), globals);
+        }
+        told = lost.len();
     }
-    failed
+    (failed, late)
+}
+
+/// Commands of the scenario that were done after their time, because preparing
+/// them took longer than there was.
+#[derive(Debug, Default)]
+struct LateCommands {
+    count: u64,
+    most: Nanos,
+}
+
+impl LateCommands {
+    fn note(&mut self, at: Nanos, now: Nanos) {
+        if at < now {
+            self.count += 1;
+            self.most = self.most.max(now.saturating_sub(at));
+        }
+    }
+
+    /// A sentence for the report, if there were any.
+    fn remark(&self) -> Option<String> {
+        (self.count > 0).then(|| {
+            format!(
+                "the scenario fell behind: {} of its commands were done late, by up to {}",
+                text::count(self.count),
+                text::micros(self.most.as_micros_f64())
+            )
+        })
+    }
 }

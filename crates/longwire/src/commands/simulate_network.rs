@@ -20,6 +20,7 @@ use crate::report::text::count;
 use crate::signals::stop_flag;
 use crate::simulate::network::{Inputs, NetworkReplay, Outputs, PortFile, Script};
 use crate::simulate::{Direction, End};
+use crate::steps::StepsOnStderr;
 use crate::{Error, Globals};
 
 /// Simulates the network that a file describes.
@@ -43,16 +44,21 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     let faults = Faults::new();
     let inputs = Inputs::open(&ins, &topology)?;
     let outputs = Outputs::create(&outs, &topology)?;
+    let watch = StepsOnStderr::start(globals);
+    watch.steps().begin("numbering links", None);
     let network = Numbered::new(topology);
     let recorder = NetworkRecorder::create(None, args.log.as_ref(), &network)?;
     let epoch = args.epoch.map(Nanos::from_nanos);
     let epoch = epoch.or(inputs.first_stamp()).unwrap_or(Nanos::ZERO);
-    let parts = network.parts(&FileLoader::reporting_to(&faults))?;
+    let loader = FileLoader::reporting_to(&faults);
+    let parts = network.parts_in_steps(&loader, watch.steps(), &stop)?;
+    watch.steps().begin("starting", None);
     let ports = network.topology().ports.iter();
     let ports: Vec<&str> = ports.map(|port| port.name.as_str()).collect();
     let started = Instant::now();
     let simulation = Simulation::new(&ports, parts, seed, epoch, recorder)
         .map_err(|error| Error::Failed(error.to_string()))?;
+    drop(watch);
     let script = Script::new(&network, &faults);
     let mut replay = NetworkReplay::new(simulation, (inputs, outputs), script, epoch, &faults);
     let mut progress = Progress::new(Progress::BYTES, globals);

@@ -321,8 +321,10 @@ fn link(api: &Api, call: &Call) -> Result<Reply, Refusal> {
 
 fn no_link(name: &str) -> Refusal {
     let error = match is_pattern(name) {
-        true => format!("no link is called '{name}'; GET /v1/links?match= takes patterns"),
-        false => format!("no link is called '{name}'; GET /v1/links tells all there are"),
+        true => {
+            format!("no link is called '{name}'; `longwire ctl get '{name}'` lists those that fit")
+        }
+        false => format!("no link is called '{name}'; `longwire ctl get` lists all"),
     };
     Refusal::missing(error)
 }

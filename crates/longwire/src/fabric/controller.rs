@@ -10,10 +10,11 @@ use longwire_runtime::{Faults, FileLoader};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::known::{Changes, Done, Known};
+use super::changes::{Changes, Done};
+use super::known::Known;
 use super::numbered::{Coming, Numbered};
 use super::works::{Effect, Prepared, refused};
-use crate::topology::{Change, Command, Moment, Problem};
+use crate::topology::{Added, Change, Command, Moment, Problem};
 
 /// What a change came to.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -48,6 +49,22 @@ struct Ready {
     at: Nanos,
     prepared: Prepared,
     coming: Coming,
+}
+
+/// What was numbered for a change that is not ready: taken back when this is
+/// dropped, also by a panic.
+struct Draft<'a> {
+    controller: &'a Controller,
+    /// `None` once the change is ready.
+    added: Option<Added>,
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        if let Some(added) = self.added.take() {
+            self.controller.take_back(&added);
+        }
+    }
 }
 
 impl Controller {
@@ -105,10 +122,11 @@ impl Controller {
         look(&known.network)
     }
 
-    /// The changes that were made and will be, those of the last while.
+    /// The changes that were made and will be, those of the last while, in the
+    /// order of their times.
     pub fn changes(&self) -> Changes {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.changes.clone()
+        known.changes.clone().in_order()
     }
 
     /// Makes a change: all of it, or nothing. One that is made at once has
@@ -138,10 +156,12 @@ impl Controller {
         known.expect(at, prepared.effects);
         known.remember(Done {
             at_ns: at.as_nanos(),
+            until_ns: None,
             by: "control",
             change: body.clone(),
             links,
             error: None,
+            ramp: None,
         });
         if !going.links.is_empty() || !going.paths.is_empty() {
             known.leaving.push(going);
@@ -167,7 +187,7 @@ impl Controller {
             prepared,
             ..
         } = self.make_ready(body)?;
-        self.take_back(&change);
+        self.take_back(&change.added);
         Ok(Changed {
             at_ns: at.as_nanos(),
             links: prepared.effects.iter().map(Effect::links).sum(),
@@ -252,32 +272,33 @@ impl Controller {
             }
         };
         drop(known);
+        let mut draft = Draft {
+            controller: self,
+            added: Some(change.added.clone()),
+        };
         let command = Command {
             at: Some(at),
             actions: change.actions.clone(),
+            ramp: None,
         };
         // The models of a hundred thousand links take a while. Others may look
         // meanwhile, and nobody else changes anything.
         let prepared = self.look(|network| network.works(&command, &self.loader, &self.bin));
-        match prepared {
-            Ok(prepared) => Ok(Ready {
-                change,
-                at,
-                prepared,
-                coming,
-            }),
-            Err(problem) => {
-                self.take_back(&change);
-                Err(vec![problem])
-            }
-        }
+        let prepared = prepared.map_err(|problem| vec![problem])?;
+        draft.added = None;
+        Ok(Ready {
+            change,
+            at,
+            prepared,
+            coming,
+        })
     }
 
     /// Takes back what was numbered for a change.
-    fn take_back(&self, change: &Change) {
+    fn take_back(&self, added: &Added) {
         let mut known = self.settled(self.elapsed());
-        known.network.undo(&change.added);
-        known.network.topology.forget(&change.added);
+        known.network.undo(added);
+        known.network.topology.forget(added);
     }
 
     fn take_turn(&self) -> MutexGuard<'_, ()> {

@@ -1,74 +1,13 @@
 //! What is known of a running network: as of now, and of what is to come.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use longwire_engine::{LinkId, LinkOptions, Nanos};
-use serde::Serialize;
-use serde_json::Value;
 
+use super::changes::{Changes, Done};
 use super::numbered::{Going, Numbered};
-use super::words;
-use super::works::{Effect, Prepared};
-use crate::topology::Command;
-
-/// A change that was made, or will be.
-#[derive(Clone, Debug, Serialize)]
-pub struct Done {
-    /// When: since the start of the run, in nanoseconds.
-    pub at_ns: u64,
-    /// Who asked for it: `scenario` or `control`.
-    pub by: &'static str,
-    /// The change as it is sent.
-    pub change: Value,
-    /// How many times a link's options or state were set.
-    pub links: usize,
-    /// Why it was not made.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-}
-
-/// So many changes are remembered; older ones are counted.
-const REMEMBERED_MAX: usize = 10_000;
-
-/// The changes of a run.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Changes {
-    /// The last of them.
-    pub made: VecDeque<Done>,
-    /// How many were made before.
-    pub forgotten: u64,
-}
-
-impl Changes {
-    /// Adds one.
-    pub fn remember(&mut self, done: Done) {
-        if self.made.len() >= REMEMBERED_MAX {
-            self.made.pop_front();
-            self.forgotten += 1;
-        }
-        self.made.push_back(done);
-    }
-
-    /// Without those that were to be made later.
-    pub fn until(mut self, time: Nanos) -> Changes {
-        self.made.retain(|done| done.at_ns <= time.as_nanos());
-        self
-    }
-}
-
-impl Done {
-    /// A command of the scenario.
-    pub(crate) fn of_scenario(command: &Command, prepared: &Prepared) -> Done {
-        Done {
-            at_ns: command.at.unwrap_or(Nanos::ZERO).as_nanos(),
-            by: "scenario",
-            change: words::change(&command.actions),
-            links: prepared.effects.iter().map(Effect::links).sum(),
-            error: None,
-        }
-    }
-}
+use super::works::Effect;
 
 /// What is known of the network, as of now and of what is to come.
 pub(super) struct Known {

@@ -1,6 +1,7 @@
 //! A topology as a running fabric: its links and paths by number, its rules,
 //! its scenario as orders, and what changes it while it runs.
 
+mod changes;
 mod controller;
 mod giving;
 mod known;
@@ -10,12 +11,13 @@ mod report;
 mod scenario;
 #[cfg(test)]
 mod tests;
+mod verdict;
 mod views;
 mod words;
 mod works;
 
+pub use changes::{Changes, Done};
 pub use controller::{Changed, Controller};
-pub use known::{Changes, Done};
 pub use numbered::{Numbered, NumberedLink};
 pub use recorder::NetworkRecorder;
 pub use report::{LinkRow, NetworkReport, write_text};

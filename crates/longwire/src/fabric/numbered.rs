@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Bound, Range};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use longwire_engine::bridge::BridgeConfig;
 use longwire_engine::classify::{Classifier, Matcher};
@@ -11,6 +12,7 @@ use longwire_engine::{LinkConfig, LinkId, LinkOptions, Loader, OptionError, Path
 use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
 
 use crate::Error;
+use crate::steps::Steps;
 use crate::topology::glob::{self, fits};
 use crate::topology::{Added, Class, State, Topology, Unmatched, Way, direction};
 
@@ -172,6 +174,18 @@ impl Numbered {
     /// # Errors
     /// If a model's file or plugin has gone since the topology was read.
     pub fn parts(&self, loader: &dyn Loader) -> Result<FabricParts, Error> {
+        let stop = AtomicBool::new(false);
+        self.parts_in_steps(loader, Steps::ignored(), &stop)
+    }
+
+    /// The same; says how far it is, and ends early when it is to stop.
+    pub(crate) fn parts_in_steps(
+        &self,
+        loader: &dyn Loader,
+        steps: &Steps,
+        stop: &AtomicBool,
+    ) -> Result<FabricParts, Error> {
+        steps.begin("building the classifier", None);
         let unmatched = match self.topology.unmatched {
             Unmatched::Pass => Target::Pass,
             Unmatched::Drop => Target::Drop,
@@ -184,8 +198,14 @@ impl Numbered {
         let classifier = Classifier::with_rules(self.topology.order, unmatched, rules);
         let classifier = classifier
             .map_err(|(rule, error)| Error::Failed(format!("rule {}: {error}", rule + 1)))?;
+        steps.begin("preparing links", Some(self.links.len() as u64));
         let mut links = Vec::with_capacity(self.links.len());
         for link in &self.links {
+            steps.advance();
+            if stop.load(Ordering::Relaxed) {
+                let message = "interrupted before the network started";
+                return Err(Error::Failed(message.to_owned()));
+            }
             let config = link.options.parse_with(loader);
             let config: LinkConfig =
                 config.map_err(|error| Error::Failed(format!("link '{}': {error}", link.name)))?;
@@ -198,6 +218,7 @@ impl Numbered {
             links,
             paths: self.paths.clone(),
             orders: Vec::new(),
+            on_port_loss: self.topology.on_port_loss,
         })
     }
 
@@ -212,18 +233,15 @@ impl Numbered {
         loader: &dyn Loader,
     ) -> Result<Coming, (String, OptionError)> {
         let (links, paths) = (self.links.len(), self.paths.len());
-        self.number(added);
+        // Before anything is numbered: models may be wrong, and readers fail.
         let mut configs = Vec::new();
-        for link in &self.links[links..] {
-            match link.options.parse_with(loader) {
-                Ok(config) => configs.push(config),
-                Err(error) => {
-                    let name = link.name.clone();
-                    self.undo(added);
-                    return Err((name, error));
-                }
+        for plan in &self.topology.links[added.links.clone()] {
+            for options in std::iter::once(&plan.up).chain(&plan.down) {
+                let config = options.parse_with(loader);
+                configs.push(config.map_err(|error| (plan.name.to_string(), error))?);
             }
         }
+        self.number(added);
         let numbered = self.links[links..].iter().enumerate();
         let links = numbered.zip(configs).map(|((index, link), config)| {
             let id = LinkId((links + index) as u32);

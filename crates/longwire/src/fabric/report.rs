@@ -5,10 +5,12 @@ use std::io::{self, Write};
 
 use longwire_engine::{DropReason, Nanos};
 use longwire_runtime::fabric::{FabricReport, LinkTotals};
-use longwire_runtime::{LinkReport, RunReport};
+use longwire_runtime::{Artifact, LinkReport, RunReport};
 use serde::Serialize;
 
-use super::{Changes, Numbered};
+use super::{Changes, Numbered, verdict};
+use crate::cli::Paint;
+use crate::report::text::count;
 use crate::table::Table;
 
 /// One link's row.
@@ -24,6 +26,13 @@ pub struct LinkRow {
     pub totals: LinkTotals,
     /// Drops by reason, those that there were.
     pub dropped: BTreeMap<&'static str, u64>,
+}
+
+impl LinkRow {
+    /// Frames handed over later than the tolerance, for whatever reason.
+    pub fn late(&self) -> u64 {
+        self.totals.late + self.totals.overload
+    }
 }
 
 /// What a network did.
@@ -91,7 +100,12 @@ impl NetworkReport {
                 .iter()
                 .map(|reason| (reason.name(), row.totals.drops[reason.index()]))
                 .collect(),
-            artifacts: [("late", row.totals.late)].into_iter().collect(),
+            artifacts: [
+                (Artifact::Late.name(), row.totals.late),
+                (Artifact::Overload.name(), row.totals.overload),
+            ]
+            .into_iter()
+            .collect(),
             raised: row.totals.raised,
             ecn_marked: row.totals.ecn_marked,
             corrupted: row.totals.corrupted,
@@ -112,7 +126,7 @@ impl NetworkReport {
         let lost = self.fabric.counts.unrecorded;
         (lost > 0).then(|| LinkReport {
             name: "recording".to_owned(),
-            artifacts: [("unrecorded", lost)].into_iter().collect(),
+            artifacts: [(Artifact::Unrecorded.name(), lost)].into_iter().collect(),
             ..LinkReport::default()
         })
     }
@@ -122,11 +136,15 @@ impl NetworkReport {
 ///
 /// # Errors
 /// If `out` cannot be written.
-pub fn write_text(out: &mut impl Write, report: &NetworkReport) -> io::Result<()> {
+pub fn write_text(out: &mut impl Write, report: &NetworkReport, paint: Paint) -> io::Result<()> {
     write_ports(out, &report.fabric)?;
     write_links(out, &report.links)?;
+    if let Some(line) = verdict::overload_line(report) {
+        writeln!(out, "{line}")?;
+    }
     write_changes(out, &report.changes)?;
-    write_rest(out, &report.fabric)
+    write_rest(out, &report.fabric)?;
+    verdict::of(report).write(out, paint)
 }
 
 fn write_ports(out: &mut impl Write, fabric: &FabricReport) -> io::Result<()> {
@@ -158,7 +176,15 @@ fn write_links(out: &mut impl Write, links: &[LinkRow]) -> io::Result<()> {
     let used = links.iter().filter(|row| row.totals.packets_in > 0);
     let mut used: Vec<&LinkRow> = used.collect();
     used.sort_by_key(|row| std::cmp::Reverse(row.totals.bytes_in));
-    let mut table = Table::new(&["link", "in", "out", "dropped", "bytes out", "why dropped"]);
+    let mut table = Table::new(&[
+        "link",
+        "in",
+        "out",
+        "dropped",
+        "late",
+        "bytes out",
+        "why dropped",
+    ]);
     for row in used.iter().take(SHOWN) {
         let reasons = row.dropped.iter();
         let reasons = reasons.map(|(reason, count)| format!("{reason} {count}"));
@@ -167,20 +193,29 @@ fn write_links(out: &mut impl Write, links: &[LinkRow]) -> io::Result<()> {
             row.totals.packets_in.to_string(),
             row.totals.packets_out.to_string(),
             row.totals.dropped().to_string(),
+            row.late().to_string(),
             row.totals.bytes_out.to_string(),
             reasons.collect::<Vec<_>>().join(", "),
         ]);
     }
     write!(out, "{}", table.text())?;
+    let more = used.len().saturating_sub(SHOWN);
     let unused = links.len() - used.len();
-    if used.len() > SHOWN || unused > 0 {
-        let more = used.len().saturating_sub(SHOWN);
-        writeln!(
-            out,
-            "{more} more links carried frames, {unused} none; --json has all"
-        )?;
+    let remark = match (more, unused) {
+        (0, 0) => return Ok(()),
+        (0, unused) => format!("{} carried no frames", links_in_words(unused)),
+        (more, 0) => format!("{more} more carried frames"),
+        (more, unused) => format!("{more} more carried frames, {unused} carried none"),
+    };
+    writeln!(out, "{remark}; --json has all links")
+}
+
+/// `1 link`, `2 links`.
+pub(super) fn links_in_words(links: usize) -> String {
+    match links {
+        1 => "1 link".to_owned(),
+        links => format!("{} links", count(links as u64)),
     }
-    Ok(())
 }
 
 fn write_changes(out: &mut impl Write, changes: &Changes) -> io::Result<()> {
@@ -191,11 +226,12 @@ fn write_changes(out: &mut impl Write, changes: &Changes) -> io::Result<()> {
     for done in changes.made.iter().take(CHANGES_SHOWN) {
         let links = match done.links {
             0 => String::new(),
-            1 => ", 1 link".to_owned(),
-            links => format!(", {links} links"),
+            links => format!(", {}", links_in_words(links)),
         };
         let at = Nanos::from_nanos(done.at_ns);
-        writeln!(out, "at {at}, {}{links}: {}", done.by, done.change)?;
+        let until = done.until_ns.map(Nanos::from_nanos);
+        let until = until.map_or_else(String::new, |until| format!(" to {until}"));
+        writeln!(out, "at {at}{until}, {}{links}: {}", done.by, done.change)?;
         if let Some(error) = &done.error {
             writeln!(out, "  not done: {error}")?;
         }
@@ -246,9 +282,6 @@ fn write_rest(out: &mut impl Write, fabric: &FabricReport) -> io::Result<()> {
     )?;
     for note in &fabric.notes {
         writeln!(out, "note: {note}")?;
-    }
-    if let Some(error) = &fabric.error {
-        writeln!(out, "ended early: {error}")?;
     }
     Ok(())
 }

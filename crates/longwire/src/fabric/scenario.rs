@@ -31,9 +31,4 @@ impl<'a> Scenario<'a> {
         let due = |command: &Command| command.at.is_none_or(|at| at <= until);
         self.commands.next_if(due)
     }
-
-    /// All commands of times up to `until` that have not been given.
-    pub fn due(&mut self, until: Nanos) -> Vec<Command> {
-        std::iter::from_fn(|| self.next_due(until)).collect()
-    }
 }

@@ -142,7 +142,7 @@ impl Controller {
                 let way = rule.target.way.name();
                 RuleView {
                     rule: number as u32,
-                    matcher: rule.matcher.to_string(),
+                    matcher: topology.matcher_in_words(&rule.matcher),
                     leads_to: format!("{}.{way}", topology.name_of(to)),
                 }
             };
@@ -240,7 +240,8 @@ impl Numbered {
 
     fn matchers(&self, class: Class) -> Vec<String> {
         let rules = self.rules_of(class);
-        let matcher = |rule: u32| self.topology.rules[rule as usize].matcher.to_string();
+        let topology = &self.topology;
+        let matcher = |rule: u32| topology.matcher_in_words(&topology.rules[rule as usize].matcher);
         rules.map(matcher).collect()
     }
 

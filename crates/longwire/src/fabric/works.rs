@@ -82,7 +82,7 @@ impl Numbered {
                         targets.extend(moved);
                         continue;
                     }
-                    targets.extend(moved.iter().map(|(rule, _)| (*rule, Target::Drop)));
+                    targets.extend(moved.iter().map(|(rule, to)| (*rule, during_outage(*to))));
                     later.push((at.saturating_add(*outage), moved));
                 }
             }
@@ -115,6 +115,14 @@ impl Numbered {
             (rule, self.target(to, way))
         });
         moved.collect()
+    }
+}
+
+/// Where frames go while they are being moved to a target.
+fn during_outage(to: Target) -> Target {
+    match to {
+        Target::Path(path) => Target::Handover(path),
+        other => other,
     }
 }
 

@@ -14,7 +14,7 @@ pub struct ArtifactKind {
 pub const TIME_WENT_BACK: &str = "time_went_back";
 
 /// Every kind that a report may hold.
-pub static ARTIFACTS: [ArtifactKind; 10] = [
+pub static ARTIFACTS: [ArtifactKind; 11] = [
     ArtifactKind {
         name: "late",
         hint: "frames were handed over later than --tolerance allows; `longwire doctor` says what \
@@ -55,6 +55,11 @@ pub static ARTIFACTS: [ArtifactKind; 10] = [
         name: "behind",
         hint: "the trace could not be read before its frames were due; a faster disk, a larger \
                --read-ahead or a trace that is not compressed would help",
+    },
+    ArtifactKind {
+        name: "overload",
+        hint: "the network carries more than this machine can: frames were handed over later and \
+               later. Fewer links, lower rates, fewer other programs, or more cores would help",
     },
     ArtifactKind {
         name: TIME_WENT_BACK,

@@ -13,12 +13,15 @@ use super::matchers::PortNames;
 use super::options::OptionStore;
 use super::plan::{Class, LinkPlan, PathPlan, PortPlan, RulePlan, Target, Way};
 use super::problem::{Complaints, Place, meant};
+use crate::steps::Steps;
 
 /// What has been read so far.
 #[derive(Debug)]
 pub(super) struct Builder<'a> {
     pub complaints: Complaints<'a>,
     pub store: OptionStore,
+    /// Told of each link.
+    pub steps: &'a Steps,
     /// Where files are that the file names.
     pub folder: &'a Path,
     pub ports: Vec<PortPlan>,
@@ -60,6 +63,7 @@ pub(super) struct NewLink {
 impl Builder<'_> {
     /// Makes a link; false if there is something wrong with it.
     pub fn add_link(&mut self, link: NewLink) -> bool {
+        self.steps.advance();
         let class = Class::Link(self.links.len() as u32);
         if self.links.len() as u64 >= LINKS_MAX {
             let reason = format!("there are more than {LINKS_MAX} links");

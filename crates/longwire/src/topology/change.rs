@@ -6,14 +6,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use longwire_engine::Nanos;
-use longwire_engine::bridge::Switching;
 use serde_json::Value;
 use toml::de::DeTable;
 
 use super::builder::Builder;
 use super::fields;
 use super::glob;
-use super::options::OptionStore;
 use super::plan::{Class, Topology, Unmatched};
 use super::problem::{Complaints, Problem, meant};
 use super::timeline::Action;
@@ -100,26 +98,23 @@ impl Topology {
         if let Some(error) = errors.first() {
             return Err(refused("", error.message(), "send fewer levels"));
         }
-        let folder = self.folder.clone();
-        let mut builder = self.lend(Complaints::new(NAME, &text), &folder);
+        let (folder, unmatched) = (self.folder.clone(), self.unmatched);
+        let mut draft = self.begin(Complaints::new(NAME, &text), &folder);
+        let builder = &mut draft.builder;
         let file = file.get_ref();
-        let before = (builder.links.len(), builder.paths.len());
         tree::check(&fields::CHANGE, file, "", &mut builder.complaints);
         let mut change = Change::default();
         // What follows from a field that could not be read is no help.
         if builder.complaints.is_fine() {
-            change = read(file, self, moved, &mut builder);
+            change = read(file, unmatched, moved, builder);
         }
-        let complaints = self.take_back(builder, before, &mut change.added);
-        match complaints.finish() {
+        match draft.take_complaints().finish() {
             Ok(warnings) => Ok(Change {
                 warnings: warnings.into_iter().map(without_place).collect(),
+                added: draft.commit(),
                 ..change
             }),
-            Err(problems) => {
-                self.forget(&change.added);
-                Err(problems.into_iter().map(without_place).collect())
-            }
+            Err(problems) => Err(problems.into_iter().map(without_place).collect()),
         }
     }
 
@@ -152,53 +147,6 @@ impl Topology {
     pub fn is_gone(&self, class: Class) -> bool {
         self.name_of(class).is_empty()
     }
-
-    /// The plan as its reader had it.
-    fn lend<'a>(&mut self, complaints: Complaints<'a>, folder: &'a std::path::Path) -> Builder<'a> {
-        let pairs = match &self.bridge.switching {
-            Switching::Pairs(pairs) => Some(pairs.clone()),
-            _ => None,
-        };
-        Builder {
-            complaints,
-            store: OptionStore::default(),
-            folder,
-            ports: std::mem::take(&mut self.ports),
-            pairs,
-            defaults: std::mem::take(&mut self.defaults),
-            templates: std::mem::take(&mut self.templates),
-            used: vec![true; self.links.len()],
-            links: std::mem::take(&mut self.links),
-            paths: std::mem::take(&mut self.paths),
-            rules: Vec::new(),
-            matched: None,
-            names: std::mem::take(&mut self.names),
-        }
-    }
-
-    fn take_back<'a>(
-        &mut self,
-        mut builder: Builder<'a>,
-        (links, paths): (usize, usize),
-        added: &mut Added,
-    ) -> Complaints<'a> {
-        let rules = self.rules.len();
-        builder.rules.sort_by_key(|(position, _)| *position);
-        self.rules
-            .extend(builder.rules.into_iter().map(|(_, rule)| rule));
-        *added = Added {
-            links: links..builder.links.len(),
-            paths: paths..builder.paths.len(),
-            rules: rules..self.rules.len(),
-        };
-        self.ports = builder.ports;
-        self.defaults = builder.defaults;
-        self.templates = builder.templates;
-        self.links = builder.links;
-        self.paths = builder.paths;
-        self.names = builder.names;
-        builder.complaints
-    }
 }
 
 /// The text that places are in is not the one that was sent.
@@ -212,7 +160,7 @@ fn without_place(problem: Problem) -> Problem {
 
 fn read(
     file: &DeTable,
-    topology: &Topology,
+    unmatched: Unmatched,
     moved: &HashMap<Class, Class>,
     builder: &mut Builder,
 ) -> Change {
@@ -233,7 +181,7 @@ fn read(
     }
     removed.sort_unstable();
     removed.dedup();
-    check_removed(&removed, topology, moved, builder);
+    check_removed(&removed, unmatched, moved, builder);
     let comes_or_goes = (builder.links.len(), builder.paths.len()) != before || !removed.is_empty();
     if actions.is_empty() && !comes_or_goes && builder.complaints.is_fine() {
         let remedy = "send set, up, down, pause, move, add or remove";
@@ -332,7 +280,7 @@ fn fitting(
 /// Complains of links that something needs which stays.
 fn check_removed(
     removed: &[Class],
-    topology: &Topology,
+    unmatched: Unmatched,
     moved: &HashMap<Class, Class>,
     builder: &mut Builder,
 ) {
@@ -349,7 +297,7 @@ fn check_removed(
             refused.push((reason, "remove the path too"));
         }
     }
-    if let Unmatched::Link(link) = topology.unmatched
+    if let Unmatched::Link(link) = unmatched
         && goes(Class::Link(link))
     {
         let name = &builder.links[link as usize].name;

@@ -1,6 +1,7 @@
 //! `[[at]]`: the scenario of the file.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use longwire_engine::Nanos;
 use toml::de::DeTable;
@@ -12,6 +13,7 @@ use super::problem::meant;
 use super::ramp::Ramp;
 use super::timeline::{Action, Event, State, Timeline};
 use super::tree::{self, Placed};
+use super::workload;
 use crate::cli::link_options;
 
 /// Steps of a ramp that does not say how many.
@@ -19,7 +21,7 @@ const STEPS: u64 = 100;
 
 /// Reads all events. All links and paths must have been read.
 pub(super) fn read(file: &DeTable, builder: &mut Builder) -> Timeline {
-    let mut events: Vec<Event> = Vec::new();
+    let mut events: Vec<(Event, Range<usize>)> = Vec::new();
     let items = tree::tables(file, "at");
     if items.iter().any(|item| item.value.contains_key("move")) {
         let rules = builder.rules.iter().map(|(_, rule)| rule.target.class);
@@ -29,7 +31,7 @@ pub(super) fn read(file: &DeTable, builder: &mut Builder) -> Timeline {
         let Some(event) = event(&item, builder) else {
             continue;
         };
-        if let Some(before) = events.last()
+        if let Some((before, _)) = events.last()
             && event.time < before.time
         {
             let span = tree::text(item.value, "time").map_or(item.span.clone(), |time| time.span);
@@ -37,9 +39,13 @@ pub(super) fn read(file: &DeTable, builder: &mut Builder) -> Timeline {
             let remedy = "put the events in order of time";
             builder.complaints.refuse(span, "at.time", reason, remedy);
         }
-        events.push(event);
+        let every = tree::text(item.value, "every").map(|every| every.span);
+        events.push((event, every.unwrap_or(item.span)));
     }
-    Timeline { events }
+    workload::check(&events, builder);
+    Timeline {
+        events: events.into_iter().map(|(event, _)| event).collect(),
+    }
 }
 
 fn event(item: &Placed<&DeTable>, builder: &mut Builder) -> Option<Event> {
@@ -57,13 +63,7 @@ fn event(item: &Placed<&DeTable>, builder: &mut Builder) -> Option<Event> {
     let time = tree::unit(table, "time", "at", &mut builder.complaints);
     let every = tree::unit::<Nanos>(table, "every", "at", &mut builder.complaints);
     let times = tree::whole(table, "times");
-    if every == Some(Nanos::ZERO) || (every.is_none() && times.is_some_and(|times| times > 1)) {
-        let reason = "how long it is until it happens again is not said";
-        let remedy = "write every = \"10s\"";
-        builder
-            .complaints
-            .refuse(item.span.clone(), "at.every", reason, remedy);
-    }
+    workload::check_every(item, every, times, builder);
     let actions = actions(table, "at", builder);
     let ramps = ramps(table, every, builder);
     if actions.is_empty() && ramps.is_empty() && builder.complaints.is_fine() {
@@ -228,7 +228,7 @@ fn check_matched(class: &Placed<&str>, to: &str, at: &str, builder: &mut Builder
         .refuse(class.span.clone(), at, reason, remedy);
 }
 
-fn ramps(table: &DeTable, every: Option<Nanos>, builder: &mut Builder) -> Vec<Ramp> {
+fn ramps(table: &DeTable, every: Option<Nanos>, builder: &mut Builder) -> Vec<Arc<Ramp>> {
     let mut ramps = Vec::new();
     let Some(written) = tree::table(table, "ramp") else {
         return ramps;
@@ -268,7 +268,7 @@ fn ramps(table: &DeTable, every: Option<Nanos>, builder: &mut Builder) -> Vec<Ra
             time,
             steps,
         ) {
-            Ok(ramp) => ramps.push(ramp),
+            Ok(ramp) => ramps.push(Arc::new(ramp)),
             Err(reason) => {
                 let remedy = "write from and to as in 10mbit, 20ms or 1%";
                 builder.complaints.refuse(span, &at, reason, remedy);

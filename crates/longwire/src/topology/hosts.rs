@@ -54,6 +54,20 @@ impl Hosts {
         self.count
     }
 
+    /// How many hosts are in both networks.
+    pub fn common(&self, other: &Hosts) -> u64 {
+        let range = |hosts: &Hosts| match hosts.first {
+            IpAddr::V4(first) => (4, u128::from(u32::from(first))),
+            IpAddr::V6(first) => (6, u128::from(first)),
+        };
+        let ((family, first), (other_family, other_first)) = (range(self), range(other));
+        let last = (first + u128::from(self.count)).min(other_first + u128::from(other.count));
+        match family == other_family {
+            true => last.saturating_sub(first.max(other_first)) as u64,
+            false => 0,
+        }
+    }
+
     /// One of them, from 0.
     pub fn host(&self, nth: u64) -> IpAddr {
         add(self.first, nth)

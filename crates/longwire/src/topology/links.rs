@@ -1,5 +1,6 @@
 //! `[[link]]`: one link, or many at once.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use longwire_engine::presets::Duplex;
@@ -9,6 +10,7 @@ use super::builder::{Builder, Matches, NewLink};
 use super::fields::LINKS_MAX;
 use super::hosts::Hosts;
 use super::options::overlay;
+use super::plan::Class;
 use super::problem::{Place, meant};
 use super::tree::{self, Placed};
 
@@ -192,6 +194,26 @@ pub(super) fn matches(table: &DeTable) -> Matches {
     }
 }
 
+/// Has everything between two ports cross the only link, if nothing else in
+/// the file says what does.
+pub(super) fn match_all(file: &DeTable, builder: &mut Builder) {
+    let ([left, right], [link]) = (builder.ports.as_slice(), builder.links.as_slice()) else {
+        return;
+    };
+    let others = !builder.paths.is_empty() || !builder.rules.is_empty();
+    if others || file.contains_key("unmatched") {
+        return;
+    }
+    let shared = link.down.is_none();
+    let matches = Matches {
+        forth: vec![format!("in-port={}", left.name)],
+        back: vec![format!("in-port={}", right.name)],
+    };
+    let at = (Place::Span(0..0), 0);
+    builder.add_rules(Class::Link(0), &matches, shared, at, "link.match");
+    builder.used[0] = true;
+}
+
 /// One for each link; `None` if that cannot be told.
 fn instances(
     item: &Placed<&DeTable>,
@@ -205,7 +227,8 @@ fn instances(
     let there_are = match networks.as_slice() {
         [] => count.unwrap_or(1),
         [a] => a.count(),
-        [a, b] if all => a.count().saturating_mul(b.count()),
+        // No host is paired with itself.
+        [a, b] if all => a.count().saturating_mul(b.count()) - a.common(b),
         [a, b] => {
             let (fewer, more) = (a.count().min(b.count()), a.count().max(b.count()));
             if fewer != more && count.is_none() {
@@ -233,18 +256,20 @@ fn instances(
             .refuse(item.span.clone(), "link.count", reason, remedy);
         return None;
     }
-    Some(Box::new((0..made).map(move |nth| {
-        let width = networks.get(1).map_or(1, Hosts::count).max(1);
-        let (a, b) = if all {
-            (nth / width, nth % width)
-        } else {
-            (nth, nth)
-        };
-        Instance {
-            number: first + nth,
-            a: networks.first().map(|network| network.host(a).to_string()),
-            b: networks.get(1).map(|network| network.host(b).to_string()),
-        }
+    let width = networks.get(1).map_or(1, Hosts::count).max(1);
+    let all = all && networks.len() == 2;
+    let host = move |network: usize, nth| networks.get(network).map(|hosts| hosts.host(nth));
+    let hosts = (0..u64::MAX).map(move |nth| match all {
+        true => (host(0, nth / width), host(1, nth % width)),
+        false => (host(0, nth), host(1, nth)),
+    });
+    let pairs = hosts.filter(move |(a, b)| !all || a != b);
+    let address = |host: Option<IpAddr>| host.map(|host| host.to_string());
+    let instances = (first..).zip(pairs).take(made as usize);
+    Some(Box::new(instances.map(move |(number, (a, b))| Instance {
+        number,
+        a: address(a),
+        b: address(b),
     })))
 }
 

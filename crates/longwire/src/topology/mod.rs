@@ -8,6 +8,7 @@
 mod analysis;
 mod builder;
 mod change;
+mod draft;
 mod events;
 pub mod fields;
 pub mod glob;
@@ -30,6 +31,7 @@ mod switching;
 mod tests;
 mod timeline;
 mod tree;
+mod workload;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -39,6 +41,7 @@ use std::path::Path;
 use longwire_engine::bridge::Switching;
 use longwire_engine::classify::Order;
 use longwire_engine::presets::Duplex;
+use longwire_runtime::OnPortLoss;
 use toml::de::DeTable;
 
 pub use change::{Added, Change, Moment};
@@ -48,8 +51,9 @@ pub use plan::{
 pub use problem::Problem;
 pub use ramp::Ramp;
 pub use scenario::ScenarioText;
-pub use timeline::{Action, Command, Event, State, Timeline};
+pub use timeline::{Action, Command, Event, RampStep, State, Timeline};
 
+use crate::steps::Steps;
 use builder::Builder;
 pub(crate) use builder::direction;
 use options::OptionStore;
@@ -82,13 +86,23 @@ impl Topology {
     /// # Errors
     /// As [`Topology::read`], of both files.
     pub fn read_with(path: &Path, scenario: Option<&Path>) -> Result<Topology, Vec<Problem>> {
+        Topology::read_in_steps(path, scenario, Steps::ignored())
+    }
+
+    /// The same; says how far it is.
+    pub(crate) fn read_in_steps(
+        path: &Path,
+        scenario: Option<&Path>,
+        steps: &Steps,
+    ) -> Result<Topology, Vec<Problem>> {
+        steps.begin("reading the file", None);
         let (name, text) = named_text(path)?;
         let other = scenario.map(named_text).transpose()?;
         let scenario = other
             .as_ref()
             .map(|(name, text)| ScenarioText { name, text });
         let folder = path.parent().unwrap_or(Path::new(""));
-        Topology::parse_with(&name, &text, folder, scenario)
+        Topology::parse_in_steps(&name, &text, folder, scenario, steps)
     }
 
     /// Reads a text as if it were in a file of this name in this folder.
@@ -109,19 +123,31 @@ impl Topology {
         folder: &Path,
         scenario: Option<ScenarioText<'_>>,
     ) -> Result<Topology, Vec<Problem>> {
+        Topology::parse_in_steps(name, text, folder, scenario, Steps::ignored())
+    }
+
+    fn parse_in_steps(
+        name: &str,
+        text: &str,
+        folder: &Path,
+        scenario: Option<ScenarioText<'_>>,
+        steps: &Steps,
+    ) -> Result<Topology, Vec<Problem>> {
         let mut complaints = Complaints::new(name, text);
         let Some(file) = toml_table(text, &mut complaints) else {
             return Err(complaints.finish().err().unwrap_or_default());
         };
         let file = file.get_ref();
         tree::check(&fields::FILE, file, "", &mut complaints);
-        let mut builder = begin(file, folder, complaints);
+        let mut builder = begin(file, (folder, steps), complaints);
+        steps.begin("reading links", None);
         for item in tree::tables(file, "link") {
             links::read(&item, &mut builder);
         }
         for item in tree::tables(file, "path") {
             paths::read(&item, &mut builder);
         }
+        links::match_all(file, &mut builder);
         let used = scenario.map(|_| builder.used.clone());
         let mut timeline = events::read(file, &mut builder);
         let mut replaced = 0;
@@ -131,6 +157,7 @@ impl Topology {
             replaced = timeline.events.len();
             timeline = scenario::read(scenario, &mut builder);
         }
+        steps.begin("sorting rules", None);
         let topology = finish(file, builder, timeline)?;
         Ok(Topology {
             replaced,
@@ -182,7 +209,11 @@ fn read_file(path: &Path) -> Result<String, String> {
 }
 
 /// Everything that links need to know.
-fn begin<'a>(file: &DeTable, folder: &'a Path, mut complaints: Complaints<'a>) -> Builder<'a> {
+fn begin<'a>(
+    file: &DeTable,
+    (folder, steps): (&'a Path, &'a Steps),
+    mut complaints: Complaints<'a>,
+) -> Builder<'a> {
     let mut store = OptionStore::default();
     let ports = switching::ports(file, &mut complaints);
     let bridge = switching::bridge(file, &ports, &mut complaints);
@@ -203,6 +234,7 @@ fn begin<'a>(file: &DeTable, folder: &'a Path, mut complaints: Complaints<'a>) -
     Builder {
         complaints,
         store,
+        steps,
         folder,
         ports,
         pairs,
@@ -241,6 +273,10 @@ fn finish(
         rules: builder.rules.into_iter().map(|(_, rule)| rule).collect(),
         order,
         unmatched,
+        on_port_loss: match tree::text(file, "on-port-loss").map(|word| word.value) {
+            Some("continue") => OnPortLoss::Continue,
+            _ => OnPortLoss::End,
+        },
         timeline,
         replaced: 0,
         warnings,

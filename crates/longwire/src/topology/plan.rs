@@ -8,6 +8,7 @@ use longwire_engine::LinkOptions;
 use longwire_engine::bridge::{BridgeConfig, PortIndex};
 use longwire_engine::classify::{Matcher, Order};
 use longwire_engine::presets::Duplex;
+use longwire_runtime::OnPortLoss;
 
 use super::problem::Problem;
 use super::timeline::Timeline;
@@ -163,6 +164,8 @@ pub struct Topology {
     pub order: Order,
     /// Frames without a rule.
     pub unmatched: Unmatched,
+    /// What happens when a port goes away.
+    pub on_port_loss: OnPortLoss,
     /// What changes while it runs.
     pub timeline: Timeline,
     /// How many events of the file do not happen, for a scenario in a file of
@@ -190,6 +193,25 @@ impl Topology {
             Class::Link(link) => &self.links[link as usize].name,
             Class::Path(path) => &self.paths[path as usize].name,
         }
+    }
+
+    /// A matcher as it is written, with the name of its port.
+    pub fn matcher_in_words(&self, matcher: &Matcher) -> String {
+        let text = matcher.to_string();
+        let Some(PortIndex(number)) = matcher.arrival_port else {
+            return text;
+        };
+        let Some(port) = self.ports.get(usize::from(number)) else {
+            return text;
+        };
+        let numbered = format!("in-port={number}");
+        // A filter has a language of its own.
+        let (fields, filter) = text.split_at(text.find("filter=").unwrap_or(text.len()));
+        let fields = fields.split(',').map(|field| match field == numbered {
+            true => format!("in-port={}", port.name),
+            false => field.to_owned(),
+        });
+        fields.collect::<Vec<_>>().join(",") + filter
     }
 
     /// The number of the port of a name.

@@ -26,6 +26,8 @@ pub struct Ramp {
     pub time: Nanos,
     /// In how many steps; the first value comes before the first step.
     pub steps: u64,
+    /// Its first and its last value, as they are written.
+    pub ends: [String; 2],
     values: Values,
 }
 
@@ -75,6 +77,7 @@ impl Ramp {
             option,
             time,
             steps,
+            ends: [from, to].map(str::to_owned),
             values,
         })
     }

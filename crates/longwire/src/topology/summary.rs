@@ -6,11 +6,11 @@ use std::sync::Arc;
 use longwire_engine::bridge::Switching;
 use longwire_engine::classify::Order;
 use longwire_engine::{BitRate, LinkOptions, Nanos};
-use longwire_runtime::FileLoader;
+use longwire_runtime::{FileLoader, OnPortLoss};
 use serde::Serialize;
 
 use super::plan::{LinkPlan, Topology, Unmatched};
-use super::timeline::{Action, Command};
+use super::timeline::{Action, Event};
 use crate::cli::given;
 
 /// What a frame takes of memory beside its bytes, about: its descriptor and
@@ -20,8 +20,8 @@ const FRAME_OVERHEAD: u64 = 64;
 /// The length of a frame where a queue is limited in frames only.
 const FRAME_LEN: u64 = 1514;
 
-/// How many commands of the timeline are shown.
-const COMMANDS_SHOWN: usize = 20;
+/// How many events of the timeline are shown.
+const EVENTS_SHOWN: usize = 20;
 
 /// How many kinds of links are shown.
 const KINDS_SHOWN: usize = 10;
@@ -56,9 +56,12 @@ pub struct Summary {
     pub order: &'static str,
     /// What becomes of other frames.
     pub unmatched: String,
+    /// `end` or `continue`: what happens when a port goes away.
+    pub on_port_loss: &'static str,
     /// Events of the file that do not happen, for `--scenario` has others.
     pub replaced: usize,
-    /// The first commands of the timeline, in words.
+    /// The first events of the timeline, in words: a line for each change and
+    /// each ramp.
     pub timeline: Vec<String>,
     /// When the last one is due; `None` when there is no end.
     pub timeline_end_ns: Option<u64>,
@@ -137,7 +140,6 @@ impl Summary {
             let (least, most) = (values.iter().min()?, values.iter().max()?);
             Some((*least, *most))
         };
-        let shown = topology.timeline.commands().take(COMMANDS_SHOWN);
         Summary {
             ports: topology
                 .ports
@@ -171,8 +173,9 @@ impl Summary {
                 Unmatched::Drop => "drop".to_owned(),
                 Unmatched::Link(link) => format!("link:{}", topology.links[link as usize].name),
             },
+            on_port_loss: topology.on_port_loss.name(),
             replaced: topology.replaced,
-            timeline: shown.flat_map(|command| words(&command)).collect(),
+            timeline: timeline(&topology.timeline.events),
             timeline_end_ns: topology.timeline.end().map(Nanos::as_nanos),
         }
     }
@@ -226,6 +229,9 @@ impl Summary {
             },
             self.unmatched
         ));
+        if self.on_port_loss == OnPortLoss::Continue.name() {
+            lines.push("port loss  the run goes on without a port that goes away".to_owned());
+        }
         if self.paths > 0 {
             lines.push(format!("paths      {}", self.paths));
         }
@@ -289,13 +295,35 @@ fn counts(links: &[LinkPlan]) -> Vec<(&LinkOptions, usize)> {
         .collect()
 }
 
-/// A command in words, a line for each of its actions.
-fn words(command: &Command) -> Vec<String> {
-    let at = command.at.map_or("now".to_owned(), |at| at.to_string());
-    let actions = command.actions.iter();
-    actions
-        .map(|action| format!("{at}: {}", in_words(action)))
-        .collect()
+/// Events in words.
+fn timeline(events: &[Event]) -> Vec<String> {
+    let shown = events.iter().take(EVENTS_SHOWN);
+    let mut lines: Vec<String> = shown.flat_map(event_lines).collect();
+    match events.len().saturating_sub(EVENTS_SHOWN) {
+        0 => {}
+        1 => lines.push("and 1 more event".to_owned()),
+        more => lines.push(format!("and {more} more events")),
+    }
+    lines
+}
+
+/// An event in words: a line for each change and each ramp.
+fn event_lines(event: &Event) -> Vec<String> {
+    let again = match (event.every, event.times) {
+        (None, _) => String::new(),
+        (Some(every), None) => format!(", again every {every}"),
+        (Some(every), Some(times)) => format!(", every {every}, {times} times in all"),
+    };
+    let ramps = event.ramps.iter().map(|ramp| {
+        let [from, to] = &ramp.ends;
+        format!(
+            "{} changes {} from {from} to {to} within {}, in {} steps",
+            ramp.pattern, ramp.option, ramp.time, ramp.steps
+        )
+    });
+    let changes = event.actions.iter().map(in_words).chain(ramps);
+    let lines = changes.map(|change| format!("{}: {change}{again}", event.time));
+    lines.collect()
 }
 
 /// An action in words.

@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use longwire_engine::{LinkOptions, Nanos};
 
@@ -18,6 +19,19 @@ pub struct Command {
     pub at: Option<Nanos>,
     /// What, in this order.
     pub actions: Vec<Action>,
+    /// The step of a ramp that it is.
+    pub ramp: Option<RampStep>,
+}
+
+/// A step of a ramp.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RampStep {
+    /// The ramp.
+    pub of: Arc<Ramp>,
+    /// Its event and its place there, and which time the event happens.
+    pub id: (usize, usize, u64),
+    /// From 0 to [`Ramp::steps`].
+    pub step: u64,
 }
 
 /// A change.
@@ -79,7 +93,7 @@ pub struct Event {
     /// What happens then.
     pub actions: Vec<Action>,
     /// What changes from then on in steps.
-    pub ramps: Vec<Ramp>,
+    pub ramps: Vec<Arc<Ramp>>,
     /// When it happens again.
     pub every: Option<Nanos>,
     /// How often in all; `None` is without end.
@@ -120,9 +134,15 @@ impl Timeline {
                 Some(ramp) => vec![event.ramps[ramp].step(step)],
             };
             debug_assert!(event.times.is_none_or(|times| round < times));
+            let ramp = part.checked_sub(1).map(|ramp| RampStep {
+                of: Arc::clone(&event.ramps[ramp]),
+                id: (index, ramp, round),
+                step,
+            });
             Some(Command {
                 at: Some(at),
                 actions,
+                ramp,
             })
         })
     }

@@ -148,6 +148,11 @@ impl Network {
         self.stop_with_words().0
     }
 
+    /// Its end, which must come by itself.
+    pub fn end(self) -> Ran {
+        self.running.end()
+    }
+
     /// The same, with the report in words.
     pub fn stop_with_words(self) -> (Value, String) {
         self.running.signal(Signal::SIGINT);

@@ -47,6 +47,23 @@ struct Queue {
     bytes: u64,
     packets_max: u64,
     bytes_max: u64,
+    packets_limit: Option<u64>,
+    bytes_limit: Option<u64>,
+}
+
+impl Queue {
+    /// What it may hold; without an option that is the link's default.
+    fn limit(&self, is_default: bool) -> Option<String> {
+        let packets = self.packets_limit.map(|most| format!("{most} packets"));
+        let bytes = self.bytes_limit.map(|most| format!("{most} bytes"));
+        let limits: Vec<String> = packets.into_iter().chain(bytes).collect();
+        let kind = if is_default {
+            "first in, first out, by default: "
+        } else {
+            ""
+        };
+        (!limits.is_empty()).then(|| format!("{kind}{}", limits.join(", ")))
+    }
 }
 
 /// Shows links.
@@ -142,6 +159,10 @@ fn facts(direction: &Direction) -> Vec<(String, String)> {
     if let Some(queue) = &direction.queue {
         let now = format!("{} packets, {} bytes", queue.packets, queue.bytes);
         let most = format!("{} packets, {} bytes", queue.packets_max, queue.bytes_max);
+        let is_default = !direction.options.contains_key("queue");
+        if let Some(limit) = queue.limit(is_default) {
+            facts.push(("queue limit".to_owned(), limit));
+        }
         facts.push(("queue now".to_owned(), now));
         facts.push(("queue at most".to_owned(), most));
     }

@@ -73,6 +73,13 @@ struct Port {
     packets_out: u64,
     artifacts: std::collections::BTreeMap<String, u64>,
     lateness_us: Lateness,
+    #[serde(default)]
+    lost: Option<Lost>,
+}
+
+#[derive(Deserialize)]
+struct Lost {
+    after_s: f64,
 }
 
 #[derive(Deserialize)]
@@ -98,7 +105,10 @@ fn ports_table(ports: Vec<Port>) -> Table {
         let artifacts = artifacts.map(|(kind, count)| format!("{kind} {count}"));
         let artifacts = artifacts.collect::<Vec<_>>().join(", ");
         table.row(vec![
-            port.name,
+            match port.lost {
+                None => port.name,
+                Some(lost) => format!("{} (gone after {:.1} s)", port.name, lost.after_s),
+            },
             port.packets_in.to_string(),
             port.packets_out.to_string(),
             format!("{:.1}", port.lateness_us.p50),
@@ -220,6 +230,7 @@ pub(super) fn changes(client: &mut Client, globals: &Globals) -> Result<(), Erro
     #[derive(Deserialize)]
     struct Done {
         at_ns: u64,
+        until_ns: Option<u64>,
         by: String,
         change: Value,
         links: u64,
@@ -234,7 +245,13 @@ pub(super) fn changes(client: &mut Client, globals: &Globals) -> Result<(), Erro
         }
         for done in changes.changes {
             let at = Nanos::from_nanos(done.at_ns);
-            text += &format!("{at} by {}, {} links: {}", done.by, done.links, done.change);
+            let until = done.until_ns.map(Nanos::from_nanos);
+            let until = until.map_or_else(String::new, |until| format!(" to {until}"));
+            let links = match done.links {
+                1 => "1 link".to_owned(),
+                links => format!("{links} links"),
+            };
+            text += &format!("{at}{until} by {}, {links}: {}", done.by, done.change);
             if let Some(error) = done.error {
                 text += &format!("; not made: {error}");
             }

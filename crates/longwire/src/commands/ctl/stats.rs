@@ -22,6 +22,9 @@ pub(super) struct Totals {
     pub corrupted: u64,
     pub duplicated: u64,
     pub late: u64,
+    /// Late while the network was overloaded.
+    #[serde(default)]
+    pub overload: u64,
     /// Frames in the queue and in service.
     pub queued: u64,
 }
@@ -49,6 +52,7 @@ impl Totals {
             ("corrupted", self.corrupted),
             ("duplicated", self.duplicated),
             ("late", self.late),
+            ("overload", self.overload),
         ];
         let seen = rare.into_iter().filter(|(_, count)| *count > 0);
         named.extend(seen.map(|(name, count)| (name.to_owned(), count)));

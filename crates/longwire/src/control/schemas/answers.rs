@@ -109,8 +109,10 @@ fn direction() -> Value {
     direction["description"] = json!("One direction of a link");
     direction["properties"]["state"] = json!({ "enum": ["up", "down", "paused"] });
     direction["properties"]["options"] = reference("Options");
-    let queue =
-        json!({ "type": "object", "description": "what is in it, of a link asked for alone" });
+    let queue = json!({
+        "type": "object",
+        "description": "what is in it and what it may hold, of a link asked for alone",
+    });
     direction["properties"]["queue"] = queue;
     if let Some(required) = direction["required"].as_array_mut() {
         required.extend([json!("state"), json!("options")]);
@@ -148,6 +150,14 @@ fn totals() -> Value {
             (
                 "late",
                 count("frames handed over later than the tolerance allows"),
+            ),
+            (
+                "overload",
+                count("frames handed over late while the network was overloaded"),
+            ),
+            (
+                "late_max_ns",
+                count("the greatest lateness of these, in nanoseconds"),
             ),
             ("queued", count("frames in the queue and in service")),
         ],
@@ -243,7 +253,14 @@ fn lateness() -> Value {
 }
 
 fn port() -> Value {
-    object(
+    let lost = object(
+        "When and why it went away",
+        &[
+            ("after_s", real("seconds since the start of the run")),
+            ("error", text("what the port reported")),
+        ],
+    );
+    object_with(
         "A port",
         &[
             ("name", text("its name")),
@@ -261,6 +278,7 @@ fn port() -> Value {
                 count("the most memory that its frames took, in bytes"),
             ),
         ],
+        &[("lost", lost)],
     )
 }
 
@@ -295,6 +313,10 @@ fn report() -> Value {
             ("ports", list(&reference("Port"))),
             ("switch", switch),
             ("passed", count("frames that crossed no link")),
+            (
+                "port_lost",
+                count("frames without a link for a port that went away"),
+            ),
             (
                 "unmatched_dropped",
                 count("frames dropped for want of a rule"),
@@ -333,6 +355,12 @@ fn changed() -> Value {
 }
 
 fn done() -> Value {
+    let ramp = json!({
+        "type": "object",
+        "description": "a ramp of the scenario, by names of links",
+        "properties": { "ramp": { "type": "object" } },
+        "required": ["ramp"],
+    });
     object_with(
         "A change that was made, or will be",
         &[
@@ -341,13 +369,19 @@ fn done() -> Value {
                 count("when, in nanoseconds since the start of the run"),
             ),
             ("by", json!({ "enum": ["scenario", "control"] })),
-            ("change", reference("Change")),
+            ("change", json!({ "anyOf": [reference("Change"), ramp] })),
             (
                 "links",
                 count("how many times a link's options or state were set"),
             ),
         ],
-        &[("error", text("why it was not made"))],
+        &[
+            ("error", text("why it was not made")),
+            (
+                "until_ns",
+                count("when the last step of a ramp was made, or will be"),
+            ),
+        ],
     )
 }
 

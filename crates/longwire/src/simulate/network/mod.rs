@@ -71,9 +71,10 @@ impl<'a> NetworkReplay<'a> {
     ) -> Result<End, Error> {
         loop {
             for _ in 0..FRAMES_A_LOOK {
-                match self.frame() {
-                    Ok(true) => self.fault()?,
+                match self.frame(stop) {
+                    Ok(true) => fault(&self.faults)?,
                     Ok(false) => return self.drain(stop),
+                    Err(Stop::Signal) => return Ok(End::Interrupted),
                     Err(Stop::Input(error)) => {
                         self.drain(stop)?;
                         return Err(error);
@@ -90,7 +91,7 @@ impl<'a> NetworkReplay<'a> {
     }
 
     /// The next frame; `false` when there is none.
-    fn frame(&mut self) -> Result<bool, Stop> {
+    fn frame(&mut self, stop: &AtomicBool) -> Result<bool, Stop> {
         let Some((port, record)) = self.inputs.next_frame().map_err(Stop::Input)? else {
             return Ok(false);
         };
@@ -101,6 +102,10 @@ impl<'a> NetworkReplay<'a> {
                 break;
             }
             // One by one: between two frames there may be any number.
+            if stop.load(Ordering::Relaxed) {
+                return Err(Stop::Signal);
+            }
+            fault(&self.faults).map_err(Stop::Other)?;
             let given = self.script.give(&mut self.simulation);
             let done = given.and_then(|()| {
                 self.simulation
@@ -118,14 +123,6 @@ impl<'a> NetworkReplay<'a> {
             })
             .map_err(Stop::Other)?;
         Ok(true)
-    }
-
-    /// What a plugin decides after it has failed means nothing.
-    fn fault(&self) -> Result<(), Error> {
-        match self.faults.any() {
-            true => Err(Error::Failed(self.faults.first().unwrap_or_default())),
-            false => Ok(()),
-        }
     }
 
     /// Nothing comes in any more: lets what is inside leave. What never does,
@@ -150,7 +147,7 @@ impl<'a> NetworkReplay<'a> {
             let outputs = &mut self.outputs;
             self.simulation
                 .advance(at, &mut |leaving| outputs.write(leaving))?;
-            self.fault()?;
+            fault(&self.faults)?;
             if stop.load(Ordering::Relaxed) {
                 return Ok(End::Interrupted);
             }
@@ -177,8 +174,18 @@ impl<'a> NetworkReplay<'a> {
     }
 }
 
+/// What a plugin decides after it has failed means nothing.
+fn fault(faults: &Faults) -> Result<(), Error> {
+    match faults.any() {
+        true => Err(Error::Failed(faults.first().unwrap_or_default())),
+        false => Ok(()),
+    }
+}
+
 /// Why no further frame was taken.
 enum Stop {
+    /// A signal.
+    Signal,
     /// A capture is damaged.
     Input(Error),
     /// Anything else.

@@ -93,6 +93,11 @@ pub static FILE: Section = Section {
             "what becomes of frames that no matcher is about: pass (by default), drop, or link:NAME, which they cross upwards",
         ),
         field(
+            "on-port-loss",
+            Kind::Choice(&["end", "continue"]),
+            "what happens when a port goes away: the run ends (by default), or continues without it, and frames for it are lost",
+        ),
+        field(
             "ports",
             Kind::TextMap,
             "ports by name, as in left = \"packet:eth1\"; numbered from 0 in the order of the file",

@@ -56,6 +56,72 @@ fn one_line_makes_a_thousand_links_forth_and_back() {
 }
 
 #[test]
+fn the_only_link_between_two_ports_needs_no_match() {
+    let topology = good("[[link]]\nname = \"x\"\nrate = \"1mbit\"\n");
+    assert!(topology.warnings.is_empty(), "{:?}", topology.warnings);
+    let rules: Vec<_> = topology
+        .rules
+        .iter()
+        .map(|rule| (topology.matcher_in_words(&rule.matcher), rule.target.way))
+        .collect();
+    let named = |name: &str| format!("in-port={name}");
+    assert_eq!(rules, [(named("a"), Way::Up), (named("b"), Way::Down)]);
+    let shared = good("[[link]]\nname = \"x\"\nshared = true\n");
+    assert!(shared.rules.iter().all(|rule| rule.target.way == Way::Up));
+    assert_eq!(shared.rules.len(), 2);
+    // Where the file says what else frames cross, it is followed.
+    let two = good("[[link]]\nname = \"x\"\n[[link]]\nname = \"y\"\n");
+    assert!(two.rules.is_empty());
+    let parse = |text: String| Topology::parse("n", &text, Path::new("")).expect("good");
+    let dropped = parse(format!(
+        "unmatched = \"drop\"\n{PORTS}[[link]]\nname = \"x\"\n"
+    ));
+    assert!(dropped.rules.is_empty());
+    let three = parse(format!(
+        "{PORTS}c = \"packet:eth3\"\n[[link]]\nname = \"x\"\n"
+    ));
+    assert!(three.rules.is_empty() && three.warnings.len() == 1);
+}
+
+#[test]
+fn no_host_is_paired_with_itself() {
+    let names = |networks: &str, more: &str| {
+        let text = format!(
+            "[[link]]\nname = \"{{n}}-{{a}}-{{b}}\"\nbetween = [{networks}]\npairing = \"all\"\n{more}"
+        );
+        let links = good(&text).links;
+        links
+            .iter()
+            .map(|link| link.name.to_string())
+            .collect::<Vec<_>>()
+    };
+    let twice = names("\"10.0.0.0/30\", \"10.0.0.0/30\"", "");
+    assert_eq!(twice, ["1-10.0.0.1-10.0.0.2", "2-10.0.0.2-10.0.0.1"]);
+    // Networks that overlap: 1 and 2 of four hosts are in both.
+    let overlap = names("\"10.0.0.0/30\", \"10.0.0.0/29\"", "");
+    assert_eq!(overlap.len(), 2 * 6 - 2);
+    assert_eq!(overlap[5], "6-10.0.0.2-10.0.0.1");
+    assert_eq!(
+        names("\"10.0.0.0/30\", \"10.0.0.0/30\"", "count = 1\n").len(),
+        1
+    );
+}
+
+#[test]
+fn a_ramp_is_one_line() {
+    let text = "[[link]]\nname = \"x\"\n[[at]]\ntime = \"1s\"\nevery = \"4s\"\n\
+        ramp = { x = { option = \"rate\", from = \"10mbit\", to = \"1mbit\", time = \"2s\", steps = 50 } }\n\
+        [[at]]\ntime = \"2s\"\ndown = \"x\"\nevery = \"1s\"\ntimes = 2\n";
+    assert_eq!(
+        Summary::of(&good(text)).timeline,
+        [
+            "1s: x changes rate from 10mbit to 1mbit within 2s, in 50 steps, again every 4s",
+            "2s: x is down, every 1s, 2 times in all"
+        ]
+    );
+}
+
+#[test]
 fn options_lie_over_each_other_from_defaults_to_the_link() {
     let text = "[defaults]\nrate = \"1mbit\"\ndelay = \"1ms\"\nmtu = 1400\n[templates.t]\ndelay = \"2ms\"\n\
                 down = { rate = \"3mbit\" }\n[[link]]\nname = \"x\"\ntemplate = \"t\"\nup = { delay = \"4ms\" }\n\
@@ -96,7 +162,7 @@ fn paths_are_crossed_backwards_on_the_way_back() {
 
 #[test]
 fn what_is_probably_not_meant_is_warned_of() {
-    let unused = good("[[link]]\nname = \"x\"\n");
+    let unused = good("[[link]]\nname = \"x\"\n[[link]]\nname = \"y\"\nmatch = \"src=1.1.1.1\"\n");
     assert_eq!(unused.warnings[0].line, 4, "{:?}", unused.warnings);
     let path = good("[[link]]\nname = \"x\"\n[[path]]\nname = \"p\"\nvia = \"x\"\n");
     assert_eq!(path.warnings[0].field, "path.match");

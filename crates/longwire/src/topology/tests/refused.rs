@@ -230,6 +230,36 @@ const REFUSED: &[(&str, usize, &str, &str)] = &[
         "every = ",
     ),
     (
+        "[[link]]\nname = \"x\"\n[[at]]\ntime = \"5s\"\ndown = \"x\"\nevery = \"0s\"",
+        9,
+        "at.every",
+        "no time at all",
+    ),
+    (
+        "[[link]]\nname = \"x\"\n[[at]]\ntime = \"5s\"\ndown = \"x\"\nevery = \"1ns\"",
+        9,
+        "at.every",
+        "1000000000 times a second; at most 100000 are possible; write every = \"10us\"",
+    ),
+    (
+        "[[link]]\nname = \"x\"\n[[at]]\ntime = \"5s\"\nramp = { x = { option = \"delay\", from = \"1ms\", to = \"2ms\", time = \"1s\", steps = 1000000 } }",
+        6,
+        "at.ramp",
+        "fewer steps",
+    ),
+    (
+        "[[link]]\nname = \"x{n}\"\ncount = 150000\n[[at]]\ntime = \"5s\"\ndown = \"x*\"\nevery = \"500ms\"",
+        10,
+        "at.every",
+        "write every = \"1.5s\" or more",
+    ),
+    (
+        "[[link]]\nname = \"x\"\n[[at]]\ntime = \"5s\"\ndown = \"x\"\nevery = \"16us\"\n[[at]]\ntime = \"6s\"\nup = \"x\"\nevery = \"16us\"",
+        13,
+        "at.every",
+        "125000 times a second",
+    ),
+    (
         "[[link]]\nname = \"x\"\n[[at]]\ntime = \"5s\"\nset = { x = { delay = \"-1ms\" } }",
         8,
         "at.set.x.delay",

@@ -1,0 +1,114 @@
+//! Detects an overloaded network: one whose frames are due faster than the
+//! deciding stage hands them over.
+//!
+//! A single late frame, and a backlog after the machine stood still, are no
+//! overload: the stage catches up, or its lag shrinks. The stage is overloaded
+//! when for [`WINDOW`] it has not caught up once and its lag has not shrunk.
+
+use longwire_engine::Nanos;
+
+/// For how long the stage must be behind without making up for it.
+const WINDOW: Nanos = Nanos::from_millis(250);
+
+/// How much the lag must shrink within a window: with a tenth of its capacity
+/// to spare, the stage does so.
+const SHRINKS_BY: Nanos = Nanos::from_millis(25);
+
+/// A lag up to this is an ordinary wake-up, unless the tolerance is larger.
+const LAG_MIN: Nanos = Nanos::from_millis(1);
+
+/// How far the deciding stage is behind, over time.
+#[derive(Debug)]
+pub(super) struct Backlog {
+    lag_min: Nanos,
+    /// When the window began, and the lag at that time; `None` while the stage
+    /// keeps up.
+    window: Option<(Nanos, Nanos)>,
+    overload: bool,
+}
+
+impl Backlog {
+    /// A stage that keeps up. A lag within `tolerance` is none.
+    pub fn new(tolerance: Nanos) -> Backlog {
+        Backlog {
+            lag_min: tolerance.max(LAG_MIN),
+            window: None,
+            overload: false,
+        }
+    }
+
+    /// Notes the release of the oldest frame that is due at `now` and has not
+    /// left; `None` if there is none. To be called in every step.
+    #[inline]
+    pub fn note(&mut self, now: Nanos, oldest: Option<Nanos>) {
+        let lag = oldest.map_or(Nanos::ZERO, |release| now.saturating_sub(release));
+        if lag <= self.lag_min {
+            self.window = None;
+            self.overload = false;
+            return;
+        }
+        let (start, before) = *self.window.get_or_insert((now, lag));
+        if now.saturating_sub(start) >= WINDOW {
+            self.overload = lag.saturating_add(SHRINKS_BY) > before;
+            self.window = Some((now, lag));
+        }
+    }
+
+    /// Whether the stage is overloaded.
+    pub fn is_overload(&self) -> bool {
+        self.overload
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Nanos = Nanos::from_millis;
+
+    /// Notes a lag at each millisecond from 1 s on, and counts those at which
+    /// the stage was overloaded.
+    fn overloaded(lags_ms: impl IntoIterator<Item = u64>) -> usize {
+        let mut backlog = Backlog::new(MS(1));
+        let mut count = 0;
+        for (ms, lag) in (10_000..).zip(lags_ms) {
+            let oldest = (lag > 0).then(|| MS(ms - lag));
+            backlog.note(MS(ms), oldest);
+            count += usize::from(backlog.is_overload());
+        }
+        count
+    }
+
+    #[test]
+    fn a_growing_and_a_standing_lag_are_overload() {
+        assert!(overloaded((0..2_000).map(|ms| ms / 2)) > 1_700);
+        assert!(overloaded((0..2_000).map(|_| 300)) > 1_700);
+    }
+
+    #[test]
+    fn late_wake_ups_are_not() {
+        // Late all the time, but each time it catches up before it sleeps.
+        assert_eq!(
+            overloaded((0..5_000).map(|ms| if ms % 10 < 9 { 40 } else { 0 })),
+            0
+        );
+        assert_eq!(overloaded((0..5_000).map(|_| 1)), 0);
+    }
+
+    #[test]
+    fn a_backlog_that_is_worked_off_is_not() {
+        // 5 s behind after the machine stood still, with half of the capacity
+        // to spare.
+        assert_eq!(overloaded((0..5_000).rev()), 0);
+    }
+
+    #[test]
+    fn it_ends_when_the_stage_has_caught_up() {
+        let mut backlog = Backlog::new(Nanos::ZERO);
+        backlog.note(MS(5_000), Some(MS(4_000)));
+        backlog.note(MS(5_250), Some(MS(4_100)));
+        assert!(backlog.is_overload());
+        backlog.note(MS(5_251), None);
+        assert!(!backlog.is_overload());
+    }
+}

@@ -1,0 +1,190 @@
+//! Progress of work in steps, such as reading a topology of a million links:
+//! shown on stderr once it has taken a second.
+
+use std::io::{self, IsTerminal};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::Globals;
+use crate::report::text::count;
+
+/// Work that is done within this time shows nothing.
+const AFTER: Duration = Duration::from_secs(1);
+
+/// How often a terminal is brought up to date.
+const REDRAW: Duration = Duration::from_millis(100);
+
+/// How often a line is written where stderr is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// Which step the work is at, and how much of the step is done.
+#[derive(Debug)]
+pub(crate) struct Steps {
+    name: Mutex<&'static str>,
+    done: AtomicU64,
+    /// 0 if that is not known.
+    all: AtomicU64,
+}
+
+/// Steps that are not shown.
+static IGNORED: Steps = Steps::new();
+
+impl Steps {
+    const fn new() -> Steps {
+        Steps {
+            name: Mutex::new(""),
+            done: AtomicU64::new(0),
+            all: AtomicU64::new(0),
+        }
+    }
+
+    /// For work that is not watched.
+    pub(crate) fn ignored() -> &'static Steps {
+        &IGNORED
+    }
+
+    /// Begins a step of `all` parts, if their number is known.
+    pub(crate) fn begin(&self, name: &'static str, all: Option<u64>) {
+        *locked(&self.name) = name;
+        self.done.store(0, Ordering::Relaxed);
+        self.all.store(all.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// One part of the step is done.
+    #[inline]
+    pub(crate) fn advance(&self) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The step in words: `preparing links, 1,200 of 2,000`.
+    fn words(&self) -> String {
+        let name = *locked(&self.name);
+        let done = self.done.load(Ordering::Relaxed);
+        match (done, self.all.load(Ordering::Relaxed)) {
+            (0, _) => name.to_owned(),
+            (done, 0) => format!("{name}, {} so far", count(done)),
+            (done, all) => format!("{name}, {} of {}", count(done), count(all)),
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Shows steps until it is dropped.
+pub(crate) struct StepsOnStderr {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    steps: Steps,
+    over: Mutex<bool>,
+    ended: Condvar,
+}
+
+impl StepsOnStderr {
+    /// Watches steps from now on.
+    pub(crate) fn start(globals: &Globals) -> StepsOnStderr {
+        let shared = Arc::new(Shared {
+            steps: Steps::new(),
+            over: Mutex::new(false),
+            ended: Condvar::new(),
+        });
+        let watched = Arc::clone(&shared);
+        let thread = globals.talks().then(|| {
+            let name = "longwire-progress".to_owned();
+            std::thread::Builder::new()
+                .name(name)
+                .spawn(move || watched.show())
+        });
+        // Without a thread the work is done all the same.
+        let thread = thread.and_then(Result::ok);
+        StepsOnStderr { shared, thread }
+    }
+
+    /// The steps that are shown.
+    pub(crate) fn steps(&self) -> &Steps {
+        &self.shared.steps
+    }
+}
+
+impl Drop for StepsOnStderr {
+    fn drop(&mut self) {
+        *locked(&self.shared.over) = true;
+        self.shared.ended.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // A panic while showing is nothing that ends the work.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn show(&self) {
+        if self.wait(AFTER) {
+            return;
+        }
+        match io::stderr().is_terminal() {
+            true => self.draw(),
+            false => self.write_lines(),
+        }
+    }
+
+    /// Waits until the work is over, at the most for a time; whether it is.
+    fn wait(&self, time: Duration) -> bool {
+        let over = locked(&self.over);
+        let waited = self.ended.wait_timeout_while(over, time, |over| !*over);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn draw(&self) {
+        let style = ProgressStyle::with_template("{spinner} {msg}  {elapsed}");
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let bar = ProgressBar::new_spinner().with_style(style);
+        let bar = bar.with_elapsed(AFTER);
+        while !self.wait(REDRAW) {
+            bar.set_message(self.steps.words());
+            bar.tick();
+        }
+        bar.finish_and_clear();
+    }
+
+    fn write_lines(&self) {
+        let mut step = "";
+        let mut written = Instant::now();
+        loop {
+            let now = *locked(&self.steps.name);
+            if now != step || written.elapsed() >= LINE_EVERY {
+                (step, written) = (now, Instant::now());
+                eprintln!("{} …", self.steps.words());
+            }
+            if self.wait(REDRAW) {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_told_with_what_is_done_of_them() {
+        let steps = Steps::new();
+        steps.begin("reading the file", None);
+        assert_eq!(steps.words(), "reading the file");
+        steps.begin("reading links", None);
+        (0..1_200).for_each(|_| steps.advance());
+        assert_eq!(steps.words(), "reading links, 1,200 so far");
+        steps.begin("preparing links", Some(2_000));
+        steps.advance();
+        assert_eq!(steps.words(), "preparing links, 1 of 2,000");
+    }
+}
