@@ -10,17 +10,19 @@ use std::time::{Duration, Instant};
 use longwire_engine::{LinkOptions, Nanos};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
-use longwire_runtime::fabric::{FabricRunning, start_recorded};
+use longwire_runtime::fabric::{FabricParts, FabricRunning, start_recorded};
 use longwire_runtime::{Faults, FileLoader};
 
 use super::run::RunArgs;
 use crate::cli::{ReportArgs, SEED_DEFAULT};
-use crate::fabric::{Controller, NetworkRecorder, NetworkReport, Numbered, Scenario, write_text};
+use crate::fabric::{
+    Controller, NetworkRecorder, NetworkReport, Numbered, Prepared, Scenario, write_text,
+};
 use crate::report::finish::{Place, finish_with};
 use crate::report::{start, text};
 use crate::signals::stop_flag;
 use crate::steps::StepsOnStderr;
-use crate::topology::Topology;
+use crate::topology::{Command, Problem, Topology};
 use crate::{Error, Globals, control};
 
 /// Commands of the scenario are prepared so long before their time.
@@ -67,18 +69,8 @@ pub(super) fn run_topology(
     let loader = FileLoader::reporting_to(&faults);
     let (bin, discarded) = channel();
     let mut parts = network.parts_in_steps(&loader, watch.steps(), &stop)?;
-    let mut given = Vec::new();
-    while let Some(command) = scenario.next_due(AHEAD) {
-        if stop.load(Ordering::Relaxed) {
-            let message = "interrupted before the network started";
-            return Err(Error::Failed(message.to_owned()));
-        }
-        let mut prepared = network
-            .works(&command, &loader, &bin)
-            .map_err(|problem| Error::Failed(problem.to_string()))?;
-        parts.orders.append(&mut prepared.works);
-        given.push((command, prepared));
-    }
+    let prepare = |command: &Command| network.works(command, &loader, &bin);
+    let given = first_commands(&mut scenario, &mut parts, prepare, &stop)?;
     let recorder = NetworkRecorder::create(
         args.record.capture.as_deref(),
         args.record.log.as_ref(),
@@ -114,6 +106,27 @@ pub(super) fn run_topology(
     report.fabric.notes.extend(late.remark());
     report.fabric.error = report.fabric.error.or(failed);
     finish(&report, &args.report, globals, Place::Stdout)
+}
+
+/// Has the fabric do the commands that are due soon after its start.
+fn first_commands(
+    scenario: &mut Scenario<'_>,
+    parts: &mut FabricParts,
+    prepare: impl Fn(&Command) -> Result<Prepared, Problem>,
+    stop: &AtomicBool,
+) -> Result<Vec<(Command, Prepared)>, Error> {
+    let mut given = Vec::new();
+    while let Some(command) = scenario.next_due(AHEAD) {
+        if stop.load(Ordering::Relaxed) {
+            let message = "interrupted before the network started";
+            return Err(Error::Failed(message.to_owned()));
+        }
+        let prepared = prepare(&command);
+        let mut prepared = prepared.map_err(|problem| Error::Failed(problem.to_string()))?;
+        parts.orders.append(&mut prepared.works);
+        given.push((command, prepared));
+    }
+    Ok(given)
 }
 
 /// Reads a topology, with another scenario if one is given. What there is to
