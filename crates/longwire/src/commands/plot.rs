@@ -16,8 +16,8 @@ use crate::report::text::count;
 use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
-Logs hold a row a frame: `simulate --log FILE` writes them, as .parquet or as
-.csv. Of a log are drawn: throughput, queue, delay, delay-cdf and loss-runs; of
+Logs hold a row a frame: `--log FILE` of `simulate`, `exec` and `run` writes
+them, as .parquet or as .csv. Of a log are drawn: throughput, queue, delay, delay-cdf and loss-runs; of
 a report (--report FILE, or what --json printed): counts, drops and lateness.
 Several files are drawn over one another, each from its own first frame, with a
 colour a link: at most 7 links in all.

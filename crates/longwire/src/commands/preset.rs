@@ -42,8 +42,8 @@ pub fn run(args: &PresetArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let paint = Paint::new(globals, &io::stdout());
     let Some(name) = &args.name else {
         if globals.json {
-            let all: Vec<PresetJson> = PRESETS.iter().map(PresetJson::of).collect();
-            return write_json(&mut out, &all);
+            let all: Result<Vec<PresetJson>, Error> = PRESETS.iter().map(PresetJson::of).collect();
+            return write_json(&mut out, &all?);
         }
         write_list(&mut out, paint)?;
         return Ok(ExitCode::SUCCESS);
@@ -53,12 +53,13 @@ pub fn run(args: &PresetArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let known = PRESETS.iter().find(|preset| preset.name == name.trim());
     if globals.json {
         let json = match known {
-            Some(preset) => PresetJson::of(preset),
+            Some(preset) => PresetJson::of(preset)?,
             None => PresetJson {
                 name,
                 summary: FROM_FILE.summary,
                 sources: &[],
                 assumptions: "",
+                derived_queue: derived_queue(&duplex)?,
                 options: OptionsJson::of(&duplex),
             },
         };
@@ -66,6 +67,9 @@ pub fn run(args: &PresetArgs, globals: &Globals) -> Result<ExitCode, Error> {
     }
     if let Some(preset) = known {
         write_origin(&mut out, preset, paint)?;
+    }
+    if let Some(queue) = derived_queue(&duplex)? {
+        writeln!(out, "# queue: {queue}")?;
     }
     let lines = lines(&duplex);
     writeln!(out, "{}", lines.join(" \\\n"))?;
@@ -100,6 +104,34 @@ fn write_origin(out: &mut impl Write, preset: &Preset, paint: Paint) -> io::Resu
         writeln!(out, "# from: {source}")?;
     }
     writeln!(out, "# assumed: {}", preset.assumptions)
+}
+
+/// The queue that Longwire derives where the preset names none; `None` if both
+/// directions name one or need none.
+fn derived_queue(duplex: &Duplex) -> Result<Option<String>, Error> {
+    let limit = |options: &LinkOptions| -> Result<Option<String>, Error> {
+        let config = options.parse_with(&FileLoader::new());
+        let config = config.map_err(|error| Error::Usage(error.to_string()))?;
+        if config.queue.is_some() || config.rate.is_unlimited() {
+            return Ok(None);
+        }
+        let parts = config.describe().into_iter();
+        Ok(parts
+            .filter_map(|(key, value)| (key == "queue").then_some(value))
+            .next())
+    };
+    let limits = match (limit(&duplex.up)?, limit(&duplex.down)?) {
+        (None, None) => return Ok(None),
+        (Some(up), Some(down)) if up == down => up,
+        (up, down) => {
+            let sides = [("up", up), ("down", down)].into_iter();
+            let sides = sides.filter_map(|(name, limit)| Some(format!("{name} {}", limit?)));
+            sides.collect::<Vec<_>>().join(", ")
+        }
+    };
+    Ok(Some(format!(
+        "tail drop, {limits}, derived from rate and delay; --queue chooses another"
+    )))
 }
 
 /// A preset's options as they are written on a command line, one a line.
@@ -147,6 +179,8 @@ struct PresetJson<'a> {
     summary: &'a str,
     sources: &'a [&'a str],
     assumptions: &'a str,
+    /// The queue that no option names, in words.
+    derived_queue: Option<String>,
     #[serde(flatten)]
     options: OptionsJson,
 }
@@ -159,14 +193,16 @@ struct OptionsJson {
 }
 
 impl PresetJson<'_> {
-    fn of(preset: &Preset) -> PresetJson<'_> {
-        PresetJson {
+    fn of(preset: &Preset) -> Result<PresetJson<'_>, Error> {
+        let duplex = preset.options();
+        Ok(PresetJson {
             name: preset.name,
             summary: preset.summary,
             sources: preset.sources,
             assumptions: preset.assumptions,
-            options: OptionsJson::of(&preset.options()),
-        }
+            derived_queue: derived_queue(&duplex)?,
+            options: OptionsJson::of(&duplex),
+        })
     }
 }
 
