@@ -1,10 +1,13 @@
 //! Every bench once, as small as it gets: no figures, only that it runs.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::runner::{Outcome, Runner, cargo, limited, locked, root, run, run_all, target_dir};
+
+/// The cargo profile of the program that continuous integration runs: `release`
+/// without link-time optimisation.
+pub const QUICK: &str = "quick";
 
 /// What `longwire bench` measures without being given anything.
 const KINDS: [&str; 14] = [
@@ -24,24 +27,13 @@ const KINDS: [&str; 14] = [
     "replay",
 ];
 
-/// The benches of the parts, then those of the whole.
+/// Builds the program and runs each of its benches in the smallest form. The
+/// criterion benches of the other crates run once with `cargo test`.
 pub fn run_tiny(runner: &mut Runner) {
-    runner.step("benches of the parts", || {
-        let benches = benches();
-        if benches.is_empty() {
-            return Outcome::Failed("no crates/*/benches/*.rs".to_owned());
-        }
-        let mut command = cargo(["bench", "--workspace"]);
-        for bench in &benches {
-            command.args(["--bench", bench]);
-        }
-        command.args(locked()).args(["--", "--test"]);
-        run(command)
-    });
-    runner.step("benches of the whole", || {
-        let mut build = cargo(["build", "--release", "--package", "longwire"]);
+    runner.step("benches", || {
+        let mut build = cargo(["build", "--profile", QUICK, "--package", "longwire"]);
         build.args(locked());
-        let program = target_dir().join("release/longwire");
+        let program = target_dir().join(QUICK).join("longwire");
         let bench = |kind: &str| -> Command {
             let mut command = limited(&program.to_string_lossy());
             command.args(["bench", kind, "--quick"]);
@@ -68,18 +60,4 @@ fn example_plugin() -> (Command, PathBuf) {
         .arg(&library)
         .arg(root().join("examples/plugins/data_loss.c"));
     (compile, library)
-}
-
-/// The names of all benches, `crates/*/benches/NAME.rs`.
-fn benches() -> Vec<String> {
-    let entries = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
-    let files = entries(&root().join("crates"))
-        .flat_map(|member| entries(&member.path().join("benches")).collect::<Vec<_>>())
-        .map(|entry| entry.path());
-    let sources = files.filter(|path| path.extension().is_some_and(|end| end == "rs"));
-    let mut names: Vec<String> = sources
-        .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
-        .collect();
-    names.sort();
-    names
 }

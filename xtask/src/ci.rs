@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::runner::{Outcome, Runner, cargo, locked, root, run, run_all};
+use crate::runner::{Outcome, Runner, cargo, locked, root, run, run_all, target_dir};
 use crate::{bench, deny, fuzz, leftovers, memory};
 
 /// Seconds that each fuzz target gets.
@@ -53,7 +53,10 @@ fn clippy() -> Outcome {
             .args(["--", "--deny", "warnings"]);
         command
     };
-    run_all([clippy(&["--workspace"]), clippy(&FUZZ_MANIFEST)])
+    let mut fuzz = clippy(&FUZZ_MANIFEST);
+    // Dependencies are checked once for both workspaces.
+    fuzz.env("CARGO_TARGET_DIR", target_dir());
+    run_all([clippy(&["--workspace"]), fuzz])
 }
 
 fn docs() -> Outcome {
@@ -64,16 +67,19 @@ fn docs() -> Outcome {
     run(command)
 }
 
-/// The README's first command, as it stands there.
+/// The README's first command, but for the profile: [`bench::QUICK`] in place of
+/// `release`.
 fn probe() -> Outcome {
     let readme = fs::read_to_string(root().join("README.md")).unwrap_or_default();
     let command = readme
         .lines()
-        .find_map(|line| line.strip_prefix("cargo run "));
+        .find_map(|line| line.strip_prefix("cargo run --release "));
     match command {
         Some(arguments) => run(cargo(
-            ["run"].into_iter().chain(arguments.split_whitespace()),
+            ["run", "--profile", bench::QUICK]
+                .into_iter()
+                .chain(arguments.split_whitespace()),
         )),
-        None => Outcome::Failed("README.md has no line with `cargo run …`".to_owned()),
+        None => Outcome::Failed("README.md has no line with `cargo run --release …`".to_owned()),
     }
 }

@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 
 use crate::ci::FUZZ_MANIFEST;
 use crate::leftovers;
-use crate::runner::{Outcome, cargo, is_ci, locked};
+use crate::runner::{Outcome, cargo, is_ci, locked, target_dir};
 
 /// What cargo says before a test program, and what that says at its end.
 const SUITE_STARTS: [&str; 2] = ["Running ", "Doc-tests "];
@@ -29,7 +29,8 @@ pub fn run(chosen: &[&str]) -> ExitCode {
     if chosen.is_empty() {
         // The fuzz targets over their seeds, on any toolchain.
         let mut fuzz = cargo(["test", "--no-fail-fast"].into_iter().chain(FUZZ_MANIFEST));
-        fuzz.args(locked());
+        // Dependencies are built once for both workspaces.
+        fuzz.args(locked()).env("CARGO_TARGET_DIR", target_dir());
         commands.push(fuzz);
     }
     let mut closings = Closings::new();
