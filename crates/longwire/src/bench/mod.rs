@@ -115,8 +115,9 @@ pub struct ThroughputArgs {
         default_value = "0ms,20ms"
     )]
     pub delay: Vec<Nanos>,
-    /// How long each row is measured
-    #[arg(long, value_name = "TIME", default_value = "1s")]
+    /// How long all rows together are measured; those that there is no time
+    /// for are left out
+    #[arg(long, value_name = "TIME", default_value = "1min")]
     pub time: Nanos,
 }
 
@@ -214,8 +215,9 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (kind, quick) = (args.port.as_str(), args.quick);
     match &args.what {
         Bench::Throughput(own) => {
-            let rows = throughput::measure(&own.quickened(quick))?;
-            show_rows(globals, rows, throughput::print)
+            let measured = throughput::measure(&own.quickened(quick), quick, globals)?;
+            throughput::say_left_out(&measured, own.time);
+            show_rows(globals, measured.rows, throughput::print)
         }
         Bench::Accuracy(own) => {
             let rows = accuracy::measure(&own.quickened(quick), kind, args.wait.into())?;
@@ -307,7 +309,6 @@ impl ThroughputArgs {
         }
         ThroughputArgs {
             delay: vec![Nanos::ZERO, Nanos::from_millis(1)],
-            time: Nanos::from_millis(5),
             ..self.clone()
         }
     }

@@ -6,6 +6,8 @@
 //! 20 ms), and the pipeline runs as fast as two cores can. A figure below a
 //! frame's time on the wire means faster than the link it emulates.
 
+use std::time::{Duration, Instant};
+
 use longwire_engine::models::{DELAY, LOSS};
 use longwire_engine::{BitRate, Bytes, LinkConfig, Nanos};
 use longwire_io::port::mem;
@@ -14,8 +16,8 @@ use longwire_runtime::{LinkSetup, host};
 use serde::Serialize;
 
 use super::{ThroughputArgs, crossing, memcpy};
-use crate::Error;
-use crate::table;
+use crate::progress::Progress;
+use crate::{Error, Globals, table};
 
 const RATE: BitRate = match BitRate::from_bits_per_sec(100_000_000_000) {
     Some(rate) => rate,
@@ -56,47 +58,139 @@ pub(super) struct Row {
     /// were wrong. Must be none.
     damaged: u64,
     memory_max: u64,
+    /// Runs of which this is the median.
+    runs: u32,
 }
 
-pub(super) fn measure(args: &ThroughputArgs) -> Result<Vec<Row>, Error> {
-    let mut rows = Vec::new();
+/// The rows that were measured, and how many there was no time for.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) rows: Vec<Row>,
+    pub(super) left_out: usize,
+}
+
+/// Says on standard error that rows were left out, and what to do about it.
+pub(super) fn say_left_out(measured: &Measured, time: Nanos) {
+    if measured.left_out > 0 {
+        eprintln!(
+            "{} of {} rows were left out: {time} is not enough for them; choose rows with --size \
+             and --delay, or give --time 1min",
+            measured.left_out,
+            measured.left_out + measured.rows.len()
+        );
+    }
+}
+
+/// What a row measures.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    size: u32,
+    delay: Nanos,
+    source_bytes: usize,
+    lend: bool,
+}
+
+/// The rows that the arguments ask for.
+fn cases(args: &ThroughputArgs) -> Vec<Case> {
+    let mut cases = Vec::new();
     for size in &args.size {
         for delay in &args.delay {
-            for source in [IN_CACHE, IN_MEMORY] {
-                rows.push(median_row(args, *size, *delay, source, false)?);
-            }
+            let case = |source_bytes, lend| Case {
+                size: *size,
+                delay: *delay,
+                source_bytes,
+                lend,
+            };
+            cases.extend([case(IN_CACHE, false), case(IN_MEMORY, false)]);
             if *size as usize >= longwire_runtime::run::LEND_FROM {
-                rows.push(median_row(args, *size, *delay, IN_MEMORY, true)?);
+                cases.push(case(IN_MEMORY, true));
             }
         }
     }
-    Ok(rows)
+    cases
 }
 
-/// The median of three runs: the machine is shared.
-fn median_row(
+/// Measures rows until the time is used up, the first one in any case. Each
+/// has an equal share of the time that is left.
+pub(super) fn measure(
     args: &ThroughputArgs,
-    size: u32,
-    delay: Nanos,
-    source_bytes: usize,
-    lend: bool,
-) -> Result<Row, Error> {
-    let runs: Result<Vec<Row>, Error> = (0..3)
-        .map(|_| row(args.time, size, delay, source_bytes, lend))
-        .collect();
-    let mut runs = runs?;
-    runs.sort_by(|a, b| a.ns_per_packet.total_cmp(&b.ns_per_packet));
-    Ok(runs.swap_remove(1))
+    quick: bool,
+    globals: &Globals,
+) -> Result<Measured, Error> {
+    let cases = cases(args);
+    let all = Duration::from_nanos(args.time.as_nanos());
+    let started = Instant::now();
+    let mut progress = Progress::new(Progress::SHARE, globals);
+    let mut rows = Vec::new();
+    for (number, case) in cases.iter().enumerate() {
+        let left = all.saturating_sub(started.elapsed());
+        if left.is_zero() && !quick && number > 0 {
+            break;
+        }
+        progress.at(number as u64, Some(cases.len() as u64));
+        let share = left / (cases.len() - number) as u32;
+        rows.push(median_row(*case, if quick { QUICK } else { share })?);
+    }
+    progress.clear();
+    Ok(Measured {
+        left_out: cases.len() - rows.len(),
+        rows,
+    })
 }
 
-fn row(
-    time: Nanos,
-    size: u32,
-    delay: Nanos,
-    source_bytes: usize,
-    lend: bool,
-) -> Result<Row, Error> {
+/// A quick row takes about so long: enough to see that it works.
+const QUICK: Duration = Duration::from_millis(15);
+
+/// Runs of a row, if its time is enough for them: the machine is shared.
+const RUNS: u32 = 3;
+
+/// A packet takes longer than this on no machine that is worth a bench; the
+/// first run of a row is as short as if it did.
+const SLOW_NS: u64 = 200;
+
+/// The median of some runs, which take about `time` together, or as long as
+/// one that fills the delay line.
+fn median_row(case: Case, time: Duration) -> Result<Row, Error> {
+    let started = Instant::now();
+    let mut runs: Vec<Run> = Vec::new();
+    for nth in 0..RUNS {
+        let ran = started.elapsed();
+        // As long as the longest so far, or it would go beyond the time.
+        let longest = runs.iter().map(|run| run.took).max().unwrap_or_default();
+        if nth > 0 && ran + longest > time {
+            break;
+        }
+        let share = time.saturating_sub(ran) / (RUNS - nth);
+        let usual = runs.iter().map(|run| run.ns_a_frame as u64).max();
+        let frames = share.as_nanos() as u64 / usual.unwrap_or(SLOW_NS).max(1);
+        runs.push(run(case, frames)?);
+    }
+    runs.sort_by(|a, b| a.ns_per_packet.total_cmp(&b.ns_per_packet));
+    let median = runs.len() / 2;
+    let count = runs.len() as u32;
+    Ok(summarise(case, runs.swap_remove(median), count))
+}
+
+/// A run of a row.
+struct Run {
+    end: PipelineEnd<mem::Sink>,
+    /// While both stages were at work.
+    ns_per_packet: f64,
+    /// All that it took.
+    took: Duration,
+    ns_a_frame: f64,
+}
+
+/// Sends so many frames, or enough to fill the delay line several times.
+fn run(case: Case, frames: u64) -> Result<Run, Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Failed(error.to_string());
+    let started = Instant::now();
+    let Case {
+        size,
+        delay,
+        source_bytes,
+        lend,
+    } = case;
     let mut link = LinkConfig {
         rate: Some(RATE).into(),
         ..LinkConfig::default()
@@ -107,14 +201,7 @@ fn row(
     let backlog = RATE.bytes_in(delay).0;
     // A descriptor a frame, and room for the frames' alignment.
     let memory = backlog + backlog / u64::from(size) * 64;
-    // Frames enough for the time asked for at 10 ns a packet, and to fill the
-    // delay line several times.
-    let frames = (time.as_nanos() / 10).max(backlog / u64::from(size) * 4);
-    let frames = if size > 256 {
-        frames / 4 + backlog / u64::from(size) * 2
-    } else {
-        frames
-    };
+    let frames = frames.max(backlog / u64::from(size) * 3).max(LEAST);
     let mut source = mem::Source::paced(size as usize, source_bytes, RATE, frames);
     let sink = if lend {
         mem::Sink::in_place(&mut source)
@@ -133,8 +220,17 @@ fn row(
         config: link,
     };
     let end = run_to_end(source, sink, setup, config).map_err(|e| failed(&e))?;
-    Ok(summarise(size, delay, source_bytes, lend, &end))
+    let took = started.elapsed();
+    Ok(Run {
+        ns_per_packet: end.steady.as_nanos() as f64 / end.steady_frames.max(1) as f64,
+        took,
+        ns_a_frame: took.as_nanos() as f64 / frames as f64,
+        end,
+    })
 }
+
+/// Frames of a run at the least.
+const LEAST: u64 = 100_000;
 
 /// A core for each stage, if there are two.
 fn two_cores() -> Option<(usize, usize)> {
@@ -142,14 +238,14 @@ fn two_cores() -> Option<(usize, usize)> {
     Some((*cores.first()?, *cores.get(1)?))
 }
 
-fn summarise(
-    size: u32,
-    delay: Nanos,
-    source_bytes: usize,
-    lend: bool,
-    end: &PipelineEnd<mem::Sink>,
-) -> Row {
-    let ns = end.steady.as_nanos() as f64 / end.steady_frames.max(1) as f64;
+fn summarise(case: Case, run: Run, runs: u32) -> Row {
+    let Case {
+        size,
+        delay,
+        source_bytes,
+        lend,
+    } = case;
+    let (end, ns) = (run.end, run.ns_per_packet);
     let copies = if lend { 0 } else { 2 };
     let backlog = RATE.bytes_in(delay).0 as usize;
     let area = source_bytes.max(backlog);
@@ -172,6 +268,7 @@ fn summarise(
         lost_otherwise: end.report.packets_in - dropped - delivered,
         damaged: end.port.damaged(),
         memory_max: end.memory_max,
+        runs,
     }
 }
 
@@ -193,7 +290,7 @@ pub(super) fn print(rows: &[Row]) {
         "One direction on two cores, memory to memory: rate 100 Gbit/s with queue accounting,"
     );
     println!(
-        "delay, loss {LOSS_PROBABILITY}. Medians of three. TLEM: its own program on a machine of this kind."
+        "delay, loss {LOSS_PROBABILITY}. Medians of the runs. TLEM: its own program on a machine of this kind."
     );
     let mut table = table::Table::new(&[
         "size",
@@ -209,6 +306,7 @@ pub(super) fn print(rows: &[Row]) {
         "memory MB",
         "lost otherwise",
         "damaged",
+        "runs",
         "TLEM ns",
     ]);
     for row in rows {
@@ -232,6 +330,7 @@ pub(super) fn print(rows: &[Row]) {
             format!("{:.0}", row.memory_max as f64 / 1e6),
             row.lost_otherwise.to_string(),
             row.damaged.to_string(),
+            row.runs.to_string(),
             tlem(row.size, row.source_bytes).to_owned(),
         ]);
     }
