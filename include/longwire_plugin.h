@@ -29,6 +29,7 @@
  *    thread after another. Global variables are shared by all links.
  *  - Return LONGWIRE_OK, or fail() with a message: that ends the run. So do
  *    results out of range, and results that were not filled in.
+ *  - Return within 5 s: a hook that does not ends the run.
  *  - Do not throw C++ exceptions, longjmp or exit out of a hook.
  */
 #ifndef LONGWIRE_PLUGIN_H

@@ -106,10 +106,74 @@ Rss:               16384 kB
         assert_eq!(starts, [0x100_0000, 0x7f10_0000_0000]);
     }
 
+    /// Memory of its own mapping, all of it in use: bytes that nobody may
+    /// touch lie on both sides.
+    struct Region {
+        start: *mut u8,
+    }
+
+    const GUARD: usize = 2 << 20;
+    const LEN: usize = 16 << 20;
+
+    impl Region {
+        fn new() -> Region {
+            let (prot, flags) = (libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+            let (null, all) = (std::ptr::null_mut(), LEN + 2 * GUARD);
+            // SAFETY: a new mapping wherever the kernel has room.
+            let start = unsafe { libc::mmap(null, all, prot, flags, -1, 0) };
+            assert_ne!(start, libc::MAP_FAILED);
+            let start = start.cast::<u8>();
+            // SAFETY: the middle of that mapping.
+            let made = unsafe {
+                let middle = start.add(GUARD).cast();
+                libc::mprotect(middle, LEN, libc::PROT_READ | libc::PROT_WRITE)
+            };
+            assert_eq!(made, 0);
+            Region { start }
+        }
+
+        fn bytes(&mut self) -> &mut [u8] {
+            // SAFETY: mapped for reading and writing until `self` is dropped,
+            // and only to be had through it.
+            unsafe { std::slice::from_raw_parts_mut(self.start.add(GUARD), LEN) }
+        }
+    }
+
+    impl Drop for Region {
+        fn drop(&mut self) {
+            // SAFETY: what `new` mapped, once.
+            unsafe { libc::munmap(self.start.cast(), LEN + 2 * GUARD) };
+        }
+    }
+
+    /// Bytes of a mapping on huge pages.
+    fn huge(maps: &str, start: u64) -> u64 {
+        let begin = format!("{start:x}-");
+        let mut lines = maps.lines().skip_while(|line| !line.starts_with(&begin));
+        let line = lines.find(|line| line.starts_with("AnonHugePages:"));
+        let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+        kilobytes.unwrap_or(0u64) * 1_024
+    }
+
     #[test]
-    fn what_lies_in_the_memory_stays() {
-        let numbers: Vec<u64> = (0..4 << 20).collect();
-        collapse_heap();
-        assert!(numbers.iter().zip(0..).all(|(number, at)| *number == at));
+    fn memory_in_use_is_found_and_keeps_its_content_on_huge_pages() {
+        let smaps = || fs::read_to_string("/proc/self/smaps").expect("Linux has it");
+        let mut region = Region::new();
+        let start = region.bytes().as_ptr() as u64;
+        let is_found = || mappings(&smaps()).iter().any(|found| found.start == start);
+        assert!(!is_found(), "nothing of it is in use");
+        for (at, byte) in region.bytes().iter_mut().enumerate() {
+            *byte = (at % 251) as u8;
+        }
+        assert!(is_found(), "all of it is in use");
+        let before = huge(&smaps(), start);
+        let granted = collapse_heap();
+        if granted >= LEN as u64 {
+            // Where the kernel knows the request.
+            let after = huge(&smaps(), start);
+            assert!(after >= before.max(LEN as u64 - (2 << 20)), "{after}");
+        }
+        let mut bytes = region.bytes().iter().enumerate();
+        assert!(bytes.all(|(at, byte)| *byte == (at % 251) as u8));
     }
 }

@@ -5,13 +5,17 @@
 //! [`TxPort`], and one line in [`port::registry`].
 
 mod arena;
+mod bell;
 mod collapse;
 pub mod delay_line;
+mod event;
 pub mod net;
 pub mod port;
 mod sync;
 
+pub use bell::Bell;
 pub use collapse::collapse_heap;
+pub use event::Event;
 pub use port::{
     Arrived, Offload, Outgoing, PortError, PortLosses, Pushed, Received, RxPort, SendStamp,
     StampedBy, TxPort,

@@ -1,12 +1,33 @@
 //! The first fault of a user's own code, which ends the run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Where plugins say that they failed, and where a run looks whether one
 /// has. Clones are the same place.
 #[derive(Clone, Debug, Default)]
 pub struct Faults(Arc<Cell>);
+
+/// A reference to a [`Faults`] that does not keep it.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakFaults(Weak<Cell>);
+
+impl WeakFaults {
+    /// Whether a run still uses it.
+    pub fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
+    /// Whether it refers to this one.
+    pub fn is(&self, faults: &Faults) -> bool {
+        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&faults.0))
+    }
+
+    /// The place itself, if a run still uses it.
+    pub fn upgrade(&self) -> Option<Faults> {
+        self.0.upgrade().map(Faults)
+    }
+}
 
 #[derive(Debug, Default)]
 struct Cell {
@@ -19,6 +40,11 @@ impl Faults {
     /// A place where nothing has failed.
     pub fn new() -> Faults {
         Faults::default()
+    }
+
+    /// A reference that does not keep it.
+    pub(crate) fn downgrade(&self) -> WeakFaults {
+        WeakFaults(Arc::downgrade(&self.0))
     }
 
     /// Something has failed. The first message is kept: later faults may

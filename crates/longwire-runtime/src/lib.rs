@@ -21,6 +21,7 @@ pub mod record;
 pub mod replay;
 pub mod report;
 pub mod run;
+pub mod shutdown;
 pub mod stage;
 pub mod summary;
 mod thread;

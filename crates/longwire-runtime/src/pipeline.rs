@@ -130,22 +130,21 @@ fn drive<R: RxPort + Send, T: TxPort + Send>(
     shared: &LinkShared,
 ) -> Result<(T, Duration, u64), PipelineError> {
     let input_ended = AtomicBool::new(false);
-    let failed = AtomicBool::new(false);
+    let emptying_ended = AtomicBool::new(false);
     let (fed, emptied) = std::thread::scope(|scope| {
         // Both on threads of their own: pinning must not outlast the run.
         let feeding = scope.spawn(|| {
+            let _ended = SetAtEnd(&input_ended);
             config.cores.map(|(core, _)| host::pin(core));
-            let fed = feed(&mut ingress, config.memory_soft, &failed);
+            let fed = feed(&mut ingress, config.memory_soft, &emptying_ended);
             let at_end = (Instant::now(), released(shared));
             ingress.finish();
-            input_ended.store(true, Ordering::Release);
             fed.map(|()| at_end)
         });
         let emptying = scope.spawn(|| {
+            let _ended = SetAtEnd(&emptying_ended);
             config.cores.map(|(_, core)| host::pin(core));
-            let emptied = empty(&mut egress, &input_ended);
-            failed.store(emptied.is_err(), Ordering::Release);
-            emptied
+            empty(&mut egress, &input_ended)
         });
         (joined(feeding), joined(emptying))
     });
@@ -158,6 +157,16 @@ fn drive<R: RxPort + Send, T: TxPort + Send>(
     Ok((egress.into_port(), steady, frames))
 }
 
+/// Sets a flag when its thread ends, also by a panic: the other thread would
+/// wait for ever.
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 /// What a thread came to; its panic goes on here.
 fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread
@@ -168,11 +177,11 @@ fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
 fn feed<R: RxPort>(
     ingress: &mut Ingress<R>,
     memory_soft: u64,
-    failed: &AtomicBool,
+    emptying_ended: &AtomicBool,
 ) -> Result<(), PortError> {
     loop {
         while ingress.memory_in_use() > memory_soft {
-            if failed.load(Ordering::Relaxed) {
+            if emptying_ended.load(Ordering::Relaxed) {
                 return Ok(());
             }
             std::hint::spin_loop();

@@ -109,7 +109,12 @@ pub(crate) fn workers(
             stages,
             wait,
             bell: Arc::clone(&bells[index]),
-            fed: feeds.map(|to| Arc::clone(&bells[to])).into_iter().collect(),
+            fed: feeds
+                .filter(|_| wait != WaitMode::Spin)
+                .map(|to| Arc::clone(&bells[to]))
+                .into_iter()
+                .collect(),
+            all: bells.clone(),
             control: Arc::clone(control),
             inputs,
         })

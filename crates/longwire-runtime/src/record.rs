@@ -5,13 +5,17 @@
 //! lost and counted as an artifact.
 
 use std::ops::Range;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use longwire_engine::bridge::PortIndex;
 use longwire_engine::{Bytes, LinkId, Nanos, Packets, Verdict};
 
 use crate::run::StartError;
+use crate::shutdown::is_hurried;
 
 /// What happened, in the order in which one stage saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,8 +154,40 @@ pub struct Tap {
     waits: bool,
 }
 
-/// The thread that writes, and what came of it.
-pub(crate) type Writing = JoinHandle<Result<(), String>>;
+/// The thread that writes.
+pub(crate) struct Writing {
+    thread: JoinHandle<Result<(), String>>,
+    /// No tap that is left will be used again.
+    no_more: Arc<AtomicBool>,
+}
+
+impl Writing {
+    /// Has the thread end although taps are left: their threads do not end.
+    pub fn no_more(&self) {
+        self.no_more.store(true, Ordering::Release);
+    }
+
+    /// Waits until everything is written, or until the program is to end
+    /// without it.
+    ///
+    /// # Errors
+    /// Why not everything was written.
+    pub fn end(self) -> Result<(), String> {
+        const LOOK: Duration = Duration::from_millis(2);
+        while !self.thread.is_finished() {
+            if is_hurried() {
+                return Err(
+                    "what is left was not written, for the run was stopped twice".to_owned(),
+                );
+            }
+            std::thread::sleep(LOOK);
+        }
+        let panicked = "the thread that writes panicked; please report this";
+        self.thread
+            .join()
+            .unwrap_or_else(|_| Err(panicked.to_owned()))
+    }
+}
 
 /// The recorder's end of a recording, and what makes taps for stages.
 pub(crate) struct Recording {
@@ -181,21 +217,29 @@ impl Recording {
         epoch: Epoch,
     ) -> Result<Writing, StartError> {
         recorder.start(epoch);
-        std::thread::Builder::new()
+        let no_more = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&no_more);
+        let thread = std::thread::Builder::new()
             .name("longwire-record".to_owned())
-            .spawn(move || self.write(recorder))
-            .map_err(StartError::Thread)
+            .spawn(move || self.write(recorder, &ends))
+            .map_err(StartError::Thread)?;
+        Ok(Writing { thread, no_more })
     }
 
-    /// Writes until every tap is gone.
-    fn write(self, mut recorder: Box<dyn Recorder>) -> Result<(), String> {
+    /// Writes until every tap is gone or will not be used again.
+    fn write(self, mut recorder: Box<dyn Recorder>, no_more: &AtomicBool) -> Result<(), String> {
+        /// How soon it is seen that taps will not be used again.
+        const LOOK: Duration = Duration::from_millis(100);
         drop(self.sender);
         let mut outcome = Ok(());
         // Batches are taken also after a failure: what comes then is lost in
         // one place only.
-        for batch in self.receiver {
-            if outcome.is_ok() {
-                outcome = recorder.record(&batch);
+        loop {
+            match self.receiver.recv_timeout(LOOK) {
+                Ok(batch) if outcome.is_ok() => outcome = recorder.record(&batch),
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) if !no_more.load(Ordering::Acquire) => {}
+                Err(_) => break,
             }
         }
         outcome.and_then(|()| recorder.finish())

@@ -1,5 +1,6 @@
 //! Threads: which stages run on which, and the loop that runs them.
 
+use std::any::Any;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,13 +8,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use longwire_engine::Nanos;
 use longwire_io::port::{AnyRx, AnyTx};
 use longwire_io::{PortError, RxPort, TxPort};
-use nix::sys::eventfd::{EfdFlags, EventFd};
 
+use crate::clock::monotonic_now;
 use crate::config::WaitMode;
 use crate::fabric::Fabric;
 use crate::faults::Faults;
 use crate::stage::{Egress, Ingress};
-use crate::waiting::{PauseLog, Waiter};
+use crate::waiting::{POLL, PauseLog, Waiter};
+
+pub(crate) use longwire_io::Bell;
 
 /// What a thread runs in turn: the halves of one direction, or both of each.
 #[derive(Default)]
@@ -24,62 +27,24 @@ pub(crate) struct Stages {
     pub fabric: Option<Box<Fabric<AnyTx>>>,
 }
 
-/// A thread's bell, rung by the thread that feeds its delay line and by
-/// whoever stops the run.
-#[derive(Debug)]
-pub(crate) struct Bell {
-    event: EventFd,
-    asleep: AtomicBool,
-}
-
-impl Bell {
-    pub fn new() -> Result<Bell, nix::Error> {
-        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        Ok(Bell {
-            event: EventFd::from_flags(flags)?,
-            asleep: AtomicBool::new(false),
-        })
-    }
-
-    /// Wakes the thread if it sleeps.
-    pub fn ring_if_asleep(&self) {
-        if self.asleep.load(Ordering::SeqCst) {
-            self.ring();
-        }
-    }
-
-    /// The thread is about to sleep: whoever feeds it has to ring.
-    pub fn asleep(&self) {
-        self.asleep.store(true, Ordering::SeqCst);
-    }
-
-    /// The thread is awake.
-    pub fn awake(&self) {
-        self.asleep.store(false, Ordering::SeqCst);
-    }
-
-    /// Readable when it has been rung.
-    pub fn event(&self) -> &EventFd {
-        &self.event
-    }
-
-    /// Wakes the thread.
-    pub fn ring(&self) {
-        // A counter that is full has long woken its reader.
-        let _ = self.event.write(1);
-    }
-}
-
 /// What the threads of a run share.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     pub stop: AtomicBool,
-    /// A thread has lost a port.
+    /// A thread has lost a port, or has panicked.
     pub failed: AtomicBool,
     /// How many threads have seen the end of all their inputs.
     pub inputs_ended: AtomicU64,
     /// What a plugin reports ends the run.
     pub faults: Faults,
+}
+
+impl Control {
+    /// Whether the run must end: a port or a thread was lost, or a plugin
+    /// failed.
+    pub fn must_end(&self) -> bool {
+        self.failed.load(Ordering::SeqCst) || self.faults.any()
+    }
 }
 
 /// How a thread ended.
@@ -97,11 +62,23 @@ pub(crate) struct ThreadEnd {
 impl ThreadEnd {
     /// The end of a thread that panicked: a fault of ours, to be reported
     /// like any other end.
-    pub fn panicked() -> ThreadEnd {
+    pub fn panicked(panic: &(dyn Any + Send)) -> ThreadEnd {
+        let message = panic.downcast_ref::<&str>().copied();
+        let message = message.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let message = message.unwrap_or("it did not say why");
+        ThreadEnd::failed(format!("a thread panicked; please report this: {message}"))
+    }
+
+    /// The end of a thread that was told to stop and is not waited for.
+    pub fn left_behind() -> ThreadEnd {
+        ThreadEnd::failed("a thread did not end when the run was stopped".to_owned())
+    }
+
+    fn failed(reason: String) -> ThreadEnd {
         ThreadEnd {
             error: Some(PortError::Unsupported {
                 port: "emulator".to_owned(),
-                reason: "a thread panicked; please report this".to_owned(),
+                reason,
             }),
             ..ThreadEnd::default()
         }
@@ -113,8 +90,11 @@ pub(crate) struct Worker {
     pub stages: Stages,
     pub wait: WaitMode,
     pub bell: Arc<Bell>,
-    /// The threads that wait for what this one's ingress stages publish.
+    /// The threads that may sleep until this one's ingress stages publish;
+    /// none where threads never sleep.
     pub fed: Vec<Arc<Bell>>,
+    /// The bells of all threads of the run.
+    pub all: Vec<Arc<Bell>>,
     pub control: Arc<Control>,
     /// How many threads with inputs there are.
     pub inputs: u64,
@@ -160,7 +140,8 @@ impl Worker {
             if turn.input_ended && !counted_end {
                 counted_end = true;
                 self.control.inputs_ended.fetch_add(1, Ordering::SeqCst);
-                self.fed.iter().for_each(|bell| bell.ring());
+                // Each of them may have waited for nothing but this.
+                self.all.iter().for_each(|bell| bell.ring());
             }
             if turn.frames > 0 {
                 waiter.active();
@@ -230,8 +211,13 @@ impl Worker {
             until = until.min(next.saturating_sub(waiter.margin_now()));
         }
         let ports = self.stages.ingress.iter().filter(|stage| !stage.ended());
-        let sources: Vec<BorrowedFd<'_>> =
-            ports.filter_map(|stage| stage.port().readable()).collect();
+        let mut sources: Vec<BorrowedFd<'_>> = Vec::with_capacity(self.stages.ingress.len());
+        for port in ports.map(Ingress::port) {
+            match port.readable() {
+                Some(source) => sources.push(source),
+                None => until = until.min(monotonic_now().saturating_add(POLL)),
+            }
+        }
         for ingress in &self.stages.ingress {
             ingress.before_sleep();
         }

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::faults::Faults;
+use crate::plugin::{Call, call_of, thread_id};
 use crate::record::{Epoch, Recorder, Recording, Writing};
 use crate::report::RunReport;
 use crate::run::StartError;
+use crate::shutdown::is_hurried;
 use crate::summary;
 use crate::thread::{Bell, Control, ThreadEnd};
 
@@ -20,15 +22,42 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// how they ended is lost.
 pub(crate) struct Threads {
     control: Arc<Control>,
-    running: Vec<(Arc<Bell>, JoinHandle<ThreadEnd>)>,
+    running: Vec<RunningThread>,
+    /// Each thread sends its place in `running` when it ends.
+    ending: (Sender<usize>, Receiver<usize>),
     /// The thread that writes what is recorded.
     recorder: Option<Writing>,
+}
+
+/// A thread that was started.
+struct RunningThread {
+    bell: Arc<Bell>,
+    thread: JoinHandle<ThreadEnd>,
+    /// Its number in the kernel.
+    id: i32,
 }
 
 /// How the threads of a run ended.
 pub(crate) struct Stopped {
     ends: Vec<ThreadEnd>,
     error: Option<String>,
+}
+
+/// Reports that a thread ends, also by a panic: then the run has failed.
+struct EndGuard {
+    control: Arc<Control>,
+    ending: Sender<usize>,
+    place: usize,
+}
+
+impl Drop for EndGuard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.control.failed.store(true, Ordering::SeqCst);
+        }
+        // A run that was dropped does not listen.
+        let _ = self.ending.send(self.place);
+    }
 }
 
 impl Threads {
@@ -40,6 +69,7 @@ impl Threads {
                 ..Control::default()
             }),
             running: Vec::new(),
+            ending: channel(),
             recorder: None,
         }
     }
@@ -62,17 +92,24 @@ impl Threads {
         prepare: impl FnOnce() -> Vec<String> + Send + 'static,
         body: impl FnOnce() -> ThreadEnd + Send + 'static,
     ) -> Result<(), StartError> {
-        let (tell, told) = channel();
+        let (ready, prepared) = channel();
+        let guard = EndGuard {
+            control: Arc::clone(&self.control),
+            ending: self.ending.0.clone(),
+            place: self.running.len(),
+        };
         let thread = spawn(name, move || {
-            let _ = tell.send(prepare());
+            let _guard = guard;
+            let _ = ready.send((thread_id(), prepare()));
             body()
         })?;
-        for note in told.recv().unwrap_or_default() {
+        let (id, found) = prepared.recv().unwrap_or_default();
+        for note in found {
             if !notes.contains(&note) {
                 notes.push(note);
             }
         }
-        self.running.push((bell, thread));
+        self.running.push(RunningThread { bell, thread, id });
         Ok(())
     }
 
@@ -98,9 +135,7 @@ impl Threads {
     /// Whether all have ended, or must: a port was lost or a plugin failed.
     pub fn ended(&self) -> bool {
         let mut threads = self.running.iter();
-        self.control.failed.load(Ordering::SeqCst)
-            || self.control.faults.any()
-            || threads.all(|(_, thread)| thread.is_finished())
+        self.control.must_end() || threads.all(|running| running.thread.is_finished())
     }
 
     /// Waits until they have ended, for so long at the most; whether they have.
@@ -117,11 +152,12 @@ impl Threads {
     }
 
     /// Stops them all, the one that records last: by then it has everything.
+    /// A thread that does not end is left behind.
     pub fn stop(&mut self) -> Stopped {
         let ends = self.end();
-        let recorded = self.recorder.take().map(JoinHandle::join);
+        let recorded = self.recorder.take().map(Writing::end);
         let mut error = self.control.faults.first();
-        if let Some(Ok(Err(unwritten))) = recorded {
+        if let Some(Err(unwritten)) = recorded {
             error.get_or_insert(format!("recording: {unwritten}"));
         }
         Stopped { ends, error }
@@ -129,13 +165,82 @@ impl Threads {
 
     fn end(&mut self) -> Vec<ThreadEnd> {
         self.control.stop.store(true, Ordering::SeqCst);
-        for (bell, _) in &self.running {
-            bell.ring();
+        for running in &self.running {
+            running.bell.ring();
         }
-        let threads = self.running.drain(..);
-        threads
-            .map(|(_, thread)| thread.join().unwrap_or_else(|_| ThreadEnd::panicked()))
-            .collect()
+        let mut running: Vec<Option<RunningThread>> = self.running.drain(..).map(Some).collect();
+        let mut ends: Vec<ThreadEnd> = Vec::new();
+        ends.resize_with(running.len(), ThreadEnd::default);
+        let mut left_behind = LeftBehind::default();
+        while running.iter().any(Option::is_some) {
+            if let Ok(place) = self.ending.1.recv_timeout(LOOK_EVERY) {
+                if let Some(ended) = running.get_mut(place).and_then(Option::take) {
+                    ends[place] = joined(ended.thread);
+                }
+                continue;
+            }
+            for (thread, end) in running.iter_mut().zip(&mut ends) {
+                let id = thread.as_ref().map(|thread| thread.id);
+                if let Some(left) = id.and_then(|id| left_behind.look(id)) {
+                    // Not joined: it ends with the process.
+                    *thread = None;
+                    *end = left;
+                }
+            }
+        }
+        if let Some(recorder) = self.recorder.as_ref().filter(|_| left_behind.any) {
+            recorder.no_more();
+        }
+        ends
+    }
+}
+
+fn joined(thread: JoinHandle<ThreadEnd>) -> ThreadEnd {
+    thread
+        .join()
+        .unwrap_or_else(|panic| ThreadEnd::panicked(&*panic))
+}
+
+/// A thread that was told to stop has so many looks to return from a plugin:
+/// 2 s. Out of a plugin it has all the time that it needs.
+const LOOKS_MAX: u32 = 100;
+
+/// In a hurry any thread has so many.
+const LOOKS_HURRIED: u32 = 5;
+
+/// Finds threads that a run's end does not wait for.
+#[derive(Default)]
+struct LeftBehind {
+    /// Threads, what they were found in, and how often in a row.
+    seen: Vec<(i32, Option<Call>, u32)>,
+    any: bool,
+}
+
+impl LeftBehind {
+    /// Looks at a thread that has not ended; its end, if it is left behind.
+    fn look(&mut self, thread: i32) -> Option<ThreadEnd> {
+        let call = call_of(thread);
+        let before = self.seen.iter().position(|(other, _, _)| *other == thread);
+        let before = before.map(|at| self.seen.swap_remove(at));
+        let same = before.filter(|(_, seen, _)| *seen == call);
+        let looks = same.map_or(0, |(_, _, looks)| looks).saturating_add(1);
+        self.seen.push((thread, call, looks));
+        let enough = match call {
+            _ if is_hurried() => LOOKS_HURRIED,
+            Some(_) => LOOKS_MAX,
+            None => u32::MAX,
+        };
+        if looks < enough {
+            return None;
+        }
+        self.any = true;
+        match call {
+            Some(call) => {
+                call.report("has not returned, and the run was told to stop");
+                Some(ThreadEnd::default())
+            }
+            None => Some(ThreadEnd::left_behind()),
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use longwire_engine::Nanos;
+use longwire_io::Event;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::eventfd::EventFd;
 use nix::sys::time::TimeSpec;
 
 use crate::clock::monotonic_now;
@@ -40,6 +40,9 @@ const WAKES_MANY: u32 = 50;
 /// Without a release to wait for, a thread still looks up this often, so
 /// that a port's losses and a stop are seen.
 const IDLE: Nanos = Nanos::from_millis(250);
+
+/// An input port that cannot be waited for is asked this often.
+pub(crate) const POLL: Nanos = Nanos::from_millis(1);
 
 /// A gap this long between two turns of a spinning loop is a pause.
 const PAUSE_MIN: Nanos = Nanos::from_micros(100);
@@ -177,7 +180,7 @@ impl Waiter {
 
     /// Sleeps until `until`, until one of `sources` is readable, or until
     /// the bell rings.
-    pub fn sleep(&mut self, until: Nanos, sources: &[BorrowedFd<'_>], bell: &EventFd) {
+    pub fn sleep(&mut self, until: Nanos, sources: &[BorrowedFd<'_>], bell: &Event) {
         let gathered_at = monotonic_now().saturating_add(MODERATION);
         if self.moderates() {
             self.window.wakes += 1;
@@ -217,7 +220,7 @@ enum Woken {
     Bell,
 }
 
-fn wait_for(until: Nanos, sources: &[BorrowedFd<'_>], bell: &EventFd) -> Woken {
+fn wait_for(until: Nanos, sources: &[BorrowedFd<'_>], bell: &Event) -> Woken {
     let mut polled: Vec<PollFd<'_>> = sources
         .iter()
         .chain([&bell.as_fd()])
@@ -228,7 +231,7 @@ fn wait_for(until: Nanos, sources: &[BorrowedFd<'_>], bell: &EventFd) -> Woken {
     // An interrupted wait is a wait that is over.
     let ready = ppoll(&mut polled, Some(timeout), None).unwrap_or(1);
     if polled.last().and_then(PollFd::any).unwrap_or(false) {
-        let _ = bell.read();
+        bell.clear();
         return Woken::Bell;
     }
     match ready {

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-fn bell() -> EventFd {
-    EventFd::new().expect("an event descriptor")
+fn bell() -> Event {
+    Event::new().expect("an event descriptor")
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn adaptive_spins_for_a_share_of_the_time_only_where_others_want_the_core() {
 #[test]
 fn thick_frames_are_let_gather_only_where_others_want_the_core() {
     let source = bell();
-    source.write(1).expect("something to read");
+    source.signal();
     for crowded in [true, false] {
         let mut waiter = Waiter::new(WaitMode::Adaptive);
         waiter.crowd = Crowd::of(crowded);
@@ -108,7 +108,7 @@ fn thick_frames_are_let_gather_only_where_others_want_the_core() {
 fn the_bell_ends_a_sleep_and_is_silent_afterwards() {
     let mut waiter = Waiter::new(WaitMode::Block);
     let bell = bell();
-    bell.write(1).expect("the bell rings");
+    bell.signal();
     let start = Instant::now();
     let until = monotonic_now().saturating_add(Nanos::from_secs(20));
     waiter.sleep(until, &[], &bell);
@@ -126,7 +126,7 @@ fn the_bell_ends_a_sleep_and_is_silent_afterwards() {
 fn a_readable_source_ends_a_sleep() {
     let mut waiter = Waiter::new(WaitMode::Adaptive);
     let source = bell();
-    source.write(1).expect("something to read");
+    source.signal();
     let start = Instant::now();
     let until = monotonic_now().saturating_add(Nanos::from_secs(20));
     waiter.sleep(until, &[source.as_fd()], &bell());

@@ -205,14 +205,25 @@ fn a_delay_holds_with_every_placement() {
         let running = hosts.start("packet", link(None, "30ms"), link(None, "20ms"), config);
         // The first trip resolves addresses.
         hosts.round_trip();
-        let trip = hosts.round_trip().expect("an answer");
-        assert!(trip >= Duration::from_millis(50), "{placement:?}: {trip:?}");
-        let report = running.stop();
-        let lateness = report.links[0].lateness_us;
+        let trips = (0..11).map(|_| hosts.round_trip().expect("an answer"));
+        let mut trips: Vec<Duration> = trips.collect();
+        trips.sort_unstable();
         assert!(
-            lateness.max > 0.0 && report.links[0].packets_out >= 2,
-            "{lateness:?}"
+            trips[0] >= Duration::from_millis(50),
+            "{placement:?}: {trips:?}"
         );
+        // The median: a busy machine delays some trips. A thread that is not
+        // woken sleeps for up to 250 ms.
+        assert!(
+            trips[5] < Duration::from_millis(80),
+            "{placement:?}: {trips:?}"
+        );
+        let report = running.stop();
+        for link in &report.links {
+            let lateness = link.lateness_us;
+            assert!(lateness.max > 0.0 && link.packets_out >= 12, "{lateness:?}");
+            assert!(lateness.p50 < 15_000.0, "{placement:?}: {lateness:?}");
+        }
     }
 }
 

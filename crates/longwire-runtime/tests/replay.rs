@@ -5,8 +5,9 @@ use std::time::Duration;
 use longwire_engine::{Bytes, LinkOptions, Nanos};
 use longwire_io::port::mem::{PipeRx, pipe};
 use longwire_io::port::one_way::{Discard, Silent};
+use longwire_io::port::own::OwnTx;
 use longwire_io::port::{AnyRx, AnyTx, Port};
-use longwire_io::{PortError, Received, RxPort};
+use longwire_io::{Outgoing, PortError, Pushed, Received, RxPort};
 use longwire_runtime::replay::{ReplayConfig, ReplayOutput, Start, start};
 use longwire_runtime::{Fed, Feed, FeedStatus, LinkSetup, StartError};
 
@@ -268,4 +269,48 @@ fn a_port_for_each_output_is_needed() {
             given: 0
         })
     ));
+}
+
+/// A sending half that panics with its third frame.
+struct Panics(u32);
+
+impl OwnTx for Panics {
+    fn push(&mut self, _: Outgoing<'_>) -> Pushed {
+        self.0 += 1;
+        assert!(self.0 < 3, "the test's own panic");
+        Pushed::Taken
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        Ok(0)
+    }
+
+    fn room(&self) -> usize {
+        64
+    }
+
+    fn unsent(&self) -> usize {
+        0
+    }
+}
+
+#[test]
+fn a_sending_thread_that_panics_ends_the_replay_with_a_word() {
+    // More than fits the memory: the reading thread has no end of its own.
+    let feed = Even {
+        outputs: 2,
+        ..Even::every(Nanos::from_micros(100), u64::MAX)
+    };
+    let (tx, rx) = cable();
+    let panics = AnyTx::Own(Box::new(Panics(0)));
+    let outputs = vec![output(panics, &[]), output(tx, &[])];
+    let replay = start(vec![Box::new(feed)], outputs, quiet(), None).unwrap();
+    let ended = replay.wait(Duration::from_secs(20));
+    assert!(ended, "the replay goes on without its sender");
+    let error = replay.stop().error.expect("a reason");
+    assert!(
+        error.contains("panicked") && error.contains("the test's own panic"),
+        "{error}"
+    );
+    drop(rx);
 }

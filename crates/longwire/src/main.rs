@@ -4,11 +4,19 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use longwire::{Cli, Error};
+use longwire_runtime::shutdown;
 
 fn main() -> ExitCode {
     // Wrong usage ends here: clap's message on stderr, exit code 2.
     let cli = Cli::parse();
-    match longwire::run(&cli) {
+    let code = run(&cli);
+    // `exit` before this is a plugin's.
+    shutdown::ends();
+    code
+}
+
+fn run(cli: &Cli) -> ExitCode {
+    match longwire::run(cli) {
         Ok(code) => code,
         // Whoever read our output has seen enough, as in `longwire models | head`.
         Err(Error::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {

@@ -1,25 +1,52 @@
-//! Being told to stop.
+//! Signals that ask the program to stop.
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Builder;
+use std::time::Duration;
 
+use longwire_runtime::shutdown;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
+use signal_hook::iterator::Signals;
 
-use crate::error::EXIT_FAILED;
+/// After the second signal the program has this long to write its report.
+const GRACE: Duration = Duration::from_secs(3);
 
-/// Set by the first signal that asks for an end; a second one ends the
-/// program at once, should it not come to look.
+/// A flag that the first signal sets: the run ends with its report. With the
+/// second, threads that do not end are left behind, and the report is written
+/// without them. The third one ends the program at once, as does [`GRACE`]
+/// after the second, should it hang elsewhere.
 ///
 /// # Errors
 /// If the system does not let signals be handled.
 pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // In this order: the first signal finds the flag not yet set.
-        flag::register_conditional_shutdown(signal, EXIT_FAILED.into(), Arc::clone(&stop))?;
-        flag::register(signal, Arc::clone(&stop))?;
-    }
+    let asked = Arc::clone(&stop);
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let thread = Builder::new().name("longwire-signals".to_owned());
+    thread.spawn(move || {
+        for (before, _) in signals.forever().enumerate() {
+            match before {
+                0 => asked.store(true, Ordering::SeqCst),
+                1 => hurry(),
+                _ => shutdown::end_process("ended by a third signal"),
+            }
+        }
+    })?;
     Ok(stop)
+}
+
+fn hurry() {
+    shutdown::hurry();
+    eprintln!("not waiting any longer; a third signal ends the program without a report");
+    let thread = Builder::new().name("longwire-grace".to_owned());
+    if thread.spawn(end_late).is_err() {
+        end_late();
+    }
+}
+
+fn end_late() {
+    std::thread::sleep(GRACE);
+    shutdown::end_process("did not end in time after a second signal");
 }

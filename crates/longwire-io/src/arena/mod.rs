@@ -39,6 +39,8 @@ pub enum ArenaError {
     TooLarge { budget: Bytes, most: Bytes },
     #[error("no address space for a memory budget of {budget}: {source}; give a smaller one")]
     Refused { budget: Bytes, source: io::Error },
+    #[error("cannot make an event descriptor: {0}")]
+    Event(#[from] nix::Error),
 }
 
 /// Whether the arena lies on huge pages.

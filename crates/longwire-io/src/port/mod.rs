@@ -158,7 +158,8 @@ pub trait RxPort {
     ) -> Result<Received, PortError>;
 
     /// Becomes readable when frames wait; `None` for ports that always have
-    /// some.
+    /// some, and for those that cannot be waited for: an idle thread asks
+    /// these every millisecond.
     fn readable(&self) -> Option<BorrowedFd<'_>>;
 
     /// What was lost before it came in, since the port was opened.

@@ -23,6 +23,15 @@ pub trait OwnRx: Send {
         take: &mut dyn FnMut(Arrived<'_>),
     ) -> Result<Received, PortError>;
 
+    /// Becomes readable when frames wait, and stays so until they have been
+    /// handed in: a socket, or an [`Event`](crate::Event) that whoever queues
+    /// frames signals and [`OwnRx::receive`] clears before it looks. `None`
+    /// for a port that cannot be waited for: an idle thread asks it every
+    /// millisecond.
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
     /// The longest frame it hands in, in bytes.
     fn frame_max(&self) -> usize;
 }
@@ -56,7 +65,7 @@ impl RxPort for Box<dyn OwnRx> {
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
-        None
+        OwnRx::readable(&**self)
     }
 
     fn frame_max(&self) -> usize {

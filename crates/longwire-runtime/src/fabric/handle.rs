@@ -1,7 +1,7 @@
 //! What others may ask of a running fabric, and tell it.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
@@ -12,7 +12,8 @@ use super::report::{FabricReport, PortReport, SwitchReport};
 use crate::counters::LinkShared;
 use crate::port_loss::LostPort;
 use crate::record::Epoch;
-use crate::thread::Bell;
+use crate::shutdown::is_hurried;
+use crate::thread::{Bell, Control};
 
 /// Gives orders to a running fabric, and reports on it. May be cloned and
 /// sent to other threads.
@@ -25,6 +26,7 @@ pub struct FabricHandle {
 /// What does not change while a fabric runs, and what is counted of it.
 pub(super) struct Facts {
     pub bell: Arc<Bell>,
+    pub control: Arc<Control>,
     pub epoch: Epoch,
     pub ports: Vec<(String, Arc<LinkShared>)>,
     pub seed: u64,
@@ -34,6 +36,9 @@ pub(super) struct Facts {
 
 /// An answer is waited for so long; a fabric that does not give it has ended.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Whether the fabric has to end is looked at so often meanwhile.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl FabricHandle {
     pub(super) fn new(orders: Sender<Order>, facts: Facts) -> FabricHandle {
@@ -56,7 +61,7 @@ impl FabricHandle {
         self.facts.bell.ring();
     }
 
-    /// Asks the deciding thread; `None` if the fabric has ended.
+    /// Asks the deciding thread; `None` if the fabric has ended or has to.
     pub fn ask<R: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Core) -> R + Send + 'static,
@@ -66,7 +71,19 @@ impl FabricHandle {
             let _ = answer.send(question(core));
         };
         self.order(None, Box::new(work));
-        answered.recv_timeout(PATIENCE).ok()
+        let asked = Instant::now();
+        loop {
+            match answered.recv_timeout(LOOK_EVERY) {
+                Ok(answer) => return Some(answer),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            // A plugin may keep the thread from ever answering.
+            let ends = self.facts.control.must_end() || is_hurried();
+            if ends || asked.elapsed() >= PATIENCE {
+                return None;
+            }
+        }
     }
 
     /// How long the fabric has run.

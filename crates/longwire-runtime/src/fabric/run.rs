@@ -20,7 +20,7 @@ use super::pipeline;
 use super::report::FabricReport;
 use super::stage::Fabric;
 use crate::clock::Clock;
-use crate::config::{Placement, RunConfig};
+use crate::config::{Placement, RunConfig, WaitMode};
 use crate::counters::LinkShared;
 use crate::host;
 use crate::port_loss::OnPortLoss;
@@ -144,6 +144,7 @@ pub fn start_recorded(
     }
     let facts = Facts {
         bell,
+        control: Arc::clone(threads.control()),
         epoch,
         ports,
         seed: config.seed,
@@ -214,10 +215,11 @@ fn workers(
         stages,
         wait: config.wait,
         bell: Arc::clone(&bells[index]),
-        fed: (index < last)
+        fed: (index < last && config.wait != WaitMode::Spin)
             .then(|| Arc::clone(&bells[last]))
             .into_iter()
             .collect(),
+        all: bells.clone(),
         control: Arc::clone(control),
         inputs: 1,
     };

@@ -189,12 +189,9 @@ impl Simulation {
         let recorder = self.recorder.take();
         // The recorder waits for all that may still tell it something.
         drop(self);
-        let recorded = recorder.map(std::thread::JoinHandle::join);
+        let recorded = recorder.map_or(Ok(()), Writing::end);
         FabricReport {
-            error: match recorded {
-                Some(Ok(Err(error))) => Some(format!("recording: {error}")),
-                _ => None,
-            },
+            error: recorded.err().map(|error| format!("recording: {error}")),
             ..report
         }
     }

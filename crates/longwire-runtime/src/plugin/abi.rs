@@ -45,22 +45,22 @@ pub struct Parameters {
 }
 
 /// Reads a parameter's value in some unit.
-pub type Read<T> = extern "C" fn(*const Parameters, *const c_char, *mut T) -> c_int;
+pub type Read<T> = unsafe extern "C" fn(*const Parameters, *const c_char, *mut T) -> c_int;
 
 #[repr(C)]
 #[derive(Debug)]
 pub struct Host {
     pub abi: u32,
     pub struct_size: u32,
-    pub next_u64: extern "C" fn(*mut Random) -> u64,
-    pub up_to: extern "C" fn(*mut Random, u64) -> u64,
-    pub uniform: extern "C" fn(*mut Random) -> f64,
-    pub chance: extern "C" fn(*mut Random, f64) -> c_int,
-    pub exponential: extern "C" fn(*mut Random, i64) -> i64,
-    pub fail: extern "C" fn(*const Host, *const c_char) -> c_int,
-    pub log: extern "C" fn(*const Host, *const c_char),
-    pub text: extern "C" fn(*const Parameters, *const c_char) -> *const c_char,
-    pub require: extern "C" fn(*const Parameters, *const c_char) -> c_int,
+    pub next_u64: unsafe extern "C" fn(*mut Random) -> u64,
+    pub up_to: unsafe extern "C" fn(*mut Random, u64) -> u64,
+    pub uniform: unsafe extern "C" fn(*mut Random) -> f64,
+    pub chance: unsafe extern "C" fn(*mut Random, f64) -> c_int,
+    pub exponential: unsafe extern "C" fn(*mut Random, i64) -> i64,
+    pub fail: unsafe extern "C" fn(*const Host, *const c_char) -> c_int,
+    pub log: unsafe extern "C" fn(*const Host, *const c_char),
+    pub text: unsafe extern "C" fn(*const Parameters, *const c_char) -> *const c_char,
+    pub require: unsafe extern "C" fn(*const Parameters, *const c_char) -> c_int,
     pub time: Read<i64>,
     pub rate: Read<u64>,
     pub size: Read<u64>,

@@ -96,31 +96,43 @@ pub(super) fn guarded<T>(host: &Host, otherwise: T, work: impl FnOnce() -> T) ->
 }
 
 /// A C string as text; what is no UTF-8 is replaced, NULL is empty.
-pub(super) fn text_of(text: *const c_char) -> String {
+///
+/// # Safety
+/// `text` is null or a string that ends with a zero byte and lives during the
+/// call.
+pub(super) unsafe fn text_of(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();
     }
-    // SAFETY: it is not null, and the header asks for a string that ends with
-    // a zero byte and lives during the call.
+    // SAFETY: it is not null, and the caller answers for the rest.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_string_lossy().into_owned()
 }
 
-extern "C" fn fail(host: *const abi::Host, message: *const c_char) -> c_int {
-    // SAFETY: the plugin passes the host that `create` was given, which is
-    // the beginning of a `Host` that lives as long as the state.
+/// # Safety
+/// `host` is what `create` was given, of a state that lives; `message` is as
+/// in [`text_of`].
+unsafe extern "C" fn fail(host: *const abi::Host, message: *const c_char) -> c_int {
+    // SAFETY: what `create` is given is the beginning of a `Host` that lives
+    // as long as the state.
     let host = unsafe { &*host.cast::<Host>() };
-    guarded(host, (), || host.note_failure(text_of(message)));
+    // SAFETY: the caller answers for the message.
+    let message = || unsafe { text_of(message) };
+    guarded(host, (), || host.note_failure(message()));
     abi::ERROR
 }
 
-extern "C" fn log(host: *const abi::Host, message: *const c_char) {
+/// # Safety
+/// As of [`fail`].
+unsafe extern "C" fn log(host: *const abi::Host, message: *const c_char) {
     // SAFETY: as in `fail`.
     let host = unsafe { &*host.cast::<Host>() };
+    // SAFETY: as in `fail`.
+    let message = || unsafe { text_of(message) };
     guarded(host, (), || {
         let lines = host.lines.fetch_add(1, Ordering::Relaxed);
         if lines < LINES_MAX {
-            eprintln!("plugin {}: {}", host.name, text_of(message));
+            eprintln!("plugin {}: {}", host.name, message());
         } else if lines == LINES_MAX {
             eprintln!("plugin {}: further messages are left out", host.name);
         } else {
@@ -167,23 +179,30 @@ unsafe fn random<'a>(random: *mut abi::Random) -> &'a mut Random<'a> {
     unsafe { &mut *random.cast::<Random<'a>>() }
 }
 
-extern "C" fn next_u64(raw: *mut abi::Random) -> u64 {
-    // SAFETY: a hook passes what it was given, during its call, in which we
-    // touch the value in these functions only.
+/// # Safety
+/// `raw` is what the running hook was given.
+unsafe extern "C" fn next_u64(raw: *mut abi::Random) -> u64 {
+    // SAFETY: during a hook's call the value is used in these functions only.
     unsafe { random(raw) }.stream.next_u64()
 }
 
-extern "C" fn up_to(raw: *mut abi::Random, max: u64) -> u64 {
+/// # Safety
+/// As of [`next_u64`].
+unsafe extern "C" fn up_to(raw: *mut abi::Random, max: u64) -> u64 {
     // SAFETY: as in `next_u64`.
     unsafe { random(raw) }.stream.up_to(max)
 }
 
-extern "C" fn uniform(raw: *mut abi::Random) -> f64 {
+/// # Safety
+/// As of [`next_u64`].
+unsafe extern "C" fn uniform(raw: *mut abi::Random) -> f64 {
     // SAFETY: as in `next_u64`.
     unsafe { random(raw) }.stream.unit()
 }
 
-extern "C" fn chance(raw: *mut abi::Random, p: f64) -> c_int {
+/// # Safety
+/// As of [`next_u64`].
+unsafe extern "C" fn chance(raw: *mut abi::Random, p: f64) -> c_int {
     // SAFETY: as in `next_u64`.
     let random = unsafe { random(raw) };
     if !(0.0..=1.0).contains(&p) {
@@ -193,7 +212,9 @@ extern "C" fn chance(raw: *mut abi::Random, p: f64) -> c_int {
     c_int::from(random.stream.chance(Probability::from_f64(p)))
 }
 
-extern "C" fn exponential(raw: *mut abi::Random, mean_ns: i64) -> i64 {
+/// # Safety
+/// As of [`next_u64`].
+unsafe extern "C" fn exponential(raw: *mut abi::Random, mean_ns: i64) -> i64 {
     // SAFETY: as in `next_u64`.
     let random = unsafe { random(raw) };
     let Ok(mean) = u64::try_from(mean_ns) else {

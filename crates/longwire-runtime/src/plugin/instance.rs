@@ -7,6 +7,7 @@ use std::sync::Arc;
 use longwire_engine::{BitRate, Hook, Nanos, PluginHints};
 
 use super::abi::{self, Decide};
+use super::calls::{CallSite, Function};
 use super::host::{Host, Random};
 use super::library::{Library, PluginError};
 use super::parameters::Parameters;
@@ -14,8 +15,9 @@ use super::parameters::Parameters;
 /// A state of a plugin, for one direction of a link.
 pub(super) struct Instance {
     library: Arc<Library>,
-    // Boxed: the plugin keeps its address.
-    host: Box<Host>,
+    // The plugin keeps its address. Not a Box: moving one asserts that no
+    // other pointer to its content is in use.
+    host: Arc<Host>,
     state: *mut c_void,
     hints: PluginHints,
 }
@@ -33,7 +35,8 @@ impl Instance {
         library: Arc<Library>,
         parameters: &[(String, String)],
     ) -> Result<Instance, PluginError> {
-        let host = Box::new(Host::new(library.name().to_owned()));
+        let host = Arc::new(Host::new(library.name().to_owned()));
+        let site = library.site();
         let mut hints = abi::Hints {
             struct_size: size_of::<abi::Hints>() as u32,
             ..abi::Hints::default()
@@ -43,14 +46,14 @@ impl Instance {
         let result = match library.plugin().create {
             // SAFETY: all that is pointed to lives during the call, and the
             // host until after the state.
-            Some(create) => unsafe {
+            Some(create) => site.during(Function::Create, || unsafe {
                 create(
                     host.as_raw(),
                     given.as_raw(),
                     &raw mut hints,
                     &raw mut state,
                 )
-            },
+            }),
             None => abi::OK,
         };
         if result != abi::OK || host.has_failed() {
@@ -79,6 +82,11 @@ impl Instance {
         self.library.require(hook)
     }
 
+    /// Who its calls are those of.
+    pub fn site(&self) -> &'static CallSite {
+        self.library.site()
+    }
+
     /// What the plugin said of itself.
     pub fn hints(&self) -> PluginHints {
         self.hints
@@ -93,7 +101,7 @@ impl Instance {
         fates: &mut [u8],
     ) -> Result<(), String> {
         let hook = self.library.plugin().lose;
-        self.decide("lose", hook, random, packets, fates)
+        self.decide(Function::Lose, hook, random, packets, fates)
     }
 
     /// The hook `delay`.
@@ -105,7 +113,7 @@ impl Instance {
         delays: &mut [i64],
     ) -> Result<(), String> {
         let hook = self.library.plugin().delay;
-        self.decide("delay", hook, random, packets, delays)
+        self.decide(Function::Delay, hook, random, packets, delays)
     }
 
     /// The hook `depart`.
@@ -117,7 +125,7 @@ impl Instance {
         departures: &mut [i64],
     ) -> Result<(), String> {
         let hook = self.library.plugin().depart;
-        self.decide("depart", hook, random, packets, departures)
+        self.decide(Function::Depart, hook, random, packets, departures)
     }
 
     /// The hook `ready`; `None` if the plugin has none.
@@ -127,10 +135,12 @@ impl Instance {
             return Ok(None);
         };
         let mut ready = abi::INVALID;
+        let (state, raw) = (self.state, random.as_raw());
         // SAFETY: the state is the plugin's own, and what is pointed to lives
         // during the call.
-        let result = unsafe { hook(self.state, random.as_raw(), from, &raw mut ready) };
-        self.after("ready", result, random)?;
+        let call = || unsafe { hook(state, raw, from, &raw mut ready) };
+        let result = self.library.site().during(Function::Ready, call);
+        self.after(Function::Ready, result, random)?;
         Ok(Some(ready))
     }
 
@@ -148,19 +158,18 @@ impl Instance {
             return Err("the plugin has no hook rewrite".to_owned());
         };
         let count = packets.len().min(bytes.len());
+        let (state, raw) = (self.state, random.as_raw());
         // SAFETY: as in `ready`; the caller lends the bytes to be written for
         // the time of the call.
-        let result = unsafe {
-            let (packets, bytes) = (packets.as_ptr(), bytes.as_ptr());
-            hook(self.state, random.as_raw(), packets, count, bytes)
-        };
-        self.after("rewrite", result, random)
+        let call = || unsafe { hook(state, raw, packets.as_ptr(), count, bytes.as_ptr()) };
+        let result = self.library.site().during(Function::Rewrite, call);
+        self.after(Function::Rewrite, result, random)
     }
 
     #[inline]
     fn decide<T>(
         &mut self,
-        name: &'static str,
+        function: Function,
         hook: Option<Decide<T>>,
         random: &mut Random<'_>,
         packets: &[abi::Packet],
@@ -168,23 +177,22 @@ impl Instance {
     ) -> Result<(), String> {
         debug_assert_eq!(packets.len(), results.len());
         let Some(hook) = hook else {
-            return Err(format!("the plugin has no hook {name}"));
+            return Err(format!("the plugin has no hook {}", function.name()));
         };
         let count = packets.len().min(results.len());
+        let (state, raw, results) = (self.state, random.as_raw(), results.as_mut_ptr());
         // SAFETY: the state is the plugin's own; there are `count` packets
         // and places for results, and all of them live during the call.
-        let result = unsafe {
-            let (packets, results) = (packets.as_ptr(), results.as_mut_ptr());
-            hook(self.state, random.as_raw(), packets, count, results)
-        };
-        self.after(name, result, random)
+        let call = || unsafe { hook(state, raw, packets.as_ptr(), count, results) };
+        let result = self.library.site().during(function, call);
+        self.after(function, result, random)
     }
 
     /// Whether a hook that has returned did well.
     #[inline]
     fn after(
         &self,
-        name: &'static str,
+        function: Function,
         result: c_int,
         random: &mut Random<'_>,
     ) -> Result<(), String> {
@@ -192,13 +200,13 @@ impl Instance {
         if result == abi::OK && misuse.is_none() && !self.host.has_failed() {
             return Ok(());
         }
-        Err(self.fault(name, misuse))
+        Err(self.fault(function, misuse))
     }
 
     #[cold]
-    fn fault(&self, name: &'static str, misuse: Option<String>) -> String {
+    fn fault(&self, function: Function, misuse: Option<String>) -> String {
         let why = misuse.unwrap_or_else(|| self.host.failure());
-        format!("{name}: {why}")
+        format!("{}: {why}", function.name())
     }
 }
 
@@ -206,9 +214,11 @@ impl Drop for Instance {
     fn drop(&mut self) {
         let plugin = self.library.plugin();
         if let (Some(_), Some(destroy)) = (plugin.create, plugin.destroy) {
+            let state = self.state;
             // SAFETY: the state that `create` made, once; nothing uses it
             // afterwards.
-            unsafe { destroy(self.state) };
+            let call = || unsafe { destroy(state) };
+            self.library.site().during(Function::Destroy, call);
         }
     }
 }
@@ -239,4 +249,99 @@ fn checked_hints(hints: &abi::Hints) -> Result<PluginHints, String> {
         delay_least: time("delay_least_ns", hints.delay_least_ns)?,
         rate_mean,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::c_char;
+
+    use longwire_engine::random::{Purpose, Stream};
+
+    use super::*;
+
+    /// A state that keeps its host, as plugins do.
+    struct Kept {
+        host: *const abi::Host,
+    }
+
+    unsafe extern "C" fn create(
+        host: *const abi::Host,
+        _: *const abi::Parameters,
+        _: *mut abi::Hints,
+        state: *mut *mut c_void,
+    ) -> c_int {
+        let kept = Box::into_raw(Box::new(Kept { host }));
+        // SAFETY: a place for the state, as `create` is given it.
+        unsafe { state.write(kept.cast()) };
+        abi::OK
+    }
+
+    unsafe extern "C" fn destroy(state: *mut c_void) {
+        // SAFETY: what `create` made, once.
+        drop(unsafe { Box::from_raw(state.cast::<Kept>()) });
+    }
+
+    unsafe extern "C" fn lose(
+        state: *mut c_void,
+        random: *mut abi::Random,
+        packets: *const abi::Packet,
+        count: usize,
+        fates: *mut u8,
+    ) -> c_int {
+        const WHY: *const c_char = c"a packet of 7 bytes".as_ptr();
+        // SAFETY: the state that `create` made, its host, and as many packets
+        // and places as `count` says.
+        unsafe {
+            let host = (*state.cast::<Kept>()).host;
+            for at in 0..count {
+                fates.add(at).write(((*host).up_to)(random, 0) as u8);
+                if (*packets.add(at)).length == 7 {
+                    return ((*host).fail)(host, WHY);
+                }
+            }
+        }
+        abi::OK
+    }
+
+    /// The plugin is of Rust functions, so that Miri can run it: it checks
+    /// that the host's address stays good when the state is moved.
+    #[test]
+    fn a_state_uses_its_host_after_it_has_moved() {
+        let plugin = abi::Plugin {
+            create: Some(create),
+            destroy: Some(destroy),
+            lose: Some(lose),
+            abi: abi::VERSION,
+            struct_size: size_of::<abi::Plugin>() as u32,
+            name: c"moved".as_ptr(),
+            delay: None,
+            ready: None,
+            depart: None,
+            rewrite: None,
+        };
+        let library = Arc::new(Library::of(plugin, "moved"));
+        let made = Instance::create(library, &[]).expect("it takes no parameters");
+        let mut moved = vec![Box::new(made)];
+        let mut stream = Stream::new(1, 0, Purpose::MediumLoss);
+        let mut packet = abi::Packet {
+            at_ns: 0,
+            arrival_ns: 0,
+            bytes: std::ptr::null(),
+            bytes_count: 0,
+            length: 60,
+            wire_bits: 0,
+            queue_packets: 0,
+            queue_bytes: 0,
+        };
+        let mut fates = [abi::NO_FATE];
+        let mut lose = |packet: abi::Packet| {
+            let mut random = Random::new(&mut stream);
+            moved[0].lose(&mut random, &[packet], &mut fates)
+        };
+        assert_eq!(lose(packet), Ok(()));
+        packet.length = 7;
+        let refused = lose(packet);
+        assert_eq!(refused, Err("lose: a packet of 7 bytes".to_owned()));
+        assert_eq!(fates, [0]);
+    }
 }

@@ -7,8 +7,9 @@ use std::path::Path;
 use libloading::os::unix::{Library as Loaded, RTLD_LOCAL, RTLD_NOW};
 use longwire_engine::Hook;
 
-use super::abi;
+use super::calls::{CallSite, Function};
 use super::host::text_of;
+use super::{abi, crash, watchdog};
 
 /// Why a plugin was refused.
 #[derive(Debug, thiserror::Error)]
@@ -57,9 +58,7 @@ pub enum PluginError {
 pub(super) struct Library {
     plugin: abi::Plugin,
     name: String,
-    /// Never unloaded: threads that the plugin began, and functions that it
-    /// left to be called at the program's end, would run into nothing.
-    _loaded: ManuallyDrop<Loaded>,
+    site: &'static CallSite,
 }
 
 // SAFETY: the pointers are to constants and functions of a library that
@@ -74,35 +73,54 @@ impl Library {
     ///
     /// # Errors
     /// When it is no plugin of this version.
-    pub fn load(path: &str) -> Result<Library, PluginError> {
-        let path = match path.contains('/') {
-            true => path.to_owned(),
-            false => format!("./{path}"),
+    pub fn load(file: &str) -> Result<Library, PluginError> {
+        let path = match file.contains('/') {
+            true => file.to_owned(),
+            false => format!("./{file}"),
         };
         if !Path::new(&path).exists() {
             return Err(PluginError::Missing);
         }
+        crash::install();
+        let site = CallSite::of(file);
         // SAFETY: the library's initialisers run, as its user asked: a plugin
         // is trusted as the program itself is.
-        let loaded = unsafe { Loaded::open(Some(&path), RTLD_NOW | RTLD_LOCAL) };
+        let open = || unsafe { Loaded::open(Some(&path), RTLD_NOW | RTLD_LOCAL) };
+        let loaded = site.during(Function::Load, open);
+        // Never unloaded: threads that the plugin began, and functions that
+        // it left to be called at the program's end, would run into nothing.
         let loaded = ManuallyDrop::new(loaded.map_err(PluginError::Load)?);
         // SAFETY: a function of this name has the type that the header gives
         // it.
         let entry = unsafe { loaded.get::<abi::Entry>(abi::ENTRY) };
         let entry = entry.map_err(|_| PluginError::NoEntry)?;
         // SAFETY: as above; it takes nothing.
-        let plugin = unsafe { entry() };
+        let plugin = site.during(Function::Load, || unsafe { entry() });
         // SAFETY: the header asks for a struct that is never changed.
         let plugin = unsafe { checked(plugin) }?;
-        let name = match text_of(plugin.name) {
+        // SAFETY: the header asks for a string that is never changed.
+        let name = match unsafe { text_of(plugin.name) } {
             name if name.is_empty() => path,
             name => name,
         };
-        Ok(Library {
+        watchdog::start();
+        Ok(Library { plugin, name, site })
+    }
+
+    /// A plugin of the test's own code.
+    #[cfg(test)]
+    pub fn of(plugin: abi::Plugin, name: &str) -> Library {
+        Library {
             plugin,
-            name,
-            _loaded: loaded,
-        })
+            name: name.to_owned(),
+            site: CallSite::of(name),
+        }
+    }
+
+    /// Who its calls are those of.
+    #[inline]
+    pub fn site(&self) -> &'static CallSite {
+        self.site
     }
 
     /// Its hooks.

@@ -9,14 +9,20 @@
 mod abi;
 #[cfg(test)]
 mod abi_tests;
+mod calls;
+mod crash;
 mod host;
 mod instance;
 mod library;
 mod parameters;
 mod state;
+mod watchdog;
 
+pub(crate) use calls::{Call, call_of, thread_id};
+pub use crash::{end_process, ends};
 pub use library::PluginError;
 pub(crate) use state::SharedState;
+pub use watchdog::on_stuck_main;
 
 use std::sync::Arc;
 

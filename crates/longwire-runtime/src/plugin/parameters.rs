@@ -94,20 +94,27 @@ unsafe fn parameters<'a>(raw: *const abi::Parameters) -> &'a Parameters<'a> {
     unsafe { &*raw.cast::<Parameters<'a>>() }
 }
 
-pub(super) extern "C" fn text(raw: *const abi::Parameters, key: *const c_char) -> *const c_char {
-    // SAFETY: `create` passes what it was given, during its call.
-    let parameters = unsafe { parameters(raw) };
+/// # Safety
+/// `raw` is what the running `create` was given, `key` a string that ends with
+/// a zero byte.
+pub(super) unsafe extern "C" fn text(
+    raw: *const abi::Parameters,
+    key: *const c_char,
+) -> *const c_char {
+    // SAFETY: the caller answers for both pointers.
+    let (parameters, key) = unsafe { (parameters(raw), text_of(key)) };
     guarded(parameters.host, std::ptr::null(), || {
-        let value = parameters.value(&text_of(key));
+        let value = parameters.value(&key);
         value.map_or(std::ptr::null(), CStr::as_ptr)
     })
 }
 
-pub(super) extern "C" fn require(raw: *const abi::Parameters, key: *const c_char) -> c_int {
+/// # Safety
+/// As of [`text`].
+pub(super) unsafe extern "C" fn require(raw: *const abi::Parameters, key: *const c_char) -> c_int {
     // SAFETY: as in `text`.
-    let parameters = unsafe { parameters(raw) };
+    let (parameters, key) = unsafe { (parameters(raw), text_of(key)) };
     guarded(parameters.host, abi::ERROR, || {
-        let key = text_of(key);
         if parameters.value(&key).is_some() {
             return abi::OK;
         }
@@ -118,7 +125,10 @@ pub(super) extern "C" fn require(raw: *const abi::Parameters, key: *const c_char
 }
 
 /// Reads a parameter and writes what it is to `out`, if it was given.
-fn read<T, U>(
+///
+/// # Safety
+/// As of [`text`]; `out` is null or a place that a value can be written to.
+unsafe fn read<T, U>(
     raw: *const abi::Parameters,
     key: *const c_char,
     out: *mut U,
@@ -126,9 +136,8 @@ fn read<T, U>(
     convert: impl FnOnce(T) -> U,
 ) -> c_int {
     // SAFETY: as in `text`.
-    let parameters = unsafe { parameters(raw) };
+    let (parameters, key) = unsafe { (parameters(raw), text_of(key)) };
     guarded(parameters.host, abi::ERROR, || {
-        let key = text_of(key);
         match parameters.read(&key, parse) {
             Ok(None) => abi::OK,
             Ok(Some(_)) if out.is_null() => {
@@ -137,8 +146,7 @@ fn read<T, U>(
                 abi::ERROR
             }
             Ok(Some(value)) => {
-                // SAFETY: it is not null, and the header asks for a place
-                // that a value can be written to.
+                // SAFETY: it is not null, and the caller answers for the rest.
                 unsafe { out.write(convert(value)) };
                 abi::OK
             }
@@ -150,33 +158,44 @@ fn read<T, U>(
     })
 }
 
-pub(super) extern "C" fn time(
+/// # Safety
+/// As of [`read`].
+pub(super) unsafe extern "C" fn time(
     raw: *const abi::Parameters,
     key: *const c_char,
     out: *mut i64,
 ) -> c_int {
     // A day is the most that can be written.
     let signed = |time: Nanos| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
-    read(raw, key, out, Nanos::from_str, signed)
+    // SAFETY: the caller answers for all three.
+    unsafe { read(raw, key, out, Nanos::from_str, signed) }
 }
 
-pub(super) extern "C" fn rate(
+/// # Safety
+/// As of [`read`].
+pub(super) unsafe extern "C" fn rate(
     raw: *const abi::Parameters,
     key: *const c_char,
     out: *mut u64,
 ) -> c_int {
-    read(raw, key, out, BitRate::from_str, BitRate::bits_per_sec)
+    // SAFETY: the caller answers for all three.
+    unsafe { read(raw, key, out, BitRate::from_str, BitRate::bits_per_sec) }
 }
 
-pub(super) extern "C" fn size(
+/// # Safety
+/// As of [`read`].
+pub(super) unsafe extern "C" fn size(
     raw: *const abi::Parameters,
     key: *const c_char,
     out: *mut u64,
 ) -> c_int {
-    read(raw, key, out, Bytes::from_str, |bytes| bytes.0)
+    // SAFETY: the caller answers for all three.
+    unsafe { read(raw, key, out, Bytes::from_str, |bytes| bytes.0) }
 }
 
-pub(super) extern "C" fn probability(
+/// # Safety
+/// As of [`read`].
+pub(super) unsafe extern "C" fn probability(
     raw: *const abi::Parameters,
     key: *const c_char,
     out: *mut f64,
@@ -185,21 +204,28 @@ pub(super) extern "C" fn probability(
         true => Probability::from_str(text).map(Probability::as_f64),
         false => parse_ratio(text),
     };
-    read(raw, key, out, parse, |value| value)
+    // SAFETY: the caller answers for all three.
+    unsafe { read(raw, key, out, parse, |value| value) }
 }
 
-pub(super) extern "C" fn count(
+/// # Safety
+/// As of [`read`].
+pub(super) unsafe extern "C" fn count(
     raw: *const abi::Parameters,
     key: *const c_char,
     out: *mut u64,
 ) -> c_int {
-    read(raw, key, out, parse_count, |count| count)
+    // SAFETY: the caller answers for all three.
+    unsafe { read(raw, key, out, parse_count, |count| count) }
 }
 
-pub(super) extern "C" fn real(
+/// # Safety
+/// As of [`read`].
+pub(super) unsafe extern "C" fn real(
     raw: *const abi::Parameters,
     key: *const c_char,
     out: *mut f64,
 ) -> c_int {
-    read(raw, key, out, parse_real, |value| value)
+    // SAFETY: the caller answers for all three.
+    unsafe { read(raw, key, out, parse_real, |value| value) }
 }

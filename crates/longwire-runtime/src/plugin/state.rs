@@ -41,6 +41,7 @@ impl SharedState {
         let instance = self.instance.lock();
         let instance = instance.unwrap_or_else(PoisonError::into_inner);
         instance.require(hook)?;
+        instance.site().report_to(faults);
         Ok(CPlugin {
             file: Arc::clone(&self.file),
             hints: instance.hints(),

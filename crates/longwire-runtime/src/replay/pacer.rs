@@ -9,8 +9,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use longwire_engine::Nanos;
+use longwire_io::Event;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::eventfd::EventFd;
 use nix::sys::time::TimeSpec;
 
 use super::alarms::Alarms;
@@ -172,7 +172,7 @@ impl Pacer {
 
     /// Sleeps until `until`, some time before the next departure if one is
     /// known, or until the bell rings.
-    pub fn sleep(&mut self, departure: Option<Nanos>, until: Nanos, bell: &EventFd) {
+    pub fn sleep(&mut self, departure: Option<Nanos>, until: Nanos, bell: &Event) {
         let start = monotonic_now();
         let alarm = departure.and_then(|departure| self.alarms.get(departure, until).ok());
         let (until, woken) = match alarm {
@@ -186,7 +186,7 @@ impl Pacer {
         self.share.asleep = self.share.asleep.saturating_add(end.saturating_sub(start));
         if !woken {
             // Interrupted, or called.
-            let _ = bell.read();
+            bell.clear();
             return;
         }
         let latency = end.saturating_sub(until);
@@ -260,7 +260,7 @@ impl Pacer {
 }
 
 /// Whether the alarm has gone off, rather than the bell.
-fn sleep_for_alarm(alarm: BorrowedFd<'_>, bell: &EventFd) -> bool {
+fn sleep_for_alarm(alarm: BorrowedFd<'_>, bell: &Event) -> bool {
     let mut polled = [
         PollFd::new(alarm, PollFlags::POLLIN),
         PollFd::new(bell.as_fd(), PollFlags::POLLIN),
@@ -271,7 +271,7 @@ fn sleep_for_alarm(alarm: BorrowedFd<'_>, bell: &EventFd) -> bool {
 }
 
 /// Whether the time has passed without the bell.
-fn sleep_for(time: Nanos, bell: &EventFd) -> bool {
+fn sleep_for(time: Nanos, bell: &Event) -> bool {
     let mut polled = [PollFd::new(bell.as_fd(), PollFlags::POLLIN)];
     let timeout = TimeSpec::from(Duration::from_nanos(time.as_nanos()));
     ppoll(&mut polled, Some(timeout), None) == Ok(0)

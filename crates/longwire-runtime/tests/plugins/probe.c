@@ -2,10 +2,13 @@
  *
  * Compiled with VERSION, SIZE or HIDDEN defined it is refused already when it
  * is loaded. */
+#define _POSIX_C_SOURCE 200809L
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "longwire_plugin.h"
 
@@ -88,10 +91,46 @@ static int now(struct state *state, const char *fault)
     return state->calls > state->after && strcmp(state->fault, fault) == 0;
 }
 
+static void *exit_in_thread(void *unused)
+{
+    (void)unused;
+    exit(0);
+}
+
+/* More than any thread's stack. */
+static int overflow(volatile char *below)
+{
+    volatile char frame[4096];
+    frame[0] = below ? below[0] : 1;
+    return frame[0] ? overflow(frame) + frame[0] : 0;
+}
+
+/* What no hook may do: never return, end the program, crash. */
+static void misbehave(struct state *state)
+{
+    volatile int zero = 0;
+    pthread_t thread;
+    while (now(state, "loop"))
+        sleep(1);
+    if (now(state, "exit"))
+        exit(0);
+    if (now(state, "thread") && pthread_create(&thread, NULL, exit_in_thread, NULL) == 0)
+        sleep(5);
+    if (now(state, "memory"))
+        *(volatile int *)(16 + (size_t)zero) = 1;
+    if (now(state, "abort"))
+        abort();
+    if (now(state, "divide"))
+        zero = 1 / zero;
+    if (now(state, "stack"))
+        overflow(NULL);
+}
+
 static int begin(struct state *state)
 {
     state->calls++;
     trace(state, "call ");
+    misbehave(state);
     return now(state, "hook") ? state->host->fail(state->host, "no more of this") : LONGWIRE_OK;
 }
 

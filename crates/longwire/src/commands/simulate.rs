@@ -17,7 +17,7 @@ use super::simulate_network;
 use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP, ReportArgs, SeedArgs};
 use crate::log::{LogError, LogFormat, LogWriter};
 use crate::progress::Progress;
-use crate::report::finish::{Place, finish_as};
+use crate::report::finish::{Place, finish_as, on_stuck_plugin};
 use crate::report::start;
 use crate::signals::stop_flag;
 use crate::simulate::{Direction, End, Near, Replay, Sides, Simulation, Unassigned, Ways};
@@ -162,6 +162,8 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let links = ways.directions().into_iter().zip(links).collect();
     let mut simulation = Simulation::new(links, args.seed.seed, args.epoch.map(Nanos::from_nanos));
     log.into_iter().for_each(|log| simulation.write_log(log));
+    let place = place(output);
+    on_stuck_plugin(args.seed.seed, &args.report, globals, place);
     let mut replay = Replay::new(simulation, ways, &args.link.faults);
     let mut progress = Progress::new(Progress::BYTES, globals);
     let ended = replay.run(
@@ -198,11 +200,16 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         unassigned: replay.unassigned(),
         report: &report,
     };
-    let place = match output.as_str() {
-        "-" => Place::Stderr,
-        _ => Place::Stdout,
-    };
     finish_as(&json, &report, &args.report, globals, place)
+}
+
+/// Where people find the report: not among the bytes of a capture.
+fn place(output: &str) -> Place {
+    if output == "-" {
+        Place::Stderr
+    } else {
+        Place::Stdout
+    }
 }
 
 /// Which way frames go, and the links on those ways.

@@ -14,7 +14,7 @@ use super::simulate::SimulateArgs;
 use crate::fabric::{NetworkRecorder, NetworkReport, Numbered};
 use crate::log::{LogError, LogFormat};
 use crate::progress::Progress;
-use crate::report::finish::Place;
+use crate::report::finish::{Place, on_stuck_plugin};
 use crate::report::start;
 use crate::report::text::count;
 use crate::signals::stop_flag;
@@ -61,6 +61,7 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     drop(watch);
     let script = Script::new(&network, &faults);
     let mut replay = NetworkReplay::new(simulation, (inputs, outputs), script, epoch, &faults);
+    on_stuck_plugin(seed, &args.report, globals, place(&outs));
     let mut progress = Progress::new(Progress::BYTES, globals);
     let ended = replay.run(|done, all| progress.at(done, all), &stop);
     progress.clear();

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use longwire_runtime::RunReport;
+use longwire_runtime::{RunReport, shutdown};
 use serde::Serialize;
 
 use super::text;
@@ -35,6 +35,22 @@ pub fn finish(
     place: Place,
 ) -> Result<ExitCode, Error> {
     finish_as(report, report, args, globals, place)
+}
+
+/// Has a report of the error alone written if a plugin never lets the main
+/// thread go on, for a command that calls plugins there.
+pub fn on_stuck_plugin(seed: u64, args: &ReportArgs, globals: &Globals, place: Place) {
+    let (args, globals) = (args.clone(), globals.clone());
+    shutdown::on_stuck_main(move |error| {
+        let report = RunReport {
+            seed,
+            error: Some(error),
+            ..RunReport::default()
+        };
+        if let Err(error) = finish(&report, &args, &globals, place) {
+            eprintln!("error: {error}");
+        }
+    });
 }
 
 /// Like [`finish`], for a command whose JSON holds more than the report.

@@ -92,6 +92,10 @@ impl Replay {
                     Ok(Some(record)) => {
                         self.frame(record, writer)?;
                         self.fault()?;
+                        // A plugin may take long over each frame.
+                        if stop.load(Ordering::Relaxed) {
+                            return Ok(End::Interrupted);
+                        }
                     }
                     Ok(None) => {
                         self.simulation.finish(writer)?;

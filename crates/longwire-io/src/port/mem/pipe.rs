@@ -1,10 +1,12 @@
 //! A cable in memory: what is pushed at one end is received at the other.
 //! The ends may be on different threads.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use longwire_engine::{Bytes, LinkId, Nanos};
 
+use crate::Bell;
 use crate::delay_line::{
     ArenaError, DelayLineConfig, DelayLineReader, DelayLineWriter, Note, delay_line,
 };
@@ -22,19 +24,53 @@ pub fn pipe(capacity: Bytes) -> Result<(PipeTx, PipeRx), ArenaError> {
         budget: capacity,
         huge_pages: false,
     })?;
-    let tx = PipeTx { writer, pushed: 0 };
-    Ok((tx, PipeRx { reader }))
+    let bell = Arc::new(Bell::new()?);
+    bell.asleep();
+    let tx = PipeTx {
+        writer,
+        bell: Arc::clone(&bell),
+        pushed: 0,
+    };
+    let rx = PipeRx {
+        reader,
+        bell,
+        waits: true,
+    };
+    Ok((tx, rx))
 }
 
 /// The end where frames are pushed.
 pub struct PipeTx {
     writer: DelayLineWriter,
+    bell: Arc<Bell>,
     pushed: usize,
 }
 
 /// The end where frames arrive.
 pub struct PipeRx {
     reader: DelayLineReader,
+    bell: Arc<Bell>,
+    /// The pipe was empty, and the bell rings for what comes.
+    waits: bool,
+}
+
+impl PipeRx {
+    /// Has the bell ring while the pipe is empty. Returns whether it is.
+    fn settle_wait(&mut self) -> bool {
+        if self.waits {
+            // What it rang for is seen by the look that follows.
+            self.bell.event().clear();
+        } else if self.reader.front().is_none() {
+            self.bell.asleep();
+            self.waits = true;
+        }
+        let empty = self.reader.front().is_none();
+        if self.waits && !empty {
+            self.bell.awake();
+            self.waits = false;
+        }
+        empty
+    }
 }
 
 impl TxPort for PipeTx {
@@ -59,6 +95,7 @@ impl TxPort for PipeTx {
 
     fn flush(&mut self) -> Result<usize, PortError> {
         self.writer.publish();
+        self.bell.ring_if_asleep();
         Ok(std::mem::take(&mut self.pushed))
     }
 
@@ -83,6 +120,9 @@ impl RxPort for PipeRx {
         take: &mut impl FnMut(Arrived<'_>),
     ) -> Result<Received, PortError> {
         let mut frames = 0;
+        if self.settle_wait() {
+            return Ok(Received::default());
+        }
         while frames < max
             && let Some(front) = self.reader.front()
         {
@@ -101,7 +141,7 @@ impl RxPort for PipeRx {
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
-        None
+        Some(self.bell.event().as_fd())
     }
 
     fn frame_max(&self) -> usize {

@@ -1,0 +1,67 @@
+//! Bells: how a thread that publishes wakes another that may sleep.
+//!
+//! The publisher makes its work visible and then looks whether the sleeper has
+//! announced its sleep; the sleeper announces its sleep and then looks for
+//! work. Each stores one variable and loads the other, so both could read old
+//! values without a full fence between store and load: the work would wait
+//! unseen while its thread sleeps. `tests/loom_bell.rs` has the model.
+
+use crate::event::Event;
+use crate::sync::{AtomicBool, Ordering, fence};
+
+/// An event that wakes a thread, and whether the thread sleeps.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct Bell {
+    event: Event,
+    asleep: AtomicBool,
+}
+
+impl Bell {
+    /// A bell of a thread that is awake.
+    ///
+    /// # Errors
+    /// When the system gives no event descriptor.
+    pub fn new() -> nix::Result<Bell> {
+        Ok(Bell {
+            event: Event::new()?,
+            asleep: AtomicBool::new(false),
+        })
+    }
+
+    /// Wakes the thread if it sleeps. To be called after publishing.
+    #[inline]
+    pub fn ring_if_asleep(&self) {
+        // Orders what was published before the look, as `asleep` orders the
+        // announcement before the sleeper's look: one of the two looks sees
+        // what the other thread did.
+        fence(Ordering::SeqCst);
+        if self.asleep.load(Ordering::Relaxed) {
+            self.ring();
+        }
+    }
+
+    /// Announces that the thread is about to sleep. The thread must look for
+    /// work once more before it waits for the event.
+    #[inline]
+    pub fn asleep(&self) {
+        self.asleep.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+
+    /// The thread is awake.
+    #[inline]
+    pub fn awake(&self) {
+        self.asleep.store(false, Ordering::Relaxed);
+    }
+
+    /// Wakes the thread, now or when it next waits.
+    pub fn ring(&self) {
+        self.event.signal();
+    }
+
+    /// What the thread waits for; readable once the bell has rung.
+    pub fn event(&self) -> &Event {
+        &self.event
+    }
+}

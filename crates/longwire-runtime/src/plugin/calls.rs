@@ -1,0 +1,334 @@
+//! Which thread is in which function of which plugin, for the watchdog, for
+//! the end of a run and for signal handlers.
+//!
+//! Each thread that calls plugins has a slot of atomics. A call costs a few
+//! stores to it and no system call. Slots and call sites live for ever, so
+//! that a signal handler can read them at any time; a slot is reused when its
+//! thread has ended, and a plugin's file has one call site.
+
+use std::cell::Cell;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::faults::{Faults, WeakFaults};
+
+/// A function of a plugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum Function {
+    /// Its file's initialisers and `longwire_plugin`.
+    Load,
+    Create,
+    Lose,
+    Delay,
+    Ready,
+    Depart,
+    Rewrite,
+    Destroy,
+}
+
+/// Names, in the order of [`Function`].
+const NAMES: [&str; 8] = [
+    "longwire_plugin",
+    "create",
+    "lose",
+    "delay",
+    "ready",
+    "depart",
+    "rewrite",
+    "destroy",
+];
+
+impl Function {
+    /// As plugins write it.
+    pub fn name(self) -> &'static str {
+        NAMES[self as usize]
+    }
+}
+
+/// A plugin's file, as calls name it.
+#[derive(Debug)]
+pub(crate) struct CallSite {
+    /// As the user wrote it.
+    file: String,
+    /// Where the runs that use the plugin learn of its faults.
+    runs: Mutex<Vec<WeakFaults>>,
+}
+
+/// Every call site. They are few: one for each plugin's file.
+static SITES: Mutex<Vec<&'static CallSite>> = Mutex::new(Vec::new());
+
+impl CallSite {
+    /// The call site of a plugin's file.
+    pub fn of(file: &str) -> &'static CallSite {
+        let mut sites = SITES.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(site) = sites.iter().find(|site| site.file == file) {
+            return site;
+        }
+        let site: &'static CallSite = Box::leak(Box::new(CallSite {
+            file: file.to_owned(),
+            runs: Mutex::default(),
+        }));
+        sites.push(site);
+        site
+    }
+
+    /// Has faults of this plugin reported to a run as well.
+    pub fn report_to(&self, faults: &Faults) {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.retain(WeakFaults::is_alive);
+        if !runs.iter().any(|run| run.is(faults)) {
+            runs.push(faults.downgrade());
+        }
+    }
+
+    /// Reports a fault to the runs that use the plugin; whether there are any.
+    pub fn report(&self, message: &str) -> bool {
+        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut any = false;
+        for faults in runs.iter().filter_map(WeakFaults::upgrade) {
+            faults.report(message.to_owned());
+            any = true;
+        }
+        any
+    }
+
+    /// Calls a function of the plugin; until it returns, this thread's slot
+    /// names it.
+    #[inline]
+    pub fn during<T>(&'static self, function: Function, call: impl FnOnce() -> T) -> T {
+        let slot = own_slot();
+        slot.function.store(function as usize, Ordering::Relaxed);
+        slot.site
+            .store(std::ptr::from_ref(self).cast_mut(), Ordering::Release);
+        let result = call();
+        let calls = slot.calls.load(Ordering::Relaxed);
+        slot.calls.store(calls.wrapping_add(1), Ordering::Relaxed);
+        slot.site.store(null_mut(), Ordering::Release);
+        result
+    }
+}
+
+/// What one thread does; written by that thread alone.
+#[derive(Debug)]
+pub(super) struct Slot {
+    /// The thread's number in the kernel, 0 while the slot is free.
+    thread: AtomicI32,
+    /// The plugin that it is in, or null.
+    site: AtomicPtr<CallSite>,
+    function: AtomicUsize,
+    /// Calls that have returned.
+    calls: AtomicU64,
+    /// The slot that was made before this one.
+    next: AtomicPtr<Slot>,
+}
+
+/// The slot that was made last.
+static SLOTS: AtomicPtr<Slot> = AtomicPtr::new(null_mut());
+
+thread_local! {
+    /// This thread's slot. It has no destructor, so a signal handler may read
+    /// it at any time.
+    static OWN: Cell<Option<&'static Slot>> = const { Cell::new(None) };
+    /// Frees the slot when the thread ends.
+    static RELEASE: Release = const { Release };
+}
+
+struct Release;
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        // `exit` runs destructors first: a thread that ends inside a call has
+        // called it, and is asked about that call later.
+        if let Some(slot) = OWN.get()
+            && slot.call().is_none()
+        {
+            OWN.set(None);
+            slot.thread.store(0, Ordering::Release);
+        }
+    }
+}
+
+#[inline]
+fn own_slot() -> &'static Slot {
+    OWN.get().unwrap_or_else(take_slot)
+}
+
+/// Takes a free slot for this thread, or makes one.
+#[cold]
+fn take_slot() -> &'static Slot {
+    let thread = thread_id();
+    let free = slots().find(|slot| {
+        let taken = slot
+            .thread
+            .compare_exchange(0, thread, Ordering::AcqRel, Ordering::Relaxed);
+        taken.is_ok()
+    });
+    let slot = free.unwrap_or_else(|| new_slot(thread));
+    OWN.set(Some(slot));
+    // Only to have its destructor run; where that is too late, at the end of
+    // the thread, the slot is never reused.
+    let _ = RELEASE.try_with(|_| ());
+    slot
+}
+
+fn new_slot(thread: i32) -> &'static Slot {
+    let slot: &'static Slot = Box::leak(Box::new(Slot {
+        thread: AtomicI32::new(thread),
+        site: AtomicPtr::default(),
+        function: AtomicUsize::new(0),
+        calls: AtomicU64::new(0),
+        next: AtomicPtr::new(SLOTS.load(Ordering::Acquire)),
+    }));
+    let new = std::ptr::from_ref(slot).cast_mut();
+    let mut next = slot.next.load(Ordering::Relaxed);
+    while let Err(other) =
+        SLOTS.compare_exchange_weak(next, new, Ordering::AcqRel, Ordering::Acquire)
+    {
+        next = other;
+        slot.next.store(next, Ordering::Relaxed);
+    }
+    slot
+}
+
+/// All slots. Safe in a signal handler.
+pub(super) fn slots() -> impl Iterator<Item = &'static Slot> {
+    let at = |slot: &AtomicPtr<Slot>| {
+        let slot = slot.load(Ordering::Acquire);
+        // SAFETY: null, or a slot that was leaked before it was published.
+        unsafe { slot.as_ref() }
+    };
+    std::iter::successors(at(&SLOTS), move |slot| at(&slot.next))
+}
+
+/// The call that this thread is in. Safe in a signal handler.
+pub(super) fn own_call() -> Option<Call> {
+    OWN.try_with(Cell::get).ok().flatten()?.call()
+}
+
+/// The call that another thread is in.
+pub(crate) fn call_of(thread: i32) -> Option<Call> {
+    let mut slots = slots().filter(|slot| slot.thread() == thread);
+    slots.find_map(Slot::call)
+}
+
+/// The number of the calling thread in the kernel. Safe in a signal handler.
+pub(crate) fn thread_id() -> i32 {
+    // SAFETY: the call takes nothing and touches no memory of ours.
+    unsafe { libc::gettid() }
+}
+
+impl Slot {
+    /// The thread's number in the kernel, 0 while the slot is free.
+    pub fn thread(&self) -> i32 {
+        self.thread.load(Ordering::Acquire)
+    }
+
+    /// The call that the thread is in.
+    pub fn call(&self) -> Option<Call> {
+        let number = self.calls.load(Ordering::Relaxed);
+        let site = self.site.load(Ordering::Acquire);
+        let function = self.function.load(Ordering::Relaxed);
+        // SAFETY: null, or a call site, which lives for ever.
+        let site = unsafe { site.as_ref() }?;
+        Some(Call {
+            site,
+            function,
+            number,
+        })
+    }
+}
+
+/// A call that has not returned. Two looks with equal results saw one call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    site: &'static CallSite,
+    function: usize,
+    number: u64,
+}
+
+impl Call {
+    /// The plugin's file, as the user wrote it.
+    pub fn file(&self) -> &'static str {
+        &self.site.file
+    }
+
+    /// The function's name.
+    pub fn function(&self) -> &'static str {
+        NAMES.get(self.function).copied().unwrap_or("a function")
+    }
+
+    /// Whether a hook of a run, not the making or the end of its state.
+    pub fn is_hook(&self) -> bool {
+        use Function::{Create, Destroy, Load};
+        ![Load, Create, Destroy]
+            .map(|function| function as usize)
+            .contains(&self.function)
+    }
+
+    /// Reports a fault of this call to the runs that use the plugin; whether
+    /// there are any.
+    pub fn report(&self, what: &str) -> bool {
+        self.site.report(&self.describe(what))
+    }
+
+    /// The message about this call.
+    pub fn describe(&self, what: &str) -> String {
+        format!("plugin {}: {}: {what}", self.file(), self.function())
+    }
+}
+
+impl PartialEq for Call {
+    fn eq(&self, other: &Call) -> bool {
+        std::ptr::eq(self.site, other.site)
+            && (self.function, self.number) == (other.function, other.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn a_call_is_seen_by_others_while_it_lasts() {
+        let site = CallSite::of("calls-test.so");
+        assert!(std::ptr::eq(site, CallSite::of("calls-test.so")));
+        let (begin, begun) = channel();
+        let (end, ended) = channel::<()>();
+        let thread = std::thread::spawn(move || {
+            site.during(Function::Lose, || ());
+            site.during(Function::Delay, || {
+                begin.send((thread_id(), own_call())).expect("heard");
+                ended.recv().expect("told");
+            });
+            assert_eq!(own_call(), None);
+        });
+        let (id, own) = begun.recv().expect("it began");
+        let call = call_of(id).expect("the thread is in a call");
+        assert_eq!(Some(call), own);
+        assert_eq!((call.file(), call.function()), ("calls-test.so", "delay"));
+        assert!(call.is_hook());
+        assert_eq!(call.describe("no"), "plugin calls-test.so: delay: no");
+        assert_eq!(call_of(id), Some(call), "the same call");
+        end.send(()).expect("heard");
+        thread.join().expect("it ends");
+        assert_eq!(call_of(id), None);
+    }
+
+    #[test]
+    fn faults_go_to_the_runs_that_are_left() {
+        let site = CallSite::of("faults-test.so");
+        let (kept, gone) = (Faults::new(), Faults::new());
+        site.report_to(&kept);
+        site.report_to(&gone);
+        site.report_to(&kept);
+        drop(gone);
+        assert!(site.report("broken"));
+        assert_eq!(kept.first().as_deref(), Some("broken"));
+        drop(kept);
+        assert!(!site.report("broken"));
+    }
+}

@@ -1,0 +1,243 @@
+//! Crashes and `exit` in a plugin: they end the process with the plugin's
+//! name and never with exit code 0.
+//!
+//! Handlers are installed when the first plugin is loaded. They use
+//! async-signal-safe calls only and read only what lives for ever.
+
+use std::ffi::{c_int, c_void};
+use std::io::Write;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+
+use super::calls::{self, Call};
+
+/// Signals by which the kernel and the C library report a crash.
+const CRASHES: [(c_int, &str); 5] = [
+    (libc::SIGSEGV, "SIGSEGV, invalid memory access"),
+    (libc::SIGABRT, "SIGABRT, abort"),
+    (libc::SIGBUS, "SIGBUS, invalid memory access"),
+    (
+        libc::SIGFPE,
+        "SIGFPE, invalid arithmetic such as a division by 0",
+    ),
+    (libc::SIGILL, "SIGILL, illegal instruction"),
+];
+
+/// The exit code of a run that a plugin has ended.
+const EXIT_FAILED: c_int = 1;
+
+/// Installs the handlers, once.
+pub(super) fn install() {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| {
+        for (index, (signal, _)) in CRASHES.iter().enumerate() {
+            install_one(index, *signal);
+        }
+        // SAFETY: the function may be called at the program's end, from any
+        // thread. Without room for it, only `exit` in a plugin goes unseen.
+        unsafe { libc::atexit(at_exit) };
+    });
+}
+
+/// What was installed before, by the index in [`CRASHES`].
+static BEFORE: [BeforeCell; CRASHES.len()] = [const { BeforeCell::new() }; CRASHES.len()];
+
+/// A disposition of a signal that is written once, before the handler that
+/// reads it can run.
+struct BeforeCell {
+    handler: AtomicUsize,
+    flags: AtomicI32,
+}
+
+impl BeforeCell {
+    const fn new() -> BeforeCell {
+        BeforeCell {
+            handler: AtomicUsize::new(libc::SIG_DFL),
+            flags: AtomicI32::new(0),
+        }
+    }
+}
+
+fn install_one(index: usize, signal: c_int) {
+    // SAFETY: a sigaction of zeros is valid: no handler, no flags, no mask.
+    let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: it only writes what is installed to a value of ours.
+    if unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut before) } != 0 {
+        return;
+    }
+    BEFORE[index]
+        .handler
+        .store(before.sa_sigaction, Ordering::Release);
+    BEFORE[index]
+        .flags
+        .store(before.sa_flags, Ordering::Release);
+    // SAFETY: as above.
+    let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
+    ours.sa_sigaction = on_crash as *const () as usize;
+    // On the stack that Rust's threads have for it: the usual one may be what
+    // overflowed.
+    ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    // SAFETY: `on_crash` has the type that SA_SIGINFO asks for and is
+    // async-signal-safe. Where it is refused, the crash has no name.
+    unsafe { libc::sigaction(signal, &raw const ours, std::ptr::null_mut()) };
+}
+
+/// Names the plugin, lets the handler before this one do its part, and ends
+/// the process by the same signal.
+///
+/// # Safety
+/// The arguments are the kernel's, for this signal.
+unsafe extern "C" fn on_crash(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    static NAMED: AtomicBool = AtomicBool::new(false);
+    let index = CRASHES.iter().position(|(crash, _)| *crash == signal);
+    if !NAMED.swap(true, Ordering::Relaxed) {
+        let what = index.map_or("a signal", |index| CRASHES[index].1);
+        name_crash(what);
+    }
+    if let Some(before) = index.map(|index| &BEFORE[index]) {
+        let handler = before.handler.load(Ordering::Acquire);
+        let takes_info = before.flags.load(Ordering::Acquire) & libc::SA_SIGINFO != 0;
+        if takes_info && handler != libc::SIG_DFL && handler != libc::SIG_IGN {
+            // SAFETY: with SA_SIGINFO a handler has this type, and the caller
+            // answers for the arguments. It is the standard library's, which
+            // reports an overflow of the stack.
+            unsafe {
+                let handler: unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
+                    std::mem::transmute(handler);
+                handler(signal, info, context);
+            }
+        }
+    }
+    // SAFETY: both calls are async-signal-safe. The signal is blocked until
+    // this handler returns, and then ends the process.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+    }
+}
+
+fn name_crash(what: &str) {
+    match calls::own_call() {
+        Some(call) => write_parts(&[
+            "error: plugin ",
+            call.file(),
+            ": ",
+            call.function(),
+            ": crashed (",
+            what,
+            "); there is no report\n",
+        ]),
+        None => write_parts(&[
+            "error: crashed (",
+            what,
+            ") outside the hooks of the plugins in use, one of which may have damaged the \
+             memory; there is no report\n",
+        ]),
+    }
+}
+
+/// Set when the program ends as it should.
+static ENDS: AtomicBool = AtomicBool::new(false);
+
+/// A thread called `exit` and was stopped there.
+static EXITED: AtomicBool = AtomicBool::new(false);
+
+/// Called by `exit`, on the thread that called it.
+extern "C" fn at_exit() {
+    if ENDS.load(Ordering::Acquire) {
+        return;
+    }
+    const WHAT: &str = "called exit, which no plugin may; return fail(host, message) instead";
+    let in_main = is_main(calls::thread_id());
+    if let Some(call) = calls::own_call() {
+        if !in_main && call.report(WHAT) {
+            // The run ends with its report, on the main thread.
+            EXITED.store(true, Ordering::Release);
+            rest_for_ever();
+        }
+        end_now(Some(&call), WHAT);
+    }
+    if in_main {
+        // Of the program's own, and with its own exit code.
+        return;
+    }
+    write_parts(&["error: a thread of a plugin called exit; there is no report\n"]);
+    exit_at_once();
+}
+
+/// The program ends as it should from here on.
+///
+/// To be called at the end of `main`: `exit` before that is taken for a
+/// plugin's, which must not decide the exit code.
+pub fn ends() {
+    ENDS.store(true, Ordering::Release);
+    if EXITED.load(Ordering::Acquire) {
+        // A thread waits inside `exit` and holds its lock. What it did was a
+        // fault, so the run has failed.
+        let _ = std::io::stdout().flush();
+        exit_at_once();
+    }
+}
+
+/// Ends the process at once with exit code 1, and says why; if a plugin does
+/// not return, names it. Safe in a signal handler.
+pub fn end_process(why: &str) -> ! {
+    let call = calls::slots().find_map(calls::Slot::call);
+    match call {
+        Some(call) => end_now(Some(&call), "has not returned"),
+        None => end_now(None, why),
+    }
+}
+
+/// Ends the process with a message about a call that does not return, or
+/// about `otherwise`. Safe in a signal handler.
+pub(super) fn end_now(call: Option<&Call>, what: &str) -> ! {
+    match call {
+        Some(call) => write_parts(&[
+            "error: plugin ",
+            call.file(),
+            ": ",
+            call.function(),
+            ": ",
+            what,
+            "; there is no report\n",
+        ]),
+        None => write_parts(&["error: ", what, "; there is no report\n"]),
+    }
+    exit_at_once()
+}
+
+/// Whether a thread is the one that runs `main`. Safe in a signal handler.
+pub(super) fn is_main(thread: i32) -> bool {
+    // SAFETY: the call takes nothing and touches no memory of ours.
+    thread == unsafe { libc::getpid() }
+}
+
+fn rest_for_ever() -> ! {
+    loop {
+        // SAFETY: the call takes nothing and touches no memory of ours.
+        unsafe { libc::pause() };
+    }
+}
+
+/// Ends the process with exit code 1. Safe in a signal handler.
+pub(super) fn exit_at_once() -> ! {
+    // SAFETY: ends the process at once; always allowed, also in a signal
+    // handler.
+    unsafe { libc::_exit(EXIT_FAILED) }
+}
+
+/// Writes a line to standard error in one piece. Safe in a signal handler.
+fn write_parts(parts: &[&str]) {
+    let mut line = [0u8; 1_024];
+    let mut len = 0;
+    for byte in parts.iter().flat_map(|part| part.bytes()) {
+        if let Some(place) = line.get_mut(len) {
+            *place = byte;
+            len += 1;
+        }
+    }
+    // SAFETY: the bytes are ours and live during the call. What is not
+    // written is lost: there is nowhere to say so.
+    let _ = unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), len) };
+}

@@ -1,0 +1,169 @@
+//! The watchdog: ends the run of a plugin whose hook does not return.
+//!
+//! Its thread starts with the first plugin. It counts how often it finds a
+//! thread in one and the same call, rather than measure time: while the
+//! process is stopped or starved, nothing is counted.
+
+use std::sync::{Mutex, Once, PoisonError};
+use std::thread::Builder;
+use std::time::Duration;
+
+use super::calls::{self, Call};
+use super::crash;
+use crate::shutdown;
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A hook has so many looks to return: 5 s, for what takes microseconds.
+const LOOKS_MAX: u32 = 100;
+
+/// What is reported of it.
+const STUCK: &str = "has not returned for 5 s";
+
+/// What is reported when it keeps a run from its end.
+const STUCK_AT_END: &str = "has not returned, and the run was told to stop";
+
+/// Starts the watchdog, once.
+pub(super) fn start() {
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| {
+        let thread = Builder::new().name("longwire-watchdog".to_owned());
+        // Without a thread there is no watchdog; the run needs several more
+        // and says so when it gets none.
+        let _ = thread.spawn(|| {
+            let mut watch = Watch::default();
+            loop {
+                std::thread::sleep(LOOK);
+                let in_calls =
+                    calls::slots().filter_map(|slot| Some((slot.thread(), slot.call()?)));
+                for (thread, call) in watch.look(in_calls, shutdown::is_hurried()) {
+                    end_run(thread, call);
+                }
+            }
+        });
+    });
+}
+
+/// What the last look found.
+#[derive(Default)]
+struct Watch {
+    seen: Vec<(i32, Call, u32)>,
+}
+
+impl Watch {
+    /// The calls that have used up their looks with this one; each is
+    /// returned once. In a hurry a call has two looks.
+    fn look(
+        &mut self,
+        in_calls: impl Iterator<Item = (i32, Call)>,
+        hurry: bool,
+    ) -> Vec<(i32, Call)> {
+        let before = std::mem::take(&mut self.seen);
+        let mut stuck = Vec::new();
+        for (thread, call) in in_calls.filter(|(_, call)| call.is_hook()) {
+            let same = before
+                .iter()
+                .find(|(other, seen, _)| (*other, *seen) == (thread, call));
+            let mut looks = same.map_or(0, |(_, _, looks)| *looks).saturating_add(1);
+            if looks < LOOKS_MAX && hurry && looks > 1 {
+                looks = LOOKS_MAX;
+            }
+            if looks == LOOKS_MAX {
+                stuck.push((thread, call));
+                // Never equal again.
+                looks += 1;
+            }
+            self.seen.push((thread, call, looks));
+        }
+        stuck
+    }
+}
+
+/// Ends the run that waits for a call.
+fn end_run(thread: i32, call: Call) {
+    let what = if shutdown::is_hurried() {
+        STUCK_AT_END
+    } else {
+        STUCK
+    };
+    call.report(what);
+    if crash::is_main(thread) {
+        // Nothing else can end the program.
+        let last = LAST_WORDS
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(last) = last {
+            last(call.describe(what));
+            crash::exit_at_once();
+        }
+        crash::end_now(Some(&call), what);
+    }
+}
+
+/// See [`on_stuck_main`].
+static LAST_WORDS: Mutex<Option<LastWords>> = Mutex::new(None);
+
+/// Called with the message about a call.
+type LastWords = Box<dyn FnOnce(String) + Send>;
+
+/// Has `last` called, on another thread, when a plugin keeps the main thread
+/// from ever going on; the process ends with exit code 1 after it. For a
+/// program that calls plugins on its main thread and has a report to write.
+pub fn on_stuck_main(last: impl FnOnce(String) + Send + 'static) {
+    let mut kept = LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner);
+    *kept = Some(Box::new(last));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::calls::{CallSite, Function, own_call};
+    use super::*;
+
+    fn call(function: Function) -> Call {
+        let site = CallSite::of("watchdog-test.so");
+        site.during(function, own_call).expect("in a call")
+    }
+
+    /// After how many looks a call that is always seen is reported.
+    fn looks_of(call: Call, hurry: bool) -> Option<u32> {
+        let mut watch = Watch::default();
+        let mut looks = 1..=3 * LOOKS_MAX;
+        let found = looks.find(|_| !watch.look([(7, call)].into_iter(), hurry).is_empty());
+        // And only once.
+        for _ in 0..2 * LOOKS_MAX {
+            assert!(watch.look([(7, call)].into_iter(), hurry).is_empty());
+        }
+        found
+    }
+
+    #[test]
+    fn a_hook_that_does_not_return_is_found_once() {
+        assert_eq!(looks_of(call(Function::Delay), false), Some(LOOKS_MAX));
+        assert_eq!(looks_of(call(Function::Delay), true), Some(2));
+        // Reading a large table may take a state as long as it likes.
+        assert_eq!(looks_of(call(Function::Create), false), None);
+    }
+
+    #[test]
+    fn hooks_that_return_are_never_found() {
+        let mut watch = Watch::default();
+        for _ in 0..3 * LOOKS_MAX {
+            // A new call each time, on the same thread.
+            let next = call(Function::Lose);
+            assert!(watch.look([(7, next)].into_iter(), true).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_pause_between_two_calls_begins_the_count_again() {
+        let mut watch = Watch::default();
+        let stuck = call(Function::Lose);
+        for _ in 0..LOOKS_MAX - 1 {
+            assert!(watch.look([(7, stuck)].into_iter(), false).is_empty());
+        }
+        assert!(watch.look(std::iter::empty(), false).is_empty());
+        assert!(watch.look([(7, stuck)].into_iter(), false).is_empty());
+    }
+}

@@ -1,0 +1,19 @@
+//! A program that was asked to stop more than once.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub use crate::plugin::{end_process, ends, on_stuck_main};
+
+static HURRIED: AtomicBool = AtomicBool::new(false);
+
+/// From here on, runs that stop do not wait for threads that do not end: they
+/// report on what was counted, and say which thread was left behind. Safe in
+/// a signal handler.
+pub fn hurry() {
+    HURRIED.store(true, Ordering::Release);
+}
+
+/// Whether [`hurry`] was called.
+pub(crate) fn is_hurried() -> bool {
+    HURRIED.load(Ordering::Acquire)
+}

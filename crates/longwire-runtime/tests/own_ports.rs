@@ -1,0 +1,322 @@
+//! Live runs between ports of the caller's own and cables in memory: how soon
+//! their frames are seen, and what happens when one panics. No namespaces.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use longwire_engine::{Bytes, LinkConfig, Nanos};
+use longwire_io::port::mem::{PipeRx, pipe};
+use longwire_io::port::one_way::{Discard, Silent};
+use longwire_io::port::own::{OwnRx, OwnTx};
+use longwire_io::port::registry::{AnyRx, AnyTx, Port};
+use longwire_io::{Arrived, Event, Offload, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
+use longwire_runtime::clock::monotonic_now;
+use longwire_runtime::{LinkSetup, Placement, RunConfig, Running, start};
+
+/// A queue of frames that a test fills and a port hands in.
+#[derive(Default)]
+struct Queue {
+    frames: Mutex<VecDeque<Vec<u8>>>,
+    /// Signalled when a frame is put in, if the port can be waited for.
+    event: Option<Event>,
+    /// How often the port was asked.
+    calls: AtomicU64,
+}
+
+impl Queue {
+    fn put(&self, frame: Vec<u8>) {
+        self.frames.lock().expect("sound").push_back(frame);
+        if let Some(event) = &self.event {
+            event.signal();
+        }
+    }
+}
+
+/// The receiving half of a port of the test's own.
+struct FromQueue(Arc<Queue>);
+
+impl OwnRx for FromQueue {
+    fn receive(
+        &mut self,
+        now: Nanos,
+        max: usize,
+        take: &mut dyn FnMut(Arrived<'_>),
+    ) -> Result<Received, PortError> {
+        self.0.calls.fetch_add(1, Ordering::Relaxed);
+        if let Some(event) = &self.0.event {
+            event.clear();
+        }
+        let mut waiting = self.0.frames.lock().expect("sound");
+        let count = waiting.len().min(max);
+        for bytes in waiting.drain(..count) {
+            take(Arrived {
+                bytes: &bytes,
+                arrival: now,
+                offload: Offload::NONE,
+                wire_len: bytes.len() as u32,
+                lent: None,
+            });
+        }
+        Ok(Received {
+            frames: count,
+            end: false,
+        })
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.0.event.as_ref().map(AsFd::as_fd)
+    }
+
+    fn frame_max(&self) -> usize {
+        2_000
+    }
+}
+
+/// A sending half that notes the release of each frame: with no delay on the
+/// link, that is when the input port handed it in.
+#[derive(Clone, Default)]
+struct Noting(Arc<Mutex<Vec<Nanos>>>);
+
+impl Noting {
+    fn seen(&self) -> Vec<Nanos> {
+        self.0.lock().expect("sound").clone()
+    }
+}
+
+impl OwnTx for Noting {
+    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+        self.0.lock().expect("sound").push(frame.release);
+        Pushed::Taken
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        Ok(0)
+    }
+
+    fn room(&self) -> usize {
+        64
+    }
+
+    fn unsent(&self) -> usize {
+        0
+    }
+}
+
+fn port(name: &str, rx: AnyRx, tx: AnyTx) -> Port {
+    Port {
+        name: name.to_owned(),
+        rx,
+        tx,
+        notes: Vec::new(),
+    }
+}
+
+/// A link without delay from `rx` to `tx`.
+fn run(rx: AnyRx, tx: AnyTx, placement: Placement) -> Running {
+    let a = port("a", rx, AnyTx::Discard(Discard::default()));
+    let b = port("b", AnyRx::Silent(Silent), tx);
+    let setup = LinkSetup {
+        name: "ab".to_owned(),
+        config: LinkConfig::default(),
+    };
+    let config = RunConfig {
+        placement,
+        ..RunConfig::default()
+    };
+    start(a, b, setup, None, config).expect("a run")
+}
+
+const FRAMES: usize = 15;
+
+/// How long after it was sent each frame was handed in, sent one by one to a
+/// link that has nothing else to do.
+fn waits(noting: &Noting, mut send: impl FnMut()) -> Vec<Nanos> {
+    let mut sent = Vec::new();
+    for _ in 0..FRAMES {
+        // No divisor of the time between two looks of an idle thread.
+        std::thread::sleep(Duration::from_millis(37));
+        sent.push(monotonic_now());
+        send();
+    }
+    for _ in 0..200 {
+        if noting.seen().len() == FRAMES {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let seen = noting.seen();
+    assert_eq!(seen.len(), FRAMES, "all frames cross the link");
+    let mut waits: Vec<Nanos> = seen
+        .iter()
+        .zip(&sent)
+        .map(|(seen, sent)| seen.saturating_sub(*sent))
+        .collect();
+    waits.sort_unstable();
+    waits
+}
+
+const PLACEMENTS: [Placement; 2] = [Placement::Together, Placement::PerStage];
+
+/// The median: a busy machine delays some frames, an idle thread's long sleep
+/// delays most of them.
+fn median(waits: &[Nanos]) -> Nanos {
+    waits[waits.len() / 2]
+}
+
+#[test]
+fn a_port_that_cannot_be_waited_for_is_asked_often() {
+    for placement in PLACEMENTS {
+        let queue = Arc::new(Queue::default());
+        let noting = Noting::default();
+        let rx = AnyRx::Own(Box::new(FromQueue(Arc::clone(&queue))));
+        let running = run(rx, AnyTx::Own(Box::new(noting.clone())), placement);
+        let waits = waits(&noting, || queue.put(vec![1; 100]));
+        assert!(
+            median(&waits) < Nanos::from_millis(15),
+            "{placement:?}: {waits:?}"
+        );
+        let report = running.stop();
+        assert_eq!(report.error, None);
+        // Asked often is not asked all the time.
+        assert!(report.cpu_s < 0.5 * report.duration_s, "{} s", report.cpu_s);
+    }
+}
+
+#[test]
+fn a_port_with_a_descriptor_is_waited_for() {
+    for placement in PLACEMENTS {
+        let queue = Arc::new(Queue {
+            event: Some(Event::new().expect("an event")),
+            ..Queue::default()
+        });
+        let noting = Noting::default();
+        let rx = AnyRx::Own(Box::new(FromQueue(Arc::clone(&queue))));
+        let running = run(rx, AnyTx::Own(Box::new(noting.clone())), placement);
+        let waits = waits(&noting, || queue.put(vec![1; 100]));
+        assert!(
+            median(&waits) < Nanos::from_millis(15),
+            "{placement:?}: {waits:?}"
+        );
+        let before = queue.calls.load(Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(600));
+        let asked = queue.calls.load(Ordering::Relaxed) - before;
+        // A look every 250 ms, for each of which a few are well enough.
+        assert!(
+            asked < 30,
+            "{placement:?}: an idle port was asked {asked} times"
+        );
+        assert_eq!(running.stop().error, None);
+    }
+}
+
+#[test]
+fn a_cable_in_memory_wakes_the_thread_at_its_end() {
+    for placement in PLACEMENTS {
+        let (mut tx, rx) = pipe(Bytes(1 << 20)).expect("memory");
+        let noting = Noting::default();
+        let rx = AnyRx::Pipe(Box::new(rx));
+        let running = run(rx, AnyTx::Own(Box::new(noting.clone())), placement);
+        let frame = [7; 100];
+        let waits = waits(&noting, || {
+            assert_eq!(tx.push(Outgoing::whole(&frame, Nanos::ZERO)), Pushed::Taken);
+            assert_eq!(tx.flush().expect("it is open"), 1);
+        });
+        assert!(
+            median(&waits) < Nanos::from_millis(15),
+            "{placement:?}: {waits:?}"
+        );
+        assert_eq!(running.stop().error, None);
+    }
+}
+
+/// A pipe's descriptor, after each step of a conversation between its ends.
+#[test]
+fn the_descriptor_of_a_cable_says_whether_frames_wait() {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+    fn readable(rx: &PipeRx) -> bool {
+        let fd = rx.readable().expect("a cable can be waited for");
+        let mut polled = [PollFd::new(fd, PollFlags::POLLIN)];
+        poll(&mut polled, PollTimeout::ZERO).expect("polled") == 1
+    }
+    let take = |rx: &mut PipeRx| {
+        let received = rx.receive(Nanos::ZERO, 64, &mut |_| {});
+        received.expect("it is open").frames
+    };
+    let (mut tx, mut rx) = pipe(Bytes(1 << 20)).expect("memory");
+    let mut send = || {
+        tx.push(Outgoing::whole(&[7; 60], Nanos::ZERO));
+        tx.flush().expect("it is open");
+    };
+    for _ in 0..3 {
+        assert_eq!(take(&mut rx), 0);
+        assert!(!readable(&rx), "nothing has been sent");
+        send();
+        assert!(readable(&rx), "a frame waits");
+        send();
+        assert!(readable(&rx), "two frames wait");
+        assert_eq!(take(&mut rx), 2);
+        assert_eq!(take(&mut rx), 0);
+        assert!(!readable(&rx), "both have been taken");
+    }
+}
+
+/// A port that panics when it is asked for the third time.
+struct Panics(u32);
+
+impl OwnRx for Panics {
+    fn receive(
+        &mut self,
+        _: Nanos,
+        _: usize,
+        _: &mut dyn FnMut(Arrived<'_>),
+    ) -> Result<Received, PortError> {
+        self.0 += 1;
+        assert!(self.0 < 3, "the test's own panic");
+        Ok(Received::default())
+    }
+
+    fn frame_max(&self) -> usize {
+        2_000
+    }
+}
+
+#[test]
+fn a_thread_that_panics_ends_the_run_with_a_word() {
+    for placement in [
+        Placement::Together,
+        Placement::PerDirection,
+        Placement::PerStage,
+    ] {
+        let queue = Arc::new(Queue::default());
+        let a = port(
+            "a",
+            AnyRx::Own(Box::new(Panics(0))),
+            AnyTx::Own(Box::new(Noting::default())),
+        );
+        let b = port(
+            "b",
+            AnyRx::Own(Box::new(FromQueue(queue))),
+            AnyTx::Own(Box::new(Noting::default())),
+        );
+        let setup = |name: &str| LinkSetup {
+            name: name.to_owned(),
+            config: LinkConfig::default(),
+        };
+        let config = RunConfig {
+            placement,
+            ..RunConfig::default()
+        };
+        let running = start(a, b, setup("ab"), Some(setup("ba")), config).expect("a run");
+        let ended = running.wait(Duration::from_secs(20));
+        assert!(ended, "{placement:?}: the run goes on without a thread");
+        let error = running.stop().error.expect("a reason");
+        assert!(
+            error.contains("panicked") && error.contains("the test's own panic"),
+            "{placement:?}: {error}"
+        );
+    }
+}
