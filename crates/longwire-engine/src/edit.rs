@@ -1,6 +1,8 @@
 //! Changing frames' bytes: congestion marks, rewritten headers, spoilt bits,
 //! and checksums that fit again.
 
+use alloc::vec::Vec;
+
 use crate::checksum::{Change, crc32c, fold, sum_words};
 use crate::header::{Ecn, IpHeader, IpVersion, Piece, Transport};
 use crate::random::Stream;
@@ -76,6 +78,19 @@ pub(crate) fn corrupt(bytes: &mut [u8], corruption: &Corruption) {
     }
 }
 
+/// Whether `corruption` leaves other bytes than it finds: not if all the bits
+/// that it turns over are repaired. `scratch` is memory.
+pub(crate) fn changes(bytes: &[u8], corruption: &Corruption, scratch: &mut Vec<u8>) -> bool {
+    // Without a repair, and of a frame whose bytes are not here, it does.
+    if !corruption.repair || bytes.is_empty() {
+        return true;
+    }
+    scratch.clear();
+    scratch.extend_from_slice(bytes);
+    corrupt(scratch, corruption);
+    scratch[..] != *bytes
+}
+
 /// Bit 0 is the highest of byte 0, as bits go over a wire in documents.
 fn turn_over(bytes: &mut [u8], bit: u64) {
     bytes[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
@@ -111,8 +126,10 @@ fn choose(stream: &mut Stream, there: u64, wanted: u64, mut take: impl FnMut(u64
 /// Makes the IPv4 header's checksum and that of TCP, UDP, SCTP, ICMP, ICMPv6
 /// or IGMP fit the bytes, also behind IPv6's extension headers. Fragments, packets
 /// cut short and packets with further hops in a routing header keep their
-/// transport checksum, which covers bytes that are not here. Returns whether
-/// any was wrong.
+/// transport checksum, which covers bytes that are not here. A UDP datagram ends
+/// where its own length says; where that is behind the packet's end, or within
+/// the datagram's header, no checksum is right, and it keeps the one it has.
+/// Returns whether any was wrong.
 pub fn repair_checksums(bytes: &mut [u8]) -> bool {
     let Some(ip) = IpHeader::parse(bytes) else {
         return false;
@@ -166,19 +183,26 @@ fn repair_transport(bytes: &mut [u8], ip: &IpHeader) -> bool {
     if checksum_at + 2 > packet_end {
         return false;
     }
+    let end = match protocol {
+        17 => match datagram_end(bytes, start, packet_end, ip.version) {
+            Some(end) => end,
+            None => return false,
+        },
+        _ => packet_end,
+    };
     let stored = u16::from_be_bytes([bytes[checksum_at], bytes[checksum_at + 1]]);
     if protocol == 17 && stored == 0 && ip.version == IpVersion::V4 {
         // A UDP sender over IPv4 may do without.
         return false;
     }
     bytes[checksum_at..checksum_at + 2].fill(0);
-    let mut sum = sum_words(&bytes[start..packet_end]);
+    let mut sum = sum_words(&bytes[start..end]);
     if pseudo_header {
         let addresses = match ip.version {
             IpVersion::V4 => ip.at + 12..ip.at + 20,
             IpVersion::V6 => ip.at + 8..ip.at + 40,
         };
-        let len = (packet_end - start) as u64;
+        let len = (end - start) as u64;
         sum += sum_words(&bytes[addresses]) + u64::from(protocol) + len;
     }
     let sum = match !fold(sum) {
@@ -188,6 +212,18 @@ fn repair_transport(bytes: &mut [u8], ip: &IpHeader) -> bool {
     bytes[checksum_at..checksum_at + 2].copy_from_slice(&sum.to_be_bytes());
     // Zero and its complement are one sum, which only UDP tells apart.
     sum != stored && (protocol == 17 || sum != !stored || !matches!(sum, 0 | 0xffff))
+}
+
+/// Where the UDP datagram at `start` says that it ends (RFC 768). Over IPv6 a
+/// length of zero stands for all of the packet (RFC 2675).
+fn datagram_end(bytes: &[u8], start: usize, packet_end: usize, ip: IpVersion) -> Option<usize> {
+    const HEADER_LEN: usize = 8;
+    let len = usize::from(u16::from_be_bytes([bytes[start + 4], bytes[start + 5]]));
+    if len == 0 && ip == IpVersion::V6 {
+        return Some(packet_end);
+    }
+    let end = start + len;
+    (len >= HEADER_LEN && end <= packet_end).then_some(end)
 }
 
 /// Where the packet says that it ends, in bytes of the frame.

@@ -23,6 +23,8 @@ pub struct Emulator<T> {
     due: BTreeSet<(Nanos, LinkId)>,
     /// Verdicts that [`Emulator::offer`] did not return and nobody has taken.
     decided: VecDeque<Decided<T>>,
+    /// The latest time of a call of [`Emulator::advance`].
+    latest: Nanos,
 }
 
 /// What was decided about a frame after it was offered: by a managed queue,
@@ -60,14 +62,17 @@ impl<T: Clone> Emulator<T> {
             waiting: ReleaseQueue::new(),
             due: BTreeSet::new(),
             decided: VecDeque::new(),
+            latest: Nanos::ZERO,
         }
     }
 
-    /// Decides, in event time, all that managed queues decide before `now`.
-    /// To be called with a frame's arrival before it is offered.
+    /// Decides, in event time, all that managed queues decide up to `now` and
+    /// at it. To be called with a frame's arrival before it is offered.
     /// [`Emulator::next_decided`] tells what came of it. `bytes` finds a
     /// frame's bytes.
     pub fn advance(&mut self, now: Nanos, bytes: &impl ItemBytes<T>) {
+        let now = now.max(self.latest);
+        self.latest = now;
         while let Some((at, link)) = self.due.first().copied() {
             if at > now {
                 break;

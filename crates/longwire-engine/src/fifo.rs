@@ -76,6 +76,21 @@ impl<T> Fifo<T> {
         Some(item)
     }
 
+    /// Takes the item that was added last.
+    pub(crate) fn pop_back(&mut self) -> Option<T> {
+        let Some(last) = self.rest.back_mut() else {
+            let item = self.first.pop_back()?;
+            self.len -= 1;
+            return Some(item);
+        };
+        let item = last.pop_back()?;
+        self.len -= 1;
+        if last.is_empty() {
+            self.spare = self.rest.pop_back().unwrap_or_default();
+        }
+        Some(item)
+    }
+
     #[cold]
     fn push_in_new_block(&mut self, item: T) {
         let mut block = mem::take(&mut self.spare);
@@ -122,6 +137,9 @@ mod tests {
             }
             for _ in 0..pops {
                 assert_eq!(line.pop_front(), oracle.pop_front());
+            }
+            for _ in 0..(round * 29) % 31 {
+                assert_eq!(line.pop_back(), oracle.pop_back());
             }
             assert_eq!(line.len, oracle.len());
             assert!(line.iter().eq(&oracle));

@@ -4,8 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::edit;
-use crate::fragment;
-use crate::frame::{ETHERNET_HEADER_LEN, FrameMeta, mac_header_len};
+use crate::frame::FrameMeta;
 use crate::losses::Losses;
 use crate::medium::Medium;
 use crate::models::corruption::CorruptionModel;
@@ -133,8 +132,10 @@ impl Link {
     /// A link with a managed queue ([`Link::is_managed`]) has yet to decide
     /// about what its queue takes, and says [`Verdict::Queued`]: such frames
     /// are numbered from 0, and [`Link::poll`] tells what became of them.
-    /// Before each frame, it must have been polled up to the frame's arrival
-    /// until it had nothing to tell.
+    /// Before each frame, also one of several with the same arrival, it must
+    /// have been polled up to the frame's arrival until it had nothing to tell:
+    /// what the link can take out at an instant it takes out before a frame
+    /// that arrives at that instant is queued.
     ///
     /// When the delivery says [`Delivery::more`], [`Link::next_copy`] has
     /// another one of the same frame.
@@ -170,7 +171,7 @@ impl Link {
         if !PLAIN && self.down {
             return Verdict::Drop(DropReason::Outage);
         }
-        if !PLAIN && self.exceeds_mtu(len, bytes) {
+        if !PLAIN && self.mtu.is_exceeded(len, bytes) {
             return Verdict::Drop(DropReason::Mtu);
         }
         if !PLAIN && !self.rewrite.iter().all(|(model, _)| model.passes(bytes)) {
@@ -216,28 +217,52 @@ impl Link {
         self.medium.pass::<PLAIN>(departure, false, passing)
     }
 
-    /// Of a managed queue: what became of the next frame about which is
-    /// decided by events before `now`, by its number. A frame with several
+    /// Decides, for a managed queue, about the next frame by events up to `now`
+    /// and at it, and returns its number and its verdict. A frame with several
     /// deliveries comes as often. Calling late changes no decision; but what
     /// is offered afterwards cannot have arrived before `now`.
     #[inline]
     pub fn poll(&mut self, now: Nanos, frames: &impl FrameBytes) -> Option<(u64, Verdict)> {
         let server = self.server.as_mut()?;
-        self.last_arrival = self.last_arrival.max(now);
-        server.next_before(now, &mut self.transmitter, &mut self.medium, frames)
+        let now = self.last_arrival.max(now);
+        self.last_arrival = now;
+        let happens = |at| at <= now && at < Nanos::MAX;
+        server.next_decided(happens, &mut self.transmitter, &mut self.medium, frames)
     }
 
-    /// When [`Link::poll`] will have something to tell, if no frame arrives
-    /// before.
+    /// Decides as [`Link::poll`] does, but only by events before `now`: what
+    /// happens at `now` is left for after a [change](Link::change) at `now`.
+    #[inline]
+    pub fn poll_before(&mut self, now: Nanos, frames: &impl FrameBytes) -> Option<(u64, Verdict)> {
+        let server = self.server.as_mut()?;
+        self.last_arrival = self.last_arrival.max(now);
+        let happens = |at| at < now;
+        server.next_decided(happens, &mut self.transmitter, &mut self.medium, frames)
+    }
+
+    /// Returns when [`Link::poll`] will have something to tell, if no frame
+    /// arrives before.
     #[inline]
     pub fn next_at(&mut self) -> Option<Nanos> {
-        let server = self.server.as_mut()?;
-        if server.has_decided() {
-            return Some(Nanos::ZERO);
+        match self.has_decided() {
+            true => Some(Nanos::ZERO),
+            false => self.service_at(),
         }
-        let at = server.service_at(&mut self.transmitter)?;
-        // Events before the time of the call are decided.
-        (at < Nanos::MAX).then(|| at.saturating_add(Nanos::from_nanos(1)))
+    }
+
+    /// Whether [`Link::poll`] has something to tell whatever the time.
+    #[inline]
+    pub(crate) fn has_decided(&self) -> bool {
+        let server = self.server.as_ref();
+        server.is_some_and(|server| server.has_decided())
+    }
+
+    /// Returns when a managed queue gives its next frame to the rate, if no
+    /// frame arrives before.
+    #[inline]
+    pub(crate) fn service_at(&mut self) -> Option<Nanos> {
+        let at = self.server.as_mut()?.service_at(&mut self.transmitter)?;
+        (at < Nanos::MAX).then_some(at)
     }
 
     /// The next delivery of the frame offered last, if that said
@@ -272,12 +297,13 @@ impl Link {
     /// given each of them. `piece` is scratch memory.
     #[inline]
     pub fn fragment(&self, frame: &[u8], piece: &mut Vec<u8>, take: impl FnMut(&[u8])) -> bool {
-        match self.mtu {
-            Mtu::Fragment(mtu) if self.exceeds_mtu(frame.len() as u32, frame) => {
-                fragment::fragment(frame, mtu, piece, take).is_some()
-            }
-            _ => false,
-        }
+        self.mtu.fragment(frame, piece, take)
+    }
+
+    /// The MTU, and what happens to longer frames.
+    #[inline]
+    pub fn mtu(&self) -> Mtu {
+        self.mtu
     }
 
     /// Reads a word of each part of the link that a frame meets, so that they
@@ -338,14 +364,5 @@ impl Link {
     /// Whether releases never decrease.
     pub fn in_order(&self) -> bool {
         self.medium.in_order()
-    }
-
-    #[inline]
-    fn exceeds_mtu(&self, len: u32, header: &[u8]) -> bool {
-        // Most frames fit without a look at their tags.
-        self.mtu.bytes().is_some_and(|mtu| {
-            len > mtu.saturating_add(ETHERNET_HEADER_LEN)
-                && len > mtu.saturating_add(mac_header_len(header))
-        })
     }
 }

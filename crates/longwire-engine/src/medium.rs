@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use crate::edit;
 use crate::losses::Losses;
 use crate::models::corruption::CorruptionModel;
 use crate::models::delay::DelayModel;
@@ -50,6 +51,8 @@ struct Extras {
     duplication: Option<(Box<dyn DuplicationModel>, Stream)>,
     copy_delay_stream: Stream,
     reordering: Option<(Box<dyn ReorderingModel>, Stream)>,
+    /// Memory for a frame that is corrupted on trial.
+    scratch: Vec<u8>,
 }
 
 /// What a medium is made of.
@@ -86,6 +89,7 @@ impl Medium {
                     model.start(epoch);
                     (model, stream(Purpose::Reordering))
                 }),
+                scratch: Vec::new(),
             })
         });
         Medium {
@@ -227,6 +231,9 @@ impl Medium {
             Some((model, stream)) => model.judge(frame, stream),
             None => None,
         };
+        let scratch = &mut extras.scratch;
+        let corruption =
+            corruption.filter(|corruption| edit::changes(frame.bytes, corruption, scratch));
         let copies = match &mut extras.duplication {
             Some((model, stream)) => model.judge(frame, stream),
             None => None,

@@ -100,11 +100,12 @@ impl Server {
         }
     }
 
-    /// A frame arrives. All events before `frame.arrival` must have been
-    /// decided.
+    /// A frame arrives. All events up to `frame.arrival`, and at it, must have
+    /// been decided: what the link can take out at that instant is not in the
+    /// queue any more.
     pub fn enqueue(&mut self, frame: FrameMeta, bytes: &[u8], transmitter: &Transmitter) {
         debug_assert!(
-            self.stopped || self.ready.is_none_or(|at| at >= frame.arrival),
+            self.stopped || self.ready.is_none_or(|at| at > frame.arrival),
             "a frame was offered before the link was polled up to its arrival"
         );
         let mut queued = QueuedFrame::new(self.next_number, frame);
@@ -115,8 +116,8 @@ impl Server {
         if self.context.occupancy().0.0 == 0 {
             self.waiting_since = frame.arrival;
             self.ready = None;
-            if !self.stopped {
-                self.ask_before(frame.arrival);
+            if !self.stopped && self.asks_at.is_some_and(|at| at <= frame.arrival) {
+                self.ask_without_result();
             }
             self.asks_at = self.asks_at.or(Some(frame.arrival));
         }
@@ -130,14 +131,12 @@ impl Server {
         self.occupancy_max.1 = self.occupancy_max.1.max(bytes);
     }
 
-    /// If the link has asked an empty queue for a frame before `now`, the
-    /// discipline learns of it.
+    /// The link has asked an empty queue for a frame: the discipline learns of
+    /// it.
     #[inline]
-    fn ask_before(&mut self, now: Nanos) {
-        if self.asks_at.is_some_and(|at| at < now) {
-            self.queue.discipline().idle();
-            self.asks_at = None;
-        }
+    fn ask_without_result(&mut self) {
+        self.queue.discipline().idle();
+        self.asks_at = None;
     }
 
     /// Gives the queue a frame, which it may drop.
@@ -190,11 +189,12 @@ impl Server {
         }
     }
 
-    /// What is decided next by events before `now`.
+    /// Returns what is decided next by events at which `happens` is true: all
+    /// up to one instant.
     #[inline]
-    pub fn next_before(
+    pub fn next_decided(
         &mut self,
-        now: Nanos,
+        happens: impl Fn(Nanos) -> bool,
         transmitter: &mut Transmitter,
         medium: &mut Medium,
         frames: &impl FrameBytes,
@@ -205,7 +205,7 @@ impl Server {
             if let Some(decided) = self.context.decided.pop_front() {
                 return Some(decided);
             }
-            let at = self.service_at(transmitter).filter(|at| *at < now)?;
+            let at = self.service_at(transmitter).filter(|at| happens(*at))?;
             self.ready = None;
             let decided = self.serve(at, transmitter, medium, frames);
             if decided.is_some() {
@@ -214,7 +214,7 @@ impl Server {
         }
     }
 
-    /// When the next frame is taken out, if one waits.
+    /// When the next frame is taken out, if one waits; [`Nanos::MAX`] is never.
     #[inline]
     pub fn service_at(&mut self, transmitter: &mut Transmitter) -> Option<Nanos> {
         if self.stopped {

@@ -172,6 +172,94 @@ fn checksums_are_kept_or_repaired() {
     }
 }
 
+/// A datagram that claims to be shorter than its packet: what is behind its
+/// end is no part of the sum (RFC 768), and its own length is what the
+/// pseudo-header has. One that claims to be longer, or shorter than its
+/// header, has no right checksum, and keeps the one it has.
+#[test]
+fn the_length_of_a_datagram_counts_in_its_checksum() {
+    for version in [4, 6] {
+        let datagram = frames::transport(version, 17, (7, 9), 0, &[0xab; 56]);
+        let packet = match version {
+            4 => PLAIN4.packet(17, &datagram),
+            _ => frames::ipv6(0, &[], 17, &datagram),
+        };
+        let ethertype = if version == 4 { 0x0800 } else { 0x86dd };
+        let frame = frames::ethernet(&[], ethertype, &packet);
+        let udp = frame.len() - datagram.len();
+        let arrived = |bit: u32, checksum: &str| {
+            let text = format!("offset:offset={},bits={bit},checksum={checksum}", udp + 5);
+            let mut arrived = Vec::new();
+            send(&text, &frame, 1, |bytes, _| arrived = bytes.to_vec());
+            arrived
+        };
+        // The length of 64 becomes 192, 128, 160 or 191: more than is there.
+        for bits in [1, 2, 3, 8] {
+            let repaired = arrived(bits, "repair");
+            assert_eq!(
+                changed_bytes(&frame, &repaired),
+                [udp + 5],
+                "{version} {bits}"
+            );
+        }
+        let mut shorter = frame.clone();
+        shorter[udp + 5] = 40;
+        let sum = frames::datagram_sum(version, &shorter[..udp + 40], udp);
+        assert_ne!(sum, 0, "{version}: it was right by accident");
+        assert!(longwire_engine::repair_checksums(&mut shorter));
+        let sum = frames::datagram_sum(version, &shorter[..udp + 40], udp);
+        assert_eq!(sum, 0, "{version}: a receiver drops it");
+        let own = [udp + 5, udp + 6, udp + 7];
+        let others = changed_bytes(&frame, &shorter);
+        assert!(others.iter().all(|at| own.contains(at)), "{others:?}");
+    }
+}
+
+/// What is repaired away was not corrupted: only frames that arrive with other
+/// bytes than they left with are said to be.
+#[test]
+fn a_frame_that_the_repair_gives_back_is_not_corrupted() {
+    let mut restored = 0;
+    for sample in frames::samples() {
+        let Sample { name, frame, .. } = &sample;
+        let at = if sample.version == 4 {
+            sample.ip_at + 10
+        } else if sample.protocol == 58 {
+            sample.transport_at + 2
+        } else {
+            continue;
+        };
+        let text = format!("offset:offset={at},checksum=repair");
+        let mut link = common::link(&[("corrupt", &text)], 1);
+        let verdict = link.offer(common::frame(0, frame.len() as u32), frame);
+        let Verdict::Deliver(delivery) = verdict else {
+            panic!("{name}: {verdict:?}");
+        };
+        assert!(!delivery.edits.corrupt, "{name}");
+        restored += 1;
+    }
+    assert!(restored > 4);
+    // Whatever the bits: what is said to be corrupted differs, and nothing else
+    // does.
+    for sample in frames::samples() {
+        let mut link = common::link(&[("corrupt", "random:rate=80%,checksum=repair")], 9);
+        let (mut differs, mut same) = (0, 0);
+        for index in 0..2_000 {
+            let frame = &sample.frame;
+            let meta = common::frame(index * 1_000, frame.len() as u32);
+            let Verdict::Deliver(delivery) = link.offer(meta, frame) else {
+                panic!("not delivered");
+            };
+            let mut bytes = frame.clone();
+            link.edit(&delivery, &mut bytes);
+            assert_eq!(delivery.edits.corrupt, bytes != *frame, "{}", sample.name);
+            differs += u32::from(delivery.edits.corrupt);
+            same += u32::from(!delivery.edits.corrupt);
+        }
+        assert!(differs > 1_000 && same > 300, "{differs} {same}");
+    }
+}
+
 fn changed_bytes(one: &[u8], other: &[u8]) -> Vec<usize> {
     let differs = |at: &usize| one[*at] != other[*at];
     (0..one.len()).filter(differs).collect()

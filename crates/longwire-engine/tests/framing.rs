@@ -51,6 +51,47 @@ fn docsis_counts_ethernet_frames() {
     assert_eq!(wire_bytes("docsis", 42), 64);
 }
 
+/// IEEE 802.3: at least 64 bytes with the frame check sequence, and 20 of
+/// preamble and gap.
+#[test]
+fn the_shortest_ethernet_frame_takes_84_bytes() {
+    for len in [14, 42, 54, 59, 60] {
+        assert_eq!(wire_bytes("ethernet", len), 84, "{len}");
+    }
+    assert_eq!(wire_bytes("ethernet", 61), 85);
+    assert_eq!(wire_bytes("ethernet", 1_514), 1_538);
+}
+
+/// The padding never makes a packet longer than the tunnel's MTU.
+#[test]
+fn wireguard_does_not_pad_beyond_the_mtu() {
+    let data = |text: &str, packet: u32| wire_bytes(text, 14 + packet) - 14 - 60;
+    for (packet, padded) in [
+        (1_408, 1_408),
+        (1_409, 1_420),
+        (1_419, 1_420),
+        (1_420, 1_420),
+        (1, 16),
+        // Longer than the tunnel takes: the rest behind whole MTUs is padded.
+        (1_421, 1_420 + 16),
+        (2 * 1_420, 2 * 1_420),
+        (2 * 1_420 + 1_418, 3 * 1_420),
+    ] {
+        assert_eq!(data("wireguard", packet), padded, "{packet}");
+    }
+    assert_eq!(data("wireguard:mtu=1280", 1_279), 1_280);
+    assert_eq!(data("wireguard:mtu=1412", 1_411), 1_412);
+    assert_eq!(data("wireguard:mtu=9000", 1_411), 1_424);
+    assert_eq!(
+        framing("wireguard:over=ipv6,mtu=1380").to_string(),
+        "wireguard:over=ipv6,mtu=1380"
+    );
+    for mtu in ["0", "67", "65536"] {
+        let text = format!("wireguard:mtu={mtu}");
+        assert!(models::FRAMING.parse(&text).is_err(), "{text}");
+    }
+}
+
 /// A full packet of 1420 bytes, WireGuard's usual MTU, makes one of 1500 over
 /// IPv6; 60 more bytes over IPv4, and padding to 16.
 #[test]
@@ -63,7 +104,7 @@ fn wireguard_pads_and_wraps() {
         wire_bytes("wireguard:over=ipv4", 14 + 1_408),
         14 + 1_408 + 60
     );
-    assert_eq!(wire_bytes("wireguard", 14 + 1_409), 14 + 1_424 + 60);
+    assert_eq!(wire_bytes("wireguard", 14 + 1_401), 14 + 1_408 + 60);
     // A keepalive has nothing inside, and one cell of it: a frame takes some
     // time.
     assert_eq!(wire_bytes("wireguard", 14), 14 + 16 + 60);

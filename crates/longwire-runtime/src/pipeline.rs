@@ -83,7 +83,7 @@ where
     let clock = Clock::arrivals();
     let described = setup.config.describe();
     let link = Link::new(setup.config, config.seed, LinkId(0));
-    let in_order = link.in_order();
+    let (in_order, mtu) = (link.in_order(), link.mtu());
     let decider = Decider::new(link, LinkId(0), Arc::clone(&shared), None);
     let (at_ingress, at_egress) = place_link(decider);
     let shares = config.lend && shares_memory(&source, &sink) && at_ingress.is_some();
@@ -92,6 +92,7 @@ where
             port: source,
             link: at_ingress,
             link_id: LinkId(0),
+            mtu,
             line: writer,
             clock: clock.clone(),
             keep_offload: sink.takes_offload(),

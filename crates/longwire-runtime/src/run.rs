@@ -147,7 +147,7 @@ fn direction(
     let shared = Arc::new(LinkShared::new());
     let described = setup.config.describe();
     let link = Link::new(setup.config, config.seed, link_id);
-    let in_order = link.in_order();
+    let (in_order, mtu) = (link.in_order(), link.mtu());
     let decider = Decider::new(link, link_id, Arc::clone(&shared), tap());
     let (at_ingress, at_egress) = place_link(decider);
     let lends = shares_memory(&rx, &tx) && at_ingress.is_some() && common.recording.is_none();
@@ -155,6 +155,7 @@ fn direction(
         port: rx,
         link: at_ingress,
         link_id,
+        mtu,
         line: writer,
         clock: Clock::Monotonic,
         keep_offload: tx.takes_offload(),

@@ -28,14 +28,11 @@ impl Link {
     /// A fresh link that [`Link::change`] may change. Its queue is always
     /// managed: it decides when a frame is taken out, also with tail drop and
     /// an infinite rate. Until it is changed, its verdicts are those of a
-    /// plain link of the same configuration, but for three things:
+    /// plain link of the same configuration, but for two things:
     ///
     /// * Models that look at how much waits ([`Passing::waiting`]: plugins)
     ///   are told what waits as the frame is taken out, not what waited as it
     ///   came.
-    /// * When a rate model lets a frame depart in the very nanosecond in
-    ///   which it is taken out, tail drop takes it to be waiting still for
-    ///   what arrives in that nanosecond.
     /// * What the rate would never take out of the queue ([`Nanos::MAX`]) is
     ///   not told: a change of the rate may yet send it.
     ///

@@ -132,8 +132,10 @@ impl Changing {
 
 impl Link {
     /// Changes the link at `at`, between two events. It must have been made by
-    /// [`Link::new_changeable`], and polled up to `at` until it had nothing to
-    /// tell; frames that arrive at `at` count by the order of the calls. What
+    /// [`Link::new_changeable`], and polled for what is
+    /// [before](Link::poll_before) `at` until it had nothing to tell. What
+    /// happens at `at` itself comes after the change, but for frames that were
+    /// offered before the call and what was taken out before they were. What
     /// frames wait is asked for their headers (`frames`) when the queue becomes
     /// another; what is dropped by the change is told by the next
     /// [`Link::poll`]. A time before the latest arrival, poll or change counts

@@ -1,6 +1,7 @@
 //! A medium that changes.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::mem;
 
 use super::{Extras, Medium};
@@ -66,6 +67,7 @@ impl Medium {
                 duplication: None,
                 copy_delay_stream: origin.stream(Purpose::CopyDelay),
                 reordering: None,
+                scratch: Vec::new(),
             })
         });
         if let Some(corruption) = &mut change.corruption {

@@ -15,6 +15,10 @@ use crate::units::{parse_count, parse_signed};
 /// IEEE 802.3 clause 4.
 const ETHERNET_OVERHEAD: i32 = 24;
 
+/// What the shortest frame takes on an Ethernet: 64 bytes with its check
+/// sequence, preamble and gap.
+const ETHERNET_MINIMUM: u32 = 84;
+
 /// What the wire adds to a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
@@ -25,6 +29,9 @@ pub struct Framing {
     /// Payload bytes of a cell; 1 for a wire without cells.
     cell: u32,
     cell_header: u32,
+    /// A frame is filled up to this at the most; what is longer counts as
+    /// several of this length, and only its rest is filled up.
+    filled_max: u32,
     /// Added to each frame last.
     trailer: u32,
     profile: Profile,
@@ -46,13 +53,15 @@ impl Framing {
         minimum: 0,
         cell: 1,
         cell_header: 0,
+        filled_max: u32::MAX,
         trailer: 0,
         profile: Profile::Named("none"),
     };
 
-    /// Ethernet: 24 bytes a frame.
+    /// Ethernet: 24 bytes a frame, and no frame below 84.
     pub const ETHERNET: Framing = Framing {
         overhead: ETHERNET_OVERHEAD,
+        minimum: ETHERNET_MINIMUM,
         profile: Profile::Named("ethernet"),
         ..Framing::NONE
     };
@@ -66,7 +75,18 @@ impl Framing {
             return (bytes + u64::from(self.trailer)) * 8;
         }
         let cells = bytes.div_ceil(u64::from(self.cell));
-        (cells * u64::from(self.cell + self.cell_header) + u64::from(self.trailer)) * 8
+        let filled = match self.filled_max {
+            u32::MAX => cells * u64::from(self.cell + self.cell_header),
+            most => self.filled(bytes, u64::from(most)),
+        };
+        (filled + u64::from(self.trailer)) * 8
+    }
+
+    /// A frame filled up to cells without headers, but never beyond `most`.
+    fn filled(&self, bytes: u64, most: u64) -> u64 {
+        let rest = if bytes > most { bytes % most } else { bytes };
+        let filled = rest.next_multiple_of(u64::from(self.cell)).min(most);
+        bytes - rest + filled
     }
 }
 
@@ -75,7 +95,10 @@ impl fmt::Display for Framing {
         match self.profile {
             Profile::Named(name) => f.write_str(name),
             Profile::Atm(over) => write!(f, "atm:over={}", ENCAPSULATIONS[over].0),
-            Profile::WireGuard(over) => write!(f, "wireguard:over={}", OUTER[over].0),
+            Profile::WireGuard(over) => {
+                let mtu = self.filled_max;
+                write!(f, "wireguard:over={},mtu={mtu}", OUTER[over].0)
+            }
             Profile::Bytes => {
                 write!(
                     f,
@@ -105,7 +128,8 @@ pub const NONE_ENTRY: Entry<Framing> = Entry {
 pub const ETHERNET_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "ethernet",
-        summary: "24 bytes more a frame: preamble, frame check sequence and gap (IEEE 802.3)",
+        summary: "24 bytes more a frame: preamble, frame check sequence and gap (IEEE 802.3); the \
+                  shortest frame takes 84 bytes",
         params: &[],
     },
     build: |_| Ok(Framing::ETHERNET),
@@ -187,27 +211,45 @@ pub const DOCSIS_ENTRY: Entry<Framing> = Entry {
 pub const WIREGUARD_ENTRY: Entry<Framing> = Entry {
     info: &ModelInfo {
         name: "wireguard",
-        summary: "inside a WireGuard tunnel over Ethernet: the packet padded to 16 bytes, 32 of \
-                  WireGuard (Donenfeld, NDSS 2017), 8 of UDP, IP and Ethernet headers outside",
-        params: &[Param {
-            name: "over",
-            unit: Unit::Choice(&["ipv4", "ipv6"]),
-            default: Some("ipv4"),
-            help: "the protocol outside the tunnel",
-        }],
+        summary: "inside a WireGuard tunnel over Ethernet: the packet padded to 16 bytes but not \
+                  beyond the tunnel's MTU, 32 of WireGuard (Donenfeld, NDSS 2017), 8 of UDP, IP \
+                  and Ethernet headers outside",
+        params: &[
+            Param {
+                name: "over",
+                unit: Unit::Choice(&["ipv4", "ipv6"]),
+                default: Some("ipv4"),
+                help: "the protocol outside the tunnel",
+            },
+            Param {
+                name: "mtu",
+                unit: Unit::Count,
+                default: Some("1420"),
+                help: "the MTU of the tunnel's interface, 68 to 65535 bytes: `ip link show wg0`",
+            },
+        ],
     },
     build: build_wireguard,
 };
+
+/// Every IPv4 link carries at least this much (RFC 791, section 3.2).
+const TUNNEL_MTU_MIN: u64 = 68;
 
 /// Protocols outside a tunnel, and the length of their headers.
 static OUTER: [(&str, u32); 2] = [("ipv4", 20), ("ipv6", 40)];
 
 fn build_wireguard(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
     let over = arguments.choice("over")?;
+    let mtu = arguments.read("mtu", parse_count)?;
+    if !(TUNNEL_MTU_MIN..=BYTES_MAX).contains(&mtu) {
+        let message = format!("mtu={mtu} is outside {TUNNEL_MTU_MIN}..{BYTES_MAX}");
+        return Err(arguments.unfit(message));
+    }
     Ok(Framing {
         overhead: -(ETHERNET_HEADER_LEN as i32),
         minimum: 1,
         cell: 16,
+        filled_max: mtu as u32,
         trailer: 32 + 8 + OUTER[over].1 + ETHERNET_HEADER_LEN,
         profile: Profile::WireGuard(over),
         ..Framing::NONE

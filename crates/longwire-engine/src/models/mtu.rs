@@ -1,8 +1,11 @@
 //! MTU: the largest payload behind the MAC header, and what happens to longer
 //! ones.
 
+use alloc::vec::Vec;
 use core::fmt;
 
+use crate::fragment::fragment;
+use crate::frame::{ETHERNET_HEADER_LEN, mac_header_len};
 use crate::models::{Entry, Kind};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::units::{UnitError, parse_count};
@@ -27,6 +30,30 @@ impl Mtu {
         match self {
             Mtu::None => None,
             Mtu::Drop(bytes) | Mtu::Fragment(bytes) => Some(bytes),
+        }
+    }
+
+    /// Whether a frame of `len` bytes is too long. `header` holds its first
+    /// bytes.
+    #[inline]
+    pub fn is_exceeded(self, len: u32, header: &[u8]) -> bool {
+        // Most frames fit without a look at their tags.
+        self.bytes().is_some_and(|mtu| {
+            len > mtu.saturating_add(ETHERNET_HEADER_LEN)
+                && len > mtu.saturating_add(mac_header_len(header))
+        })
+    }
+
+    /// Cuts a frame that must be offered to the link in pieces, and gives each
+    /// of them to `take`; `false` if it is offered as it is. `piece` is scratch
+    /// memory.
+    #[inline]
+    pub fn fragment(self, frame: &[u8], piece: &mut Vec<u8>, take: impl FnMut(&[u8])) -> bool {
+        match self {
+            Mtu::Fragment(mtu) if self.is_exceeded(frame.len() as u32, frame) => {
+                fragment(frame, mtu, piece, take).is_some()
+            }
+            _ => false,
         }
     }
 }

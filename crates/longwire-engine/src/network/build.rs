@@ -102,7 +102,7 @@ impl<T> Network<T> {
             of: &Inside(&*around),
         };
         let replaced = node.link.change(at, change, &frames);
-        self.serve(id, at, around);
+        self.serve(id, at, false, around);
         self.note_due(id);
         Some(replaced)
     }

@@ -159,8 +159,7 @@ impl<T> Network<T> {
     /// happens.
     pub fn advance(&mut self, until: Nanos, around: &mut impl Surroundings<T>) {
         loop {
-            // A link's entry is one beyond the event that it stands for.
-            let service = self.agenda.next_at().filter(|at| *at <= until);
+            let service = self.agenda.next_at().filter(|at| *at < until);
             let arrival = self.between.next_at().filter(|at| *at < until);
             match (service, arrival) {
                 (Some(at), arrival) if arrival.is_none_or(|time| at <= time) => {
@@ -176,13 +175,14 @@ impl<T> Network<T> {
     /// offered before.
     pub fn next_at(&self) -> Option<Nanos> {
         let service = self.agenda.next_at();
-        let arrival = self.between.next_at();
-        let arrival = arrival.map(|at| at.saturating_add(Nanos::from_nanos(1)));
-        service.into_iter().chain(arrival).min()
+        let next = service.into_iter().chain(self.between.next_at()).min();
+        // Events before the time of the call happen.
+        next.map(|at| at.saturating_add(Nanos::from_nanos(1)))
     }
 
     /// Offers a frame to a path, at its arrival: [`Network::advance`] must
-    /// have been called with that.
+    /// have been called with that. What links can take out of their queues at
+    /// that instant they take out first.
     ///
     /// # Errors
     /// The frame is given back if there is no such path.
@@ -256,6 +256,9 @@ impl<T> Network<T> {
         arrival: Nanos,
         around: &mut impl Surroundings<T>,
     ) {
+        while self.agenda.next_at().is_some_and(|at| at <= arrival) {
+            self.serve_next(arrival, around);
+        }
         let Some(id) = self.link_of(&traveller) else {
             return;
         };
@@ -281,17 +284,16 @@ impl<T> Network<T> {
             Verdict::Drop(reason) => self.drop_frame(id, traveller, reason, around),
             Verdict::Deliver(delivery) => self.deliver_at_once(id, traveller, delivery, around),
         }
-        self.note_due(id);
         self.tell(id, arrival, around);
+        self.note_due(id);
     }
 
     /// A queue may have dropped frames as another one came.
     #[inline]
     fn tell(&mut self, id: LinkId, now: Nanos, around: &mut impl Surroundings<T>) {
-        let node = self.nodes.get_mut(id.0 as usize).and_then(Option::as_mut);
-        if node.is_some_and(|node| node.due == Some(Nanos::ZERO)) {
-            self.serve(id, now, around);
-            self.note_due(id);
+        let node = self.nodes.get(id.0 as usize).and_then(Option::as_ref);
+        if node.is_some_and(|node| node.link.has_decided()) {
+            self.serve(id, now, false, around);
         }
     }
 
@@ -337,7 +339,7 @@ impl<T> Network<T> {
         // Else the link's time has changed since, or it is gone.
         if let Some(node) = node.filter(|node| node.due == Some(at)) {
             node.due = None;
-            self.serve(id, at, around);
+            self.serve(id, at, true, around);
             self.note_due(id);
         }
     }
@@ -365,12 +367,12 @@ impl<T> Network<T> {
         let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
             return;
         };
-        let due = node.link.next_at();
+        let due = node.link.service_at();
         if due == node.due {
             return;
         }
         node.due = due;
-        if let Some(at) = due.filter(|at| *at > Nanos::ZERO) {
+        if let Some(at) = due {
             self.agenda.add(at, id);
         }
         if self.agenda.len() > STALE_MIN + 2 * self.nodes.len() {

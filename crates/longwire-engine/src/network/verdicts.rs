@@ -35,8 +35,15 @@ impl<T> Network<T> {
         Ok(())
     }
 
-    /// Tells what a link's queue has decided by events before `now`.
-    pub(super) fn serve(&mut self, id: LinkId, now: Nanos, around: &mut impl Surroundings<T>) {
+    /// Reports what a link's queue has decided by events before `now` and, if
+    /// `at_now`, at it.
+    pub(super) fn serve(
+        &mut self,
+        id: LinkId,
+        now: Nanos,
+        at_now: bool,
+        around: &mut impl Surroundings<T>,
+    ) {
         // A frame's deliveries come one behind the other.
         let mut again = false;
         loop {
@@ -47,7 +54,11 @@ impl<T> Network<T> {
                 held: &node.held,
                 of: &Inside(&*around),
             };
-            let Some((number, verdict)) = node.link.poll(now, &frames) else {
+            let decided = match at_now {
+                true => node.link.poll(now, &frames),
+                false => node.link.poll_before(now, &frames),
+            };
+            let Some((number, verdict)) = decided else {
                 return;
             };
             match verdict {

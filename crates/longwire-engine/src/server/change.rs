@@ -20,8 +20,9 @@ impl Server {
 
     /// Nothing is taken out from `at` on. The frame in service departs.
     pub fn stop(&mut self, at: Nanos) {
-        if !self.stopped && self.context.occupancy().0.0 == 0 {
-            self.ask_before(at);
+        let asked = self.asks_at.is_some_and(|asks| asks < at);
+        if !self.stopped && self.context.occupancy().0.0 == 0 && asked {
+            self.ask_without_result();
         }
         self.stopped = true;
     }

@@ -38,16 +38,27 @@ struct Run {
 impl Run {
     fn poll(&mut self, now: Nanos) {
         while let Some((number, verdict)) = self.link.poll(now, &self.queued) {
-            let (event, mut bytes) = self.queued.0[number as usize].clone();
-            let told = self.verdicts.entry(event).or_default();
-            if let Verdict::Deliver(delivery) = verdict
-                && told.is_empty()
-            {
-                self.link.edit(&delivery, &mut bytes);
-            }
-            told.push(verdict);
-            self.check_order(&verdict);
+            self.decided(number, verdict);
         }
+    }
+
+    /// What is taken out at `now` is for after a change.
+    fn poll_before(&mut self, now: Nanos) {
+        while let Some((number, verdict)) = self.link.poll_before(now, &self.queued) {
+            self.decided(number, verdict);
+        }
+    }
+
+    fn decided(&mut self, number: u64, verdict: Verdict) {
+        let (event, mut bytes) = self.queued.0[number as usize].clone();
+        let told = self.verdicts.entry(event).or_default();
+        if let Verdict::Deliver(delivery) = verdict
+            && told.is_empty()
+        {
+            self.link.edit(&delivery, &mut bytes);
+        }
+        told.push(verdict);
+        self.check_order(&verdict);
     }
 
     /// In order, releases never decrease, whatever has changed; departures
@@ -91,9 +102,9 @@ pub fn run_all(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts,
         while often && let Some(next) = run.link.next_at().filter(|next| *next < at) {
             run.poll(next);
         }
-        run.poll(at);
         match event {
             Event::Frame(bytes) => {
+                run.poll(at);
                 offered += 1;
                 let meta = FrameMeta {
                     arrival: at,
@@ -110,7 +121,10 @@ pub fn run_all(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts,
                     }
                 }
             }
-            Event::Change(change) => drop(run.link.change(at, *change, &run.queued)),
+            Event::Change(change) => {
+                run.poll_before(at);
+                drop(run.link.change(at, *change, &run.queued));
+            }
         }
     }
     run.poll(Nanos::MAX);

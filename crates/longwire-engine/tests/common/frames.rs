@@ -138,6 +138,17 @@ pub fn transport(
     segment
 }
 
+/// What is left over when the checksum of a UDP datagram is checked that begins
+/// at `at` and ends with the bytes, as its receiver does: 0 if it is right.
+pub fn datagram_sum(version: u8, bytes: &[u8], at: usize) -> u64 {
+    let addresses = match version {
+        4 => &bytes[at - 8..at],
+        _ => &bytes[at - 32..at],
+    };
+    let header = pseudo_header(addresses, 17, bytes.len() - at);
+    remainder(&[&header, &bytes[at..]])
+}
+
 /// Whether the IPv4 header at this place has a right checksum.
 pub fn header_holds(frame: &[u8], at: usize) -> bool {
     let len = usize::from(frame[at] & 15) * 4;

@@ -295,7 +295,8 @@ fn dualpi2() {
     assert!(seen.marked > seen.frames / 20, "{seen:?}");
 }
 
-/// Classes with and without limits of their own, the rest in the last.
+/// Classes with and without limits of their own beside that of all of them, the
+/// rest in the last.
 fn draw_classes(draws: &mut Draws, weighted: bool) -> (String, ByClass) {
     let limit = draw_limit(draws);
     let mut classes = Vec::new();
@@ -326,7 +327,7 @@ fn draw_classes(draws: &mut Draws, weighted: bool) -> (String, ByClass) {
         classes.push(Class {
             dscps,
             weight,
-            limit: own.unwrap_or(limit),
+            limit: own,
             queue: VecDeque::new(),
             deficit: 0,
         });
@@ -335,7 +336,8 @@ fn draw_classes(draws: &mut Draws, weighted: bool) -> (String, ByClass) {
         return draw_classes(draws, weighted);
     }
     let text = format!("classes={},{}", texts.join("/"), limit.text());
-    (text, ByClass(classes))
+    let total = limit;
+    (text, ByClass { classes, total })
 }
 
 #[test]

@@ -103,9 +103,9 @@ pub fn run_engine(pattern: &Pattern, queue: &str, seed: u64) -> Vec<Fate> {
     run.finish().0
 }
 
-/// What an oracle makes of a pattern, event by event: a tick of its timer
-/// comes before an arrival of that instant, and an arrival before the link
-/// asks for a frame.
+/// What an oracle makes of a pattern, event by event: at one instant, a tick of
+/// its timer comes before the link asks for a frame, and that before an
+/// arrival.
 pub fn run_oracle(pattern: &Pattern, oracle: &mut dyn Oracle) -> Vec<Fate> {
     let mut fates = vec![None; pattern.packets.len()];
     let mut arrivals = pattern.packets.iter().peekable();
@@ -124,7 +124,7 @@ pub fn run_oracle(pattern: &Pattern, oracle: &mut dyn Oracle) -> Vec<Fate> {
         if let Some(tick) = next_tick.filter(|tick| *tick <= event) {
             oracle.tick(tick);
             next_tick = oracle.tick_period().map(|period| tick + period);
-        } else if arrival <= service {
+        } else if arrival < service {
             asks_at = asks_at.or(Some(arrival));
             if let Some(packet) = arrivals.next() {
                 oracle.enqueue(arrival, packet.clone(), &mut fates);

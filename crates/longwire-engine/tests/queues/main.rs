@@ -9,5 +9,6 @@ mod idle;
 mod late;
 mod link;
 mod oracle;
+mod simultaneous;
 mod tcp;
 mod traffic;

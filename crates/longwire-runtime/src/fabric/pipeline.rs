@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longwire_engine::bridge::Bridge;
+use longwire_engine::models::mtu::Mtu;
 use longwire_engine::{Bytes, Link, LinkId, Nanos, PathId};
 use longwire_io::collapse_heap;
 use longwire_io::delay_line::{DelayLineConfig, delay_line};
@@ -93,6 +94,8 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
             port: rx,
             link: None,
             link_id: LinkId(0),
+            // Links of a network fragment as frames come to them.
+            mtu: Mtu::None,
             line: writer,
             clock: clock.clone(),
             keep_offload: false,

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use longwire_engine::bridge::{BridgeConfig, BridgeError};
 use longwire_engine::classify::Classifier;
+use longwire_engine::models::mtu::Mtu;
 use longwire_engine::{Bytes, LinkConfig, LinkId, Nanos};
 use longwire_io::delay_line::{DelayLineConfig, DelayLineReader, delay_line};
 use longwire_io::port::{AnyRx, Port};
@@ -170,6 +171,8 @@ fn ingress_stage(
         port,
         link: None,
         link_id: LinkId(0),
+        // Links of a network fragment as frames come to them.
+        mtu: Mtu::None,
         line: writer,
         clock: Clock::Monotonic,
         keep_offload: false,

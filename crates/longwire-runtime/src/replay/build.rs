@@ -71,7 +71,7 @@ impl Building<'_> {
         let transparent = link.rate.is_unlimited() && link.delay.mean() == Nanos::ZERO;
         let shared = Arc::new(LinkShared::new());
         let link = Link::new(link, self.config.seed, link_id);
-        let in_order = link.in_order();
+        let (in_order, mtu) = (link.in_order(), link.mtu());
         let decider = Decider::new(link, link_id, Arc::clone(&shared), tap());
         let (at_arrival, at_egress) = place_link(decider);
         let parts = EgressParts {
@@ -105,6 +105,7 @@ impl Building<'_> {
         Ok(FeedingOutput {
             link: at_arrival,
             link_id,
+            mtu,
             line,
             shared,
             transparent,

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use longwire_engine::models::mtu::Mtu;
 use longwire_engine::{Delivery, FrameMeta, LinkId, Nanos, Verdict};
 use longwire_io::delay_line::{DelayLineWriter, Exhausted, Note};
 use longwire_io::{Arrived, Offload};
@@ -17,6 +18,9 @@ pub(super) struct Admission {
     /// the egress stage, and frames pass on undecided.
     decider: Option<Decider>,
     link_id: LinkId,
+    /// The link's: long frames are cut here, also for a link that is with the
+    /// egress stage.
+    mtu: Mtu,
     /// Buffers that stand for several wire frames are always cut into them.
     cut_all: bool,
     pub line: DelayLineWriter,
@@ -37,6 +41,7 @@ pub(super) struct Admission {
 pub(super) struct AdmissionParts {
     pub link: Option<Decider>,
     pub link_id: LinkId,
+    pub mtu: Mtu,
     pub line: DelayLineWriter,
     pub keep_offload: bool,
     pub lend_from: Option<usize>,
@@ -52,6 +57,7 @@ impl Admission {
             cut_all: parts.link.as_ref().is_none_or(one_by_one),
             decider: parts.link,
             link_id: parts.link_id,
+            mtu: parts.mtu,
             line: parts.line,
             keep_offload: parts.keep_offload,
             lend_from: parts.lend_from.unwrap_or(usize::MAX),
@@ -164,15 +170,12 @@ impl Admission {
     /// Whether the link cuts the frame into fragments, which then have been
     /// admitted one by one.
     fn admit_fragments(&mut self, frame: &Arrived<'_>) -> bool {
-        let Some(decider) = &self.decider else {
-            return false;
-        };
-        if !decider.link.fragments() {
+        if !matches!(self.mtu, Mtu::Fragment(_)) {
             return false;
         }
         let mut piece = std::mem::take(&mut self.piece);
         let mut fragments: Vec<Vec<u8>> = Vec::new();
-        let cut = decider.link.fragment(frame.bytes, &mut piece, |fragment| {
+        let cut = self.mtu.fragment(frame.bytes, &mut piece, |fragment| {
             fragments.push(fragment.to_vec())
         });
         self.piece = piece;

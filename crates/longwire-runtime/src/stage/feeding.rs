@@ -5,6 +5,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use longwire_engine::models::mtu::Mtu;
 use longwire_engine::{LinkId, Nanos};
 use longwire_io::delay_line::DelayLineWriter;
 use longwire_io::{Arrived, Offload, PortError};
@@ -32,6 +33,8 @@ pub(crate) struct FeedingOutput {
     pub link: Option<Decider>,
     /// Its number.
     pub link_id: LinkId,
+    /// Its MTU: frames that it fragments are cut before they are offered.
+    pub mtu: Mtu,
     /// Where delivered frames wait.
     pub line: DelayLineWriter,
     pub shared: Arc<LinkShared>,
@@ -103,6 +106,7 @@ impl Feeding {
                 AdmissionParts {
                     link: output.link,
                     link_id: output.link_id,
+                    mtu: output.mtu,
                     line: output.line,
                     keep_offload: false,
                     lend_from: None,

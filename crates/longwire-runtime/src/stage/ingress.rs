@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use longwire_engine::models::mtu::Mtu;
 use longwire_engine::{LinkId, Nanos};
 use longwire_io::delay_line::DelayLineWriter;
 use longwire_io::{PortError, Received, RxPort, TxPort};
@@ -23,6 +24,8 @@ pub struct IngressParts<R> {
     pub link: Option<Decider>,
     /// Its number.
     pub link_id: LinkId,
+    /// Its MTU: frames that it fragments are cut before they are offered.
+    pub mtu: Mtu,
     /// Where delivered frames wait.
     pub line: DelayLineWriter,
     /// The clock.
@@ -59,6 +62,7 @@ impl<R: RxPort> Ingress<R> {
         let admission = AdmissionParts {
             link: parts.link,
             link_id: parts.link_id,
+            mtu: parts.mtu,
             line: parts.line,
             keep_offload: parts.keep_offload,
             lend_from: parts.lend_from,

@@ -85,7 +85,7 @@ impl ManagedLine {
         while let Some(frame) = line.take() {
             let next = frame.descriptor();
             let arrival = next.release;
-            self.decide_before(arrival, line, account);
+            self.decide_until(arrival, line, account);
             let meta = FrameMeta {
                 arrival,
                 len: next.wire_len,
@@ -117,11 +117,11 @@ impl ManagedLine {
             .next_at()
             .is_some_and(|next| next <= until)
         {
-            self.decide_before(until, line, account);
+            self.decide_until(until, line, account);
         }
     }
 
-    fn decide_before(&mut self, until: Nanos, line: &mut DelayLineReader, account: &mut Account) {
+    fn decide_until(&mut self, until: Nanos, line: &mut DelayLineReader, account: &mut Account) {
         loop {
             let bytes = Bytes {
                 held: &self.held,

@@ -1,8 +1,10 @@
 //! Whether the link was what was asked for, in one line, and what to do if
 //! it was not.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use longwire_engine::DropReason;
 use longwire_runtime::{LinkReport, RunReport};
 
 use super::artifacts::ARTIFACTS;
@@ -60,6 +62,9 @@ impl Verdict {
                 true,
                 "no frame came: there is nothing to say of the link".to_owned(),
             )
+        } else if let Some(lost) = Lost::of(report) {
+            hints.extend(lost.hints());
+            (lost.asked_for(), lost.line(report))
         } else {
             (
                 true,
@@ -136,6 +141,83 @@ fn praise(report: &RunReport) -> String {
     format!("{} frames delivered, {lateness}, no artifacts", count(out))
 }
 
+/// What dropped all frames of a run.
+struct Lost {
+    /// Frames by the reason for which they were dropped.
+    drops: BTreeMap<&'static str, u64>,
+}
+
+/// Reasons of models that lose frames whatever is sent. Other drops depend on
+/// what is sent, and a link that drops everything for one of them is hardly the
+/// link that was meant.
+const MEANT: [DropReason; 5] = [
+    DropReason::EntryLoss,
+    DropReason::Loss,
+    DropReason::BitError,
+    DropReason::Outage,
+    DropReason::Content,
+];
+
+/// What helps against drops of which nobody asked for as many.
+const REMEDIES: [(DropReason, &str); 3] = [
+    (
+        DropReason::Mtu,
+        "frames are longer than --mtu, and with 'fragment' are no IPv4 packets or may not be \
+         fragmented; give a larger --mtu",
+    ),
+    (
+        DropReason::QueueFull,
+        "no frame fits into the queue; give a larger --queue",
+    ),
+    (
+        DropReason::Ttl,
+        "--rewrite uses up the time to live of every packet",
+    ),
+];
+
+impl Lost {
+    /// `None` if a frame was delivered or may yet be.
+    fn of(report: &RunReport) -> Option<Lost> {
+        let links = &report.links;
+        let arrives = |link: &LinkReport| link.packets_out > 0 || link.in_flight > 0;
+        let mut drops = BTreeMap::new();
+        for (reason, frames) in links.iter().flat_map(|link| &link.drops) {
+            *drops.entry(*reason).or_insert(0) += frames;
+        }
+        drops.retain(|_, frames| *frames > 0);
+        (!links.iter().any(arrives) && !drops.is_empty()).then_some(Lost { drops })
+    }
+
+    /// Whether a model was asked to lose them.
+    fn asked_for(&self) -> bool {
+        let mut reasons = self.drops.keys();
+        reasons.all(|reason| MEANT.iter().any(|meant| meant.name() == *reason))
+    }
+
+    fn line(&self, report: &RunReport) -> String {
+        let reasons = self.drops.iter();
+        let reasons: Vec<String> = reasons
+            .map(|(reason, frames)| format!("{} {reason}", count(*frames)))
+            .collect();
+        let (reasons, all) = (reasons.join(", "), count(self.drops.values().sum()));
+        match self.asked_for() {
+            true => format!(
+                "{} was what was asked for: all {all} frames were lost: {reasons}",
+                subject(report)
+            ),
+            false => format!("no frame was delivered: all {all} were dropped: {reasons}"),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let remedies = REMEDIES.iter();
+        let remedies = remedies.filter(|(reason, _)| self.drops.contains_key(reason.name()));
+        remedies
+            .map(|(reason, remedy)| format!("{}: {remedy}", reason.name()))
+            .collect()
+    }
+}
+
 /// What a replay without times came to.
 fn as_fast_as_taken(report: &RunReport) -> String {
     let seconds = report.duration_s.max(1e-9);
@@ -208,6 +290,40 @@ mod tests {
         let verdict = Verdict::of(&report);
         assert!(verdict.faithful);
         assert!(verdict.hints[0].contains("stood still 2 times, 1.50 ms at the longest"));
+    }
+
+    fn losing(drops: &[(&'static str, u64)]) -> RunReport {
+        let mut report = report(0);
+        report.links.truncate(1);
+        report.links[0].packets_out = 0;
+        report.links[0].drops = drops.iter().copied().collect();
+        report
+    }
+
+    #[test]
+    fn a_link_that_drops_everything_is_not_praised() {
+        let verdict = Verdict::of(&losing(&[("mtu", 990), ("loss", 10), ("aqm", 0)]));
+        assert!(!verdict.faithful);
+        assert_eq!(
+            verdict.line,
+            "no frame was delivered: all 1,000 were dropped: 10 loss, 990 mtu"
+        );
+        assert!(verdict.hints[0].starts_with("mtu: frames are longer than --mtu"));
+    }
+
+    #[test]
+    fn a_loss_of_everything_that_was_asked_for_is_what_was_asked_for() {
+        let verdict = Verdict::of(&losing(&[("loss", 1_000), ("mtu", 0)]));
+        assert!(verdict.faithful);
+        assert_eq!(
+            verdict.line,
+            "the link was what was asked for: all 1,000 frames were lost: 1,000 loss"
+        );
+        assert_eq!(verdict.hints, [""; 0]);
+        // What is still on its way is not lost.
+        let mut report = losing(&[("queue_full", 5)]);
+        report.links[0].in_flight = 1;
+        assert!(Verdict::of(&report).line.contains("0 frames delivered"));
     }
 
     #[test]

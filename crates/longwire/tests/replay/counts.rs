@@ -52,11 +52,11 @@ fn as_many_frames_as_asked_for_at_their_times() {
         ),
         (&["--from", "10s"], vec![]),
         (&["--rate", "5kpps"], every(200, 100)),
-        // 46 bytes and 24 of Ethernet's are 560 bits.
+        // Frames of 46 bytes take the least that there is on an Ethernet: 672 bits.
         (
             &[
                 "--rate",
-                "560kbit",
+                "672kbit",
                 "--rate-framing",
                 "ethernet",
                 "--limit",

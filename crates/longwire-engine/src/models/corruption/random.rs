@@ -40,8 +40,9 @@ pub(super) const CHECKSUM: Param = Param {
     name: "checksum",
     unit: Unit::Choice(&["keep", "repair"]),
     default: Some("keep"),
-    help: "keep: the receiver can notice; repair: IP, TCP, UDP and ICMP checksums are made to fit \
-           the spoilt bytes",
+    help: "keep: the receiver can notice; repair: IP, TCP, UDP, SCTP, ICMP and IGMP checksums are \
+           made to fit the corrupted bytes. A frame in which only checksums were corrupted is \
+           then as it was, and does not count as corrupted",
 };
 
 /// Whether checksums are to be repaired.

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::{QueueLimit, parameters};
+use super::QueueLimit;
 use crate::spec::{Arguments, SpecError};
 use crate::units::{Bytes, Packets};
 
@@ -31,7 +31,7 @@ pub struct Classes {
 pub struct Class {
     /// Its share, as a multiple of the others'.
     pub weight: u32,
-    /// The most it holds.
+    /// The most it holds, beside the limit of all classes together.
     pub limit: QueueLimit,
 }
 
@@ -42,20 +42,18 @@ const DSCPS: usize = 64;
 const WEIGHT_MAX: u32 = 1_000_000;
 
 impl Classes {
-    /// Reads the parameter `classes`, with the limits of those that say none
-    /// from `limit` and `limit-bytes`.
+    /// Reads the parameter `classes`.
     pub(super) fn read(arguments: &Arguments) -> Result<Classes, SpecError> {
-        let limit = parameters::read_limit(arguments)?;
         let text = arguments.read("classes", |text| Ok(text.to_owned()))?;
-        Classes::parse(&text, limit)
+        Classes::parse(&text)
             .map_err(|message| arguments.unfit(format!("classes={text}: {message}")))
     }
 
-    /// Reads classes; those that say no limit get this one.
+    /// Reads classes.
     ///
     /// # Errors
     /// What is wrong, and where.
-    pub fn parse(text: &str, limit: QueueLimit) -> Result<Classes, String> {
+    pub fn parse(text: &str) -> Result<Classes, String> {
         let mut of_dscp = [None; DSCPS];
         let mut rest = None;
         let mut classes = Vec::new();
@@ -77,7 +75,7 @@ impl Classes {
             }
             classes.push(Class {
                 weight: weight.map_or(Ok(1), read_weight)?,
-                limit: own_limit.map_or(Ok(limit), read_own_limit)?,
+                limit: own_limit.map_or(Ok(QueueLimit::UNLIMITED), read_own_limit)?,
             });
         }
         let rest = rest.unwrap_or(classes.len() as u8 - 1);
@@ -99,15 +97,16 @@ impl Classes {
         &self.classes
     }
 
-    /// The most that all of them hold together.
-    pub fn limit(&self) -> QueueLimit {
+    /// The most that all of them hold together, if that is limited to `total`
+    /// and each to its own limit.
+    pub(super) fn limit(&self, total: &QueueLimit) -> QueueLimit {
         let packets = self.classes.iter().map(|class| class.limit.packets);
         let packets: Option<u64> = packets.map(|limit| limit.map(|most| most.0)).sum();
         let bytes = self.classes.iter().map(|class| class.limit.bytes);
         let bytes: Option<u64> = bytes.map(|limit| limit.map(|most| most.0)).sum();
         QueueLimit {
-            packets: packets.map(Packets),
-            bytes: bytes.map(Bytes),
+            packets: total.packets.into_iter().chain(packets.map(Packets)).min(),
+            bytes: total.bytes.into_iter().chain(bytes.map(Bytes)).min(),
         }
     }
 }
@@ -191,7 +190,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Classes, String> {
-        Classes::parse(text, QueueLimit::UNLIMITED)
+        Classes::parse(text)
     }
 
     #[test]

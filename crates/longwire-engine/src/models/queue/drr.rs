@@ -18,7 +18,8 @@ pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 static INFO: ModelInfo = ModelInfo {
     name: "drr",
     summary: "deficit round robin (Shreedhar and Varghese 1996): classes of code points (DSCP) \
-              share the link by weight; each is first in, first out with tail drop",
+              share the link by weight; each is first in, first out. When the queue is full, the \
+              latest frame of the class with the most bytes for its weight is dropped",
     params: &[
         Param {
             name: "classes",
@@ -27,8 +28,8 @@ static INFO: ModelInfo = ModelInfo {
             help: "code points of each class, between slashes: numbers, ranges 32-39, names, or \
                    rest; * and a weight, @ and a limit of its own may follow",
         },
-        parameters::limit("1000p"),
-        parameters::LIMIT_BYTES,
+        parameters::limit_of_all("1000p"),
+        parameters::LIMIT_BYTES_OF_ALL,
         Param {
             name: "quantum",
             unit: Unit::Size,
@@ -53,13 +54,19 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 /// weight to its deficit; frames are sent while the deficit covers them, and
 /// what is left is kept for the next turn, unless the class is empty. A
 /// quantum smaller than a frame only takes more turns. A frame's class is
-/// that of its code point; frames without IP count as code point 0. Drops are
+/// that of its code point; frames without IP count as code point 0.
+///
+/// The limit is for all classes together. While a frame that has come makes
+/// the queue exceed it, the latest frame of the class with the most bytes for
+/// its weight is dropped (McKenney, "Stochastic Fairness Queueing", 1990, pushes
+/// out of the longest queue): the frame itself where its class is that, also
+/// next to others with as many; among others, of the first. Drops are
 /// [`DropReason::QueueFull`].
 #[derive(Debug)]
 pub struct DeficitRoundRobin {
     classes: Classes,
     quantum: Bytes,
-    /// Of a class without a limit of its own; for the description.
+    /// Of all classes together.
     limit: QueueLimit,
     lines: Vec<ClassLine>,
     /// The classes with frames, in turn.
@@ -71,6 +78,7 @@ pub struct DeficitRoundRobin {
 #[derive(Debug)]
 struct ClassLine {
     frames: FrameLine,
+    weight: u32,
     quantum: u64,
     deficit: u64,
 }
@@ -89,11 +97,12 @@ impl ClassLine {
 }
 
 impl DeficitRoundRobin {
-    /// An empty queue. `quantum` must not be zero; `limit` is what was given
-    /// for classes without one.
+    /// An empty queue. `quantum` must not be zero; `limit` is for all classes
+    /// together.
     pub fn new(classes: Classes, quantum: Bytes, limit: QueueLimit) -> DeficitRoundRobin {
         let lines = classes.list().iter().map(|class| ClassLine {
             frames: FrameLine::default(),
+            weight: class.weight,
             quantum: quantum.0.saturating_mul(u64::from(class.weight)),
             deficit: 0,
         });
@@ -118,6 +127,49 @@ impl DeficitRoundRobin {
             line.deficit += line.quantum.saturating_mul(needed.saturating_sub(1));
         }
     }
+
+    /// Drops frames until the queue is within its limit with a frame of `len`
+    /// bytes that has come to the class `own`; `false` if that must be dropped
+    /// itself.
+    #[cold]
+    fn push_out(&mut self, own: usize, len: u32, context: &mut QueueContext) -> bool {
+        while context.exceeds(&self.limit) {
+            let longest = self.longest(own, len);
+            if longest == own {
+                return false;
+            }
+            let line = &mut self.lines[longest];
+            if let Some(latest) = line.frames.pop_back() {
+                context.dropped(&latest, DropReason::QueueFull);
+            }
+            if line.frames.is_empty() {
+                line.deficit = 0;
+                self.in_turn &= self.active.front() != Some(&longest);
+                self.active.retain(|class| *class != longest);
+            }
+        }
+        true
+    }
+
+    /// The class with the most bytes for its weight, a frame of `len` bytes in
+    /// the class `own` included.
+    fn longest(&self, own: usize, len: u32) -> usize {
+        let share = |class: usize| {
+            let line = &self.lines[class];
+            let more = if class == own { u64::from(len) } else { 0 };
+            let bytes = line.frames.occupancy().1.0 + more;
+            (u128::from(bytes), u128::from(line.weight))
+        };
+        let exceeds = |one: usize, other: usize| {
+            let (one, other) = (share(one), share(other));
+            one.0 * other.1 > other.0 * one.1
+        };
+        let classes = 0..self.lines.len();
+        classes.fold(own, |longest, class| match exceeds(class, longest) {
+            true => class,
+            false => longest,
+        })
+    }
 }
 
 impl Discipline for DeficitRoundRobin {
@@ -127,10 +179,13 @@ impl Discipline for DeficitRoundRobin {
 
     fn enqueue(&mut self, _now: Nanos, frame: QueuedFrame, context: &mut QueueContext) {
         let class = self.classes.of(frame.dscp());
-        let (line, limit) = (&mut self.lines[class], &self.classes.list()[class].limit);
-        if !line.frames.fits(limit, frame.len) {
+        let own = &self.classes.list()[class].limit;
+        let fits = self.lines[class].frames.fits(own, frame.len)
+            && (!context.exceeds(&self.limit) || self.push_out(class, frame.len, context));
+        if !fits {
             return context.dropped(&frame, DropReason::QueueFull);
         }
+        let line = &mut self.lines[class];
         if line.frames.is_empty() {
             self.active.push_back(class);
         }
@@ -175,7 +230,7 @@ impl Discipline for DeficitRoundRobin {
     }
 
     fn limit(&self) -> QueueLimit {
-        self.classes.limit()
+        self.classes.limit(&self.limit)
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -151,6 +151,14 @@ impl FrameLine {
         Some(frame)
     }
 
+    /// Takes the frame at the tail.
+    pub fn pop_back(&mut self) -> Option<QueuedFrame> {
+        let frame = self.rest.pop_back().or_else(|| self.head.take())?;
+        self.packets -= 1;
+        self.bytes -= u64::from(frame.len);
+        Some(frame)
+    }
+
     /// Gives up all frames, the head first.
     pub fn give_up(&mut self, frames: &mut Vec<QueuedFrame>) {
         frames.extend(core::iter::from_fn(|| self.pop()));

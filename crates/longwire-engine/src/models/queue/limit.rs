@@ -74,6 +74,13 @@ impl QueueLimit {
         bytes: None,
     };
 
+    /// Whether so many frames and bytes are more than this.
+    #[inline]
+    pub(crate) fn is_exceeded_by(&self, packets: u64, bytes: u64) -> bool {
+        self.packets.is_some_and(|most| packets > most.0)
+            || self.bytes.is_some_and(|most| bytes > most.0)
+    }
+
     /// Reads the parameters `packets` and `bytes`, of which at least one must
     /// be given.
     pub fn read(arguments: &Arguments) -> Result<QueueLimit, SpecError> {

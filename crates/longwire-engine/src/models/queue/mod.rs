@@ -240,6 +240,13 @@ impl QueueContext {
         (Packets(self.held.0), Bytes(self.held.1))
     }
 
+    /// Whether the discipline holds more than this, a frame that it has just
+    /// been given included.
+    #[inline]
+    pub(crate) fn exceeds(&self, limit: &QueueLimit) -> bool {
+        limit.is_exceeded_by(self.held.0, self.held.1)
+    }
+
     /// A frame is given to the discipline.
     #[inline]
     pub(crate) fn entered(&mut self, frame: &QueuedFrame) {

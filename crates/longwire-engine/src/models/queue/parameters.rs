@@ -28,6 +28,21 @@ pub(super) const LIMIT_BYTES: Param = Param {
     help: "the most bytes held, beside the limit in frames; left out, there is no such limit",
 };
 
+/// The most frames held in all classes together.
+pub(super) const fn limit_of_all(default: &'static str) -> Param {
+    Param {
+        help: "the most frames held, of all classes together; the frame being sent does not count",
+        ..limit(default)
+    }
+}
+
+/// The most bytes held in all classes together, beside the limit in frames.
+pub(super) const LIMIT_BYTES_OF_ALL: Param = Param {
+    help: "the most bytes held, of all classes together, beside the limit in frames; left out, \
+           there is no such limit",
+    ..LIMIT_BYTES
+};
+
 /// Whether frames are marked.
 pub(super) const fn ecn(default: &'static str) -> Param {
     Param {

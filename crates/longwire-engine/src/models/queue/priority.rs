@@ -17,7 +17,8 @@ pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 static INFO: ModelInfo = ModelInfo {
     name: "priority",
     summary: "strict priority: a class of code points (DSCP, RFC 2474) is served only while those \
-              before it have nothing waiting; each is first in, first out with tail drop",
+              before it have nothing waiting; each is first in, first out. Frames that arrive at a \
+              full queue push out the latest frames of lower classes, or are dropped",
     params: &[
         Param {
             name: "classes",
@@ -26,8 +27,8 @@ static INFO: ModelInfo = ModelInfo {
             help: "code points of each class, highest first, between slashes: numbers, ranges \
                    32-39, names, or rest; @ and a limit of its own may follow",
         },
-        parameters::limit("1000p"),
-        parameters::LIMIT_BYTES,
+        parameters::limit_of_all("1000p"),
+        parameters::LIMIT_BYTES_OF_ALL,
     ],
 };
 
@@ -41,11 +42,16 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 }
 
 /// Strict priority. A frame's class is that of its code point; frames without
-/// IP count as code point 0. Drops are [`DropReason::QueueFull`].
+/// IP count as code point 0.
+///
+/// The limit is for all classes together. A frame that does not fit pushes out
+/// the latest frames of the lowest class that has any, of no class as high as
+/// its own; where that makes too little room, it is dropped itself, and nothing
+/// else is. Drops are [`DropReason::QueueFull`].
 #[derive(Debug)]
 pub struct Priority {
     classes: Classes,
-    /// Of a class without a limit of its own; for the description.
+    /// Of all classes together.
     limit: QueueLimit,
     lines: Vec<FrameLine>,
     /// A bit for each class with frames, the first the lowest.
@@ -53,7 +59,7 @@ pub struct Priority {
 }
 
 impl Priority {
-    /// An empty queue. `limit` is what was given for classes without one.
+    /// An empty queue. `limit` is for all classes together.
     pub fn new(classes: Classes, limit: QueueLimit) -> Priority {
         let lines = classes.list().iter().map(|_| FrameLine::default());
         Priority {
@@ -62,6 +68,34 @@ impl Priority {
             limit,
             waiting: 0,
         }
+    }
+
+    /// Pushes out frames of classes lower than `class` until the queue is
+    /// within its limit with a frame of `len` bytes that has come to it;
+    /// `false`, and none is pushed out, if that cannot be.
+    #[cold]
+    fn push_out(&mut self, class: usize, len: u32, context: &mut QueueContext) -> bool {
+        let mut kept = (1, u64::from(len));
+        for line in &self.lines[..=class] {
+            let (packets, bytes) = line.occupancy();
+            kept = (kept.0 + packets.0, kept.1 + bytes.0);
+        }
+        if self.limit.is_exceeded_by(kept.0, kept.1) {
+            return false;
+        }
+        while context.exceeds(&self.limit) {
+            let Some(lowest) = self.waiting.checked_ilog2() else {
+                return false;
+            };
+            let line = &mut self.lines[lowest as usize];
+            if let Some(latest) = line.pop_back() {
+                context.dropped(&latest, DropReason::QueueFull);
+            }
+            if line.is_empty() {
+                self.waiting &= !(1 << lowest);
+            }
+        }
+        true
     }
 }
 
@@ -72,9 +106,11 @@ impl Discipline for Priority {
 
     fn enqueue(&mut self, _now: Nanos, frame: QueuedFrame, context: &mut QueueContext) {
         let class = self.classes.of(frame.dscp());
-        let (line, limit) = (&mut self.lines[class], &self.classes.list()[class].limit);
-        if line.fits(limit, frame.len) {
-            line.push(frame);
+        let own = &self.classes.list()[class].limit;
+        let fits = self.lines[class].fits(own, frame.len)
+            && (!context.exceeds(&self.limit) || self.push_out(class, frame.len, context));
+        if fits {
+            self.lines[class].push(frame);
             self.waiting |= 1 << class;
         } else {
             context.dropped(&frame, DropReason::QueueFull);
@@ -99,7 +135,7 @@ impl Discipline for Priority {
     }
 
     fn limit(&self) -> QueueLimit {
-        self.classes.limit()
+        self.classes.limit(&self.limit)
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -38,42 +38,86 @@ impl Oracle for HeadDrop {
 pub struct Class {
     pub dscps: Vec<u8>,
     pub weight: i64,
-    pub limit: Limit,
+    /// Its own, if it has one.
+    pub limit: Option<Limit>,
     pub queue: VecDeque<Stored>,
     pub deficit: i64,
 }
 
+impl Class {
+    fn bytes(&self) -> u128 {
+        self.queue
+            .iter()
+            .map(|stored| u128::from(stored.packet.len))
+            .sum()
+    }
+}
+
 /// Classes of which the last has all code points that no other has.
-pub struct ByClass(pub Vec<Class>);
+pub struct ByClass {
+    pub classes: Vec<Class>,
+    /// Of all classes together.
+    pub total: Limit,
+}
 
 impl ByClass {
-    fn enqueue(&mut self, now: u64, packet: Packet, fates: &mut [Option<Fate>]) -> Option<usize> {
+    fn class_of(&self, packet: &Packet) -> usize {
         let dscp = packet.class().0;
-        let found = self.0.iter().position(|class| class.dscps.contains(&dscp));
-        let index = found.unwrap_or(self.0.len() - 1);
-        let class = &mut self.0[index];
-        if !class.limit.fits(class.queue.iter(), packet.len) {
-            drop_packet(fates, &packet, DropReason::QueueFull);
-            return None;
-        }
-        class.queue.push_back(Stored::new(packet, now));
-        Some(index)
+        let mut classes = self.classes.iter();
+        let found = classes.position(|class| class.dscps.contains(&dscp));
+        found.unwrap_or(self.classes.len() - 1)
+    }
+
+    /// Whether the class's own limit has room.
+    fn own_fits(&self, index: usize, len: u32) -> bool {
+        let class = &self.classes[index];
+        let fits = |limit: Limit| limit.fits(class.queue.iter(), len);
+        class.limit.is_none_or(fits)
+    }
+
+    /// Whether all fits together with what the first `classes` hold.
+    fn fits_with(&self, classes: usize, len: u32) -> bool {
+        let classes = self.classes[..classes].iter();
+        self.total
+            .fits(classes.flat_map(|class| class.queue.iter()), len)
+    }
+
+    fn all_fits(&self, len: u32) -> bool {
+        self.fits_with(self.classes.len(), len)
+    }
+
+    fn push_out(&mut self, index: usize, fates: &mut [Option<Fate>]) {
+        let latest = self.classes[index].queue.pop_back();
+        let latest = latest.expect("a class with packets");
+        drop_packet(fates, &latest.packet, DropReason::QueueFull);
     }
 
     fn len(&self) -> usize {
-        self.0.iter().map(|class| class.queue.len()).sum()
+        self.classes.iter().map(|class| class.queue.len()).sum()
     }
 }
 
 pub struct Priority(pub ByClass);
 
 impl Oracle for Priority {
+    /// The latest packets of the lowest classes make room, if that helps.
     fn enqueue(&mut self, now: u64, packet: Packet, fates: &mut [Option<Fate>]) {
-        self.0.enqueue(now, packet, fates);
+        let index = self.0.class_of(&packet);
+        let helps = self.0.fits_with(index + 1, packet.len);
+        if !self.0.own_fits(index, packet.len) || !helps {
+            return drop_packet(fates, &packet, DropReason::QueueFull);
+        }
+        while !self.0.all_fits(packet.len) {
+            let mut lowest = self.0.classes.iter();
+            let lowest = lowest.rposition(|class| !class.queue.is_empty());
+            self.0.push_out(lowest.expect("it fits alone"), fates);
+        }
+        let class = &mut self.0.classes[index];
+        class.queue.push_back(Stored::new(packet, now));
     }
 
     fn dequeue(&mut self, _now: u64, _fates: &mut [Option<Fate>]) -> Option<Stored> {
-        let mut classes = self.0.0.iter_mut();
+        let mut classes = self.0.classes.iter_mut();
         classes.find_map(|class| class.queue.pop_front())
     }
 
@@ -93,15 +137,51 @@ pub struct Drr {
     pub serving: Option<usize>,
 }
 
+impl Drr {
+    /// The class with the most bytes for its weight once a packet has come to
+    /// `own`, which is it also beside others that have as many; among others,
+    /// the first.
+    fn longest(&self, own: usize, len: u32) -> usize {
+        let share = |index: usize| {
+            let class = &self.classes.classes[index];
+            let more = if index == own { u128::from(len) } else { 0 };
+            (class.bytes() + more, class.weight as u128)
+        };
+        let mut longest = own;
+        for index in 0..self.classes.classes.len() {
+            let (one, other) = (share(index), share(longest));
+            if one.0 * other.1 > other.0 * one.1 {
+                longest = index;
+            }
+        }
+        longest
+    }
+}
+
 impl Oracle for Drr {
     fn enqueue(&mut self, now: u64, packet: Packet, fates: &mut [Option<Fate>]) {
-        if let Some(index) = self.classes.enqueue(now, packet, fates)
-            && !self.active.contains(&index)
-            && self.serving != Some(index)
-        {
-            self.classes.0[index].deficit = 0;
+        let index = self.classes.class_of(&packet);
+        if !self.classes.own_fits(index, packet.len) {
+            return drop_packet(fates, &packet, DropReason::QueueFull);
+        }
+        while !self.classes.all_fits(packet.len) {
+            let longest = self.longest(index, packet.len);
+            if longest == index {
+                return drop_packet(fates, &packet, DropReason::QueueFull);
+            }
+            self.classes.push_out(longest, fates);
+            if self.classes.classes[longest].queue.is_empty() {
+                self.classes.classes[longest].deficit = 0;
+                self.active.retain(|active| *active != longest);
+                self.serving = self.serving.filter(|serving| *serving != longest);
+            }
+        }
+        if !self.active.contains(&index) && self.serving != Some(index) {
+            self.classes.classes[index].deficit = 0;
             self.active.push_back(index);
         }
+        let class = &mut self.classes.classes[index];
+        class.queue.push_back(Stored::new(packet, now));
     }
 
     fn dequeue(&mut self, _now: u64, _fates: &mut [Option<Fate>]) -> Option<Stored> {
@@ -110,13 +190,13 @@ impl Oracle for Drr {
                 Some(index) => index,
                 None => {
                     let index = self.active.pop_front()?;
-                    let class = &mut self.classes.0[index];
+                    let class = &mut self.classes.classes[index];
                     class.deficit += self.quantum * class.weight;
                     self.serving = Some(index);
                     index
                 }
             };
-            let class = &mut self.classes.0[index];
+            let class = &mut self.classes.classes[index];
             match class.queue.front() {
                 Some(head) if i64::from(head.packet.len) <= class.deficit => {
                     class.deficit -= i64::from(head.packet.len);
