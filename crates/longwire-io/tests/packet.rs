@@ -198,7 +198,7 @@ fn without_a_carrier_frames_are_lost_and_counted() {
     for n in 0..10 {
         send(&mut port.tx, &frame(n, 64));
     }
-    assert_eq!(port.tx.losses().send_failed, 10);
+    assert_eq!(port.tx.losses().no_carrier, 10);
     let mut station = open_station_after_up(&pair);
     send(&mut port.tx, &frame(10, 64));
     let got = receive_until(&mut station.rx, |got| !got.is_empty());

@@ -39,6 +39,10 @@ pub enum Placement {
     PerStage,
 }
 
+/// The grace at the start of a run, unless it is given: memory is touched for
+/// the first time, and threads have not learnt how early to wake.
+pub const GRACE: Nanos = Nanos::from_millis(100);
+
 /// Everything that is common to both directions.
 #[derive(Clone, Debug)]
 pub struct RunConfig {
@@ -53,6 +57,9 @@ pub struct RunConfig {
     pub memory: Option<Bytes>,
     /// A release later than this counts as an artifact.
     pub tolerance: Nanos,
+    /// Frames released within this time after the start that are late count as
+    /// artifacts of the start.
+    pub grace: Nanos,
     /// Ask for a real-time scheduling class and locked memory.
     pub realtime: bool,
     /// Where the links' plugins say that they failed, which ends the run.
@@ -67,6 +74,7 @@ impl Default for RunConfig {
             placement: Placement::Auto,
             memory: None,
             tolerance: Nanos::from_millis(1),
+            grace: GRACE,
             realtime: true,
             faults: Faults::new(),
         }

@@ -1,13 +1,14 @@
 //! What the stages count, and how a report reads it while they run.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, TryLockError};
 
 use hdrhistogram::Histogram;
 use longwire_engine::{Delivery, DropReason, Nanos};
 
+use crate::lateness::nanos_histogram;
 use crate::port_loss::LossCell;
-use crate::stage::{DeparturesShared, SendStampsShared};
+use crate::stage::{CorrectionsShared, DeparturesShared, SendStampsShared};
 
 /// What the emulator did to frames that the model did not ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,12 @@ use crate::stage::{DeparturesShared, SendStampsShared};
 pub enum Artifact {
     /// Handed over later than the tolerance.
     Late,
+    /// Late because the output port was full.
+    LateReceiver,
+    /// Late only by witnessed pauses of the machine.
+    LatePaused,
+    /// Late within the grace at the start of the run.
+    LateStart,
     /// No memory was left for a frame that waits: raise `--memory`.
     Memory,
     /// The output port would not take the frame.
@@ -25,6 +32,8 @@ pub enum Artifact {
     TooLong,
     /// The output port took the frame and lost it.
     SendFailed,
+    /// The output device had no carrier.
+    PortDown,
     /// The frame contradicted what its sender said of unfinished work.
     Unusable,
     /// An event that the recorder could not keep up with.
@@ -37,13 +46,17 @@ pub enum Artifact {
 
 impl Artifact {
     /// Every kind, in the order of their indices.
-    pub const ALL: [Artifact; 10] = [
+    pub const ALL: [Artifact; 14] = [
         Artifact::Late,
+        Artifact::LateReceiver,
+        Artifact::LatePaused,
+        Artifact::LateStart,
         Artifact::Memory,
         Artifact::Refused,
         Artifact::RingFull,
         Artifact::TooLong,
         Artifact::SendFailed,
+        Artifact::PortDown,
         Artifact::Unusable,
         Artifact::Unrecorded,
         Artifact::Behind,
@@ -54,11 +67,15 @@ impl Artifact {
     pub fn name(self) -> &'static str {
         match self {
             Artifact::Late => "late",
+            Artifact::LateReceiver => "late_receiver",
+            Artifact::LatePaused => "late_paused",
+            Artifact::LateStart => "late_start",
             Artifact::Memory => "memory",
             Artifact::Refused => "refused",
             Artifact::RingFull => "ring_full",
             Artifact::TooLong => "too_long",
             Artifact::SendFailed => "send_failed",
+            Artifact::PortDown => "port_down",
             Artifact::Unusable => "unusable",
             Artifact::Unrecorded => "unrecorded",
             Artifact::Behind => "behind",
@@ -229,10 +246,14 @@ pub(crate) struct EgressCounts {
     pub unrecorded: u64,
     /// Late while the network was overloaded; not counted as `late`.
     pub overload: u64,
+    pub late_receiver: u64,
+    pub port_down: u64,
+    pub late_paused: u64,
+    pub late_start: u64,
 }
 
 /// How many numbers [`EgressCounts`] publishes.
-pub(crate) const EGRESS_CELLS: usize = 8;
+pub(crate) const EGRESS_CELLS: usize = 12;
 
 impl EgressCounts {
     pub(crate) fn to_cells(self) -> [u64; EGRESS_CELLS] {
@@ -245,6 +266,10 @@ impl EgressCounts {
             self.released,
             self.unrecorded,
             self.overload,
+            self.late_receiver,
+            self.port_down,
+            self.late_paused,
+            self.late_start,
         ]
     }
 
@@ -258,6 +283,10 @@ impl EgressCounts {
             released,
             unrecorded,
             overload,
+            late_receiver,
+            port_down,
+            late_paused,
+            late_start,
         ] = cells;
         EgressCounts {
             packets,
@@ -268,70 +297,11 @@ impl EgressCounts {
             released,
             unrecorded,
             overload,
+            late_receiver,
+            port_down,
+            late_paused,
+            late_start,
         }
-    }
-}
-
-/// A histogram of nanoseconds up to a minute, to two significant digits:
-/// small enough that adding it to another takes a few microseconds, since
-/// that happens on the packet's way.
-pub(crate) fn nanos_histogram() -> Histogram<u64> {
-    const MINUTE_NS: u64 = 60_000_000_000;
-    // Only bounds out of order are refused, and these are in order.
-    Histogram::new_with_bounds(1, MINUTE_NS, 2).unwrap_or_else(|_| unreachable!("bounds in order"))
-}
-
-/// Lateness as one stage records it: into its own histogram, added to the
-/// shared one now and then, and never waiting for a reader.
-#[derive(Debug)]
-pub(crate) struct LatenessRecorder {
-    own: Histogram<u64>,
-    flushed: Nanos,
-}
-
-/// How often a recorder adds its histogram to the shared one.
-const FLUSH_EVERY: Nanos = Nanos::from_millis(500);
-
-impl LatenessRecorder {
-    pub(crate) fn new() -> LatenessRecorder {
-        LatenessRecorder {
-            own: nanos_histogram(),
-            flushed: Nanos::ZERO,
-        }
-    }
-
-    #[inline]
-    pub(crate) fn record(&mut self, lateness: Nanos, times: u64) {
-        if times > 0 {
-            self.own.saturating_record_n(lateness.as_nanos(), times);
-        }
-    }
-
-    /// Adds to the shared histogram if it is time and nobody reads it.
-    /// Returns whether it did.
-    pub(crate) fn flush(
-        &mut self,
-        now: Nanos,
-        shared: &Mutex<Histogram<u64>>,
-        force: bool,
-    ) -> bool {
-        if !force && now.saturating_sub(self.flushed) < FLUSH_EVERY {
-            return false;
-        }
-        let mut total = match shared.try_lock() {
-            Ok(total) => total,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) if !force => return false,
-            Err(TryLockError::WouldBlock) => match shared.lock() {
-                Ok(total) => total,
-                Err(poisoned) => poisoned.into_inner(),
-            },
-        };
-        // Both have the same bounds: adding cannot fail.
-        let _ = total.add(&self.own);
-        self.own.reset();
-        self.flushed = now;
-        true
     }
 }
 
@@ -365,6 +335,7 @@ pub(crate) struct LinkShared {
     pub seen_until: SeenUntil,
     pub egress: Published<EGRESS_CELLS>,
     pub lateness: Mutex<Histogram<u64>>,
+    pub corrections: CorrectionsShared,
     pub departures: DeparturesShared,
     pub send_stamps: SendStampsShared,
     /// Set when the port went away and the network goes on.
@@ -379,6 +350,7 @@ impl LinkShared {
             seen_until: SeenUntil::default(),
             egress: Published::default(),
             lateness: Mutex::new(nanos_histogram()),
+            corrections: CorrectionsShared::default(),
             departures: DeparturesShared::new(),
             send_stamps: SendStampsShared::new(),
             loss: LossCell::default(),

@@ -79,6 +79,12 @@ pub(crate) fn prepare_sender(core: Option<usize>, realtime: bool, fifo: bool) ->
     notes
 }
 
+/// A real-time class for the calling thread, where that is allowed: to take a
+/// core from an emulator that is under test.
+pub fn realtime() -> bool {
+    enter_fifo().is_ok()
+}
+
 /// SCHED_FIFO for the calling thread.
 pub(crate) fn enter_fifo() -> Result<(), nix::Error> {
     schedule_as(libc::SCHED_FIFO, FIFO)

@@ -109,6 +109,7 @@ where
             link: at_egress,
             tap: None,
             tolerance: Nanos::MAX,
+            grace_until: Nanos::ZERO,
         },
         Arc::clone(&shared),
     );

@@ -8,6 +8,7 @@ use crate::config::{Placement, WaitMode};
 use crate::host;
 use crate::stage::{Egress, Ingress};
 use crate::thread::{Bell, Control, Stages, Worker};
+use crate::witness::Pauses;
 
 /// How the stages are spread, once decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,12 +104,23 @@ pub(crate) fn workers(
         .iter()
         .filter(|stages| !stages.ingress.is_empty())
         .count() as u64;
+    let pauses: Vec<Arc<Pauses>> = spread.iter().map(|_| Arc::default()).collect();
+    for (index, stages) in spread.iter_mut().enumerate() {
+        // A frame is late by pauses of the thread that sends it, and of the one
+        // that received it.
+        let feeding = feeds.iter().position(|feeds| *feeds == Some(index));
+        for thread in [Some(index), feeding].into_iter().flatten() {
+            let egress = stages.egress.iter_mut();
+            egress.for_each(|stage| stage.excuse_by(&pauses[thread]));
+        }
+    }
     let workers = spread.into_iter().zip(feeds).enumerate();
     Ok(workers
         .map(|(index, (stages, feeds))| Worker {
             stages,
             wait,
             bell: Arc::clone(&bells[index]),
+            pauses: Arc::clone(&pauses[index]),
             fed: feeds
                 .filter(|_| wait != WaitMode::Spin)
                 .map(|to| Arc::clone(&bells[to]))

@@ -22,10 +22,16 @@ pub struct RunReport {
     /// What was read or generated, an entry a feed; empty of other runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<InputReport>,
-    /// When the machine itself stood still.
+    /// When the machine itself stood still, by the kernel's accounts.
     pub pauses: Pauses,
+    /// When the process was stopped: by a signal such as SIGSTOP, a debugger
+    /// or a freezer.
+    pub stops: Pauses,
     /// CPU time of the emulator's threads, in seconds; known at the end.
     pub cpu_s: f64,
+    /// How long the emulator's threads waited for a core that other programs
+    /// had, in seconds; known at the end.
+    pub core_wait_s: f64,
     /// How long before a release threads learnt to wake, in microseconds: the
     /// greatest of any thread.
     pub wake_margin_us: f64,
@@ -57,6 +63,9 @@ pub struct LinkReport {
     pub artifacts: BTreeMap<&'static str, u64>,
     /// Handover − release, in microseconds.
     pub lateness_us: Lateness,
+    /// The same without what witnessed pauses of the machine took, and without
+    /// frames that were late within the grace at the start.
+    pub lateness_own_us: Lateness,
     /// How true the distances between departures were; of replays only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub departures: Option<DepartureReport>,
@@ -132,7 +141,7 @@ pub struct SendStampReport {
 }
 
 /// A summary of how late frames were handed over, in microseconds.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Lateness {
     /// Median.
     pub p50: f64,

@@ -169,6 +169,7 @@ fn direction(
         link: at_egress,
         tap: tap(),
         tolerance: config.tolerance,
+        grace_until: common.epoch.monotonic.saturating_add(config.grace),
     };
     Ok(Direction {
         ingress: Ingress::new(ingress, Arc::clone(&shared)),

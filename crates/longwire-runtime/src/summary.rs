@@ -8,9 +8,10 @@ use longwire_engine::DropReason;
 use longwire_io::port::StampedBy;
 
 use crate::counters::{Artifact, EgressCounts, IngressCounts, LinkCounts, LinkShared};
-use crate::report::{DepartureReport, Lateness, LinkReport, RunReport, SendStampReport};
-use crate::stage::{DeparturesShared, SendStampsShared};
+use crate::report::{DepartureReport, Lateness, LinkReport, Pauses, RunReport, SendStampReport};
+use crate::stage::{self, DeparturesShared, SendStampsShared};
 use crate::thread::ThreadEnd;
+use crate::waiting::PauseLog;
 
 /// The report of one direction as of its last bursts.
 pub(crate) fn link(
@@ -28,10 +29,7 @@ pub(crate) fn link(
     let artifacts = Artifact::ALL
         .iter()
         .map(|kind| (kind.name(), artifact(*kind, &ingress, &decided, &egress)));
-    let lateness = match shared.lateness.lock() {
-        Ok(histogram) => self::lateness(&histogram),
-        Err(poisoned) => self::lateness(&poisoned.into_inner()),
-    };
+    let (lateness, lateness_own) = both_lateness(shared);
     LinkReport {
         name: name.to_owned(),
         config: config_by_option(config),
@@ -42,6 +40,7 @@ pub(crate) fn link(
         drops: drops.collect(),
         artifacts: artifacts.collect(),
         lateness_us: lateness,
+        lateness_own_us: lateness_own,
         departures: departures(&shared.departures),
         send_stamps: send_stamps(&shared.send_stamps),
         received: None,
@@ -54,6 +53,15 @@ pub(crate) fn link(
         queue_bytes_max: decided.queue_bytes_max,
         memory_max: ingress.memory_max,
     }
+}
+
+/// Lateness in all, and the emulator's own.
+pub(crate) fn both_lateness(shared: &LinkShared) -> (Lateness, Lateness) {
+    // While all of it is locked, no corrections to later frames are shared.
+    let all = shared.lateness.lock();
+    let all = all.unwrap_or_else(PoisonError::into_inner);
+    let own = stage::own(&shared.corrections, all.clone());
+    (lateness(&all), lateness(&own))
 }
 
 /// How true departures were, if that was watched.
@@ -107,11 +115,15 @@ pub(crate) fn artifact(
 ) -> u64 {
     match kind {
         Artifact::Late => egress.late,
+        Artifact::LateReceiver => egress.late_receiver,
+        Artifact::LatePaused => egress.late_paused,
+        Artifact::LateStart => egress.late_start,
         Artifact::Memory => ingress.memory,
         Artifact::Refused => egress.refused,
         Artifact::RingFull => ingress.ring_full,
         Artifact::TooLong => ingress.too_long,
         Artifact::SendFailed => egress.send_failed,
+        Artifact::PortDown => egress.port_down,
         Artifact::Unusable => ingress.unusable,
         Artifact::Unrecorded => decided.unrecorded + egress.unrecorded,
         Artifact::Behind => ingress.behind,
@@ -135,12 +147,22 @@ pub fn lateness(histogram: &Histogram<u64>) -> Lateness {
     }
 }
 
+/// A log of pauses, in the report's microseconds.
+pub(crate) fn pauses(log: PauseLog) -> Pauses {
+    Pauses {
+        count: log.count,
+        max_us: log.max.as_micros_f64(),
+        total_us: log.total.as_micros_f64(),
+    }
+}
+
 /// Adds what a thread says at its end.
 pub(crate) fn add_thread_end(report: &mut RunReport, end: ThreadEnd) {
     report.pauses.count += end.pauses.count;
     report.pauses.total_us += end.pauses.total.as_micros_f64();
     report.pauses.max_us = report.pauses.max_us.max(end.pauses.max.as_micros_f64());
     report.cpu_s += end.cpu.as_secs_f64();
+    report.core_wait_s += end.core_wait.as_secs_f64();
     report.wake_margin_us = report.wake_margin_us.max(end.margin.as_micros_f64());
     report.notes.extend(end.remarks);
     if let Some(error) = end.error {

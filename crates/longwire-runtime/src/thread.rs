@@ -15,6 +15,7 @@ use crate::fabric::Fabric;
 use crate::faults::Faults;
 use crate::stage::{Egress, Ingress};
 use crate::waiting::{POLL, PauseLog, Waiter};
+use crate::witness::Pauses;
 
 pub(crate) use longwire_io::Bell;
 
@@ -53,6 +54,8 @@ pub(crate) struct ThreadEnd {
     pub error: Option<PortError>,
     pub pauses: PauseLog,
     pub margin: Nanos,
+    /// How long it waited for a core that others had.
+    pub core_wait: Nanos,
     /// CPU time of this thread.
     pub cpu: Nanos,
     /// What its output ports have to say.
@@ -90,6 +93,8 @@ pub(crate) struct Worker {
     pub stages: Stages,
     pub wait: WaitMode,
     pub bell: Arc<Bell>,
+    /// Where the thread publishes its pauses.
+    pub pauses: Arc<Pauses>,
     /// The threads that may sleep until this one's ingress stages publish;
     /// none where threads never sleep.
     pub fed: Vec<Arc<Bell>>,
@@ -104,7 +109,8 @@ impl Worker {
     /// Runs the stages until stopped, until every input has ended and been
     /// sent, or until a port or a plugin fails.
     pub fn run(mut self) -> ThreadEnd {
-        let mut waiter = Waiter::new(self.wait);
+        let mut waiter = Waiter::new(self.wait, Arc::clone(&self.pauses));
+        waiter.witness.begin();
         let error = self.turns(&mut waiter).err();
         self.control
             .failed
@@ -120,7 +126,8 @@ impl Worker {
         }
         ThreadEnd {
             error,
-            pauses: waiter.pauses,
+            pauses: waiter.witness.log,
+            core_wait: waiter.witness.waited(),
             margin: waiter.margin_now(),
             cpu: thread_cpu_time(),
             remarks: self.remarks(),

@@ -12,8 +12,10 @@ use crate::record::{Epoch, Recorder, Recording, Writing};
 use crate::report::RunReport;
 use crate::run::StartError;
 use crate::shutdown::is_hurried;
+use crate::stops::StopWatch;
 use crate::summary;
 use crate::thread::{Bell, Control, ThreadEnd};
+use crate::waiting::PauseLog;
 
 /// A run that is waited for is looked at so often.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -27,6 +29,7 @@ pub(crate) struct Threads {
     ending: (Sender<usize>, Receiver<usize>),
     /// The thread that writes what is recorded.
     recorder: Option<Writing>,
+    stop_watch: Option<StopWatch>,
 }
 
 /// A thread that was started.
@@ -40,6 +43,7 @@ struct RunningThread {
 /// How the threads of a run ended.
 pub(crate) struct Stopped {
     ends: Vec<ThreadEnd>,
+    stops: PauseLog,
     error: Option<String>,
 }
 
@@ -71,6 +75,7 @@ impl Threads {
             running: Vec::new(),
             ending: channel(),
             recorder: None,
+            stop_watch: StopWatch::start().ok(),
         }
     }
 
@@ -160,7 +165,9 @@ impl Threads {
         if let Some(Err(unwritten)) = recorded {
             error.get_or_insert(format!("recording: {unwritten}"));
         }
-        Stopped { ends, error }
+        let stops = self.stop_watch.take().map(StopWatch::end);
+        let stops = stops.unwrap_or_default();
+        Stopped { ends, stops, error }
     }
 
     fn end(&mut self) -> Vec<ThreadEnd> {
@@ -247,6 +254,7 @@ impl LeftBehind {
 impl Drop for Threads {
     fn drop(&mut self) {
         self.end();
+        self.stop_watch.take().map(StopWatch::end);
     }
 }
 
@@ -257,6 +265,7 @@ impl Stopped {
         if report.error.is_none() {
             report.error = self.error;
         }
+        report.stops = summary::pauses(self.stops);
         for end in self.ends {
             summary::add_thread_end(report, end);
         }

@@ -1,6 +1,7 @@
 //! Waiting until a frame arrives or a release is due.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use longwire_engine::Nanos;
@@ -11,6 +12,7 @@ use nix::sys::time::TimeSpec;
 use crate::clock::monotonic_now;
 use crate::config::WaitMode;
 use crate::host::Crowd;
+use crate::witness::{Pauses, Witness};
 
 /// How long before a release a thread wakes at first; then it learns.
 const MARGIN_START: Nanos = Nanos::from_micros(60);
@@ -44,8 +46,9 @@ const IDLE: Nanos = Nanos::from_millis(250);
 /// An input port that cannot be waited for is asked this often.
 pub(crate) const POLL: Nanos = Nanos::from_millis(1);
 
-/// A gap this long between two turns of a spinning loop is a pause.
-const PAUSE_MIN: Nanos = Nanos::from_micros(100);
+/// How long a spinning thread does nothing but look at the clock before it
+/// looks for frames again: meanwhile it witnesses pauses of the machine.
+const SPIN_TURN: Nanos = Nanos::from_nanos(250);
 
 /// Waits for one thread, and learns how late the kernel wakes it.
 #[derive(Debug)]
@@ -59,7 +62,7 @@ pub(crate) struct Waiter {
     last_active: Nanos,
     /// The last turn of the spinning loop, if it has been spinning since.
     spinning_since: Option<Nanos>,
-    pub pauses: PauseLog,
+    pub witness: Witness,
 }
 
 /// What a thread has done in the present stretch of time.
@@ -73,7 +76,7 @@ struct Window {
     wakes_before: u32,
 }
 
-/// Pauses seen while spinning.
+/// Pauses of the machine that a thread has seen.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PauseLog {
     pub count: u64,
@@ -91,7 +94,8 @@ impl PauseLog {
 }
 
 impl Waiter {
-    pub fn new(mode: WaitMode) -> Waiter {
+    /// Waits for the calling thread, which publishes its pauses.
+    pub fn new(mode: WaitMode, pauses: Arc<Pauses>) -> Waiter {
         Waiter {
             mode,
             crowd: Crowd::new(),
@@ -101,7 +105,7 @@ impl Waiter {
             crowded: false,
             last_active: Nanos::ZERO,
             spinning_since: None,
-            pauses: PauseLog::default(),
+            witness: Witness::new(pauses),
         }
     }
 
@@ -122,7 +126,7 @@ impl Waiter {
             && !self.crowded
             && now.saturating_sub(self.last_active) < LINGER;
         if self.mode == WaitMode::Spin || lingers || wake_at.is_some_and(|at| at <= now) {
-            self.spin(now);
+            self.spin(now, next_at);
             return None;
         }
         self.spinning_since = None;
@@ -166,29 +170,44 @@ impl Waiter {
     }
 
     /// One turn of the spinning loop.
-    fn spin(&mut self, now: Nanos) {
+    fn spin(&mut self, now: Nanos, next_at: Option<Nanos>) {
         if let Some(last) = self.spinning_since {
             let gap = now.saturating_sub(last);
             self.window.spun = self.window.spun.saturating_add(gap);
-            if gap >= PAUSE_MIN {
-                self.pauses.add(gap);
-            }
         }
         self.spinning_since = Some(now);
-        std::hint::spin_loop();
+        if next_at.is_none_or(|next| next > now.saturating_add(MARGIN_MIN)) {
+            self.witness.before_wait(now);
+        }
+        let turn_ends = now.saturating_add(SPIN_TURN);
+        let until = next_at.map_or(turn_ends, |next| next.min(turn_ends));
+        let mut last = now;
+        while last < until {
+            std::hint::spin_loop();
+            let now = monotonic_now();
+            self.witness.spun(last, now);
+            last = now;
+        }
     }
 
     /// Sleeps until `until`, until one of `sources` is readable, or until
     /// the bell rings.
     pub fn sleep(&mut self, until: Nanos, sources: &[BorrowedFd<'_>], bell: &Event) {
-        let gathered_at = monotonic_now().saturating_add(MODERATION);
+        let start = monotonic_now();
+        let gathered_at = start.saturating_add(MODERATION);
+        self.witness.before_wait(start);
         if self.moderates() {
             self.window.wakes += 1;
-            wait_for(until.min(gathered_at), &[], bell);
+            let until = until.min(gathered_at);
+            wait_for(until, &[], bell);
+            self.witness.slept(until, monotonic_now());
             return;
         }
-        match wait_for(until, sources, bell) {
-            Woken::Timer => self.learn(monotonic_now().saturating_sub(until)),
+        let woken = wait_for(until, sources, bell);
+        let now = monotonic_now();
+        self.witness.slept(until, now);
+        match woken {
+            Woken::Timer => self.learn(now.saturating_sub(until)),
             Woken::Frames => self.window.wakes += 1,
             Woken::Bell => {}
         }

@@ -133,6 +133,9 @@ pub(crate) fn since_1970(verdict: &Verdict, epoch: &Epoch) -> Verdict {
 impl Recorder for RunRecorder {
     fn start(&mut self, epoch: Epoch) {
         self.epoch = epoch;
+        if let Some(log) = &mut self.log {
+            log.set_epoch(epoch.wall);
+        }
     }
 
     fn record(&mut self, batch: &Batch) -> Result<(), String> {

@@ -49,14 +49,14 @@ fn run(link: &[&str], peer: &str, command: &str) -> Option<Vec<Waited>> {
     let at = |name: &str| header.iter().position(|column| *column == name);
     let column = |name: &str| at(name).unwrap_or_else(|| panic!("no column {name}"));
     let (of, came) = (column("link"), column("arrival_ns"));
-    let (left, long) = (column("departure_ns"), column("length"));
+    let (left, long) = (column("sojourn_ns"), column("length"));
     let waited = lines.filter_map(|line| {
         let fields: Vec<&str> = line.split(',').collect();
         let arrival: i64 = fields[came].parse().ok()?;
-        let departure: i64 = fields[left].parse().ok()?;
-        (fields[of] == "up").then_some(Waited {
+        let time: i64 = fields[left].parse().ok()?;
+        (fields[of] == "up" && time >= 0).then_some(Waited {
             arrival,
-            time: departure - arrival,
+            time,
             len: fields[long].parse().ok()?,
         })
     });

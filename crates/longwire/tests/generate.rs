@@ -44,6 +44,66 @@ fn frames_leave_as_asked_for() {
 }
 
 #[test]
+fn a_capture_is_made_in_virtual_time_and_is_the_same_each_time() {
+    let dir = Dir::new();
+    let make = |name: &str| {
+        let out = dir.file(name);
+        let to = format!("pcap:{out}");
+        // A day of traffic.
+        let pace = [
+            "--rate",
+            "1pps",
+            "--arrivals",
+            "poisson",
+            "--time",
+            "86400s",
+        ];
+        let link = ["--delay", "20ms", "--loss", "1%"];
+        let arguments = [&["generate", "--to", &to, "--json"], &pace[..], &link].concat();
+        let ran = longwire(&arguments);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let link = &ran.json()["links"][0];
+        assert_eq!(link["name"], "out");
+        let sent = link["packets_out"].as_u64().expect("a count") as usize;
+        assert!((80_000..90_000).contains(&sent), "{link}");
+        assert_eq!(frames(&out).len(), sent);
+        std::fs::read(&out).expect("the capture")
+    };
+    assert!(make("one.pcap") == make("two.pcap"), "the files differ");
+}
+
+#[test]
+fn a_capture_needs_an_end_and_times() {
+    let dir = Dir::new();
+    let to = format!("pcap:{}", dir.file("out.pcap"));
+    for (more, words) in [
+        (&["--rate", "1kpps"][..], "--time or --count"),
+        (&["--topspeed", "--count", "5"], "give --rate"),
+        (
+            &["--rate", "1kpps", "--count", "5", "--receive", "lo"],
+            "--receive",
+        ),
+    ] {
+        let ran = longwire(&[&["generate", "--to", &to], more].concat());
+        assert_eq!(ran.code, 2, "{ran:?}");
+        assert!(ran.stderr.contains(words), "{ran:?}");
+    }
+    let ran = longwire(&[
+        "generate",
+        "--to",
+        "pcap:in=a.pcap",
+        "--rate",
+        "1kpps",
+        "--count",
+        "5",
+    ]);
+    assert!(
+        ran.code == 2 && ran.stderr.contains("reads no capture"),
+        "{ran:?}"
+    );
+}
+
+#[test]
 fn probes_are_all_found_again() {
     let Some(namespace) = pair() else {
         return;

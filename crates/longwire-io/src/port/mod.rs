@@ -114,6 +114,9 @@ pub struct PortLosses {
     pub too_long: u64,
     /// The kernel or the device took the frame for sending and lost it.
     pub send_failed: u64,
+    /// The device had no carrier: its peer is down, or a cable is not plugged
+    /// in.
+    pub no_carrier: u64,
     /// The frame contradicted what came with it about unfinished work.
     pub unusable: u64,
 }

@@ -188,7 +188,9 @@ pub fn check_gone(tx: &mut impl TxPort, rx: &mut impl RxPort, remove: impl FnOnc
 fn total_losses(tx: &mut impl TxPort, rx: &mut impl RxPort) -> u64 {
     [tx.losses(), rx.losses()]
         .iter()
-        .map(|lost| lost.ring_full + lost.too_long + lost.send_failed + lost.unusable)
+        .map(|lost| {
+            lost.ring_full + lost.too_long + lost.send_failed + lost.no_carrier + lost.unusable
+        })
         .sum()
 }
 

@@ -116,7 +116,7 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
     let clock = Clock::arrivals();
     let (_, orders) = std::sync::mpsc::channel();
     // In virtual time nothing is late.
-    let times = (Nanos::MAX, Nanos::ZERO);
+    let times = (Nanos::MAX, Nanos::ZERO, Nanos::ZERO);
     let mut fabric = Fabric::new(core, outputs, orders, clock.clone(), times);
     let started = Instant::now();
     drive(&mut inputs, &mut fabric, &clock)?;

@@ -31,6 +31,8 @@ pub struct PortReport {
     pub artifacts: BTreeMap<&'static str, u64>,
     /// Handover minus release of what left, in microseconds.
     pub lateness_us: Lateness,
+    /// The same without pauses of the machine and frames of the start.
+    pub lateness_own_us: Lateness,
     /// The same as a histogram, for whoever adds such up.
     #[serde(skip)]
     pub lateness_spread: LatenessSpread,
@@ -112,6 +114,10 @@ pub struct FabricReport {
     pub cpu_s: f64,
     /// When the machine itself stood still.
     pub pauses: Pauses,
+    /// When the process was stopped.
+    pub stops: Pauses,
+    /// How long its threads waited for a core that others had, in seconds.
+    pub core_wait_s: f64,
     /// Why it ended, if something failed.
     pub error: Option<String>,
     /// What was decided or found, in sentences.
@@ -155,13 +161,17 @@ impl SwitchReport {
 
 /// The kinds of artifacts that a port of a fabric counts. Only a replay is
 /// behind its trace.
-const FABRIC_ARTIFACTS: [Artifact; 9] = [
+const FABRIC_ARTIFACTS: [Artifact; 13] = [
     Artifact::Late,
+    Artifact::LateReceiver,
+    Artifact::LatePaused,
+    Artifact::LateStart,
     Artifact::Memory,
     Artifact::Refused,
     Artifact::RingFull,
     Artifact::TooLong,
     Artifact::SendFailed,
+    Artifact::PortDown,
     Artifact::Unusable,
     Artifact::Unrecorded,
     Artifact::Overload,
@@ -171,6 +181,7 @@ impl PortReport {
     pub(super) fn of(name: &str, shared: &LinkShared, epoch: Nanos) -> PortReport {
         let egress = EgressCounts::from_cells(shared.egress.load());
         let ingress = IngressCounts::from_cells(shared.ingress.load());
+        let (lateness_us, lateness_own_us) = summary::both_lateness(shared);
         let lateness = shared.lateness.lock();
         let lateness = lateness.unwrap_or_else(PoisonError::into_inner);
         let decided = LinkCounts::default();
@@ -187,7 +198,8 @@ impl PortReport {
             packets_out: egress.packets,
             bytes_out: egress.bytes,
             artifacts: artifacts.into_iter().collect(),
-            lateness_us: summary::lateness(&lateness),
+            lateness_us,
+            lateness_own_us,
             lateness_spread: LatenessSpread::of(&lateness),
             memory_max: ingress.memory_max,
             lost: shared.loss.get(epoch),

@@ -31,6 +31,7 @@ use crate::run::{StartError, memory_held};
 use crate::stage::{Ingress, IngressParts};
 use crate::thread::{Bell, Control, Stages, Worker};
 use crate::threads::Threads;
+use crate::witness::Pauses;
 
 /// What a fabric is made of, its ports apart.
 pub struct FabricParts {
@@ -122,7 +123,8 @@ pub fn start_recorded(
     let mut core = pipeline::build(parts, Frames::new(lines), config.seed, epoch.monotonic)?;
     core.yard.ledger = recorded.ledger();
     let (orders, given) = channel();
-    let times = (config.tolerance, SLACK_MAX);
+    let grace_until = epoch.monotonic.saturating_add(config.grace);
+    let times = (config.tolerance, grace_until, SLACK_MAX);
     let fabric = Fabric::new(core, outputs, given, Clock::Monotonic, times);
     let fabric = fabric.on_port_loss(on_port_loss);
     let mut threads = Threads::new(config.faults.clone());
@@ -214,10 +216,15 @@ fn workers(
     let bells = spread.iter().map(|_| Bell::new().map(Arc::new));
     let bells: Vec<_> = bells.collect::<Result<_, _>>()?;
     let last = bells.len() - 1;
+    let pauses: Vec<Arc<Pauses>> = bells.iter().map(|_| Arc::default()).collect();
+    if let Some(fabric) = &mut spread[last].fabric {
+        fabric.excuse_by(&pauses);
+    }
     let worker = |(index, stages)| Worker {
         stages,
         wait: config.wait,
         bell: Arc::clone(&bells[index]),
+        pauses: Arc::clone(&pauses[index]),
         fed: (index < last && config.wait != WaitMode::Spin)
             .then(|| Arc::clone(&bells[last]))
             .into_iter()
@@ -257,6 +264,8 @@ impl FabricRunning {
             in_flight: before.in_flight,
             cpu_s: threads.cpu_s,
             pauses: threads.pauses,
+            stops: threads.stops,
+            core_wait_s: threads.core_wait_s,
             error: threads.error,
             ..self.handle.without_core()
         };

@@ -16,7 +16,8 @@ use crate::clock::Clock;
 use crate::counters::LinkShared;
 use crate::port_loss::OnPortLoss;
 use crate::record::Tap;
-use crate::stage::{Account, BURST, Step};
+use crate::stage::{Account, BURST, Judge, Step, Whose};
+use crate::witness::Pauses;
 
 /// A port that is full is tried again after this time at the latest.
 const RETRY_AFTER: Nanos = Nanos::from_micros(20);
@@ -79,15 +80,16 @@ impl<T: TxPort> Fabric<T> {
         outputs: Vec<OutputParts<T>>,
         orders: Receiver<Order>,
         clock: Clock,
-        (tolerance, slack_max): (Nanos, Nanos),
+        (tolerance, grace_until, slack_max): (Nanos, Nanos, Nanos),
     ) -> Fabric<T> {
         let ports = outputs
             .iter()
             .map(|(_, shared, _)| Arc::clone(shared))
             .collect();
+        let judge = || Judge::new(tolerance, grace_until);
         let output = |(port, shared, tap)| Output {
             port,
-            account: Account::new(tolerance, Nanos::ZERO, tap, shared),
+            account: Account::new(judge(), Nanos::ZERO, tap, shared),
             ready: VecDeque::new(),
             full: false,
             lost: false,
@@ -110,6 +112,13 @@ impl<T: TxPort> Fabric<T> {
         Fabric {
             on_port_loss,
             ..self
+        }
+    }
+
+    /// Frames pass threads whose pauses are these.
+    pub(super) fn excuse_by(&mut self, pauses: &[Arc<Pauses>]) {
+        for output in &mut self.outputs {
+            output.account.judge.threads.extend_from_slice(pauses);
         }
     }
 
@@ -252,12 +261,17 @@ impl<T: TxPort> Fabric<T> {
             if pushed == Pushed::Full {
                 *full = true;
                 output.full = true;
+                if output.account.batch.is_empty() {
+                    output.account.full_at = now;
+                }
                 break;
             }
             output.account.taken_off(&descriptor);
             output.account.pushed(&descriptor, bytes, now, pushed);
             let lateness = now.saturating_sub(next.release);
-            if lateness > self.tolerance {
+            if lateness > self.tolerance
+                && output.account.judge.whose(next.release, lateness).0 == Whose::Own
+            {
                 last_links.push((next.last, lateness));
             }
             if let Some(next) = output.ready.pop_front() {

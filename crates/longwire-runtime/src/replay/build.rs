@@ -86,6 +86,7 @@ impl Building<'_> {
             } else {
                 Nanos::MAX
             },
+            grace_until: self.epoch.monotonic.saturating_add(self.config.grace),
         };
         let mut egress = Egress::new(parts, Arc::clone(&shared));
         if let Some(sent) = sent {

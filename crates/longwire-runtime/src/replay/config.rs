@@ -3,7 +3,7 @@
 use longwire_engine::{Bytes, Nanos};
 use longwire_io::port::Port;
 
-use crate::config::{LinkSetup, WaitMode};
+use crate::config::{GRACE, LinkSetup, WaitMode};
 use crate::faults::Faults;
 use crate::receive::SentLog;
 
@@ -43,6 +43,9 @@ pub struct ReplayConfig {
     pub memory: Option<Bytes>,
     /// A departure later than this counts as an artifact.
     pub tolerance: Nanos,
+    /// Frames released within this time after the start that are late count as
+    /// artifacts of the start.
+    pub grace: Nanos,
     /// Ask for a real-time scheduling class, locked memory and cores that do
     /// not sleep deeply.
     pub realtime: bool,
@@ -73,6 +76,7 @@ impl Default for ReplayConfig {
             read_ahead: ReplayConfig::READ_AHEAD,
             memory: None,
             tolerance: Nanos::from_millis(1),
+            grace: GRACE,
             realtime: true,
             start: Start::Soon,
             stamp_every: ReplayConfig::STAMP_EVERY,

@@ -6,6 +6,7 @@
 //! bounded by what spinning may cost. Decision 0016 has the measurements.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use longwire_engine::Nanos;
@@ -17,7 +18,7 @@ use super::alarms::Alarms;
 use super::disturbance::Disturbance;
 use crate::clock::monotonic_now;
 use crate::config::WaitMode;
-use crate::waiting::PauseLog;
+use crate::witness::{Pauses, Witness};
 
 /// How long before a departure the thread wakes at first; then it learns.
 const MARGIN_START: Nanos = Nanos::from_micros(60);
@@ -46,10 +47,6 @@ const SLEEP_MIN: Nanos = Nanos::from_micros(5);
 /// Without a departure to wait for, the thread looks up this often.
 const IDLE: Nanos = Nanos::from_millis(100);
 
-/// A gap this long between two turns of the spinning loop is a pause of the
-/// machine, or of this thread.
-const PAUSE_MIN: Nanos = Nanos::from_micros(100);
-
 /// Waits for one thread.
 #[derive(Debug)]
 pub(crate) struct Pacer {
@@ -66,7 +63,7 @@ pub(crate) struct Pacer {
     slept: bool,
     share: Share,
     disturbance: Disturbance,
-    pub pauses: PauseLog,
+    pub witness: Witness,
 }
 
 /// How much of the time the thread is awake.
@@ -83,7 +80,8 @@ struct Share {
 const WINDOW: Nanos = Nanos::from_millis(200);
 
 impl Pacer {
-    pub fn new(mode: WaitMode) -> Result<Pacer, nix::Error> {
+    /// Waits for the calling thread, which publishes its pauses.
+    pub fn new(mode: WaitMode, pauses: Arc<Pauses>) -> Result<Pacer, nix::Error> {
         Ok(Pacer {
             mode,
             alarms: Alarms::new()?,
@@ -94,7 +92,7 @@ impl Pacer {
             slept: false,
             share: Share::default(),
             disturbance: Disturbance::default(),
-            pauses: PauseLog::default(),
+            witness: Witness::new(pauses),
         })
     }
 
@@ -174,6 +172,7 @@ impl Pacer {
     /// known, or until the bell rings.
     pub fn sleep(&mut self, departure: Option<Nanos>, until: Nanos, bell: &Event) {
         let start = monotonic_now();
+        self.witness.before_wait(start);
         let alarm = departure.and_then(|departure| self.alarms.get(departure, until).ok());
         let (until, woken) = match alarm {
             // It has gone off already.
@@ -182,6 +181,7 @@ impl Pacer {
             None => (until, sleep_for(until.saturating_sub(start), bell)),
         };
         let end = monotonic_now();
+        self.witness.slept(until, end);
         self.slept = true;
         self.share.asleep = self.share.asleep.saturating_add(end.saturating_sub(start));
         if !woken {
@@ -236,10 +236,7 @@ impl Pacer {
         while last < time && last < enough {
             std::hint::spin_loop();
             let now = monotonic_now();
-            let gap = now.saturating_sub(last);
-            if gap >= PAUSE_MIN {
-                self.pauses.add(gap);
-            }
+            self.witness.spun(last, now);
             last = now;
         }
     }
@@ -281,9 +278,13 @@ fn sleep_for(time: Nanos, bell: &Event) -> bool {
 mod tests {
     use super::*;
 
+    fn pacer(mode: WaitMode) -> Pacer {
+        Pacer::new(mode, Arc::default()).expect("timers")
+    }
+
     /// Learns from latencies of which a tenth of a thousandth each is known.
     fn learnt(latency_of: impl Fn(u64) -> Nanos) -> Nanos {
-        let mut pacer = Pacer::new(WaitMode::Adaptive).expect("timers");
+        let mut pacer = pacer(WaitMode::Adaptive);
         for number in 0..200_000u64 {
             // A permutation of 0..1009: latencies come in no order.
             pacer.learn(latency_of(number * 401 % 1_009));
@@ -301,7 +302,7 @@ mod tests {
 
     #[test]
     fn spinning_is_bounded_by_a_part_of_the_gaps() {
-        let mut pacer = Pacer::new(WaitMode::Adaptive).expect("timers");
+        let mut pacer = pacer(WaitMode::Adaptive);
         let margin_at = |pacer: &mut Pacer, gap: u64| {
             for number in 1..20_000u64 {
                 // Two of a hundred wake-ups are very late.
@@ -337,7 +338,7 @@ mod tests {
         let now = Nanos::from_secs(1);
         let next = now.saturating_add(Nanos::from_millis(1));
         let until = |mode| {
-            let pacer = Pacer::new(mode).expect("timers");
+            let pacer = pacer(mode);
             pacer.sleeps_until(Some(next), now)
         };
         assert_eq!(until(WaitMode::Spin), None);
@@ -352,9 +353,9 @@ mod tests {
     fn a_near_departure_is_spun_for() {
         let now = Nanos::from_secs(1);
         let near = now.saturating_add(MARGIN_START).saturating_add(SLEEP_MIN);
-        let pacer = Pacer::new(WaitMode::Adaptive).expect("timers");
+        let pacer = pacer(WaitMode::Adaptive);
         assert_eq!(pacer.sleeps_until(Some(near), now), None);
-        let mut pacer = Pacer::new(WaitMode::Adaptive).expect("timers");
+        let mut pacer = pacer(WaitMode::Adaptive);
         let soon = monotonic_now().saturating_add(Nanos::from_micros(20));
         pacer.spin_until(soon);
         assert!(monotonic_now() >= soon);

@@ -35,6 +35,7 @@ impl Pump {
     /// Sends until everything has been read and has left, until stopped, or
     /// until a port fails.
     pub fn run(mut self) -> ThreadEnd {
+        self.pacer.witness.begin();
         let error = self.turns().err();
         let failed = error.is_some();
         self.control.failed.fetch_or(failed, Ordering::SeqCst);
@@ -50,7 +51,8 @@ impl Pump {
         }));
         ThreadEnd {
             error,
-            pauses: self.pacer.pauses,
+            pauses: self.pacer.witness.log,
+            core_wait: self.pacer.witness.waited(),
             margin: self.pacer.margin(),
             cpu: thread_cpu_time(),
             remarks,

@@ -22,6 +22,7 @@ use crate::run::{StartError, Watched};
 use crate::stage::{Egress, Feeding};
 use crate::thread::Bell;
 use crate::threads::Threads;
+use crate::witness::Pauses;
 
 /// Time to read the first frames before the first one is due.
 const PREPARE: Nanos = Nanos::from_millis(100);
@@ -156,11 +157,15 @@ impl Replaying {
         }
         let pumps = groups.len();
         let mut bells = Vec::new();
-        for (index, egress) in groups.into_iter().enumerate() {
+        for (index, mut egress) in groups.into_iter().enumerate() {
+            let pauses = Arc::new(Pauses::default());
+            for stage in &mut egress {
+                stage.excuse_by(&pauses);
+            }
             let core = apart.then(|| cores[cores.len() - 1 - index]);
             let pump = Pump {
                 egress,
-                pacer: Pacer::new(config.wait)?,
+                pacer: Pacer::new(config.wait, pauses)?,
                 bell: Arc::new(Bell::new()?),
                 control: Arc::clone(self.threads.control()),
                 readers: 1,

@@ -9,8 +9,10 @@ use longwire_io::{PortError, Pushed, TxPort};
 
 use super::BURST;
 use super::departures::Departures;
+use super::own::{Judge, Whose};
 use crate::clock::Clock;
-use crate::counters::{EgressCounts, LatenessRecorder, LinkShared};
+use crate::counters::{EgressCounts, LinkShared};
+use crate::lateness::LatenessRecorder;
 use crate::receive::SentLog;
 use crate::record::{Event, Tap};
 
@@ -42,9 +44,13 @@ pub(crate) struct Handed {
 pub(crate) struct Account {
     pub counts: EgressCounts,
     lateness: LatenessRecorder,
-    pub tolerance: Nanos,
+    /// What lateness is an artifact, and whose.
+    pub judge: Judge,
     /// Frames that leave late now are late because the network is overloaded.
     pub overloaded: bool,
+    /// When the port was full, the last time: frames released before that
+    /// waited for its receiver.
+    pub full_at: Nanos,
     /// What was pushed and has not left.
     pub batch: Vec<Handed>,
     tap: Option<Box<Tap>>,
@@ -59,17 +65,13 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    pub fn new(
-        tolerance: Nanos,
-        lead: Nanos,
-        tap: Option<Tap>,
-        shared: Arc<LinkShared>,
-    ) -> Account {
+    pub fn new(judge: Judge, lead: Nanos, tap: Option<Tap>, shared: Arc<LinkShared>) -> Account {
         Account {
             counts: EgressCounts::default(),
             lateness: LatenessRecorder::new(),
-            tolerance,
+            judge,
             overloaded: false,
+            full_at: Nanos::ZERO,
             batch: Vec::with_capacity(BURST),
             tap: tap.map(Box::new),
             lead,
@@ -125,8 +127,11 @@ impl Account {
         let left = port.flush()?;
         let end = clock.now();
         self.handed_over(left, handover, end);
-        if !self.batch.is_empty() && port.unsent() == 0 {
-            self.none_waits();
+        if !self.batch.is_empty() {
+            match port.unsent() {
+                0 => self.none_waits(),
+                _ => self.full_at = end,
+            }
         }
         Ok((left, end))
     }
@@ -153,6 +158,7 @@ impl Account {
         }
         let share = end.saturating_sub(start).as_nanos() / (left as u64).max(1);
         let mut handover = start;
+        let threshold = self.judge.threshold();
         // Frames as late as one another are recorded at once.
         let mut alike = (Nanos::ZERO, 0);
         for handed in self.batch.drain(..left) {
@@ -166,14 +172,18 @@ impl Account {
                 departures.record(release, lateness);
             }
             handover = handover.saturating_add(Nanos::from_nanos(share));
-            if lateness > self.tolerance {
-                let late = match self.overloaded {
-                    true => &mut self.counts.overload,
-                    false => &mut self.counts.late,
-                };
-                *late += u64::from(wire_frames);
-            }
             let steps = Nanos::from_nanos(lateness.as_nanos() / LATENESS_STEP * LATENESS_STEP);
+            if lateness >= threshold {
+                let frames = u64::from(wire_frames);
+                match self.judge.judge(release, lateness, steps, frames) {
+                    Whose::Timely => {}
+                    Whose::Own if release <= self.full_at => self.counts.late_receiver += frames,
+                    Whose::Own if self.overloaded => self.counts.overload += frames,
+                    Whose::Own => self.counts.late += frames,
+                    Whose::Machine => self.counts.late_paused += frames,
+                    Whose::Start => self.counts.late_start += frames,
+                }
+            }
             if steps != alike.0 {
                 self.lateness.record(alike.0, alike.1);
                 alike = (steps, 0);
@@ -221,7 +231,9 @@ impl Account {
 
     /// Time to show what was recorded, now and then.
     pub fn rest(&mut self, now: Nanos) {
-        self.lateness.flush(now, &self.shared.lateness, false);
+        if self.lateness.flush(now, &self.shared.lateness, false) {
+            self.judge.share(&self.shared.corrections);
+        }
         if let Some(departures) = &mut self.departures {
             departures.flush(now, &self.shared.departures, false);
         }
@@ -241,7 +253,9 @@ impl Account {
     /// The last of it, at the end, the port's own losses included.
     pub fn finish<T: TxPort>(&mut self, port: &mut T, clock: &Clock) {
         self.unsent(port.unsent());
-        self.counts.send_failed = port.losses().send_failed;
+        let losses = port.losses();
+        self.counts.send_failed = losses.send_failed;
+        self.counts.port_down = losses.no_carrier;
         let now = clock.now();
         if let Some(tap) = &mut self.tap {
             tap.finish();
@@ -249,6 +263,7 @@ impl Account {
         self.publish();
         let shared = &self.shared;
         self.lateness.flush(now, &shared.lateness, true);
+        self.judge.share(&shared.corrections);
         if let Some(departures) = &mut self.departures {
             departures.flush(now, &shared.departures, true);
         }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use hdrhistogram::Histogram;
 use longwire_engine::Nanos;
 
-use crate::counters::{LatenessRecorder, nanos_histogram};
+use crate::lateness::{LatenessRecorder, nanos_histogram};
 
 /// What a stage records of its departures.
 #[derive(Debug)]

@@ -12,12 +12,14 @@ use super::account::Account;
 use super::decider::Decider;
 use super::departures::Departures;
 use super::managed::ManagedLine;
+use super::own::Judge;
 use super::send_stamps::SendStamps;
 use super::{BURST, Step};
 use crate::clock::Clock;
 use crate::counters::LinkShared;
 use crate::receive::SentLog;
 use crate::record::Tap;
+use crate::witness::Pauses;
 
 /// What an egress stage is made of.
 pub struct EgressParts<T> {
@@ -36,6 +38,8 @@ pub struct EgressParts<T> {
     pub tap: Option<Tap>,
     /// A handover later than this is an artifact.
     pub tolerance: Nanos,
+    /// Frames released before this are of the start of the run.
+    pub grace_until: Nanos,
 }
 
 /// The egress stage of one direction.
@@ -70,14 +74,20 @@ impl<T: TxPort> Egress<T> {
             None => Waiting::Sorted(ReleaseQueue::new()),
         };
         let lead = parts.port.launch_lead().unwrap_or_default();
+        let judge = Judge::new(parts.tolerance, parts.grace_until);
         Egress {
             port: parts.port,
             line: parts.line,
             waiting,
             clock: parts.clock,
-            account: Account::new(parts.tolerance, lead, parts.tap, shared),
+            account: Account::new(judge, lead, parts.tap, shared),
             stamps: None,
         }
+    }
+
+    /// Frames pass a thread whose pauses are these.
+    pub(crate) fn excuse_by(&mut self, pauses: &Arc<Pauses>) {
+        self.account.judge.threads.push(Arc::clone(pauses));
     }
 
     /// From here on, gaps between departures are held against the schedule.
@@ -121,6 +131,10 @@ impl<T: TxPort> Egress<T> {
             Waiting::OnLine => self.send_in_order(due_by, &mut full),
             Waiting::Sorted(_) => self.send_sorted(due_by, &mut full),
             Waiting::Managed(_) => self.send_managed(due_by, &mut full),
+        }
+        if full && self.account.batch.is_empty() {
+            // Full of what was pushed before.
+            self.account.full_at = now;
         }
         let mut left = 0;
         self.keep_busy(now)?;

@@ -89,6 +89,7 @@ fn stage(
         link: None,
         tap: None,
         tolerance: micros(10),
+        grace_until: Nanos::ZERO,
     };
     let egress = Egress::new(parts, Arc::clone(&shared));
     (egress, line, clock, shared)

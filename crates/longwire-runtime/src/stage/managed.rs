@@ -11,6 +11,7 @@ use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
 
 use super::account::Account;
 use super::decider::Decider;
+use super::own::Whose;
 
 /// A frame that has come off the line.
 struct Held {
@@ -92,7 +93,14 @@ impl ManagedLine {
             };
             let verdict = self.decider.offer(meta, line.bytes(&frame));
             let moved = self.decider.link.last_arrival().saturating_sub(arrival);
-            account.counts.late += u64::from(moved > account.tolerance);
+            if moved > account.judge.tolerance {
+                match account.judge.whose(arrival, moved).0 {
+                    Whose::Timely => {}
+                    Whose::Own => account.counts.late += 1,
+                    Whose::Machine => account.counts.late_paused += 1,
+                    Whose::Start => account.counts.late_start += 1,
+                }
+            }
             match verdict {
                 Verdict::Drop(_) => {
                     account.taken_off(&next);

@@ -9,6 +9,7 @@ mod egress;
 mod feeding;
 mod ingress;
 mod managed;
+mod own;
 mod segments;
 mod send_stamps;
 
@@ -18,6 +19,7 @@ pub(crate) use departures::DeparturesShared;
 pub use egress::{Egress, EgressParts};
 pub(crate) use feeding::{FeedShared, FeedStep, Feeding, FeedingOutput};
 pub use ingress::{Ingress, IngressParts, shares_memory};
+pub(crate) use own::{CorrectionsShared, Judge, Whose, own};
 pub(crate) use send_stamps::SendStampsShared;
 
 use longwire_engine::Nanos;

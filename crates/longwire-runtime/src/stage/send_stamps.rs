@@ -9,7 +9,7 @@ use longwire_engine::Nanos;
 use longwire_io::TxPort;
 use longwire_io::port::{SendStamp, StampedBy};
 
-use crate::counters::{LatenessRecorder, nanos_histogram};
+use crate::lateness::{LatenessRecorder, nanos_histogram};
 
 /// How often stamps are taken from the port.
 const LOOK_EVERY: Nanos = Nanos::from_millis(100);

@@ -20,6 +20,7 @@ mod startup;
 mod stations;
 mod testbed;
 mod throughput;
+mod verdict;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -38,6 +39,7 @@ pub use replay::ReplayArgs;
 pub use replay_speed::ReplaySpeedArgs;
 pub use send::SendArgs;
 pub use startup::StartupArgs;
+pub use verdict::VerdictArgs;
 
 /// What `bench` takes.
 #[derive(Debug, Args)]
@@ -90,6 +92,8 @@ pub enum Bench {
     Replay(ReplayArgs),
     /// What the hooks of a plugin in C cost a packet
     Plugin(PluginArgs),
+    /// How often a requirement fails in short runs: false alarms and faults missed
+    Verdict(VerdictArgs),
     /// What an idle link costs
     Idle(TimeArgs),
     /// Real programs through a live link: throughput, loss, round trips
@@ -266,6 +270,13 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
         Bench::Plugin(own) => {
             let rows = plugin::measure(own, quick)?;
             show_rows(globals, rows, plugin::print)
+        }
+        Bench::Verdict(own) => {
+            let found = verdict::measure(&own.quickened(quick))?;
+            match own.send {
+                Some(_) => Ok(ExitCode::SUCCESS),
+                None => show(globals, found, verdict::print),
+            }
         }
         Bench::Idle(own) => {
             let found = idle::measure(own.time(quick), kind)?;

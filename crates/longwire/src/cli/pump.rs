@@ -57,6 +57,17 @@ pub struct PumpArgs {
     #[arg(help_heading = "Sending")]
     pub tolerance: Nanos,
 
+    /// Frames due within this time after the start that are late count as
+    /// late_start, apart from late
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "100ms",
+        allow_hyphen_values = true,
+        help_heading = "Sending"
+    )]
+    pub grace: Nanos,
+
     /// Who holds frames until their time, so that they are handed over early
     #[arg(long, value_name = "WHO", value_enum, default_value_t)]
     #[arg(help_heading = "Sending")]
@@ -231,6 +242,7 @@ impl PumpArgs {
             read_ahead: self.read_ahead,
             memory: self.memory,
             tolerance: self.tolerance,
+            grace: self.grace,
             stamp_every: self.stamp_every,
             realtime: !self.no_realtime,
             start: self.start(),

@@ -15,6 +15,7 @@ use longwire_runtime::replay::{self, Replaying};
 use longwire_runtime::{Feed, RunReport};
 use serde::Serialize;
 
+use super::generate_file;
 use super::replay::watch;
 use crate::cli::{LINK_HELP, PumpArgs, TrafficArgs};
 use crate::profile::{self, ProfileArgs, Received};
@@ -34,6 +35,7 @@ true as their clocks.
 Examples:
   longwire generate --to eth1 --rate 1mpps --time 10s
   longwire generate --to eth1 --rate 500mbit --sizes imix --arrivals poisson
+  longwire generate --to pcap:made.pcap --rate 10kpps --time 1h   # in virtual time
   longwire generate --to eth1 --rate 1gbit --rate-framing ethernet --sizes 1514 \\
       --flows 1000 --source 10.0.0.0/16 --destination 10.9.0.1 --receive eth2
   longwire generate --to eth1 --receive eth2 --rate 1gbit --profile rfc2544
@@ -102,7 +104,14 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
             "generate sends to one port; run it once for each".to_owned(),
         ));
     }
+    let capture = args.pump.to.first().map(String::as_str);
+    let capture = capture.map(generate_file::capture).transpose()?.flatten();
     if args.profile.profile.is_some() {
+        if capture.is_some() {
+            return Err(Error::Usage(
+                "--profile measures a network, and --to is a capture".to_owned(),
+            ));
+        }
         return profile::run(args, globals);
     }
     let config = args.traffic.config(args.pump.seed.seed)?;
@@ -110,6 +119,9 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         return Err(Error::Usage(
             "how fast? give --rate, as in 100mbit or 1mpps, or --topspeed".to_owned(),
         ));
+    }
+    if let Some(file) = capture {
+        return generate_file::run(file, args, config, globals);
     }
     if args.traffic.topspeed && !args.pump.is_transparent() {
         return Err(Error::Usage(

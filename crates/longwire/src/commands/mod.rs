@@ -6,6 +6,7 @@ pub mod ctl;
 pub mod doctor;
 pub mod exec;
 pub mod generate;
+mod generate_file;
 pub mod import;
 pub mod man;
 pub mod model_pages;

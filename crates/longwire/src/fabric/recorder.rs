@@ -117,6 +117,9 @@ impl NetworkRecorder {
 impl Recorder for NetworkRecorder {
     fn start(&mut self, epoch: Epoch) {
         self.epoch = epoch;
+        if let Some(log) = &mut self.log {
+            log.set_epoch(epoch.wall);
+        }
     }
 
     fn wants_frames(&self) -> bool {

@@ -87,6 +87,7 @@ impl NetworkReport {
             bytes_out: port.bytes_out,
             artifacts: port.artifacts.clone(),
             lateness_us: port.lateness_us,
+            lateness_own_us: port.lateness_own_us,
             memory_max: port.memory_max,
             ..LinkReport::default()
         });
@@ -116,6 +117,9 @@ impl NetworkReport {
             seed: self.fabric.seed,
             duration_s: self.fabric.duration_s,
             error: self.fabric.error.clone(),
+            pauses: self.fabric.pauses,
+            stops: self.fabric.stops,
+            core_wait_s: self.fabric.core_wait_s,
             links: ports.chain(links).chain(self.unrecorded()).collect(),
             ..RunReport::default()
         }

@@ -9,8 +9,9 @@ use std::str::FromStr;
 
 use csv::{ByteRecord, ReaderBuilder};
 
+use super::columns::{COLUMNS, EPOCH, Layout, Stored};
 use super::error::LogError;
-use super::row::{COLUMNS, Fate, Name, Names, Row};
+use super::row::{Fate, Name, Names, Row};
 
 /// Bytes read or written at a time.
 const BUFFER_LEN: usize = 256 * 1024;
@@ -32,24 +33,27 @@ impl CsvWriter {
         Ok(CsvWriter { out, digits })
     }
 
-    pub(super) fn write(&mut self, row: &Row, path: &Path) -> Result<(), LogError> {
-        self.fields(row).map_err(|error| unwritten(path, error))
+    pub(super) fn write(&mut self, row: &Row, epoch: i64, path: &Path) -> Result<(), LogError> {
+        self.fields(row, epoch)
+            .map_err(|error| unwritten(path, error))
     }
 
-    fn fields(&mut self, row: &Row) -> Result<(), csv::Error> {
+    fn fields(&mut self, row: &Row, epoch: i64) -> Result<(), csv::Error> {
+        let times = Stored::of(row, epoch);
         self.number(row.frame)?;
         self.out.write_field(&*row.link)?;
-        self.number(row.arrival_ns)?;
+        self.number(times.arrival)?;
         self.number(row.length)?;
         self.out.write_field(row.verdict.name())?;
-        self.optional(row.departure_ns)?;
-        self.optional(row.release_ns)?;
+        self.number(times.sojourn)?;
+        self.number(times.delay)?;
         self.out.write_field(row.reason.as_deref().unwrap_or(""))?;
         self.truth(row.ecn_marked)?;
         self.truth(row.corrupted)?;
         self.number(row.copy)?;
         self.number(row.queue_packets)?;
         self.number(row.queue_bytes)?;
+        self.number(epoch)?;
         self.out.write_record(None::<&[u8]>)
     }
 
@@ -57,13 +61,6 @@ impl CsvWriter {
         self.digits.clear();
         write!(self.digits, "{value}")?;
         self.out.write_field(&self.digits)
-    }
-
-    fn optional(&mut self, value: Option<i64>) -> Result<(), csv::Error> {
-        match value {
-            Some(value) => self.number(value),
-            None => self.out.write_field(""),
-        }
     }
 
     fn truth(&mut self, value: bool) -> Result<(), csv::Error> {
@@ -93,7 +90,7 @@ pub(super) struct CsvReader {
     input: csv::Reader<File>,
     record: ByteRecord,
     /// Where each of [`COLUMNS`] stands in a line.
-    places: [usize; COLUMNS.len()],
+    layout: Layout,
     names: Names,
     size: u64,
     /// An error ends the iteration.
@@ -110,22 +107,15 @@ impl CsvReader {
             .from_reader(file);
         let header = input.byte_headers().map_err(|error| unread(&path, error))?;
         let find = |column: &str| header.iter().position(|name| name == column.as_bytes());
-        let mut places = [0; COLUMNS.len()];
-        let mut missing = Vec::new();
-        for (place, column) in places.iter_mut().zip(COLUMNS) {
-            match find(column) {
-                Some(found) => *place = found,
-                None => missing.push(column),
-            }
-        }
-        if !missing.is_empty() {
-            return Err(LogError::Columns { path, missing });
-        }
+        let layout = match Layout::find(find) {
+            Ok(layout) => layout,
+            Err(missing) => return Err(LogError::Columns { path, missing }),
+        };
         Ok(CsvReader {
             path,
             input,
             record: ByteRecord::new(),
-            places,
+            layout,
             names: Names::default(),
             size,
             ended: false,
@@ -154,12 +144,12 @@ impl CsvReader {
     }
 
     fn row(&mut self) -> Result<Row, String> {
-        let link = self.names.get(text(&self.record, &self.places, 1)?);
-        let reason: Option<Name> = match text(&self.record, &self.places, 7)? {
+        let link = self.names.get(text(&self.record, &self.layout, 1)?);
+        let reason: Option<Name> = match text(&self.record, &self.layout, 7)? {
             "" => None,
             reason => Some(self.names.get(reason)),
         };
-        let row = Row {
+        let mut row = Row {
             frame: self.number(0)?,
             link,
             arrival_ns: self.number(2)?,
@@ -174,18 +164,23 @@ impl CsvReader {
             queue_packets: self.number(11)?,
             queue_bytes: self.number(12)?,
         };
+        let epoch = match self.layout.has_epoch() {
+            true => self.number(EPOCH)?,
+            false => 0,
+        };
+        self.layout.resolve(&mut row, epoch);
         row.check()?;
         Ok(row)
     }
 
     fn text(&self, column: usize) -> Result<&str, String> {
-        text(&self.record, &self.places, column)
+        text(&self.record, &self.layout, column)
     }
 
     fn number<T: FromStr>(&self, column: usize) -> Result<T, String> {
         let text = self.text(column)?;
         text.parse().map_err(|_| {
-            let name = COLUMNS[column];
+            let name = self.layout.name(column);
             let bits = size_of::<T>() * 8;
             format!("{name} '{text}' is not a whole number of at most {bits} bits")
         })
@@ -212,12 +207,8 @@ impl CsvReader {
 }
 
 /// A field as text. Free of `self`, so that names can be looked up with it.
-fn text<'a>(
-    record: &'a ByteRecord,
-    places: &[usize; COLUMNS.len()],
-    column: usize,
-) -> Result<&'a str, String> {
-    let field = record.get(places[column]).unwrap_or_default();
+fn text<'a>(record: &'a ByteRecord, layout: &Layout, column: usize) -> Result<&'a str, String> {
+    let field = record.get(layout.places[column]).unwrap_or_default();
     std::str::from_utf8(field).map_err(|_| format!("{} is not UTF-8", COLUMNS[column]))
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::row::COLUMNS;
+use super::columns::COLUMNS;
 
 /// Why a log could not be written or read.
 #[derive(Debug, thiserror::Error)]

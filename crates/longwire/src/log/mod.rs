@@ -7,6 +7,7 @@
 //! ([`COLUMNS`]) and are written and read as streams: memory does not grow
 //! with the number of rows.
 
+mod columns;
 mod csv;
 mod error;
 mod parquet;
@@ -16,8 +17,9 @@ mod verdicts;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+pub use columns::COLUMNS;
 pub use error::LogError;
-pub use row::{COLUMNS, Fate, Name, Row};
+pub use row::{Fate, Name, Row};
 pub(crate) use verdicts::{Number, VerdictLog};
 
 use self::csv::{CsvReader, CsvWriter};
@@ -49,6 +51,8 @@ impl LogFormat {
 pub struct LogWriter {
     path: PathBuf,
     rows: u64,
+    /// What arrivals count from; without it, the first of them.
+    epoch: Option<i64>,
     format: Writer,
 }
 
@@ -75,8 +79,20 @@ impl LogWriter {
             LogFormat::Csv => Writer::Csv(Box::new(CsvWriter::new(file, &path)?)),
             LogFormat::Parquet => Writer::Parquet(Box::new(ParquetWriter::new(file, &path)?)),
         };
-        let rows = 0;
-        Ok(LogWriter { path, rows, format })
+        Ok(LogWriter {
+            path,
+            rows: 0,
+            epoch: None,
+            format,
+        })
+    }
+
+    /// Sets what arrivals are counted from in the file, in nanoseconds since
+    /// 1970; before the first row. Without it, they count from the first.
+    pub fn set_epoch(&mut self, epoch_ns: i64) {
+        if self.rows == 0 {
+            self.epoch = Some(epoch_ns);
+        }
     }
 
     /// Adds a row; it may stay in memory until the writer is finished.
@@ -91,9 +107,10 @@ impl LogWriter {
             place: format!("row {}", self.rows),
             what,
         })?;
+        let epoch = *self.epoch.get_or_insert(row.arrival_ns);
         match &mut self.format {
-            Writer::Csv(writer) => writer.write(row, &self.path),
-            Writer::Parquet(writer) => writer.write(row, &self.path),
+            Writer::Csv(writer) => writer.write(row, epoch, &self.path),
+            Writer::Parquet(writer) => writer.write(row, epoch, &self.path),
         }
     }
 

@@ -4,24 +4,6 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The columns, in the order in which they are written. Readers take them in
-/// any order and pass over columns that they do not know.
-pub const COLUMNS: [&str; 13] = [
-    "frame",
-    "link",
-    "arrival_ns",
-    "length",
-    "verdict",
-    "departure_ns",
-    "release_ns",
-    "reason",
-    "ecn_marked",
-    "corrupted",
-    "copy",
-    "queue_packets",
-    "queue_bytes",
-];
-
 /// One verdict about one wire frame.
 ///
 /// A duplicated frame has a row for itself and one for each copy, with the
@@ -60,6 +42,12 @@ pub struct Row {
 impl Row {
     /// What is wrong with the row in itself, if anything.
     pub(super) fn check(&self) -> Result<(), String> {
+        if let Some(departure) = self.departure_ns.filter(|at| *at < self.arrival_ns) {
+            return Err(format!(
+                "departure_ns {departure} is before arrival_ns {}",
+                self.arrival_ns
+            ));
+        }
         match self.verdict {
             Fate::Deliver => match (self.departure_ns, self.release_ns) {
                 (Some(_), Some(release)) if release < self.arrival_ns => Err(format!(

@@ -58,6 +58,11 @@ impl VerdictLog {
         }
     }
 
+    /// Arrivals count from here in the file.
+    pub(crate) fn set_epoch(&mut self, epoch: Nanos) {
+        self.writer.set_epoch(signed(epoch));
+    }
+
     /// A frame was offered to a link, whose queue then was so long. Numbers
     /// rise; of those left out nothing is known.
     pub(crate) fn offered(

@@ -33,7 +33,7 @@ pub struct Received {
 }
 
 /// Artifacts by which a frame is never sent.
-pub(super) const UNSENT: [&str; 3] = ["memory", "refused", "send_failed"];
+pub(super) const UNSENT: [&str; 4] = ["memory", "refused", "send_failed", "port_down"];
 
 /// How many frames of a run really entered the device: all but those that
 /// were kept from it.

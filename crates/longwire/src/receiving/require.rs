@@ -113,6 +113,8 @@ const COMPARISONS: [&str; 5] = ["<=", ">=", "<", ">", "="];
 pub enum ReceiveRequireError {
     #[error("nothing is required; write for example lost=0,gap_error.p99<10us")]
     Empty,
+    #[error("'{text}' has an empty condition; remove the comma next to it")]
+    EmptyClause { text: String },
     #[error("'{clause}' compares nothing; write a name, one of < <= = >= > and a value")]
     NoComparison { clause: String },
     #[error("'{name}' is not known; known are {known}")]
@@ -125,11 +127,17 @@ impl FromStr for ReceiveRequirement {
     type Err = ReceiveRequireError;
 
     fn from_str(text: &str) -> Result<ReceiveRequirement, ReceiveRequireError> {
-        let clauses = text.split(',').map(str::trim).filter(|c| !c.is_empty());
-        let clauses: Vec<Clause> = clauses.map(parse_clause).collect::<Result<_, _>>()?;
-        if clauses.is_empty() {
+        let clauses: Vec<&str> = text.split(',').map(str::trim).collect();
+        if clauses.iter().all(|clause| clause.is_empty()) {
             return Err(ReceiveRequireError::Empty);
         }
+        if clauses.contains(&"") {
+            return Err(ReceiveRequireError::EmptyClause {
+                text: text.to_owned(),
+            });
+        }
+        let clauses = clauses.into_iter().map(parse_clause);
+        let clauses: Vec<Clause> = clauses.collect::<Result<_, _>>()?;
         Ok(ReceiveRequirement { clauses })
     }
 }

@@ -13,12 +13,34 @@ pub struct ArtifactKind {
 /// In records of a capture, the only artifact of virtual time.
 pub const TIME_WENT_BACK: &str = "time_went_back";
 
+/// Frames late by a witnessed pause of the machine.
+pub const LATE_PAUSED: &str = "late_paused";
+
+/// Frames late within the grace at the start of a run.
+pub const LATE_START: &str = "late_start";
+
+/// If artifacts of this kind are the emulator's own, rather than the machine's
+/// or those of its start.
+pub fn is_own(kind: &str) -> bool {
+    kind != LATE_PAUSED && kind != LATE_START
+}
+
 /// Every kind that a report may hold.
-pub static ARTIFACTS: [ArtifactKind; 11] = [
+pub static ARTIFACTS: [ArtifactKind; 15] = [
     ArtifactKind {
         name: "late",
         hint: "frames were handed over later than --tolerance allows; `longwire doctor` says what \
                disturbs timing here, and --wait spin trades a core for accuracy",
+    },
+    ArtifactKind {
+        name: LATE_PAUSED,
+        hint: "the machine stood still, by the kernel's own accounts, and frames were late by \
+               that; artifacts-own leaves them out",
+    },
+    ArtifactKind {
+        name: LATE_START,
+        hint: "frames were late while the program started (--grace); artifacts-own leaves them \
+               out",
     },
     ArtifactKind {
         name: "memory",
@@ -38,8 +60,18 @@ pub static ARTIFACTS: [ArtifactKind; 11] = [
         hint: "frames were longer than the input port can take",
     },
     ArtifactKind {
+        name: "late_receiver",
+        hint: "frames were late because the output port was full: its receiver takes them more \
+               slowly than the link delivers them",
+    },
+    ArtifactKind {
+        name: "port_down",
+        hint: "the output device had no carrier, so that frames were lost: its peer was down or \
+               its cable unplugged",
+    },
+    ArtifactKind {
         name: "send_failed",
-        hint: "the output device took frames and lost them; its receiver may be too slow",
+        hint: "the output device took frames and lost them: its receiver is too slow for them",
     },
     ArtifactKind {
         name: "unusable",

@@ -45,7 +45,8 @@ fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
     let trace = received.trace.as_ref();
     let lost = trace.map_or(0, |trace| trace.lost + trace.behind_last);
     // What was lost at either end of the network, and not by it.
-    let failed = link.artifacts.get("send_failed").copied().unwrap_or(0);
+    let failed = ["send_failed", "port_down"].iter();
+    let failed: u64 = failed.filter_map(|kind| link.artifacts.get(kind)).sum();
     let ends = [
         (failed, "lost by the sending port"),
         (received.unseen.total(), "not seen by the receiver"),

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use longwire_runtime::{Lateness, LinkReport, RunReport};
 
+use super::require::frames;
 use super::verdict::Verdict;
 use super::{received, replay};
 use crate::cli::Paint;
@@ -142,7 +143,7 @@ fn rows(links: &[LinkReport], all: bool) -> Vec<Row> {
     for kind in &artifacts {
         add("artifacts", kind, Tone::Wrong, &|link| {
             let done = link.artifacts.get(kind).copied().unwrap_or(0);
-            count(done)
+            share(done, frames(link))
         });
     }
     if artifacts.is_empty() {
@@ -154,6 +155,14 @@ fn rows(links: &[LinkReport], all: bool) -> Vec<Row> {
         add("lateness", name, Tone::Plain, &|link| {
             lateness(link, of(&link.lateness_us))
         });
+    }
+    let excused = |link: &LinkReport| link.lateness_own_us != link.lateness_us;
+    if links.iter().any(excused) {
+        for (name, of) in &LATENESS[..4] {
+            add("own lateness", name, Tone::Plain, &|link| {
+                lateness(link, of(&link.lateness_own_us))
+            });
+        }
     }
     departures(links, &mut add);
     send_stamps(links, &mut add);

@@ -203,6 +203,9 @@ impl Simulation {
 
     fn begin(&mut self, first: Nanos) {
         let epoch = *self.epoch.get_or_insert(first);
+        if let Some(log) = &mut self.log {
+            log.set_epoch(epoch);
+        }
         let links = self.configs.drain(..).map(|(id, config)| {
             let config = LinkConfig { epoch, ..config };
             Link::new(config, self.seed, id)

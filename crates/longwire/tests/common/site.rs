@@ -175,7 +175,7 @@ pub fn link<'a>(report: &'a Value, name: &str) -> &'a Value {
 /// Nothing was lost by the emulator itself.
 pub fn assert_nothing_lost(report: &Value) {
     for port in report["ports"].as_array().expect("ports") {
-        for kind in ["memory", "ring_full", "send_failed", "refused"] {
+        for kind in ["memory", "ring_full", "send_failed", "port_down", "refused"] {
             assert_eq!(port["artifacts"][kind], 0, "{port}");
         }
     }

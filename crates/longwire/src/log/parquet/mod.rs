@@ -12,6 +12,12 @@ mod write;
 pub(super) use read::ParquetReader;
 pub(super) use write::ParquetWriter;
 
+/// Keys of the file's metadata: what arrivals count from, the earliest arrival,
+/// and the latest arrival or release; in nanoseconds since 1970.
+const EPOCH_KEY: &str = "longwire.epoch_ns";
+const FIRST_KEY: &str = "longwire.first_ns";
+const LAST_KEY: &str = "longwire.last_ns";
+
 /// Rows of a row group: some megabytes in memory, and enough to compress
 /// well.
 const GROUP_ROWS: usize = 128 * 1024;

@@ -10,8 +10,10 @@ use parquet::file::statistics::Statistics;
 
 use super::column::{Column, Value};
 use super::guard::guarded;
+use super::{FIRST_KEY, LAST_KEY};
 use crate::log::LogError;
-use crate::log::row::{COLUMNS, Fate, Name, Names, Row};
+use crate::log::columns::{COLUMNS, EPOCH, Layout};
+use crate::log::row::{Fate, Name, Names, Row};
 
 /// Why a file that begins as Parquet may have no index.
 const UNFINISHED: &str =
@@ -22,7 +24,7 @@ pub(in crate::log) struct ParquetReader {
     path: PathBuf,
     file: SerializedFileReader<File>,
     /// Where each of [`COLUMNS`] stands in the file.
-    places: [usize; COLUMNS.len()],
+    layout: Layout,
     /// The row group that is being read.
     columns: Vec<Column>,
     rows_left: u64,
@@ -51,26 +53,21 @@ impl ParquetReader {
             .map_err(|error| unread(&path, UNFINISHED, error))?;
         let metadata = file.metadata().file_metadata();
         let columns = metadata.schema_descr().columns();
-        let mut places = [0; COLUMNS.len()];
-        let mut missing = Vec::new();
-        for (place, name) in places.iter_mut().zip(COLUMNS) {
-            let at = columns.iter().position(|column| {
+        let place = |name: &str| {
+            columns.iter().position(|column| {
                 let path = column.path().parts();
                 path.len() == 1 && path[0] == name
-            });
-            match at {
-                Some(at) => *place = at,
-                None => missing.push(name),
-            }
-        }
-        if !missing.is_empty() {
-            return Err(LogError::Columns { path, missing });
-        }
+            })
+        };
+        let layout = match Layout::find(place) {
+            Ok(layout) => layout,
+            Err(missing) => return Err(LogError::Columns { path, missing }),
+        };
         let rows = u64::try_from(metadata.num_rows()).unwrap_or(0);
         Ok(ParquetReader {
             path,
             file,
-            places,
+            layout,
             columns: Vec::new(),
             rows_left: 0,
             group: 0,
@@ -88,6 +85,9 @@ impl ParquetReader {
     /// The earliest arrival and the latest arrival or release, from the index
     /// at the file's end.
     pub(in crate::log) fn span(&self) -> Option<(i64, i64)> {
+        if self.layout.has_epoch() {
+            return Some((self.metadata(FIRST_KEY)?, self.metadata(LAST_KEY)?));
+        }
         let groups = self.file.metadata().row_groups();
         let arrivals = groups.iter().map(|group| self.range(group, "arrival_ns"));
         let arrivals: Option<Vec<_>> = arrivals.collect();
@@ -101,11 +101,19 @@ impl ParquetReader {
         Some((first, last))
     }
 
+    /// A number of the file's metadata.
+    fn metadata(&self, key: &str) -> Option<i64> {
+        let metadata = self.file.metadata().file_metadata();
+        let entries = metadata.key_value_metadata()?;
+        let entry = entries.iter().find(|entry| entry.key == key)?;
+        entry.value.as_ref()?.parse().ok()
+    }
+
     /// The least and the greatest value of a column in a row group: `None` if
     /// that is not known, `Some(None)` if it has no value.
     fn range(&self, group: &RowGroupMetaData, name: &str) -> Option<Option<(i64, i64)>> {
-        let index = COLUMNS.iter().position(|column| *column == name)?;
-        let column = group.columns().get(self.places[index])?;
+        let index = (0..EPOCH).find(|index| self.layout.name(*index) == name)?;
+        let column = group.columns().get(self.layout.places[index])?;
         let statistics = column.statistics()?;
         let rows = u64::try_from(group.num_rows()).ok()?;
         if statistics.null_count_opt() == Some(rows) {
@@ -143,7 +151,7 @@ impl ParquetReader {
         self.group += 1;
         self.columns.clear();
         let metadata = group.metadata();
-        for place in self.places {
+        for place in self.layout.places.clone() {
             let reader = group.get_column_reader(place)?;
             let column = Column::new(reader, metadata.column(place).column_descr())?;
             self.columns.push(column);
@@ -168,11 +176,12 @@ impl ParquetReader {
             copy,
             queue_packets,
             queue_bytes,
+            epoch @ ..,
         ] = &mut self.columns[..]
         else {
             return Err(Wrong::File(general("columns are missing")));
         };
-        let row = Row {
+        let mut row = Row {
             frame: number(frame, 0)?,
             link: name(link, 1, &mut self.names)?.unwrap_or_else(|| Name::from("")),
             arrival_ns: number(arrival, 2)?,
@@ -187,6 +196,11 @@ impl ParquetReader {
             queue_packets: number(queue_packets, 11)?,
             queue_bytes: number(queue_bytes, 12)?,
         };
+        let epoch = match epoch.first_mut() {
+            Some(epoch) => number(epoch, EPOCH)?,
+            None => 0,
+        };
+        self.layout.resolve(&mut row, epoch);
         row.check()?;
         Ok(row)
     }

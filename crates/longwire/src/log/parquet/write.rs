@@ -8,13 +8,15 @@ use std::sync::Arc;
 use parquet::basic::{Compression, Encoding};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
-use super::GROUP_ROWS;
-use crate::log::{COLUMNS, LogError, Name, Row};
+use super::{EPOCH_KEY, FIRST_KEY, GROUP_ROWS, LAST_KEY};
+use crate::log::columns::{COLUMNS, Stored};
+use crate::log::{LogError, Name, Row};
 
 /// The columns with their types, in the order of [`COLUMNS`].
 const SCHEMA: &str = "
@@ -24,34 +26,37 @@ message verdicts {
   required int64 arrival_ns;
   required int32 length (integer(32,false));
   required binary verdict (string);
-  optional int64 departure_ns;
-  optional int64 release_ns;
+  required int64 sojourn_ns;
+  required int64 delay_ns;
   optional binary reason (string);
   required boolean ecn_marked;
   required boolean corrupted;
   required int32 copy (integer(16,false));
   required int32 queue_packets (integer(32,false));
   required int64 queue_bytes (integer(64,false));
+  required int64 epoch_ns;
 }";
 
 /// Columns whose values mostly grow a little from row to row: their
 /// differences take less room than they do.
-const GROWING: [&str; 4] = ["frame", "arrival_ns", "departure_ns", "release_ns"];
+const GROWING: [&str; 4] = ["frame", "arrival_ns", "sojourn_ns", "delay_ns"];
 
 /// Columns of few different values.
-const REPETITIVE: [&str; 6] = [
+const REPETITIVE: [&str; 7] = [
     "link",
     "length",
     "verdict",
     "reason",
     "queue_packets",
     "queue_bytes",
+    "epoch_ns",
 ];
 
 /// Writes rows as columns.
 pub(in crate::log) struct ParquetWriter {
     file: SerializedFileWriter<BufWriter<File>>,
     group: Group,
+    span: Option<Span>,
 }
 
 impl std::fmt::Debug for ParquetWriter {
@@ -62,6 +67,15 @@ impl std::fmt::Debug for ParquetWriter {
     }
 }
 
+/// What a reader finds in the file's metadata: what arrivals count from, the
+/// earliest arrival, and the latest arrival or release.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    epoch: i64,
+    first: i64,
+    last: i64,
+}
+
 /// The rows of the group to come, by column.
 #[derive(Default)]
 struct Group {
@@ -70,14 +84,15 @@ struct Group {
     arrival: Vec<i64>,
     length: Vec<i32>,
     verdict: Vec<ByteArray>,
-    departure: Optional<i64>,
-    release: Optional<i64>,
+    sojourn: Vec<i64>,
+    delay: Vec<i64>,
     reason: Optional<ByteArray>,
     ecn_marked: Vec<bool>,
     corrupted: Vec<bool>,
     copy: Vec<i32>,
     queue_packets: Vec<i32>,
     queue_bytes: Vec<i64>,
+    epoch: Vec<i64>,
     /// The bytes of names met before, so that rows share them.
     names: Vec<(Name, ByteArray)>,
 }
@@ -97,15 +112,21 @@ impl ParquetWriter {
         });
         let file = opened.map_err(|error| unwritten(path, error))?;
         let group = Group::default();
-        Ok(ParquetWriter { file, group })
+        Ok(ParquetWriter {
+            file,
+            group,
+            span: None,
+        })
     }
 
     pub(in crate::log) fn write(
         &mut self,
         row: &Row,
+        epoch: i64,
         path: &Path,
     ) -> std::result::Result<(), LogError> {
-        self.group.push(row);
+        self.span = Some(Span::with(self.span, row, epoch));
+        self.group.push(row, epoch);
         if self.group.frame.len() < GROUP_ROWS {
             return Ok(());
         }
@@ -125,23 +146,53 @@ impl ParquetWriter {
             true => Ok(()),
             false => self.flush(),
         };
+        if let Some(span) = self.span {
+            for (key, value) in [
+                (EPOCH_KEY, span.epoch),
+                (FIRST_KEY, span.first),
+                (LAST_KEY, span.last),
+            ] {
+                let entry = KeyValue::new(key.to_owned(), value.to_string());
+                self.file.append_key_value_metadata(entry);
+            }
+        }
         // Writes the index and flushes the buffer.
         let closed = rest.and_then(|()| self.file.close().map(drop));
         closed.map_err(|error| unwritten(path, error))
     }
 }
 
+impl Span {
+    /// The span that this row is in, too.
+    fn with(span: Option<Span>, row: &Row, epoch: i64) -> Span {
+        let last = row.release_ns.unwrap_or(row.arrival_ns);
+        match span {
+            None => Span {
+                epoch,
+                first: row.arrival_ns,
+                last,
+            },
+            Some(span) => Span {
+                first: span.first.min(row.arrival_ns),
+                last: span.last.max(last),
+                ..span
+            },
+        }
+    }
+}
+
 impl Group {
-    fn push(&mut self, row: &Row) {
+    fn push(&mut self, row: &Row, epoch: i64) {
+        let times = Stored::of(row, epoch);
         // Unsigned numbers keep their bits; the schema says what they mean.
         self.frame.push(row.frame.cast_signed());
         let link = self.name(&row.link);
         self.link.push(link);
-        self.arrival.push(row.arrival_ns);
+        self.arrival.push(times.arrival);
         self.length.push(row.length.cast_signed());
         self.verdict.push(ByteArray::from(row.verdict.name()));
-        self.departure.push(row.departure_ns);
-        self.release.push(row.release_ns);
+        self.sojourn.push(times.sojourn);
+        self.delay.push(times.delay);
         let reason = row.reason.as_ref().map(|reason| self.name(reason));
         self.reason.push(reason);
         self.ecn_marked.push(row.ecn_marked);
@@ -149,6 +200,7 @@ impl Group {
         self.copy.push(row.copy.into());
         self.queue_packets.push(row.queue_packets.cast_signed());
         self.queue_bytes.push(row.queue_bytes.cast_signed());
+        self.epoch.push(epoch);
     }
 
     fn name(&mut self, name: &Name) -> ByteArray {
@@ -166,14 +218,15 @@ impl Group {
         required::<Int64Type>(out, &self.arrival)?;
         required::<Int32Type>(out, &self.length)?;
         required::<ByteArrayType>(out, &self.verdict)?;
-        optional::<Int64Type>(out, &self.departure)?;
-        optional::<Int64Type>(out, &self.release)?;
+        required::<Int64Type>(out, &self.sojourn)?;
+        required::<Int64Type>(out, &self.delay)?;
         optional::<ByteArrayType>(out, &self.reason)?;
         required::<BoolType>(out, &self.ecn_marked)?;
         required::<BoolType>(out, &self.corrupted)?;
         required::<Int32Type>(out, &self.copy)?;
         required::<Int32Type>(out, &self.queue_packets)?;
-        required::<Int64Type>(out, &self.queue_bytes)
+        required::<Int64Type>(out, &self.queue_bytes)?;
+        required::<Int64Type>(out, &self.epoch)
     }
 
     /// Forgets the rows and keeps the memory.
@@ -183,14 +236,15 @@ impl Group {
         self.arrival.clear();
         self.length.clear();
         self.verdict.clear();
-        self.departure.clear();
-        self.release.clear();
+        self.sojourn.clear();
+        self.delay.clear();
         self.reason.clear();
         self.ecn_marked.clear();
         self.corrupted.clear();
         self.copy.clear();
         self.queue_packets.clear();
         self.queue_bytes.clear();
+        self.epoch.clear();
         self.names.clear();
     }
 }

@@ -1,0 +1,323 @@
+//! Evidence that the machine stood still while a thread did nothing but wait.
+//!
+//! A pause counts only where Longwire itself can have no part in it: between
+//! two readings of the clock with no work in between, or between the time for
+//! which a timer was set and the thread's wake-up. The kernel's accounts of the
+//! thread then rule out the other causes: time for which it waited for a core
+//! that others had (`run_delay` in schedstat) is subtracted, and a switch of
+//! context that the wait does not explain (a signal that stops the process, a
+//! debugger, a freezer) voids the evidence. The thread watches itself, so the
+//! evidence is always of the core that it is on.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use longwire_engine::Nanos;
+use nix::sys::resource::{UsageWho, getrusage};
+
+use crate::waiting::PauseLog;
+
+/// A shorter delay is a wake-up as usual.
+pub(crate) const PAUSE_MIN: Nanos = Nanos::from_micros(100);
+
+/// A longer one excuses no lateness: the run was disturbed, whoever did it.
+const PAUSE_MAX: Nanos = Nanos::from_millis(100);
+
+/// The kernel's accounts are read again before a wait when they are older than
+/// this.
+const FRESH: Nanos = Nanos::from_millis(1);
+
+/// Pauses that are remembered: a frame is late by recent ones.
+const REMEMBERED: usize = 512;
+
+/// The pauses of one thread, for those that account for its frames.
+#[derive(Debug, Default)]
+pub(crate) struct Pauses(Mutex<VecDeque<Pause>>);
+
+/// One pause: its start and its end.
+type Pause = (Nanos, Nanos);
+
+impl Pauses {
+    fn add(&self, pause: Pause) {
+        let mut pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if pauses.len() == REMEMBERED {
+            pauses.pop_front();
+        }
+        pauses.push_back(pause);
+    }
+
+    /// Adds the parts of pauses between two times to `found`.
+    fn collect(&self, (start, end): Pause, found: &mut Vec<Pause>) {
+        let pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = pauses.iter().rev().take_while(|(_, until)| *until > start);
+        let within = recent.map(|(from, until)| (start.max(*from), end.min(*until)));
+        found.extend(within.filter(|(from, until)| from < until));
+    }
+}
+
+/// How much of the time between `start` and `end` at least one of these threads
+/// stood still for.
+pub(crate) fn stood_still(threads: &[Arc<Pauses>], start: Nanos, end: Nanos) -> Nanos {
+    let mut found = Vec::new();
+    for pauses in threads {
+        pauses.collect((start, end), &mut found);
+    }
+    found.sort_unstable();
+    let mut counted_to = start;
+    let mut total = Nanos::ZERO;
+    for (from, until) in found {
+        total = total.saturating_add(until.saturating_sub(from.max(counted_to)));
+        counted_to = counted_to.max(until);
+    }
+    total
+}
+
+/// The kernel's accounts of a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Accounts {
+    /// How long it has waited for a core that others had.
+    pub waited: Nanos,
+    /// How often it gave its core away to wait for something.
+    voluntary: i64,
+    /// How often its core was taken away.
+    involuntary: i64,
+}
+
+impl Accounts {
+    /// How often the thread gave its core away since `before`.
+    pub fn switched_since(self, before: Accounts) -> i64 {
+        self.voluntary - before.voluntary
+    }
+
+    #[cfg(test)]
+    pub fn of(waited: Nanos, voluntary: i64) -> Accounts {
+        Accounts {
+            waited,
+            voluntary,
+            involuntary: 0,
+        }
+    }
+}
+
+/// Where a thread reads the kernel's accounts of itself.
+#[derive(Debug)]
+pub(crate) struct AccountsFile(File);
+
+impl AccountsFile {
+    /// Those of the calling thread; `None` where the kernel keeps none.
+    pub fn open() -> Option<AccountsFile> {
+        let file = AccountsFile(File::open("/proc/thread-self/schedstat").ok()?);
+        file.read().map(|_| file)
+    }
+
+    /// As of now.
+    pub fn read(&self) -> Option<Accounts> {
+        let mut text = [0u8; 80];
+        let len = self.0.read_at(&mut text, 0).ok()?;
+        let waited = waited_in(std::str::from_utf8(&text[..len]).ok()?)?;
+        let usage = getrusage(UsageWho::RUSAGE_THREAD).ok()?;
+        Some(Accounts {
+            waited,
+            voluntary: usage.voluntary_context_switches(),
+            involuntary: usage.involuntary_context_switches(),
+        })
+    }
+}
+
+/// The second number of `CPU_TIME WAITED SLICES`, in nanoseconds.
+fn waited_in(schedstat: &str) -> Option<Nanos> {
+    let number = schedstat.split_whitespace().nth(1)?;
+    number.parse().ok().map(Nanos::from_nanos)
+}
+
+/// How a thread watches its own waits.
+#[derive(Debug)]
+pub(crate) struct Witness {
+    file: Option<AccountsFile>,
+    before: Accounts,
+    read_at: Nanos,
+    /// Sleeps since the accounts were read.
+    sleeps: i64,
+    shared: Arc<Pauses>,
+    /// All pauses of the thread.
+    pub log: PauseLog,
+}
+
+impl Witness {
+    /// A witness of a thread, which publishes what it finds. The thread has to
+    /// call [`Witness::begin`].
+    pub fn new(shared: Arc<Pauses>) -> Witness {
+        Witness {
+            file: None,
+            before: Accounts::default(),
+            read_at: Nanos::ZERO,
+            sleeps: 0,
+            shared,
+            log: PauseLog::default(),
+        }
+    }
+
+    /// Opens the accounts of the calling thread. Where the kernel keeps none,
+    /// no pause is ever found.
+    pub fn begin(&mut self) {
+        self.file = AccountsFile::open();
+        self.refresh(Nanos::ZERO);
+    }
+
+    /// The thread is about to wait, and nothing is urgent.
+    #[inline]
+    pub fn before_wait(&mut self, now: Nanos) {
+        if now.saturating_sub(self.read_at) >= FRESH {
+            self.refresh(now);
+        }
+    }
+
+    /// The thread has slept, with a timer set for `due`.
+    #[inline]
+    pub fn slept(&mut self, due: Nanos, woke: Nanos) {
+        self.sleeps += 1;
+        if woke.saturating_sub(due) >= PAUSE_MIN {
+            self.judge(due, woke, true);
+        }
+    }
+
+    /// The thread read the clock at `before` and again at `now`, and did
+    /// nothing in between.
+    #[inline]
+    pub fn spun(&mut self, before: Nanos, now: Nanos) {
+        if now.saturating_sub(before) >= PAUSE_MIN {
+            self.judge(before, now, false);
+        }
+    }
+
+    /// How long the thread has waited for a core that others had.
+    pub fn waited(&self) -> Nanos {
+        let accounts = self.file.as_ref().and_then(AccountsFile::read);
+        accounts.unwrap_or_default().waited
+    }
+
+    #[cold]
+    fn judge(&mut self, due: Nanos, woke: Nanos, slept: bool) {
+        let (before, sleeps) = (self.before, self.sleeps);
+        if !self.refresh(woke) {
+            return;
+        }
+        let stood = standstill(
+            woke.saturating_sub(due),
+            before,
+            self.before,
+            slept.then_some(sleeps),
+        );
+        if let Some(length) = stood {
+            self.log.add(length);
+            if length <= PAUSE_MAX {
+                self.shared.add((due, due.saturating_add(length)));
+            }
+        }
+    }
+
+    /// Reads the accounts; if there are any.
+    fn refresh(&mut self, now: Nanos) -> bool {
+        let Some(accounts) = self.file.as_ref().and_then(AccountsFile::read) else {
+            return false;
+        };
+        self.before = accounts;
+        self.read_at = now;
+        self.sleeps = 0;
+        true
+    }
+}
+
+/// For how long of a `gap` the machine stood still, by the accounts before and
+/// after it. `sleeps` is how often the thread slept meanwhile; `None` if it was
+/// spinning and had no reason to give its core away.
+fn standstill(gap: Nanos, before: Accounts, after: Accounts, sleeps: Option<i64>) -> Option<Nanos> {
+    let explained = match sleeps {
+        Some(sleeps) => after.switched_since(before) <= sleeps,
+        None => after == before,
+    };
+    let waited = after.waited.saturating_sub(before.waited);
+    let stood = gap.saturating_sub(waited);
+    (explained && stood >= PAUSE_MIN).then_some(stood)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn micros(us: u64) -> Nanos {
+        Nanos::from_micros(us)
+    }
+
+    fn accounts(waited_us: u64, voluntary: i64, involuntary: i64) -> Accounts {
+        Accounts {
+            waited: micros(waited_us),
+            voluntary,
+            involuntary,
+        }
+    }
+
+    #[test]
+    fn the_kernels_accounts_are_read() {
+        assert_eq!(waited_in("8044 2500 17\n"), Some(Nanos::from_nanos(2_500)));
+        assert_eq!(waited_in("8044"), None);
+        assert_eq!(waited_in(""), None);
+    }
+
+    #[test]
+    fn a_late_timer_is_a_pause_unless_something_else_explains_it() {
+        let before = accounts(50, 10, 3);
+        let of = |after| standstill(micros(4_000), before, after, Some(1));
+        assert_eq!(of(accounts(50, 11, 3)), Some(micros(4_000)));
+        // For a part of the time, others had the core.
+        assert_eq!(of(accounts(1_050, 11, 3)), Some(micros(3_000)));
+        // All of the time: an overloaded core is no pause.
+        assert_eq!(of(accounts(4_040, 11, 3)), None);
+        // A stop switches the context once more than the sleep did.
+        assert_eq!(of(accounts(50, 12, 3)), None);
+    }
+
+    #[test]
+    fn a_gap_between_two_readings_of_the_clock_is_a_pause_if_nobody_took_the_core() {
+        let before = accounts(50, 10, 3);
+        let of = |after| standstill(micros(500), before, after, None);
+        assert_eq!(of(before), Some(micros(500)));
+        assert_eq!(of(accounts(50, 10, 4)), None);
+        assert_eq!(of(accounts(51, 10, 3)), None);
+    }
+
+    #[test]
+    fn pauses_of_two_threads_count_once() {
+        let threads = [Arc::new(Pauses::default()), Arc::new(Pauses::default())];
+        threads[0].add((micros(1), micros(5)));
+        threads[0].add((micros(10), micros(20)));
+        threads[1].add((micros(15), micros(30)));
+        let of = |start, end| stood_still(&threads, micros(start), micros(end));
+        assert_eq!(of(0, 100), micros(4 + 20));
+        assert_eq!(of(3, 12), micros(2 + 2));
+        assert_eq!(of(16, 18), micros(2));
+        assert_eq!(of(30, 40), Nanos::ZERO);
+        assert_eq!(stood_still(&[], micros(0), micros(9)), Nanos::ZERO);
+    }
+
+    #[test]
+    fn a_stop_and_a_busy_core_are_no_pause_but_a_late_timer_is_seen() {
+        let shared = Arc::new(Pauses::default());
+        let mut witness = Witness::new(Arc::clone(&shared));
+        witness.begin();
+        if witness.file.is_none() {
+            return;
+        }
+        let now = Nanos::from_secs(5);
+        witness.before_wait(now);
+        // Nothing happened to this thread between the two readings.
+        witness.spun(now, now.saturating_add(micros(2_000)));
+        // More than a pause of the machine: counted, and no excuse.
+        witness.spun(now, now.saturating_add(Nanos::from_secs(1)));
+        assert_eq!(witness.log.count, 2);
+        let all = stood_still(&[shared], Nanos::ZERO, Nanos::MAX);
+        assert_eq!(all, micros(2_000));
+    }
+}

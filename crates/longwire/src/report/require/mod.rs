@@ -1,0 +1,309 @@
+//! `--require`: what a run must have been, as an expression such as
+//! `artifacts-own<0.1%,lateness-own.p99<1ms`.
+//!
+//! Clauses are separated by commas and must all hold. A clause is a name, a
+//! comparison and a value; it holds for every link, or for one when a link's
+//! name stands in front: `up.lateness.p99<50us`. Counts of artifacts and drops
+//! are compared with a count or, written with `%`, with a share of the frames.
+
+mod measure;
+
+use std::str::FromStr;
+
+use longwire_engine::Nanos;
+use longwire_engine::units::{UnitError, parse_count};
+use longwire_runtime::{LinkReport, RunReport};
+
+use self::measure::Measure;
+pub use self::measure::frames;
+use super::received::ReceivedClause;
+use crate::receiving::require::ReceiveRequireError;
+
+/// The line for CI that the documents recommend: more than 99.9 % of the frames
+/// of each link were what was asked for, apart from those that a witnessed pause
+/// of the machine or the start of the program made late.
+pub const RECOMMENDED: &str = "artifacts-own<0.1%";
+
+/// What a run must have been.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Requirement {
+    clauses: Vec<Clause>,
+    received: Vec<ReceivedClause>,
+}
+
+/// One condition.
+#[derive(Clone, Debug, PartialEq)]
+struct Clause {
+    /// As its user wrote it.
+    text: String,
+    /// The link it is about; `None` is every link.
+    link: Option<String>,
+    measure: Measure,
+    comparison: Comparison,
+    value: Value,
+}
+
+/// What a measure is compared with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Value {
+    /// In nanoseconds for times, else a count.
+    Plain(u64),
+    /// A share of the frames: 1 is all of them.
+    Share(f64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comparison {
+    Less,
+    LessOrEqual,
+    Equal,
+    GreaterOrEqual,
+    Greater,
+}
+
+/// How comparisons are written; those of two characters come first, so that
+/// `<=` is not read as `<`.
+const COMPARISONS: [(&str, Comparison); 5] = [
+    ("<=", Comparison::LessOrEqual),
+    (">=", Comparison::GreaterOrEqual),
+    ("<", Comparison::Less),
+    (">", Comparison::Greater),
+    ("=", Comparison::Equal),
+];
+
+/// Links that a run may have.
+const LINKS: [&str; 4] = ["up", "down", "ab", "ba"];
+
+/// Whether a link may be called so.
+fn is_link(name: &str) -> bool {
+    LINKS.contains(&name) || is_output(name)
+}
+
+/// Whether a replay may call an output so: `out`, `out1`, `out2`, …
+fn is_output(name: &str) -> bool {
+    let number = name.strip_prefix("out");
+    number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Why a requirement was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum RequireError {
+    #[error("nothing is required; write for example artifacts-own<0.1%")]
+    Empty,
+    #[error("'{text}' has an empty condition; remove the comma next to it")]
+    EmptyClause { text: String },
+    #[error("'{clause}' compares nothing; write a name, one of < <= = >= > and a value")]
+    NoComparison { clause: String },
+    #[error("'{name}' is not known; known are {known}")]
+    UnknownName { name: String, known: String },
+    #[error("'{clause}': {source}")]
+    Value { clause: String, source: UnitError },
+    #[error("'{clause}': '{value}' is not a share; write a number and %, as in 0.1%")]
+    Share { clause: String, value: String },
+    #[error("'{clause}': only artifacts and drops are compared with a share of the frames")]
+    NotShared { clause: String },
+    #[error("'{clause}' is about the whole run, not about one link; leave '{link}.' out")]
+    OfRun { clause: String, link: String },
+    #[error("'{clause}': {source}")]
+    Received {
+        clause: String,
+        source: ReceiveRequireError,
+    },
+}
+
+impl FromStr for Requirement {
+    type Err = RequireError;
+
+    fn from_str(text: &str) -> Result<Requirement, RequireError> {
+        if text.split(',').all(|clause| clause.trim().is_empty()) {
+            return Err(RequireError::Empty);
+        }
+        let clauses = text.split(',').map(str::trim);
+        let mut required = Requirement {
+            clauses: Vec::new(),
+            received: Vec::new(),
+        };
+        for clause in clauses {
+            if clause.is_empty() {
+                return Err(RequireError::EmptyClause {
+                    text: text.to_owned(),
+                });
+            }
+            match ReceivedClause::parse(clause, is_link) {
+                Some(received) => required.received.push(received?),
+                None => required.clauses.push(clause.parse()?),
+            }
+        }
+        Ok(required)
+    }
+}
+
+impl FromStr for Clause {
+    type Err = RequireError;
+
+    fn from_str(text: &str) -> Result<Clause, RequireError> {
+        let missing = || RequireError::NoComparison {
+            clause: text.to_owned(),
+        };
+        let at = text.find(['<', '>', '=']).ok_or_else(missing)?;
+        let (name, rest) = text.split_at(at);
+        let (sign, comparison) = COMPARISONS
+            .into_iter()
+            .find(|(sign, _)| rest.starts_with(sign))
+            .ok_or_else(missing)?;
+        let (link, measure) = parse_name(name.trim())?;
+        if let (Some(link), true) = (&link, measure.is_of_run()) {
+            return Err(RequireError::OfRun {
+                clause: text.to_owned(),
+                link: link.clone(),
+            });
+        }
+        let value = parse_value(text, &measure, rest[sign.len()..].trim())?;
+        Ok(Clause {
+            text: text.to_owned(),
+            link,
+            measure,
+            comparison,
+            value,
+        })
+    }
+}
+
+/// The value of a clause, in the unit of its measure.
+fn parse_value(clause: &str, measure: &Measure, text: &str) -> Result<Value, RequireError> {
+    if let Some(number) = text.strip_suffix('%') {
+        if !measure.is_shared() {
+            return Err(RequireError::NotShared {
+                clause: clause.to_owned(),
+            });
+        }
+        let percent: Option<f64> = number.trim().parse().ok();
+        let percent = percent.filter(|percent| percent.is_finite() && *percent >= 0.0);
+        return match percent {
+            Some(percent) => Ok(Value::Share(percent / 100.0)),
+            None => Err(RequireError::Share {
+                clause: clause.to_owned(),
+                value: text.to_owned(),
+            }),
+        };
+    }
+    let value = match measure.is_time() {
+        true => text.parse().map(Nanos::as_nanos),
+        false => parse_count(text),
+    };
+    value
+        .map(Value::Plain)
+        .map_err(|source| RequireError::Value {
+            clause: clause.to_owned(),
+            source,
+        })
+}
+
+/// Splits a name into its link, if one stands in front, and its measure.
+fn parse_name(name: &str) -> Result<(Option<String>, Measure), RequireError> {
+    let (link, rest) = match name.split_once('.') {
+        Some((link, rest)) if is_link(link) => (Some(link.to_owned()), rest),
+        _ => (None, name),
+    };
+    Ok((link, measure::parse(rest)?))
+}
+
+impl Requirement {
+    /// What of it the run did not meet: a sentence for each clause and link.
+    pub fn unmet(&self, report: &RunReport) -> Vec<String> {
+        let mut unmet = Vec::new();
+        for clause in &self.clauses {
+            if let Some(found) = clause.measure.of_run(report) {
+                unmet.extend(clause.unmet_by(found, "the run"));
+                continue;
+            }
+            let about =
+                |link: &&LinkReport| clause.link.as_ref().is_none_or(|l| same(l, &link.name));
+            let mut links = report.links.iter().filter(about).peekable();
+            if links.peek().is_none() {
+                unmet.push(format!("{}: the run had no such link", clause.text));
+            }
+            unmet.extend(links.filter_map(|link| clause.unmet(link)));
+        }
+        for clause in &self.received {
+            unmet.extend(clause.unmet(&report.links));
+        }
+        unmet
+    }
+}
+
+/// Whether two names mean the same direction: `up` is `ab`, `down` is `ba`.
+pub(super) fn same(one: &str, other: &str) -> bool {
+    let direction = |name| match name {
+        "ab" => "up",
+        "ba" => "down",
+        other => other,
+    };
+    direction(one) == direction(other)
+}
+
+impl Clause {
+    fn unmet(&self, link: &LinkReport) -> Option<String> {
+        match self.measure.of(link) {
+            Some(found) => match self.value {
+                Value::Plain(_) => self.unmet_by(found, &link.name),
+                Value::Share(wanted) => self.unmet_share(found, wanted, link),
+            },
+            None => Some(format!("{}: {} has no send stamps", self.text, link.name)),
+        }
+    }
+
+    fn unmet_by(&self, found: f64, subject: &str) -> Option<String> {
+        let Value::Plain(wanted) = self.value else {
+            return None;
+        };
+        if self.comparison.holds(found, wanted as f64) {
+            return None;
+        }
+        let found = self.measure.show(found);
+        Some(format!("{}: {subject} had {found}", self.text))
+    }
+
+    fn unmet_share(&self, count: f64, wanted: f64, link: &LinkReport) -> Option<String> {
+        let frames = measure::frames(link);
+        // Where no frame was counted, one artifact is all there was.
+        let share = count / (frames as f64).max(1.0);
+        if self.comparison.holds(share, wanted) {
+            return None;
+        }
+        Some(format!(
+            "{}: {} had {}, {count} of {frames} frames",
+            self.text,
+            link.name,
+            percent(share)
+        ))
+    }
+}
+
+/// A share as it is read: `0.02%`, `20%`.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        0.0 => "0%".to_owned(),
+        p if p < 0.01 => format!("{p:.1e}%"),
+        p if p < 10.0 => format!("{p:.2}%"),
+        p if p < 99.95 => format!("{p:.1}%"),
+        p => format!("{p:.0}%"),
+    }
+}
+
+impl Comparison {
+    fn holds(self, found: f64, wanted: f64) -> bool {
+        match self {
+            Comparison::Less => found < wanted,
+            Comparison::LessOrEqual => found <= wanted,
+            Comparison::Equal => found == wanted,
+            Comparison::GreaterOrEqual => found >= wanted,
+            Comparison::Greater => found > wanted,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+use std::collections::BTreeMap;
+
+use longwire_runtime::{Lateness, LinkReport, Pauses, RunReport};
+
+use super::*;
+
+fn report() -> RunReport {
+    let link = |name: &str, late: u64, p99: f64| LinkReport {
+        name: name.to_owned(),
+        packets_in: 100,
+        packets_out: 97,
+        drops: BTreeMap::from([("loss", 2), ("queue_full", 1)]),
+        artifacts: BTreeMap::from([("late", late), ("memory", 0)]),
+        lateness_us: Lateness {
+            p50: 1.5,
+            p99,
+            max: 900.0,
+            ..Lateness::default()
+        },
+        lateness_own_us: Lateness {
+            p50: 1.5,
+            p99,
+            max: 90.0,
+            ..Lateness::default()
+        },
+        ..LinkReport::default()
+    };
+    RunReport {
+        links: vec![link("up", 0, 12.0), link("down", 3, 49.999)],
+        pauses: Pauses {
+            count: 2,
+            max_us: 1_500.0,
+            total_us: 2_000.0,
+        },
+        ..RunReport::default()
+    }
+}
+
+fn unmet(text: &str) -> Vec<String> {
+    let requirement: Requirement = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
+    requirement.unmet(&report())
+}
+
+fn refusal(text: &str) -> String {
+    match text.parse::<Requirement>() {
+        Ok(parsed) => panic!("{text} was read as {parsed:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn every_comparison_holds_where_it_should() {
+    for (text, holds) in [
+        ("packets_out<98", true),
+        ("packets_out<97", false),
+        ("packets_out<=97", true),
+        ("packets_out=97", true),
+        ("packets_out=98", false),
+        ("packets_out>=97", true),
+        ("packets_out>97", false),
+        ("packets_out>96", true),
+        ("drops=3", true),
+        ("drops.loss=2", true),
+        ("drops.queue_full>1", false),
+        ("up.artifacts=0", true),
+        ("artifacts.memory=0", true),
+        ("lateness.p50<=1.5us", true),
+        ("lateness.p50<1500ns", false),
+    ] {
+        assert_eq!(unmet(text).is_empty(), holds, "{text}");
+    }
+}
+
+#[test]
+fn a_failed_clause_names_itself_the_link_and_what_it_had() {
+    assert_eq!(unmet("artifacts=0"), ["artifacts=0: down had 3"]);
+    assert_eq!(
+        unmet("lateness.p99<10us"),
+        [
+            "lateness.p99<10us: up had 12us",
+            "lateness.p99<10us: down had 49.999us"
+        ]
+    );
+}
+
+#[test]
+fn clauses_are_joined_by_commas_and_must_all_hold() {
+    assert!(unmet("lateness.p99<50us, up.artifacts=0").is_empty());
+    assert_eq!(unmet("lateness.p99<50us,artifacts=0,drops=0").len(), 3);
+}
+
+#[test]
+fn a_links_name_narrows_a_clause_and_both_namings_are_known() {
+    assert!(unmet("up.lateness.p99<13us").is_empty());
+    assert!(unmet("ab.lateness.p99<13us").is_empty());
+    assert_eq!(unmet("down.lateness.p99<13us").len(), 1);
+    assert_eq!(unmet("ba.lateness.p99<13us").len(), 1);
+}
+
+#[test]
+fn a_run_without_the_link_does_not_meet_what_is_asked_of_it() {
+    let mut one_way = report();
+    one_way.links.truncate(1);
+    let requirement: Requirement = "down.artifacts=0".parse().unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(
+        requirement.unmet(&one_way),
+        ["down.artifacts=0: the run had no such link"]
+    );
+}
+
+#[test]
+fn what_is_unknown_is_refused_with_what_is_known() {
+    assert!(refusal("lateness.p98<5us").contains("lateness.p99, lateness.p999"));
+    assert!(refusal("drops.lost=0").contains("drops.queue_full"));
+    assert!(refusal("jitter<5us").contains("packets_in"));
+    assert!(refusal("sideways.artifacts=0").contains("not known"));
+    assert!(refusal("lateness<5us").contains("lateness.p50"));
+    assert!(refusal("artifacts.lat=0").contains("artifacts.late, artifacts.late_paused"));
+}
+
+#[test]
+fn values_need_their_units_and_nothing_else() {
+    assert!(refusal("lateness.p99<50").contains("no unit"));
+    assert!(refusal("lateness.p99<-1us").contains("negative"));
+    assert!(refusal("artifacts=0us").contains("not a number"));
+    assert!(refusal("artifacts=").contains("not a number"));
+    assert!(refusal("artifacts").contains("compares nothing"));
+    assert!(refusal("").contains("nothing is required"));
+    assert!(refusal(" , ").contains("nothing is required"));
+}
+
+#[test]
+fn counts_are_compared_with_shares_of_the_frames() {
+    for (text, holds) in [
+        ("artifacts<3.1%", true),
+        ("artifacts<3%", false),
+        ("artifacts<=3%", true),
+        ("up.artifacts=0%", true),
+        ("artifacts.late<5%", true),
+        ("artifacts.memory<0.1%", true),
+        ("drops.loss=2%", true),
+        ("drops<2.9%", false),
+    ] {
+        assert_eq!(unmet(text).is_empty(), holds, "{text}");
+    }
+    assert_eq!(
+        unmet("artifacts<0.1%"),
+        ["artifacts<0.1%: down had 3.00%, 3 of 100 frames"]
+    );
+}
+
+#[test]
+fn a_share_is_of_what_came_or_left_and_of_what_a_port_lost() {
+    let share = |link: LinkReport| {
+        let requirement: Requirement = "artifacts<50%".parse().unwrap_or_else(|e| panic!("{e}"));
+        let report = RunReport {
+            links: vec![link],
+            ..RunReport::default()
+        };
+        requirement.unmet(&report)
+    };
+    let sends_only = LinkReport {
+        packets_out: 100,
+        artifacts: [("late", 49)].into(),
+        ..LinkReport::default()
+    };
+    assert!(share(sends_only).is_empty());
+    let loses_at_the_port = LinkReport {
+        packets_in: 40,
+        packets_out: 40,
+        artifacts: [("ring_full", 60)].into(),
+        ..LinkReport::default()
+    };
+    assert_eq!(share(loses_at_the_port).len(), 1);
+    let nothing_but_artifacts = LinkReport {
+        artifacts: [("send_failed", 1)].into(),
+        ..LinkReport::default()
+    };
+    assert_eq!(share(nothing_but_artifacts).len(), 1);
+    assert!(share(LinkReport::default()).is_empty());
+}
+
+#[test]
+fn what_is_not_the_emulators_own_is_left_out_where_that_is_asked_for() {
+    let mut report = report();
+    for link in &mut report.links {
+        link.artifacts.insert("late_paused", 10);
+        link.artifacts.insert("late_start", 1);
+    }
+    let unmet = |text: &str| {
+        let requirement: Requirement = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
+        requirement.unmet(&report)
+    };
+    assert_eq!(unmet("artifacts=0").len(), 2);
+    assert_eq!(unmet("artifacts-own=0"), ["artifacts-own=0: down had 3"]);
+    assert!(unmet("up.artifacts-own<0.1%").is_empty());
+    assert_eq!(unmet("artifacts.late_paused=0").len(), 2);
+    assert_eq!(unmet("lateness.max<100us").len(), 2);
+    assert!(unmet("lateness-own.max<100us").is_empty());
+}
+
+#[test]
+fn pauses_are_of_the_run() {
+    assert!(unmet("pauses.max<2ms,pauses.total<=2ms,pauses.count<3,stops.count=0").is_empty());
+    assert_eq!(
+        unmet("pauses.max<1ms"),
+        ["pauses.max<1ms: the run had 1.5ms"]
+    );
+    assert!(refusal("up.pauses.max<1ms").contains("leave 'up.' out"));
+    assert!(refusal("pauses.longest<1ms").contains("pauses.max"));
+}
+
+#[test]
+fn what_is_no_share_is_refused() {
+    assert!(refusal("lateness.p99<1%").contains("only artifacts and drops"));
+    assert!(refusal("packets_out>50%").contains("only artifacts and drops"));
+    assert!(refusal("artifacts<x%").contains("0.1%"));
+    assert!(refusal("artifacts<-1%").contains("not a share"));
+    assert!(refusal("artifacts<nan%").contains("not a share"));
+}
+
+#[test]
+fn an_empty_condition_is_refused() {
+    assert!(refusal("artifacts=0,").contains("remove the comma"));
+    assert!(refusal(",artifacts=0").contains("remove the comma"));
+    assert!(refusal("artifacts=0,,drops=0").contains("remove the comma"));
+}

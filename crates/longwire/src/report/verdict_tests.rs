@@ -1,0 +1,167 @@
+use longwire_runtime::Lateness;
+
+use super::*;
+
+fn report(late: u64) -> RunReport {
+    let link = |name: &str, late| LinkReport {
+        name: name.to_owned(),
+        packets_in: 5_000,
+        packets_out: 5_000,
+        artifacts: [("late", late), ("memory", 0)].into(),
+        lateness_us: Lateness {
+            p99: 12.0,
+            max: 80.0,
+            ..Lateness::default()
+        },
+        ..LinkReport::default()
+    };
+    RunReport {
+        links: vec![link("up", late), link("down", 0)],
+        duration_s: 10.0,
+        ..RunReport::default()
+    }
+}
+
+#[test]
+fn a_true_run_is_praised_in_one_line() {
+    let verdict = Verdict::of(&report(0));
+    assert!(verdict.faithful);
+    assert_eq!(
+        verdict.line,
+        "the link was what was asked for: 10,000 frames delivered, 99% of them at most \
+         12.0 us late and none more than 80.0 us, no artifacts"
+    );
+    assert!(verdict.hints.is_empty());
+}
+
+#[test]
+fn one_frame_of_five_thousand_is_told_from_a_fifth_of_them() {
+    let one = Verdict::of(&report(1));
+    assert!(one.faithful);
+    assert_eq!(
+        one.line,
+        "the link was what was asked for, apart from up 1 late (0.02% of 5,000 frames): 10,000 \
+         frames delivered, 99% of them at most 12.0 us late and none more than 80.0 us"
+    );
+    let fifth = Verdict::of(&report(1_000));
+    assert!(!fifth.faithful);
+    assert_eq!(
+        fifth.line,
+        "the link fell short of what was asked for: up 1,000 late (20.0% of 5,000 frames)"
+    );
+    assert_eq!(fifth.hints.len(), 1);
+    assert!(fifth.hints[0].contains("--wait spin"));
+}
+
+#[test]
+fn what_the_machine_and_the_start_made_late_is_shown_and_no_shortfall() {
+    let mut report = report(0);
+    report.links[0].artifacts.insert("late_paused", 900);
+    report.links[1].artifacts.insert("late_start", 7);
+    let verdict = Verdict::of(&report);
+    assert!(verdict.faithful);
+    assert!(
+        verdict.line.contains("up 900 late_paused (18.0%"),
+        "{verdict:?}"
+    );
+    assert!(verdict.line.contains("down 7 late_start"), "{verdict:?}");
+    assert_eq!(verdict.hints.len(), 2);
+}
+
+#[test]
+fn pauses_of_the_machine_are_told_apart_from_lateness() {
+    let mut report = report(0);
+    report.pauses = Pauses {
+        count: 2,
+        max_us: 1_500.0,
+        total_us: 2_000.0,
+    };
+    let verdict = Verdict::of(&report);
+    assert!(verdict.faithful);
+    assert!(verdict.hints[0].contains("stood still 2 times, 1.50 ms at the longest"));
+}
+
+#[test]
+fn a_stop_is_named() {
+    let mut report = report(3);
+    report.stops = Pauses {
+        count: 1,
+        max_us: 4_950_000.0,
+        total_us: 4_950_000.0,
+    };
+    let verdict = Verdict::of(&report);
+    assert!(!verdict.faithful);
+    assert!(
+        verdict
+            .line
+            .starts_with("the process was stopped once, for 4.95 s in all"),
+        "{verdict:?}"
+    );
+    assert!(verdict.line.contains("up 3 late"), "{verdict:?}");
+}
+
+#[test]
+fn cores_that_others_had_are_named_with_what_was_late() {
+    let mut report = report(1_000);
+    report.core_wait_s = 2.5;
+    let hints = Verdict::of(&report).hints;
+    assert!(hints[1].contains("waited 2.50 s in all"), "{hints:?}");
+}
+
+#[test]
+fn a_peer_that_is_down_and_a_slow_receiver_are_named() {
+    let mut report = report(0);
+    report.links[0].artifacts.insert("port_down", 100);
+    report.links[1].artifacts.insert("late_receiver", 100);
+    let verdict = Verdict::of(&report);
+    assert!(!verdict.faithful);
+    assert!(verdict.hints[0].contains("its receiver"), "{verdict:?}");
+    assert!(
+        verdict.hints[1].contains("its peer was down"),
+        "{verdict:?}"
+    );
+    assert!(!verdict.hints[1].contains("receiver"), "{verdict:?}");
+}
+
+#[test]
+fn frames_that_no_count_has_are_a_fault() {
+    let mut report = report(0);
+    for link in &mut report.links {
+        link.packets_out = 0;
+    }
+    let verdict = Verdict::of(&report);
+    assert!(!verdict.faithful);
+    assert!(
+        verdict
+            .line
+            .contains("up delivered none of 5,000 frames, and 5,000 of them are in no"),
+        "{verdict:?}"
+    );
+}
+
+#[test]
+fn a_link_that_drops_all_says_why_nothing_was_delivered() {
+    let mut report = report(0);
+    for link in &mut report.links {
+        link.packets_out = 0;
+        link.drops = [("loss", 4_990)].into();
+        link.in_flight = 10;
+    }
+    let verdict = Verdict::of(&report);
+    assert!(verdict.faithful);
+    assert_eq!(
+        verdict.line,
+        "the link was what was asked for: none of 10,000 frames delivered: 9,980 dropped by \
+         loss, 20 still on their way, no artifacts"
+    );
+}
+
+#[test]
+fn an_early_end_is_said_first() {
+    let mut report = report(3);
+    report.error = Some("port A went away".to_owned());
+    assert_eq!(
+        Verdict::of(&report).line,
+        "the run ended early: port A went away"
+    );
+}
