@@ -254,7 +254,9 @@ impl LeftBehind {
 impl Drop for Threads {
     fn drop(&mut self) {
         self.end();
-        self.stop_watch.take().map(StopWatch::end);
+        if let Some(watch) = self.stop_watch.take() {
+            watch.end();
+        }
     }
 }
 

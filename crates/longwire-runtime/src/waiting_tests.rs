@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-fn waiter(mode: WaitMode) -> Waiter {
+fn new_waiter(mode: WaitMode) -> Waiter {
     Waiter::new(mode, Arc::default())
 }
 
@@ -15,7 +15,7 @@ fn bell() -> Event {
 
 #[test]
 fn the_margin_follows_the_wake_up_latency_within_its_bounds() {
-    let mut waiter = waiter(WaitMode::Adaptive);
+    let mut waiter = new_waiter(WaitMode::Adaptive);
     for _ in 0..100 {
         waiter.learn(Nanos::from_micros(150));
     }
@@ -33,9 +33,9 @@ fn the_margin_follows_the_wake_up_latency_within_its_bounds() {
 #[test]
 fn block_sleeps_to_the_release_itself_and_spin_never_sleeps() {
     let next = monotonic_now().saturating_add(Nanos::from_secs(1));
-    assert!(waiter(WaitMode::Spin).plan(None).is_none());
-    assert!(waiter(WaitMode::Spin).plan(Some(next)).is_none());
-    let mut block = waiter(WaitMode::Block);
+    assert!(new_waiter(WaitMode::Spin).plan(None).is_none());
+    assert!(new_waiter(WaitMode::Spin).plan(Some(next)).is_none());
+    let mut block = new_waiter(WaitMode::Block);
     // A second is more than a thread sleeps without looking up.
     assert!(block.plan(Some(next)).is_some_and(|until| until < next));
     let near = monotonic_now().saturating_add(Nanos::from_millis(100));
@@ -44,7 +44,7 @@ fn block_sleeps_to_the_release_itself_and_spin_never_sleeps() {
 
 #[test]
 fn adaptive_spins_when_the_release_is_near_and_sleeps_to_just_before_when_far() {
-    let mut waiter = waiter(WaitMode::Adaptive);
+    let mut waiter = new_waiter(WaitMode::Adaptive);
     waiter.crowd = Crowd::of(false);
     let near = monotonic_now().saturating_add(Nanos::from_micros(1));
     assert!(waiter.plan(Some(near)).is_none());
@@ -57,7 +57,7 @@ fn adaptive_spins_when_the_release_is_near_and_sleeps_to_just_before_when_far() 
 
 #[test]
 fn adaptive_spins_for_a_share_of_the_time_only_where_others_want_the_core() {
-    let mut waiter = waiter(WaitMode::Adaptive);
+    let mut waiter = new_waiter(WaitMode::Adaptive);
     waiter.crowd = Crowd::of(true);
     let start = monotonic_now();
     let (mut spun, mut slept) = (0u64, 0u64);
@@ -87,7 +87,7 @@ fn thick_frames_are_let_gather_only_where_others_want_the_core() {
     let source = bell();
     source.signal();
     for crowded in [true, false] {
-        let mut waiter = waiter(WaitMode::Adaptive);
+        let mut waiter = new_waiter(WaitMode::Adaptive);
         waiter.crowd = Crowd::of(crowded);
         waiter.plan(None);
         let bell = bell();
@@ -110,7 +110,7 @@ fn thick_frames_are_let_gather_only_where_others_want_the_core() {
 
 #[test]
 fn the_bell_ends_a_sleep_and_is_silent_afterwards() {
-    let mut waiter = waiter(WaitMode::Block);
+    let mut waiter = new_waiter(WaitMode::Block);
     let bell = bell();
     bell.signal();
     let start = Instant::now();
@@ -128,7 +128,7 @@ fn the_bell_ends_a_sleep_and_is_silent_afterwards() {
 
 #[test]
 fn a_readable_source_ends_a_sleep() {
-    let mut waiter = waiter(WaitMode::Adaptive);
+    let mut waiter = new_waiter(WaitMode::Adaptive);
     let source = bell();
     source.signal();
     let start = Instant::now();
@@ -139,13 +139,10 @@ fn a_readable_source_ends_a_sleep() {
 
 #[test]
 fn work_between_two_turns_of_spinning_is_no_pause() {
-    let mut waiter = waiter(WaitMode::Spin);
+    let mut waiter = new_waiter(WaitMode::Spin);
+    waiter.witness.begin();
     waiter.plan(None);
-    let before = waiter.witness.log.count;
-    std::thread::sleep(Duration::from_millis(2));
+    std::thread::sleep(Duration::from_millis(50));
     waiter.plan(None);
-    // The machine itself may have paused in one of these turns.
-    assert!(
-        waiter.witness.log.max < Nanos::from_millis(2) || waiter.witness.log.count > before + 1
-    );
+    assert!(waiter.witness.log.max < Nanos::from_millis(50));
 }

@@ -81,8 +81,6 @@ pub(crate) struct Accounts {
     pub waited: Nanos,
     /// How often it gave its core away to wait for something.
     voluntary: i64,
-    /// How often its core was taken away.
-    involuntary: i64,
 }
 
 impl Accounts {
@@ -93,11 +91,7 @@ impl Accounts {
 
     #[cfg(test)]
     pub fn of(waited: Nanos, voluntary: i64) -> Accounts {
-        Accounts {
-            waited,
-            voluntary,
-            involuntary: 0,
-        }
+        Accounts { waited, voluntary }
     }
 }
 
@@ -121,7 +115,6 @@ impl AccountsFile {
         Some(Accounts {
             waited,
             voluntary: usage.voluntary_context_switches(),
-            involuntary: usage.involuntary_context_switches(),
         })
     }
 }
@@ -179,7 +172,7 @@ impl Witness {
     pub fn slept(&mut self, due: Nanos, woke: Nanos) {
         self.sleeps += 1;
         if woke.saturating_sub(due) >= PAUSE_MIN {
-            self.judge(due, woke, true);
+            self.judge(due, woke);
         }
     }
 
@@ -188,7 +181,7 @@ impl Witness {
     #[inline]
     pub fn spun(&mut self, before: Nanos, now: Nanos) {
         if now.saturating_sub(before) >= PAUSE_MIN {
-            self.judge(before, now, false);
+            self.judge(before, now);
         }
     }
 
@@ -199,17 +192,13 @@ impl Witness {
     }
 
     #[cold]
-    fn judge(&mut self, due: Nanos, woke: Nanos, slept: bool) {
+    fn judge(&mut self, due: Nanos, woke: Nanos) {
         let (before, sleeps) = (self.before, self.sleeps);
         if !self.refresh(woke) {
             return;
         }
-        let stood = standstill(
-            woke.saturating_sub(due),
-            before,
-            self.before,
-            slept.then_some(sleeps),
-        );
+        let gap = woke.saturating_sub(due);
+        let stood = standstill(gap, before, self.before, sleeps);
         if let Some(length) = stood {
             self.log.add(length);
             if length <= PAUSE_MAX {
@@ -231,15 +220,10 @@ impl Witness {
 }
 
 /// For how long of a `gap` the machine stood still, by the accounts before and
-/// after it. `sleeps` is how often the thread slept meanwhile; `None` if it was
-/// spinning and had no reason to give its core away.
-fn standstill(gap: Nanos, before: Accounts, after: Accounts, sleeps: Option<i64>) -> Option<Nanos> {
-    let explained = match sleeps {
-        Some(sleeps) => after.switched_since(before) <= sleeps,
-        None => after == before,
-    };
-    let waited = after.waited.saturating_sub(before.waited);
-    let stood = gap.saturating_sub(waited);
+/// after it; the thread slept `sleeps` times in between.
+fn standstill(gap: Nanos, before: Accounts, after: Accounts, sleeps: i64) -> Option<Nanos> {
+    let explained = after.switched_since(before) <= sleeps;
+    let stood = gap.saturating_sub(after.waited.saturating_sub(before.waited));
     (explained && stood >= PAUSE_MIN).then_some(stood)
 }
 
@@ -251,12 +235,8 @@ mod tests {
         Nanos::from_micros(us)
     }
 
-    fn accounts(waited_us: u64, voluntary: i64, involuntary: i64) -> Accounts {
-        Accounts {
-            waited: micros(waited_us),
-            voluntary,
-            involuntary,
-        }
+    fn accounts(waited_us: u64, voluntary: i64) -> Accounts {
+        Accounts::of(micros(waited_us), voluntary)
     }
 
     #[test]
@@ -268,24 +248,25 @@ mod tests {
 
     #[test]
     fn a_late_timer_is_a_pause_unless_something_else_explains_it() {
-        let before = accounts(50, 10, 3);
-        let of = |after| standstill(micros(4_000), before, after, Some(1));
-        assert_eq!(of(accounts(50, 11, 3)), Some(micros(4_000)));
+        let before = accounts(50, 10);
+        let of = |after| standstill(micros(4_000), before, after, 1);
+        assert_eq!(of(accounts(50, 11)), Some(micros(4_000)));
         // For a part of the time, others had the core.
-        assert_eq!(of(accounts(1_050, 11, 3)), Some(micros(3_000)));
+        assert_eq!(of(accounts(1_050, 11)), Some(micros(3_000)));
         // All of the time: an overloaded core is no pause.
-        assert_eq!(of(accounts(4_040, 11, 3)), None);
+        assert_eq!(of(accounts(4_040, 11)), None);
         // A stop switches the context once more than the sleep did.
-        assert_eq!(of(accounts(50, 12, 3)), None);
+        assert_eq!(of(accounts(50, 12)), None);
     }
 
     #[test]
-    fn a_gap_between_two_readings_of_the_clock_is_a_pause_if_nobody_took_the_core() {
-        let before = accounts(50, 10, 3);
-        let of = |after| standstill(micros(500), before, after, None);
+    fn a_gap_between_two_readings_of_the_clock_is_a_pause_unless_others_had_the_core() {
+        let before = accounts(50, 10);
+        let of = |after| standstill(micros(500), before, after, 0);
         assert_eq!(of(before), Some(micros(500)));
-        assert_eq!(of(accounts(50, 10, 4)), None);
-        assert_eq!(of(accounts(51, 10, 3)), None);
+        assert_eq!(of(accounts(540, 10)), None);
+        // It blocked.
+        assert_eq!(of(accounts(50, 11)), None);
     }
 
     #[test]

@@ -278,13 +278,13 @@ fn sleep_for(time: Nanos, bell: &Event) -> bool {
 mod tests {
     use super::*;
 
-    fn pacer(mode: WaitMode) -> Pacer {
+    fn new_pacer(mode: WaitMode) -> Pacer {
         Pacer::new(mode, Arc::default()).expect("timers")
     }
 
     /// Learns from latencies of which a tenth of a thousandth each is known.
     fn learnt(latency_of: impl Fn(u64) -> Nanos) -> Nanos {
-        let mut pacer = pacer(WaitMode::Adaptive);
+        let mut pacer = new_pacer(WaitMode::Adaptive);
         for number in 0..200_000u64 {
             // A permutation of 0..1009: latencies come in no order.
             pacer.learn(latency_of(number * 401 % 1_009));
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn spinning_is_bounded_by_a_part_of_the_gaps() {
-        let mut pacer = pacer(WaitMode::Adaptive);
+        let mut pacer = new_pacer(WaitMode::Adaptive);
         let margin_at = |pacer: &mut Pacer, gap: u64| {
             for number in 1..20_000u64 {
                 // Two of a hundred wake-ups are very late.
@@ -338,7 +338,7 @@ mod tests {
         let now = Nanos::from_secs(1);
         let next = now.saturating_add(Nanos::from_millis(1));
         let until = |mode| {
-            let pacer = pacer(mode);
+            let pacer = new_pacer(mode);
             pacer.sleeps_until(Some(next), now)
         };
         assert_eq!(until(WaitMode::Spin), None);
@@ -353,9 +353,9 @@ mod tests {
     fn a_near_departure_is_spun_for() {
         let now = Nanos::from_secs(1);
         let near = now.saturating_add(MARGIN_START).saturating_add(SLEEP_MIN);
-        let pacer = pacer(WaitMode::Adaptive);
+        let pacer = new_pacer(WaitMode::Adaptive);
         assert_eq!(pacer.sleeps_until(Some(near), now), None);
-        let mut pacer = pacer(WaitMode::Adaptive);
+        let mut pacer = new_pacer(WaitMode::Adaptive);
         let soon = monotonic_now().saturating_add(Nanos::from_micros(20));
         pacer.spin_until(soon);
         assert!(monotonic_now() >= soon);
