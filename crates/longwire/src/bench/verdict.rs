@@ -287,7 +287,9 @@ impl Drop for Load {
 }
 
 /// A real-time thread that has the first core half of the time, until dropped.
-struct Hog(Load);
+struct Hog {
+    _load: Load,
+}
 
 impl Hog {
     fn start() -> Hog {
@@ -305,10 +307,12 @@ impl Hog {
                 std::thread::sleep(BUSY);
             }
         });
-        Hog(Load {
-            stop,
-            threads: vec![thread],
-        })
+        Hog {
+            _load: Load {
+                stop,
+                threads: vec![thread],
+            },
+        }
     }
 }
 
