@@ -40,7 +40,8 @@ pub(crate) struct Pauses(Mutex<VecDeque<Pause>>);
 type Pause = (Nanos, Nanos);
 
 impl Pauses {
-    fn add(&self, pause: Pause) {
+    /// One more pause, after those before.
+    pub fn add(&self, pause: Pause) {
         let mut pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if pauses.len() == REMEMBERED {
             pauses.pop_front();

@@ -18,10 +18,15 @@ struct Device {
     waiting: usize,
     stamps: Vec<SendStamp>,
     looks: u32,
+    /// Its receiver takes nothing.
+    full: bool,
 }
 
 impl TxPort for Device {
     fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+        if self.full {
+            return Pushed::Full;
+        }
         let place = self.pushed.len();
         if let Some(after) = self.stamped_after
             && self.every > 0
@@ -142,6 +147,37 @@ fn frames_that_a_device_holds_are_handed_over_early_and_are_not_late() {
         assert_eq!(report.lateness_us.p50, 0.0);
         assert!((29.0..31.0).contains(&report.lateness_us.max));
     }
+}
+
+#[test]
+fn late_frames_are_counted_by_what_made_them_late() {
+    let (mut egress, mut line, clock, shared) = stage(Device::default(), true);
+    egress.account.judge.grace_until = micros(1_000);
+    let pauses = Arc::new(Pauses::default());
+    egress.excuse_by(&pauses);
+    pauses.add((micros(2_000), micros(2_990)));
+    // The start; a pause for all but 10 us of the time; nothing of these.
+    for (release, at) in [(500, 600), (2_000, 3_000), (4_000, 4_100)] {
+        fill(&mut line, [release]);
+        clock.advance(micros(at));
+        egress.step().expect("a step");
+    }
+    // A port that is full for 200 us.
+    egress.port.full = true;
+    fill(&mut line, [5_000]);
+    clock.advance(micros(5_050));
+    assert_eq!(egress.step().expect("a step").frames, 0);
+    egress.port.full = false;
+    clock.advance(micros(5_200));
+    egress.step().expect("a step");
+    egress.finish();
+    let report = report(&shared);
+    for kind in ["late", "late_start", "late_paused", "late_receiver"] {
+        assert_eq!(report.artifacts[kind], 1, "{kind}");
+    }
+    let (all, own) = (report.lateness_us, report.lateness_own_us);
+    assert!((990.0..1_010.0).contains(&all.max), "{all:?}");
+    assert!((195.0..205.0).contains(&own.max), "{own:?}");
 }
 
 #[test]
