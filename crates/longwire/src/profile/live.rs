@@ -247,7 +247,9 @@ fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome 
             .filter_map(|link| link.artifacts.get(kind))
             .sum::<u64>()
     };
-    let (late, unseen) = (sum("late"), receiver.unseen.total());
+    let late = ["late", "late_paused", "late_start", "late_receiver"];
+    let late: u64 = late.iter().map(|kind| sum(kind)).sum();
+    let unseen = receiver.unseen.total();
     let unsent: u64 = match plan.sizes.len() {
         // One trial's are not counted as sent.
         1 => 0,

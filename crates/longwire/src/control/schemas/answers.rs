@@ -273,6 +273,7 @@ fn port() -> Value {
                 counts("what the emulator itself could not do, by kind"),
             ),
             ("lateness_us", lateness()),
+            ("lateness_own_us", lateness()),
             (
                 "memory_max",
                 count("the most memory that its frames took, in bytes"),
