@@ -7,13 +7,15 @@ use longwire_runtime::fabric::PortReport;
 use super::report::{LinkRow, NetworkReport, links_in_words};
 use crate::report::artifacts::ARTIFACTS;
 use crate::report::text::{count, micros};
-use crate::report::verdict::Verdict;
+use crate::report::verdict::{SHARE_SMALL, Verdict, own_share, stopped};
 
 /// The verdict on a network.
 pub(super) fn of(report: &NetworkReport) -> Verdict {
     let ports = &report.fabric.ports;
     let came: u64 = ports.iter().map(|port| port.packets_in).sum();
     let artifacts: Vec<String> = ports.iter().filter_map(artifacts).collect();
+    let judged = report.judged();
+    let share = judged.links.iter().map(own_share).fold(0.0, f64::max);
     let hints = ARTIFACTS.iter().filter(|kind| {
         let mut counts = ports
             .iter()
@@ -31,6 +33,14 @@ pub(super) fn of(report: &NetworkReport) -> Verdict {
             artifacts.join("; ")
         );
         (false, line)
+    } else if report.fabric.stops.count > 0 {
+        (false, stopped(&report.fabric.stops, &artifacts.join("; ")))
+    } else if !artifacts.is_empty() && share < SHARE_SMALL {
+        let line = format!(
+            "the network was what was asked for, apart from {}",
+            artifacts.join("; ")
+        );
+        (true, line)
     } else if !artifacts.is_empty() {
         let line = format!(
             "the network fell short of what was asked for: {}",

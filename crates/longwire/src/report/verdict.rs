@@ -99,7 +99,7 @@ fn judge(report: &RunReport) -> (bool, String) {
 }
 
 /// The share of a link's frames that are artifacts of the emulator's own.
-fn own_share(link: &LinkReport) -> f64 {
+pub(crate) fn own_share(link: &LinkReport) -> f64 {
     let own = link.artifacts.iter().filter(|(kind, _)| is_own(kind));
     let own: u64 = own.map(|(_, count)| count).sum();
     own as f64 / frames(link).max(1) as f64
@@ -117,7 +117,8 @@ fn lost_unseen(link: &LinkReport) -> u64 {
         .saturating_sub(drops + artifacts + link.in_flight)
 }
 
-fn stopped(stops: &Pauses, artifacts: &str) -> String {
+/// Says that the process was stopped, and to what effect.
+pub(crate) fn stopped(stops: &Pauses, artifacts: &str) -> String {
     let times = match stops.count {
         1 => "once".to_owned(),
         times => format!("{} times", count(times)),
