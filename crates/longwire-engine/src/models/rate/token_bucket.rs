@@ -61,13 +61,12 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let tick: Nanos = arguments.required("tick")?;
     let bucket = TokenBucket {
         tokens: Clock::new(rate),
-        line: peak.map(Clock::new),
+        line: peak.map(|peak| Line::new(rate, peak)),
         burst,
         full: Clock::new(rate).time(burst.0 * 8),
         tick: tick.as_nanos(),
         epoch: 0,
         full_at: Moment::ZERO,
-        line_free: Moment::ZERO,
     };
     Ok(Rate::Model(Box::new(bucket)))
 }
@@ -158,6 +157,46 @@ impl Clock {
     }
 }
 
+/// The line behind the bucket, on a clock that counts whole parts of both
+/// rates: a frame may begin at an instant of the bucket's, or of the line's.
+#[derive(Debug)]
+struct Line {
+    clock: Clock,
+    /// The bucket's rate.
+    tokens: u128,
+    /// When it is free: nanoseconds, and the part of one in units of
+    /// 1 / (bucket's rate × line's rate).
+    free: (u64, u128),
+}
+
+impl Line {
+    fn new(tokens: BitRate, peak: BitRate) -> Line {
+        Line {
+            clock: Clock::new(peak),
+            tokens: u128::from(tokens.bits_per_sec()),
+            free: (0, 0),
+        }
+    }
+
+    /// Sends a frame that has its tokens at `start`: when its last bit has
+    /// left, rounded down.
+    #[inline]
+    fn depart(&mut self, start: Moment, bits: u64) -> u64 {
+        let peak = u128::from(self.clock.rate.bits_per_sec());
+        // Rates are below 2^44, so that no product leaves 128 bits.
+        let begin = (start.nanos, u128::from(start.part) * peak).max(self.free);
+        let time = self.clock.time(bits);
+        let part = begin.1 + u128::from(time.part) * self.tokens;
+        let carry = part >= peak * self.tokens;
+        let nanos = begin.0.saturating_add(time.nanos);
+        self.free = match carry {
+            true => (nanos.saturating_add(1), part - peak * self.tokens),
+            false => (nanos, part),
+        };
+        self.free.0
+    }
+}
+
 /// The bucket is known from the instant at which it would be full again if
 /// nothing more left (the generic cell rate algorithm, ITU-T I.371): exact,
 /// and without a timer.
@@ -165,14 +204,13 @@ impl Clock {
 struct TokenBucket {
     tokens: Clock,
     /// The line behind it, if it is not infinitely fast.
-    line: Option<Clock>,
+    line: Option<Line>,
     burst: Bytes,
     /// What an empty bucket takes to be full.
     full: Moment,
     tick: u64,
     epoch: u64,
     full_at: Moment,
-    line_free: Moment,
 }
 
 impl TokenBucket {
@@ -215,18 +253,10 @@ impl RateModel for TokenBucket {
         let from = frame.at.as_nanos().saturating_sub(self.epoch);
         let start = self.take(from, wire_bits);
         let departure = match &mut self.line {
-            None => start,
-            // Tokens are counted on another clock than the line: what had to
-            // wait for them begins at a whole nanosecond. Nothing adds up,
-            // since the tokens do not count from there.
-            Some(line) => {
-                let begin = self.line_free.max(Moment::whole(start.ceil()));
-                let time = line.time(wire_bits);
-                self.line_free = line.add(begin, time);
-                self.line_free
-            }
+            None => start.nanos,
+            Some(line) => line.depart(start, wire_bits),
         };
-        Nanos::from_nanos(self.epoch.saturating_add(departure.nanos))
+        Nanos::from_nanos(self.epoch.saturating_add(departure))
     }
 
     fn mean(&self) -> Option<BitRate> {
@@ -240,7 +270,7 @@ impl RateModel for TokenBucket {
             self.tokens.rate, self.burst
         )?;
         if let Some(line) = &self.line {
-            write!(f, ",peak={}", line.rate)?;
+            write!(f, ",peak={}", line.clock.rate)?;
         }
         write!(f, ",tick={}", Nanos::from_nanos(self.tick))
     }
