@@ -308,7 +308,7 @@ fn wrong_models_are_refused_with_their_place() {
         ),
         (
             "{\"TraceBwConfig\":[[1]]}".to_owned(),
-            "it is no list of [milliseconds",
+            "row 1: it is no list such as",
         ),
         ("{\"TraceBwConfig\":[[-1,[1]]]}".to_owned(), "negative"),
     ] {

@@ -73,10 +73,23 @@ pub enum Contents {
     /// Values over time. The flag says that the trace itself begins again
     /// for ever.
     Series(Series, bool),
+    /// Patterns of probabilities over time. The flag is that of `Series`.
+    Patterns(Patterns, bool),
     /// Packet delivery opportunities.
     Schedule(Schedule),
     /// Packet trains.
     Trains(Trains),
+}
+
+/// Probabilities that depend on the frames before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Patterns {
+    /// Over time, the position in `sets`.
+    pub series: Series,
+    /// The probability of a frame after none, one, two … chosen frames in a
+    /// row, in steps of [`Quantity::LOSS_STEPS`]; the last one stands for all
+    /// that follow, and there is always one.
+    pub sets: Vec<Vec<u64>>,
 }
 
 /// The first line may be as long as any other.
@@ -193,7 +206,13 @@ impl TraceReader {
                 let text = core::str::from_utf8(&bytes).map_err(|_| "it is not UTF-8 text")?;
                 let syntax = Syntax::of(text);
                 let model = netem_trace::read(text, syntax, self.mapping.quantity)?;
-                Ok(Contents::Series(model.series, model.repeats))
+                Ok(match self.mapping.quantity {
+                    Quantity::Loss | Quantity::Duplication => {
+                        let (series, sets) = (model.series, model.patterns);
+                        Contents::Patterns(Patterns { series, sets }, model.repeats)
+                    }
+                    _ => Contents::Series(model.series, model.repeats),
+                })
             }
             None => Err("it is empty".to_owned()),
         }
@@ -227,7 +246,7 @@ fn check(format: Format, mapping: &Mapping) -> Result<(), String> {
         Format::Table => true,
         Format::Mahimahi | Format::Pensieve => quantity == Quantity::Rate,
         Format::CellReplay => quantity == Quantity::Delay,
-        Format::NetemTrace => matches!(quantity, Quantity::Rate | Quantity::Delay),
+        Format::NetemTrace => quantity != Quantity::Time,
     };
     if !holds {
         let quantity = quantity.name();
@@ -244,6 +263,26 @@ fn check(format: Format, mapping: &Mapping) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// Refuses the first line of a trace whose values straight lines cannot join.
+///
+/// # Errors
+/// What the trace is.
+pub(super) fn check_ramps(line: &str) -> Result<(), String> {
+    let format = Format::of(line.trim_start_matches('\u{feff}').trim());
+    match format {
+        Format::Table | Format::Pensieve => Ok(()),
+        Format::CellReplay => Err(
+            "it is a cellreplay trace, whose base delay follows straight lines already, in whole \
+             milliseconds: leave out change=linear"
+                .to_owned(),
+        ),
+        Format::Mahimahi | Format::NetemTrace => Err(format!(
+            "it is a {} trace; change=linear joins the rows of a table",
+            format.name()
+        )),
+    }
 }
 
 fn take(reader: &mut Reader, piece: &[u8]) -> Result<(), String> {

@@ -23,14 +23,28 @@ pub fn field(
         return Ok(usual);
     };
     let read = match value {
-        Value::String(text) => sum(text, quantity),
-        Value::Object(parts) => match quantity {
-            Quantity::Rate => whole_and_part(parts, "gbps", "bps"),
-            _ => whole_and_part(parts, "secs", "nanos"),
-        },
-        _ => Err(format!("it is no text such as {}", example(quantity))),
+        Value::Number(_) => Err(not_written(quantity)),
+        value => self::value(value, quantity, 1),
     };
     read.map_err(|message| format!("{key}: {message}"))
+}
+
+/// A text, an object of whole and part, or a number in steps of `scale`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn value(value: &Value, quantity: Quantity, scale: u64) -> Result<u64, String> {
+    match (value, quantity) {
+        (Value::String(text), _) => sum(text, quantity),
+        (Value::Object(parts), Quantity::Rate) => whole_and_part(parts, "gbps", "bps"),
+        (Value::Object(parts), _) => whole_and_part(parts, "secs", "nanos"),
+        (Value::Number(_), _) => number(value, scale),
+        _ => Err(not_written(quantity)),
+    }
+}
+
+fn not_written(quantity: Quantity) -> String {
+    format!("it is no text such as {}", example(quantity))
 }
 
 /// A number in steps of `scale`.
@@ -64,6 +78,22 @@ fn whole_and_part(parts: &Map<String, Value>, whole: &str, part: &str) -> Result
     value.ok_or_else(|| "it is too large".to_string())
 }
 
+/// Nanoseconds of the units of time that only the crate humantime has. A
+/// capital M is a month of 30.44 days; a year has 365.25.
+fn calendar_scale(unit: &str) -> Option<u64> {
+    let seconds = match unit {
+        "second" => 1,
+        "m" | "mins" | "minute" => 60,
+        "hr" | "hrs" | "hour" => 3_600,
+        "d" | "day" | "days" => 86_400,
+        "w" | "wk" | "wks" | "week" | "weeks" => 7 * 86_400,
+        "M" | "month" | "months" => 2_630_016,
+        "y" | "yr" | "yrs" | "year" | "years" => 31_557_600,
+        _ => return None,
+    };
+    Some(seconds * 1_000_000_000)
+}
+
 /// The sum of numbers with units, with or without blanks between them.
 fn sum(text: &str, quantity: Quantity) -> Result<u64, String> {
     let mut total = 0u64;
@@ -74,10 +104,10 @@ fn sum(text: &str, quantity: Quantity) -> Result<u64, String> {
         let after = after.trim_start();
         let end = after.find(|c: char| c.is_ascii_digit() || c.is_whitespace());
         let (unit, after) = after.split_at(end.unwrap_or(after.len()));
-        let scale = quantity.scale(unit).or(match (quantity, unit) {
-            (Quantity::Time | Quantity::Delay, "m") => Some(60_000_000_000),
-            _ => None,
-        });
+        let scale = match quantity {
+            Quantity::Rate => quantity.scale(unit),
+            _ => calendar_scale(unit).or(quantity.scale(unit)),
+        };
         let scale =
             scale.ok_or_else(|| format!("'{text}' is not written like {}", example(quantity)))?;
         let value = scaled(number, scale)?;

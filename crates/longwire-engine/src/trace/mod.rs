@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use crate::spec::{Arguments, Param, SpecError, Unit};
 use crate::units::Nanos;
 
+mod chances;
 mod fields;
 pub mod format;
 mod human;
@@ -26,7 +27,8 @@ pub mod table;
 pub mod trains;
 mod written;
 
-pub use format::{Contents, Format, TraceReader};
+pub use chances::{Chances, read_chances};
+pub use format::{Contents, Format, Patterns, TraceReader};
 pub use quantity::Quantity;
 pub use series::{Cursor, END, End, Series, SeriesBuilder, Stretch};
 pub use table::{Mapping, TableReader, Times};
@@ -100,7 +102,9 @@ pub fn read_rates(arguments: &Arguments<'_>) -> Result<Recording, SpecError> {
     match read(arguments, Quantity::Rate, "rate-column", "rate-unit")? {
         Contents::Series(series, _) => Ok(Recording::Series(series)),
         Contents::Schedule(schedule) => Ok(Recording::Schedule(schedule)),
-        Contents::Trains(_) => Err(arguments.file_error(FILE.name, "it holds no rates")),
+        Contents::Trains(_) | Contents::Patterns(..) => {
+            Err(arguments.file_error(FILE.name, "it holds no rates"))
+        }
     }
 }
 
@@ -121,7 +125,9 @@ pub fn read_table(
     let series = match read(arguments, quantity, column, unit)? {
         Contents::Series(series, _) => Ok(series),
         Contents::Trains(trains) => trains.base_delays(),
-        Contents::Schedule(_) => Err("it holds opportunities, not values over time".to_owned()),
+        Contents::Schedule(_) | Contents::Patterns(..) => {
+            Err("it holds opportunities, not values over time".to_owned())
+        }
     };
     series.map_err(|message| arguments.file_error(FILE.name, message))
 }
@@ -137,8 +143,16 @@ pub fn read_ramps(
     column: &'static str,
     unit: &'static str,
 ) -> Result<Series, SpecError> {
-    let mut reader = TableReader::for_ramps(mapping(arguments, quantity, column, unit)?);
-    arguments.lines(FILE.name, &mut |_, line| reader.line(line))?;
+    let mapping = mapping(arguments, quantity, column, unit)?;
+    let mut guess = mapping == Mapping::usual(quantity);
+    let mut reader = TableReader::for_ramps(mapping);
+    arguments.lines(FILE.name, &mut |_, line| {
+        if guess && !line.trim().is_empty() && !line.trim_start().starts_with('#') {
+            guess = false;
+            format::check_ramps(line)?;
+        }
+        reader.line(line)
+    })?;
     let series = reader.finish();
     let series = series.map_err(|message| arguments.file_error(FILE.name, message))?;
     check_end(arguments, &series, false)?;
@@ -156,8 +170,10 @@ fn read(
     arguments.pieces(FILE.name, &mut |piece| reader.feed(piece))?;
     let contents = reader.finish();
     let contents = contents.map_err(|message| arguments.file_error(FILE.name, message))?;
-    if let Contents::Series(series, repeats) = &contents {
-        check_end(arguments, series, *repeats)?;
+    match &contents {
+        Contents::Series(series, repeats) => check_end(arguments, series, *repeats)?,
+        Contents::Patterns(patterns, repeats) => check_end(arguments, &patterns.series, *repeats)?,
+        Contents::Schedule(_) | Contents::Trains(_) => {}
     }
     Ok(contents)
 }

@@ -6,8 +6,11 @@
 //! their own seed; the draws are not those of netem-trace, whose generator is
 //! another.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
 use core::f64::consts::PI;
 
 use serde_json::{Map, Value};
@@ -21,8 +24,12 @@ use crate::units::BitRate;
 /// What a document describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
-    /// The values, once through.
+    /// The values, once through; of probabilities, positions in `patterns`.
     pub series: Series,
+    /// Patterns of probabilities, in steps of [`Quantity::LOSS_STEPS`]: what
+    /// a frame has after none, one, two … chosen frames in a row. The last
+    /// one stands for all that follow.
+    pub patterns: Vec<Vec<u64>>,
     /// Whether they begin again for ever.
     pub repeats: bool,
 }
@@ -60,7 +67,11 @@ const SECOND: u64 = 1_000_000_000;
 /// The seed of random models that give none, as in netem-trace.
 const SEED: u64 = 42;
 
-/// Reads a model of rates or delays.
+/// The pattern of losses and duplicates where none is given, as in
+/// netem-trace.
+const PATTERN: [u64; 2] = [Quantity::LOSS_STEPS / 10, Quantity::LOSS_STEPS / 5];
+
+/// Reads a model of rates, delays, losses or duplicates.
 ///
 /// # Errors
 /// What is wrong with it, and where.
@@ -80,12 +91,15 @@ pub fn read(text: &str, syntax: Syntax, quantity: Quantity) -> Result<Model, Str
         builder: SeriesBuilder::default(),
         time: 0,
         count: 0,
+        patterns: Vec::new(),
+        known_patterns: BTreeMap::new(),
     };
     let repeats = rows.model(&document, true)?;
     match rows.time {
         0 => Err("it lasts no time".to_string()),
         length => Ok(Model {
             series: rows.builder.finish_at(length)?,
+            patterns: rows.patterns,
             repeats,
         }),
     }
@@ -97,6 +111,9 @@ struct Rows {
     builder: SeriesBuilder,
     time: u64,
     count: usize,
+    patterns: Vec<Vec<u64>>,
+    /// The position of each of them.
+    known_patterns: BTreeMap<Vec<u64>, u64>,
 }
 
 impl Rows {
@@ -108,7 +125,8 @@ impl Rows {
         };
         let within = |message: String| format!("{name}: {message}");
         if name == "TraceBwConfig" && self.quantity == Quantity::Rate {
-            return self.recorded(inner).map(|()| false).map_err(within);
+            let pattern = recorded_pattern(inner).and_then(|pattern| self.recorded(pattern));
+            return pattern.map(|()| false).map_err(within);
         }
         let Some(fields) = inner.as_object() else {
             return Err(within("it is no object".to_string()));
@@ -116,10 +134,14 @@ impl Rows {
         match (self.quantity, name.as_str()) {
             (Quantity::Rate, "StaticBwConfig") => self.fixed(fields, "bw", 12 * MBIT),
             (Quantity::Delay, "StaticDelayConfig") => self.fixed(fields, "delay", 10 * MILLI),
+            (Quantity::Loss, "StaticLossConfig") => self.pattern(fields, "loss"),
+            (Quantity::Duplication, "StaticDuplicateConfig") => self.pattern(fields, "duplicate"),
             (Quantity::Rate, "NormalizedBwConfig") => self.normal(fields),
             (Quantity::Rate, "SawtoothBwConfig") => self.sawtooth(fields),
             (Quantity::Rate, "RepeatedBwPatternConfig")
-            | (Quantity::Delay, "RepeatedDelayPatternConfig") => {
+            | (Quantity::Delay, "RepeatedDelayPatternConfig")
+            | (Quantity::Loss, "RepeatedLossPatternConfig")
+            | (Quantity::Duplication, "RepeatedDuplicatePatternConfig") => {
                 return self.repeated(fields, outermost).map_err(within);
             }
             (quantity, _) => {
@@ -136,6 +158,7 @@ impl Rows {
     fn push(&mut self, value: u64, duration: u64) -> Result<(), String> {
         let most = match self.quantity {
             Quantity::Rate => BitRate::MAX.bits_per_sec(),
+            Quantity::Loss | Quantity::Duplication => u64::MAX,
             _ => 24 * 3_600 * SECOND,
         };
         if value > most {
@@ -272,21 +295,71 @@ impl Rows {
         Ok(for_ever)
     }
 
-    /// Rates in Mbit/s with the milliseconds that each of them lasts:
-    /// `[[25, [2, 4]], …]`.
-    fn recorded(&mut self, value: &Value) -> Result<(), String> {
-        let wrong = "it is no list of [milliseconds, [Mbit/s, …]]";
-        let rows = value.as_array().ok_or(wrong)?;
-        for row in rows {
+    /// Probabilities of a frame after none, one, two … chosen ones in a row.
+    fn pattern(&mut self, fields: &Map<String, Value>, key: &str) -> Result<(), String> {
+        known(fields, &[key, "duration"])?;
+        let pattern = match fields.get(key) {
+            None => PATTERN.to_vec(),
+            Some(value) => probabilities(value).map_err(|message| format!("{key}: {message}"))?,
+        };
+        let duration = human::field(fields, "duration", Quantity::Time, SECOND)?;
+        let next = self.patterns.len() as u64;
+        let index = *self.known_patterns.entry(pattern.clone()).or_insert(next);
+        if index == next {
+            self.patterns.push(pattern);
+        }
+        self.push(index, duration)
+    }
+
+    /// Rates with the time that each of them lasts: `[["25ms", ["2Mbps",
+    /// "4Mbps"]], …]`, or milliseconds and Mbit/s as plain numbers.
+    fn recorded(&mut self, rows: &[Value]) -> Result<(), String> {
+        for (index, row) in rows.iter().enumerate() {
+            let within = |message| format!("row {}: {message}", index + 1);
             let Some([duration, rates]) = row.as_array().map(|row| row.as_slice()) else {
-                return Err(wrong.to_string());
+                return Err(within(RECORDED.to_string()));
             };
-            let duration = human::number(duration, MILLI)?;
-            for rate in rates.as_array().ok_or(wrong)? {
-                self.push(human::number(rate, MBIT)?, duration)?;
+            let rates = rates.as_array();
+            let rates = rates.ok_or_else(|| within(RECORDED.to_string()))?;
+            let duration = human::value(duration, Quantity::Time, MILLI).map_err(within)?;
+            for rate in rates {
+                let rate = human::value(rate, Quantity::Rate, MBIT).map_err(within)?;
+                self.push(rate, duration).map_err(within)?;
             }
         }
         Ok(())
+    }
+}
+
+/// What a recorded trace looks like.
+const RECORDED: &str = "it is no list such as [[\"25ms\", [\"10Mbps\", \"20Mbps\"]], …]";
+
+/// The rows of a recorded trace: the field `pattern`, or the rows themselves.
+fn recorded_pattern(value: &Value) -> Result<&[Value], String> {
+    let rows = match value {
+        Value::Object(fields) => {
+            known(fields, &["pattern"])?;
+            match fields.get("pattern") {
+                Some(rows) => rows.as_array().map(Vec::as_slice),
+                None => Some(&[][..]),
+            }
+        }
+        value => value.as_array().map(Vec::as_slice),
+    };
+    rows.ok_or_else(|| RECORDED.to_string())
+}
+
+/// A list of numbers from 0 to 1, in steps; an empty one is never.
+fn probabilities(value: &Value) -> Result<Vec<u64>, String> {
+    let values = value.as_array();
+    let values = values.ok_or("it is no list of probabilities such as [0.1, 0.2]")?;
+    let read = |value| match human::number(value, Quantity::LOSS_STEPS) {
+        Ok(steps) if steps > Quantity::LOSS_STEPS => Err(format!("{value} is above 1")),
+        steps => steps,
+    };
+    match values.is_empty() {
+        true => Ok(vec![0]),
+        false => values.iter().map(read).collect(),
     }
 }
 

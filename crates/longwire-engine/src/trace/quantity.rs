@@ -22,6 +22,8 @@ pub enum Quantity {
     /// A probability of loss, in steps of 10^-14
     /// ([`Quantity::LOSS_STEPS`] make certainty).
     Loss,
+    /// A probability of duplication, in the steps of a loss.
+    Duplication,
 }
 
 impl Quantity {
@@ -48,6 +50,7 @@ impl Quantity {
             ],
             Quantity::Delay => &["delay", "latency", "owd"],
             Quantity::Loss => &["loss", "loss_rate", "packet_loss", "plr"],
+            Quantity::Duplication => &["duplicate", "duplication", "dup"],
         }
     }
 
@@ -55,7 +58,7 @@ impl Quantity {
     pub fn usual_unit(self) -> Option<&'static str> {
         match self {
             Quantity::Time => Some("s"),
-            Quantity::Loss => Some("ratio"),
+            Quantity::Loss | Quantity::Duplication => Some("ratio"),
             Quantity::Rate | Quantity::Delay => None,
         }
     }
@@ -66,7 +69,7 @@ impl Quantity {
             Quantity::Time => "s",
             Quantity::Rate => "mbit",
             Quantity::Delay => "ms",
-            Quantity::Loss => "percent",
+            Quantity::Loss | Quantity::Duplication => "percent",
         }
     }
 
@@ -76,7 +79,7 @@ impl Quantity {
         match self {
             Quantity::Time | Quantity::Delay => time_scale(unit),
             Quantity::Rate => rate_scale(unit),
-            Quantity::Loss => loss_scale(unit),
+            Quantity::Loss | Quantity::Duplication => loss_scale(unit),
         }
     }
 
@@ -95,7 +98,7 @@ impl Quantity {
             Quantity::Time => (i64::MAX as u64, "292 years"),
             Quantity::Rate => (BitRate::MAX.bits_per_sec(), "10tbit"),
             Quantity::Delay => (DELAY_MAX, "24h"),
-            Quantity::Loss => (Quantity::LOSS_STEPS, "100%"),
+            Quantity::Loss | Quantity::Duplication => (Quantity::LOSS_STEPS, "100%"),
         };
         if value > most.0 {
             let name = self.name();

@@ -10,6 +10,7 @@ use crate::units::Nanos;
 
 pub mod nth;
 pub mod random;
+pub mod trace;
 
 /// Copies of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,5 +45,5 @@ impl fmt::Display for dyn DuplicationModel {
 pub static KIND: Kind<Box<dyn DuplicationModel>> = Kind {
     name: "duplicate",
     example: "1%",
-    entries: &[random::ENTRY, nth::ENTRY],
+    entries: &[random::ENTRY, nth::ENTRY, trace::ENTRY],
 };

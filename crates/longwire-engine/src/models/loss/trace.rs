@@ -9,9 +9,9 @@ use crate::models::Entry;
 use crate::passing::Passing;
 use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::trace::read_table;
-use crate::trace::{Cursor, END, End, FILE, Quantity, Series, TIME_COLUMN, TIME_UNIT, WHERE};
-use crate::units::{Nanos, Probability};
+use crate::trace::{Chances, read_chances};
+use crate::trace::{END, FILE, Quantity, TIME_COLUMN, TIME_UNIT, WHERE};
+use crate::units::Nanos;
 use crate::verdict::DropReason;
 
 /// The registry line.
@@ -19,13 +19,15 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "trace",
-    summary: "frames are lost independently, with the probability of the moment from a table of \
-              times and probabilities, counted from when the link has come to be",
+    summary: "frames are lost with the probability of the moment from a table of times and \
+              probabilities, independently, or from a loss model of the crate netem-trace, whose \
+              patterns depend on how many frames in a row were lost; counted from when the link \
+              has come to be",
     params: &[
         Param {
             help: "the file: rows of a time and a probability, between commas, tabs or blanks; \
                    the first row may name the columns and their units, as in \
-                   time_s,loss_percent",
+                   time_s,loss_percent; or netem-trace's JSON or TOML",
             ..FILE
         },
         Param {
@@ -58,7 +60,7 @@ const LOSS_UNIT: Param = Param {
 };
 
 fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
-    let series = read_table(arguments, Quantity::Loss, LOSS_COLUMN.name, LOSS_UNIT.name)?;
+    let chances = read_chances(arguments, Quantity::Loss, LOSS_COLUMN.name, LOSS_UNIT.name)?;
     // As they were given, to be written again.
     let keys = [TIME_COLUMN, TIME_UNIT, LOSS_COLUMN, LOSS_UNIT, WHERE];
     let given = keys.iter().filter_map(|key| {
@@ -68,11 +70,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let trace = TraceLoss {
         file: arguments.word(FILE.name).unwrap_or_default().to_string(),
         given: given.collect(),
-        series,
-        end: End::read(arguments)?,
-        cursor: Cursor::default(),
-        epoch: Nanos::ZERO,
-        last: (0, Probability::ZERO),
+        chances,
     };
     placed(arguments, trace)
 }
@@ -82,12 +80,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
 struct TraceLoss {
     file: String,
     given: Vec<(&'static str, String)>,
-    series: Series,
-    end: End,
-    cursor: Cursor,
-    epoch: Nanos,
-    /// The last value, and the probability that it is: a division spared.
-    last: (u64, Probability),
+    chances: Chances,
 }
 
 impl LossModel for TraceLoss {
@@ -96,22 +89,17 @@ impl LossModel for TraceLoss {
     }
 
     fn start(&mut self, epoch: Nanos) {
-        self.epoch = epoch;
+        self.chances.start(epoch);
     }
 
     fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Lost {
-        let since = frame.at.saturating_sub(self.epoch);
-        let stretch = self.series.at(&mut self.cursor, since, self.end);
-        let steps = stretch.value.unwrap_or(0);
-        if steps != self.last.0 {
-            let probability = Probability::from_ratio(steps, Quantity::LOSS_STEPS);
-            self.last = (steps, probability.unwrap_or(Probability::ONE));
-        }
-        stream.chance(self.last.1).then_some(DropReason::Loss)
+        let chosen = self.chances.toss(frame.at, stream);
+        chosen.then_some(DropReason::Loss)
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "trace:file={},end={}", self.file, self.end)?;
+        let (file, end) = (&self.file, self.chances.end());
+        write!(f, "trace:file={file},end={end}")?;
         self.given
             .iter()
             .try_for_each(|(key, word)| write!(f, ",{key}={word}"))

@@ -1,0 +1,119 @@
+//! Duplication over time, as it was recorded.
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::random::{COPIES, DELAY, copies, delay_word};
+use super::{Copies, DuplicationModel};
+use crate::models::Entry;
+use crate::passing::Passing;
+use crate::random::Stream;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use crate::trace::{Chances, read_chances};
+use crate::trace::{END, FILE, Quantity, TIME_COLUMN, TIME_UNIT, WHERE};
+use crate::units::Nanos;
+
+/// The registry line.
+pub const ENTRY: Entry<Box<dyn DuplicationModel>> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "trace",
+    summary: "frames are duplicated with the probability of the moment from a table of times and \
+              probabilities, or from a duplicate model of the crate netem-trace, whose patterns \
+              depend on how many frames in a row were duplicated; counted from when the link has \
+              come to be",
+    params: &[
+        Param {
+            help: "the file: rows of a time and a probability, between commas, tabs or blanks; \
+                   the first row may name the columns and their units, as in \
+                   time_s,duplicate_percent; or netem-trace's JSON or TOML",
+            unit: Unit::File(EXAMPLE),
+            ..FILE
+        },
+        Param {
+            help: "what follows the end: loop, the beginning; hold, the last probability; stop, \
+                   no duplicates; the last row counts as long as the one before",
+            ..END
+        },
+        TIME_COLUMN,
+        TIME_UNIT,
+        DUPLICATE_COLUMN,
+        DUPLICATE_UNIT,
+        WHERE,
+        COPIES,
+        DELAY,
+    ],
+};
+
+/// A small table, with the columns that the parameters' examples name.
+const EXAMPLE: &str = "time_s,duplicate_percent,cell\n0,0.5,7\n1,1,7\n";
+
+const DUPLICATE_COLUMN: Param = Param {
+    name: "duplicate-column",
+    unit: Unit::Text("duplicate_percent"),
+    default: None,
+    help: "the column of probabilities, by name or number",
+};
+
+const DUPLICATE_UNIT: Param = Param {
+    name: "duplicate-unit",
+    unit: Unit::Choice(&["percent", "ratio"]),
+    default: None,
+    help: "the unit of probabilities that have none; without it, as the column's name says, or \
+           ratio",
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecError> {
+    let (column, unit) = (DUPLICATE_COLUMN.name, DUPLICATE_UNIT.name);
+    let chances = read_chances(arguments, Quantity::Duplication, column, unit)?;
+    // As they were given, to be written again.
+    let keys = [
+        TIME_COLUMN,
+        TIME_UNIT,
+        DUPLICATE_COLUMN,
+        DUPLICATE_UNIT,
+        WHERE,
+    ];
+    let given = keys.iter().filter_map(|key| {
+        let word = arguments.word(key.name)?;
+        Some((key.name, word.to_string()))
+    });
+    Ok(Box::new(TraceDuplication {
+        file: arguments.word(FILE.name).unwrap_or_default().to_string(),
+        given: given.collect(),
+        chances,
+        copies: copies(arguments)?,
+    }))
+}
+
+/// Recorded duplication.
+#[derive(Debug)]
+struct TraceDuplication {
+    file: String,
+    given: Vec<(&'static str, String)>,
+    chances: Chances,
+    copies: Copies,
+}
+
+impl DuplicationModel for TraceDuplication {
+    fn start(&mut self, epoch: Nanos) {
+        self.chances.start(epoch);
+    }
+
+    fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Option<Copies> {
+        let chosen = self.chances.toss(frame.at, stream);
+        chosen.then_some(self.copies)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Copies { count, own_delay } = self.copies;
+        let (file, end) = (&self.file, self.chances.end());
+        write!(f, "trace:file={file},end={end}")?;
+        self.given
+            .iter()
+            .try_for_each(|(key, word)| write!(f, ",{key}={word}"))?;
+        write!(f, ",copies={count},delay={}", delay_word(own_delay))
+    }
+}

@@ -1,0 +1,109 @@
+//! Probabilities over time, of losses or of duplicates.
+
+use alloc::vec::Vec;
+
+use super::{Contents, Cursor, End, FILE, Quantity, Series};
+use crate::random::Stream;
+use crate::spec::{Arguments, SpecError};
+use crate::units::{Nanos, Probability};
+
+/// Chooses frames with the probability of the moment.
+#[derive(Debug)]
+pub struct Chances {
+    values: Values,
+    end: End,
+    cursor: Cursor,
+    epoch: Nanos,
+}
+
+#[derive(Debug)]
+enum Values {
+    /// Of each frame by itself.
+    Independent {
+        series: Series,
+        /// The last value, and the probability that it is: a division spared.
+        last: (u64, Probability),
+    },
+    /// After none, one, two … chosen frames in a row.
+    Patterns {
+        series: Series,
+        sets: Vec<Vec<Probability>>,
+        /// Chosen frames in a row so far.
+        run: usize,
+    },
+}
+
+/// Reads the probabilities that a model's parameters name: those of this
+/// folder, and the two of the quantity's own, as in [`super::read_table`].
+///
+/// # Errors
+/// As those of [`super::read_table`].
+pub fn read_chances(
+    arguments: &Arguments<'_>,
+    quantity: Quantity,
+    column: &'static str,
+    unit: &'static str,
+) -> Result<Chances, SpecError> {
+    let values = match super::read(arguments, quantity, column, unit)? {
+        Contents::Series(series, _) => Values::Independent {
+            series,
+            last: (0, Probability::ZERO),
+        },
+        Contents::Patterns(patterns, _) => {
+            let set = |set: Vec<u64>| set.into_iter().map(probability).collect();
+            Values::Patterns {
+                series: patterns.series,
+                sets: patterns.sets.into_iter().map(set).collect(),
+                run: 0,
+            }
+        }
+        Contents::Schedule(_) | Contents::Trains(_) => {
+            return Err(arguments.file_error(FILE.name, "it holds no probabilities"));
+        }
+    };
+    Ok(Chances {
+        values,
+        end: End::read(arguments)?,
+        cursor: Cursor::default(),
+        epoch: Nanos::ZERO,
+    })
+}
+
+fn probability(steps: u64) -> Probability {
+    Probability::from_ratio(steps, Quantity::LOSS_STEPS).unwrap_or(Probability::ONE)
+}
+
+impl Chances {
+    /// What follows the end.
+    pub fn end(&self) -> End {
+        self.end
+    }
+
+    /// Called once, before anything else: times count from `epoch`.
+    pub fn start(&mut self, epoch: Nanos) {
+        self.epoch = epoch;
+    }
+
+    /// Whether the next frame, at `at`, is chosen.
+    pub fn toss(&mut self, at: Nanos, stream: &mut Stream) -> bool {
+        let since = at.saturating_sub(self.epoch);
+        match &mut self.values {
+            Values::Independent { series, last } => {
+                let value = series.at(&mut self.cursor, since, self.end).value;
+                let steps = value.unwrap_or(0);
+                if steps != last.0 {
+                    *last = (steps, probability(steps));
+                }
+                stream.chance(last.1)
+            }
+            Values::Patterns { series, sets, run } => {
+                let value = series.at(&mut self.cursor, since, self.end).value;
+                let set = value.and_then(|index| sets.get(index as usize));
+                let chance = set.and_then(|set| set.get(*run).or(set.last()));
+                let chosen = stream.chance(chance.copied().unwrap_or(Probability::ZERO));
+                *run = if chosen { run.saturating_add(1) } else { 0 };
+                chosen
+            }
+        }
+    }
+}
