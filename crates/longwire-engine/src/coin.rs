@@ -1,7 +1,10 @@
 //! A coin that remembers: yes or no, each with a correlation to the one
 //! before.
 
+use alloc::format;
+
 use crate::random::Stream;
+use crate::spec::{Arguments, SpecError};
 use crate::units::{Correlation, Probability};
 
 /// A two-state Markov chain: its outcomes are yes with a given probability,
@@ -17,11 +20,35 @@ pub(crate) struct CorrelatedCoin {
 }
 
 impl CorrelatedCoin {
+    /// The coin of a model with this `rate` and `correlation`.
+    ///
+    /// # Errors
+    /// A correlation that no coin has, or only one that never changes.
+    pub fn read(
+        arguments: &Arguments<'_>,
+        rate: Probability,
+        correlation: Correlation,
+    ) -> Result<CorrelatedCoin, SpecError> {
+        if correlation == Correlation::ONE {
+            return Err(arguments.unfit(
+                "correlation=100% would decide about every frame as about the first one; it is \
+                 below 100%",
+            ));
+        }
+        CorrelatedCoin::new(rate, correlation).map_err(|least| {
+            let percent = least * 100.0;
+            arguments.unfit(format!(
+                "correlation={correlation} cannot be had at rate={rate}: the least is \
+                 {percent:.4}%"
+            ))
+        })
+    }
+
     /// # Errors
     /// The least correlation that this probability allows, if that is above
     /// `correlation`: what is rarer than one in two cannot be followed by its
     /// opposite more often than always.
-    pub fn new(probability: Probability, correlation: Correlation) -> Result<CorrelatedCoin, f64> {
+    fn new(probability: Probability, correlation: Correlation) -> Result<CorrelatedCoin, f64> {
         let (p, c) = (probability.as_f64(), correlation.as_f64());
         let rarer = p.min(1.0 - p);
         let least = -rarer / (1.0 - rarer);

@@ -53,7 +53,7 @@ pub mod verdict;
 pub use edit::repair_checksums;
 pub use emulator::Emulator;
 pub use frame::FrameMeta;
-pub use link::{Link, LinkChange, LinkConfig, LinkId, LinkState, Replaced};
+pub use link::{Doubt, Link, LinkChange, LinkConfig, LinkId, LinkState, Replaced};
 pub use loader::{Hook, Loader, NoLoader, Plugin, PluginHints};
 pub use network::{Network, PathId, Removed};
 pub use options::{LinkOptions, OptionError};

@@ -1,6 +1,7 @@
 //! One link: one direction of emulation.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::edit;
@@ -64,6 +65,18 @@ pub struct LinkConfig {
     /// When the link comes to be, on the clock of arrivals: schedules and
     /// traces count from it.
     pub epoch: Nanos,
+    /// What its text allows and its user probably did not mean, to be warned
+    /// of.
+    pub doubts: Vec<Doubt>,
+}
+
+/// An option's value that is allowed and probably not meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Doubt {
+    /// The option's name: `rate`, `queue`, …
+    pub option: &'static str,
+    /// What is doubtful, and what to write instead.
+    pub message: String,
 }
 
 impl Default for LinkConfig {
@@ -82,6 +95,7 @@ impl Default for LinkConfig {
             mtu: Mtu::None,
             rewrite: Vec::new(),
             epoch: Nanos::ZERO,
+            doubts: Vec::new(),
         }
     }
 }
@@ -206,6 +220,9 @@ impl Link {
         // A frame that departs as it arrives never waits.
         if departure > arrival {
             self.queue.hold(departure, len);
+        }
+        if !PLAIN {
+            self.medium.set_rate_delay(self.transmitter.delay());
         }
         let queue = &self.queue;
         let passing = || Passing {

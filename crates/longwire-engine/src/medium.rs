@@ -33,6 +33,8 @@ pub(crate) struct Medium {
     /// What few links have; spares the others the look.
     extras: Option<Box<Extras>>,
     order: OrderPolicy,
+    /// What the rate model delays the frame that passes next, beside `delay`.
+    rate_delay: Nanos,
     /// Every delivery says that headers are rewritten.
     rewrite: bool,
     /// The latest release, which those of frames in order are raised to.
@@ -98,6 +100,7 @@ impl Medium {
             delay,
             delay_stream: stream(Purpose::Delay),
             extras,
+            rate_delay: Nanos::ZERO,
             order: parts.order,
             rewrite: parts.rewrite,
             last_release: Nanos::ZERO,
@@ -143,6 +146,12 @@ impl Medium {
         extras.is_some_and(|extras| extras.reordering.is_some())
     }
 
+    /// The rate delays the frame that passes next by so much more.
+    #[inline]
+    pub fn set_rate_delay(&mut self, delay: Nanos) {
+        self.rate_delay = delay;
+    }
+
     /// The next delivery of the frame that passed last, if that said
     /// [`Delivery::more`].
     pub fn next_copy(&mut self) -> Option<Delivery> {
@@ -172,10 +181,13 @@ impl Medium {
         if !PLAIN && self.extras.is_some() {
             return self.pass_with_extras(&frame(), mark, lost);
         }
-        let delay = match self.delay_fixed {
+        let mut delay = match self.delay_fixed {
             Some(delay) => delay,
             None => self.delay.draw(&frame(), &mut self.delay_stream),
         };
+        if !PLAIN {
+            delay = delay.saturating_add(self.rate_delay);
+        }
         if let Some(reason) = lost {
             return Verdict::Drop(reason);
         }
@@ -188,10 +200,11 @@ impl Medium {
     }
 
     fn draw_delay(&mut self, frame: &Passing<'_>) -> Nanos {
-        match self.delay_fixed {
+        let delay = match self.delay_fixed {
             Some(delay) => delay,
             None => self.delay.draw(frame, &mut self.delay_stream),
-        }
+        };
+        delay.saturating_add(self.rate_delay)
     }
 
     #[inline]
@@ -301,7 +314,8 @@ impl Medium {
         for _ in 0..copies.count {
             let delay = match self.delay_fixed {
                 None if copies.own_delay => {
-                    self.delay.draw_copy(frame, &mut extras.copy_delay_stream)
+                    let own = self.delay.draw_copy(frame, &mut extras.copy_delay_stream);
+                    own.saturating_add(self.rate_delay)
                 }
                 _ => delay,
             };

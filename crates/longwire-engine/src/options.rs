@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Display;
 
-use crate::link::{LinkChange, LinkConfig};
+use crate::link::{Doubt, LinkChange, LinkConfig};
 use crate::loader::{Loader, NoLoader};
 use crate::models::{self, Kind};
 use crate::spec::SpecError;
@@ -68,28 +68,60 @@ impl LinkOptions {
     /// Reads every option; files and plugins come from `loader`.
     pub fn parse_with(&self, loader: &dyn Loader) -> Result<LinkConfig, OptionError> {
         let mut config = LinkConfig::default();
-        if let Some(rate) = read(&models::RATE, &self.rate, loader)? {
+        let mut reader = Reader {
+            loader,
+            doubts: Vec::new(),
+        };
+        if let Some(rate) = reader.read(&models::RATE, &self.rate)? {
             config.rate = rate;
         }
-        if let Some(framing) = read(&models::FRAMING, &self.framing, loader)? {
+        if let Some(framing) = reader.read(&models::FRAMING, &self.framing)? {
             config.framing = framing;
         }
-        config.queue = read_unless(DERIVED, &models::QUEUE, &self.queue, loader)?;
-        config.loss = read_list(&models::LOSS, &self.loss, loader)?;
-        config.corruption = read_unless_none(&models::CORRUPTION, &self.corrupt, loader)?;
-        config.duplication = read_unless_none(&models::DUPLICATION, &self.duplicate, loader)?;
-        if let Some(delay) = read_unless_none(&models::DELAY, &self.delay, loader)? {
+        config.queue = reader.read_unless(DERIVED, &models::QUEUE, &self.queue)?;
+        config.loss = reader.read_list(&models::LOSS, &self.loss)?;
+        config.corruption = reader.read_unless(NONE, &models::CORRUPTION, &self.corrupt)?;
+        config.duplication = reader.read_unless(NONE, &models::DUPLICATION, &self.duplicate)?;
+        if let Some(delay) = reader.read_unless(NONE, &models::DELAY, &self.delay)? {
             config.delay = delay;
         }
-        config.reordering = read_unless_none(&models::REORDERING, &self.reorder, loader)?;
-        if let Some(order) = read(&models::ORDER, &self.order, loader)? {
+        config.reordering = reader.read_unless(NONE, &models::REORDERING, &self.reorder)?;
+        if let Some(order) = reader.read(&models::ORDER, &self.order)? {
             config.order = order;
         }
-        if let Some(mtu) = read(&models::MTU, &self.mtu, loader)? {
+        if let Some(mtu) = reader.read(&models::MTU, &self.mtu)? {
             config.mtu = mtu;
         }
-        config.rewrite = read_list(&models::REWRITE, &self.rewrite, loader)?;
+        config.rewrite = reader.read_list(&models::REWRITE, &self.rewrite)?;
+        config.doubts = reader.doubts;
+        config.doubts.extend(self.pair_doubt());
         Ok(config)
+    }
+
+    /// Options that are right one by one, and probably not meant together: a
+    /// CellReplay trace whose base delay is taken from its file by the delay.
+    pub fn pair_doubt(&self) -> Option<Doubt> {
+        let (rate, delay) = (self.rate.as_deref()?, self.delay.as_deref()?);
+        let rate = models::RATE.arguments("cellreplay", rate)?;
+        let delay = models::DELAY.arguments("trace", delay)?;
+        if rate.word("trains") != delay.word("file") {
+            return None;
+        }
+        let message = match rate.word("base-delay") {
+            Some("included") => {
+                "the base delay of its trains is included already, and the delay's trace adds it \
+                 again: leave out the delay"
+            }
+            _ => {
+                "the delay's trace changes the base delay within a train, where CellReplay keeps \
+                 that of its first packet; write base-delay=included here and leave out the \
+                 delay, and packets arrive as CellReplay delivers them"
+            }
+        };
+        Some(Doubt {
+            option: models::RATE.name,
+            message: message.to_string(),
+        })
     }
 
     /// Reads a change of a running link: what is left out stays as it is, and
@@ -113,6 +145,7 @@ impl LinkOptions {
             mtu,
             rewrite,
             epoch: _,
+            doubts: _,
         } = self.parse_with(loader)?;
         Ok(LinkChange {
             rate: self.rate.as_ref().map(|_| rate),
@@ -231,51 +264,45 @@ fn refused(option: &'static str, source: SpecError) -> OptionError {
     }
 }
 
-fn read<M>(
-    kind: &Kind<M>,
-    text: &Option<String>,
-    loader: &dyn Loader,
-) -> Result<Option<M>, OptionError> {
-    let parse = |text| {
-        kind.parse_with(text, loader)
-            .map_err(|source| refused(kind.name, source))
-    };
-    text.as_deref().map(parse).transpose()
+/// Reads options, and collects what is doubtful in them.
+struct Reader<'a> {
+    loader: &'a dyn Loader,
+    doubts: Vec<Doubt>,
 }
 
-fn read_unless_none<M>(
-    kind: &Kind<M>,
-    text: &Option<String>,
-    loader: &dyn Loader,
-) -> Result<Option<M>, OptionError> {
-    read_unless(NONE, kind, text, loader)
-}
-
-fn read_unless<M>(
-    default: &str,
-    kind: &Kind<M>,
-    text: &Option<String>,
-    loader: &dyn Loader,
-) -> Result<Option<M>, OptionError> {
-    match text {
-        Some(text) if text.trim() == default => Ok(None),
-        text => read(kind, text, loader),
+impl Reader<'_> {
+    fn parse<M>(&mut self, kind: &Kind<M>, text: &str) -> Result<M, OptionError> {
+        let mut doubts = Vec::new();
+        let model = kind.parse_noting(text, self.loader, &mut doubts);
+        let option = kind.name;
+        let doubts = doubts.into_iter().map(|message| Doubt { option, message });
+        self.doubts.extend(doubts);
+        model.map_err(|source| refused(kind.name, source))
     }
-}
 
-fn read_list<M>(
-    kind: &Kind<M>,
-    texts: &[String],
-    loader: &dyn Loader,
-) -> Result<Vec<M>, OptionError> {
-    if let [only] = texts
-        && only.trim() == NONE
-    {
-        return Ok(Vec::new());
+    fn read<M>(&mut self, kind: &Kind<M>, text: &Option<String>) -> Result<Option<M>, OptionError> {
+        let text = text.as_deref();
+        text.map(|text| self.parse(kind, text)).transpose()
     }
-    let parse = |text: &String| {
-        kind.parse_with(text, loader)
-            .map_err(|source| refused(kind.name, source))
-    };
-    texts.iter().map(parse).collect()
+
+    fn read_unless<M>(
+        &mut self,
+        default: &str,
+        kind: &Kind<M>,
+        text: &Option<String>,
+    ) -> Result<Option<M>, OptionError> {
+        match text {
+            Some(text) if text.trim() == default => Ok(None),
+            text => self.read(kind, text),
+        }
+    }
+
+    fn read_list<M>(&mut self, kind: &Kind<M>, texts: &[String]) -> Result<Vec<M>, OptionError> {
+        if let [only] = texts
+            && only.trim() == NONE
+        {
+            return Ok(Vec::new());
+        }
+        texts.iter().map(|text| self.parse(kind, text)).collect()
+    }
 }

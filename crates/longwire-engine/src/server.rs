@@ -301,6 +301,7 @@ impl Server {
             at: departure,
             ..passing
         };
+        medium.set_rate_delay(transmitter.delay());
         let verdict = medium.pass::<false>(departure, first.is_marked(), || passing);
         if self.context.decided.is_empty() && !has_copies(&verdict) {
             return Some((first.number, verdict));
@@ -333,6 +334,7 @@ impl Server {
             taken.push(next);
         }
         let departure = transmitter.serve_bits(passing, wire_bits);
+        medium.set_rate_delay(transmitter.delay());
         self.asks_at = Some(departure);
         for frame in &taken {
             let passing = Passing {

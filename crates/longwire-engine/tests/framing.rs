@@ -120,14 +120,10 @@ fn wifi_subframes_end_at_four_bytes() {
 fn overhead_may_be_negative_but_a_frame_takes_a_byte() {
     assert_eq!(wire_bytes("bytes:overhead=-14", 1_514), 1_500);
     assert_eq!(wire_bytes("bytes:overhead=-14", 14), 1);
-    assert_eq!(wire_bytes("bytes:overhead=-65535", 60), 1);
+    assert_eq!(wire_bytes("bytes:overhead=-64", 60), 1);
     assert_eq!(wire_bytes("bytes:overhead=-4,minimum=64", 60), 64);
     assert_eq!(wire_bytes("bytes:overhead=38,minimum=84", 46), 84);
-    for text in [
-        "bytes:overhead=-65536",
-        "bytes:overhead=65536",
-        "bytes:cell=0",
-    ] {
+    for text in ["bytes:overhead=-65", "bytes:overhead=65536", "bytes:cell=0"] {
         assert!(models::FRAMING.parse(text).is_err(), "{text}");
     }
 }
@@ -135,7 +131,7 @@ fn overhead_may_be_negative_but_a_frame_takes_a_byte() {
 proptest! {
     #[test]
     fn bytes_and_cells_are_added_up(
-        overhead in -2_000i64..2_000,
+        overhead in -64i64..2_000,
         cell in 1u64..2_000,
         cell_header in 0u64..100,
         minimum in prop_oneof![Just(0u64), 0u64..2_000],

@@ -155,7 +155,8 @@ fn assert_builds<M: Display>(kind: &Kind<M>, entry: &Entry<M>) {
         if text.contains("entry") {
             assert!(written.contains("entry"), "{text} became {written}");
         }
-        let unknown = format!("{text},no-such-key=1");
+        let comma = if text.ends_with(':') { "" } else { "," };
+        let unknown = format!("{text}{comma}no-such-key=1");
         let error = kind.parse_with(&unknown, &loader).err();
         assert!(
             open || matches!(error, Some(SpecError::UnknownParam { .. })),

@@ -58,7 +58,17 @@ fn what_tc_writes_is_read() {
     assert_eq!(Probability::from_str("25%").unwrap().as_f64(), 0.25);
     assert_eq!(Probability::from_str("100%"), Ok(Probability::ONE));
     assert_eq!(Probability::from_str("0"), Ok(Probability::ZERO));
-    assert_eq!(parse_count("18"), Ok(18));
+    for (text, count) in [
+        ("18", 18),
+        ("1e3", 1_000),
+        ("1.5E3", 1_500),
+        ("25e00", 25),
+        ("0e99999999999", 0),
+        ("1.8446744073709551615e19", u64::MAX),
+        ("1.000000000000000000e19", 10_000_000_000_000_000_000),
+    ] {
+        assert_eq!(parse_count(text), Ok(count), "{text}");
+    }
     assert_eq!(parse_ratio("1e-6"), Ok(1e-6));
     assert_eq!(parse_ratio(".5"), Ok(0.5));
 }
@@ -230,6 +240,15 @@ fn plain_numbers_are_refused_in_clear_words() {
         "'+18' is not a number; write for example 1000"
     );
     assert_eq!(count(""), "'' is not a number; write for example 1000");
+    for text in [
+        "1.5", "1.0", "1.55e1", "1e-3", "1e+3", "e3", "1e", "1e3e3", "1_000",
+    ] {
+        let message = count(text);
+        assert!(message.ends_with("write for example 1000"), "{message}");
+    }
+    for text in ["1e20", "2e19", "1e99999999999999999999"] {
+        assert!(count(text).contains("is too large"), "{text}");
+    }
     assert_eq!(count("-1"), "'-1' is negative; the least is 0");
     assert_eq!(
         count("18446744073709551616"),

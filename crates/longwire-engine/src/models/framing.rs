@@ -288,7 +288,8 @@ static BYTES_INFO: ModelInfo = ModelInfo {
             name: "overhead",
             unit: Unit::Signed,
             default: Some("0"),
-            help: "bytes added to each frame; may be negative, as in tc: -14 counts packets of IP",
+            help: "bytes added to each frame, -64 to 65535; may be negative, as in tc: -14 counts \
+                   packets of IP",
         },
         Param {
             name: "cell",
@@ -321,6 +322,10 @@ fn least(overhead: i32) -> u32 {
 /// No wire adds more than this; a larger number is a slip of the pen.
 const BYTES_MAX: u64 = 65_535;
 
+/// No headers that a frame may be counted without are longer; tc has the same
+/// limit.
+const OVERHEAD_MIN: i64 = -64;
+
 fn build_bytes(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
     let bounded = |key: &'static str, least: u64| {
         let value = arguments.read(key, parse_count)?;
@@ -331,8 +336,10 @@ fn build_bytes(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
         Ok(value as u32)
     };
     let overhead = arguments.read("overhead", parse_signed)?;
-    if overhead.unsigned_abs() > BYTES_MAX {
-        let message = format!("overhead={overhead} is outside -{BYTES_MAX}..{BYTES_MAX}");
+    if !(OVERHEAD_MIN..=BYTES_MAX as i64).contains(&overhead) {
+        let message = format!(
+            "overhead={overhead} is outside {OVERHEAD_MIN}..{BYTES_MAX}; -14 counts packets of IP"
+        );
         return Err(arguments.unfit(message));
     }
     Ok(Framing {

@@ -5,7 +5,7 @@
 //! the conformance tests follow from the tables.
 
 use alloc::borrow::ToOwned;
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 pub mod arrivals;
@@ -55,6 +55,17 @@ impl<M> Kind<M> {
 
     /// Makes a model from its text; files and plugins come from `loader`.
     pub fn parse_with(&self, text: &str, loader: &dyn Loader) -> Result<M, SpecError> {
+        self.parse_noting(text, loader, &mut Vec::new())
+    }
+
+    /// Makes a model from its text. What is allowed and probably not meant is
+    /// added to `doubts`.
+    pub fn parse_noting(
+        &self,
+        text: &str,
+        loader: &dyn Loader,
+        doubts: &mut Vec<String>,
+    ) -> Result<M, SpecError> {
         let text = text.trim();
         if text.is_empty() {
             return Err(SpecError::Empty {
@@ -64,7 +75,10 @@ impl<M> Kind<M> {
         let (name, arguments) = text.split_once(':').unwrap_or((text, ""));
         let name = name.trim();
         if let Some(entry) = self.entries.iter().find(|entry| entry.info.name == name) {
-            return (entry.build)(&Arguments::parse(entry.info, arguments, loader)?);
+            let arguments = Arguments::parse(entry.info, arguments, loader)?;
+            let model = (entry.build)(&arguments)?;
+            doubts.extend(arguments.into_doubts());
+            return Ok(model);
         }
         let default = &self.entries[0];
         // A word that is no number was meant as a name.
@@ -73,11 +87,24 @@ impl<M> Kind<M> {
             return Err(self.unknown(name));
         }
         let arguments = Arguments::parse(default.info, text, loader)?;
-        (default.build)(&arguments).map_err(|error| match error {
-            // Whoever wrote a plain value need not know its parameter.
+        let model = (default.build)(&arguments).map_err(|error| match error {
+            // The writer of a plain value need not know its parameter.
             SpecError::Value { source, .. } => SpecError::Plain(source),
             other => other,
-        })
+        })?;
+        doubts.extend(arguments.into_doubts());
+        Ok(model)
+    }
+
+    /// The arguments of a text of the model `name`, if it is one, and they are
+    /// right as far as can be seen without files.
+    pub(crate) fn arguments(&self, name: &str, text: &str) -> Option<Arguments<'static>> {
+        let (written, arguments) = text.trim().split_once(':')?;
+        if written.trim() != name {
+            return None;
+        }
+        let entry = self.entries.iter().find(|entry| entry.info.name == name)?;
+        Arguments::parse(entry.info, arguments, &NoLoader).ok()
     }
 
     fn unknown(&self, name: &str) -> SpecError {

@@ -5,12 +5,13 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::cell::RefCell;
 use core::str::FromStr;
 
 use super::{ModelInfo, Param, SpecError, Unit};
 use crate::lines::LineSplitter;
 use crate::loader::{Hook, Loader, Plugin};
-use crate::units::UnitError;
+use crate::units::{BitRate, UnitError};
 
 /// The arguments given to one model, checked against its parameters.
 pub struct Arguments<'a> {
@@ -19,6 +20,8 @@ pub struct Arguments<'a> {
     /// What [`Unit::Rest`] gathers.
     rest: Vec<(String, String)>,
     loader: &'a dyn Loader,
+    /// What is allowed and probably not meant.
+    doubts: RefCell<Vec<String>>,
 }
 
 impl<'a> Arguments<'a> {
@@ -34,11 +37,16 @@ impl<'a> Arguments<'a> {
             values: model.params.iter().map(|_| None).collect(),
             rest: Vec::new(),
             loader,
+            doubts: RefCell::default(),
         };
-        let items = text
-            .split(',')
-            .map(str::trim)
-            .filter(|item| !item.is_empty());
+        let items = text.split(',').map(str::trim);
+        let items = items.filter(|_| !text.trim().is_empty());
+        if items.clone().any(str::is_empty) {
+            return Err(SpecError::EmptyItem {
+                model: model.name,
+                text: text.trim().to_owned(),
+            });
+        }
         // Keys first, wherever they stand: they say which parameters are left.
         for (key, value) in items.clone().filter_map(|item| item.split_once('=')) {
             arguments.give_named(key.trim(), value.trim())?;
@@ -67,6 +75,9 @@ impl<'a> Arguments<'a> {
 
     fn give(&mut self, index: usize, value: &str) -> Result<(), SpecError> {
         let param = &self.model.params[index];
+        self.doubts
+            .get_mut()
+            .extend(capital_rates(param.unit, value));
         if value.is_empty() {
             return Err(SpecError::NoValue {
                 model: self.model.name,
@@ -209,6 +220,16 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// Notes what is allowed and probably not meant, for a warning.
+    pub fn doubt(&self, message: impl Into<String>) {
+        self.doubts.borrow_mut().push(message.into());
+    }
+
+    /// What was noted.
+    pub(crate) fn into_doubts(self) -> Vec<String> {
+        self.doubts.into_inner()
+    }
+
     fn param(&self, key: &str) -> Option<&'static Param> {
         self.model.params.iter().find(|param| param.name == key)
     }
@@ -301,7 +322,7 @@ fn understands(unit: Unit, value: &str) -> bool {
 /// Reads `value` in this unit; a word that is not among a choice has no
 /// error of its own.
 fn check(unit: Unit, value: &str) -> Result<(), Option<UnitError>> {
-    use crate::units::{self, BitRate, Bytes, Correlation, Nanos, Packets, Probability};
+    use crate::units::{self, Bytes, Correlation, Nanos, Packets, Probability};
     fn read<T: FromStr<Err = UnitError>>(value: &str) -> Result<(), UnitError> {
         T::from_str(value).map(drop)
     }
@@ -330,4 +351,29 @@ fn known_params(model: &ModelInfo) -> String {
     }
     let names: Vec<&str> = model.params.iter().map(|param| param.name).collect();
     names.join(", ")
+}
+
+/// Warns of rates such as `10Mbps` and `0s/10Mbps;5s/2Mbps`: in measurements a
+/// capital letter in front of bps means bits, here, as in tc, bps is bytes.
+fn capital_rates(unit: Unit, value: &str) -> Option<String> {
+    if !matches!(unit, Unit::Rate | Unit::Text(_)) {
+        return None;
+    }
+    let mut tokens = value.split(['/', ';']).map(str::trim);
+    let (token, rate) = tokens.find_map(|token| {
+        let unit = token.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let is_capital = unit.starts_with(['K', 'M', 'G']) && unit.ends_with("bps");
+        let rate = token.parse::<BitRate>().ok().filter(|_| is_capital)?;
+        Some((token, rate))
+    })?;
+    let number = token.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let prefix = token[number.len()..]
+        .chars()
+        .next()
+        .map(|c| c.to_ascii_lowercase());
+    let prefix = prefix.unwrap_or_default();
+    Some(format!(
+        "{token} is {rate}: as in tc, {prefix}bps is bytes a second; write {number}{prefix}bit if \
+         bits are meant, or {rate}"
+    ))
 }

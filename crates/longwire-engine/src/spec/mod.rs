@@ -113,6 +113,8 @@ pub enum SpecError {
     },
     #[error("{model}: '{key}' is given twice")]
     Repeated { model: &'static str, key: String },
+    #[error("{model}: '{text}' has a comma with nothing behind it or in front of it; leave it out")]
+    EmptyItem { model: &'static str, text: String },
     #[error("{model}: '{key}' must be given, for example {key}={example}")]
     Missing {
         model: &'static str,

@@ -220,6 +220,12 @@ impl Correlation {
         size: Probability::ZERO,
     };
 
+    /// Complete: each is as the one before.
+    pub const ONE: Correlation = Correlation {
+        negative: false,
+        size: Probability::ONE,
+    };
+
     /// As a float, to its 53 bits.
     pub fn as_f64(self) -> f64 {
         match self.negative {

@@ -56,6 +56,7 @@ const FRACTION_DIGITS_MAX: usize = 24;
 enum Unfit {
     TooLarge,
     TooFine,
+    NotANumber,
 }
 
 impl Decimal {
@@ -90,6 +91,21 @@ impl Decimal {
             return Err(Unfit::TooFine);
         }
         Ok(self.whole * scale + part / divisor)
+    }
+
+    /// Times ten to this power, written in digits, if that is a whole number.
+    fn times_power(&self, exponent: &str) -> Result<u64, Unfit> {
+        if self.whole == 0 && self.fraction == 0 {
+            return Ok(0);
+        }
+        // Numbers have few enough digits for a larger power to be too large.
+        let exponent = exponent.parse().unwrap_or(u32::MAX);
+        if self.decimals > exponent {
+            return Err(Unfit::TooFine);
+        }
+        let scale = 10u128.checked_pow(exponent).filter(|_| exponent <= 19);
+        let value = self.times(scale.ok_or(Unfit::TooLarge)?)?;
+        u64::try_from(value).map_err(|_| Unfit::TooLarge)
     }
 }
 
@@ -150,7 +166,7 @@ impl Family {
                 text: owned(),
                 step: self.step,
             }),
-            _ => Err(UnitError::TooLarge {
+            Ok(_) | Err(Unfit::TooLarge | Unfit::NotANumber) => Err(UnitError::TooLarge {
                 text: owned(),
                 most: self.most,
             }),
@@ -261,22 +277,31 @@ impl FromStr for Correlation {
     }
 }
 
-/// A plain count without a unit, such as `1000`.
+/// A plain count without a unit, such as `1000` or `1e3`.
 pub fn parse_count(text: &str) -> Result<u64, UnitError> {
     let owned = || text.to_string();
     if is_negative(text) {
         return Err(UnitError::Negative { text: owned() });
     }
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     // The standard parser would take a plus sign.
-    if text.is_empty() || !text.chars().all(|c| c.is_ascii_digit()) {
-        return Err(UnitError::NotAPlainNumber {
+    let value = match text.split_once(['e', 'E']) {
+        None if is_digits(text) => text.parse().map_err(|_| Unfit::TooLarge),
+        Some((number, exponent)) if is_digits(exponent) => match Decimal::read(number) {
+            Some(number) => number.and_then(|number| number.times_power(exponent)),
+            None => Err(Unfit::NotANumber),
+        },
+        _ => Err(Unfit::NotANumber),
+    };
+    value.map_err(|unfit| match unfit {
+        Unfit::TooLarge => UnitError::TooLarge {
+            text: owned(),
+            most: "18446744073709551615",
+        },
+        Unfit::TooFine | Unfit::NotANumber => UnitError::NotAPlainNumber {
             text: owned(),
             example: "1000",
-        });
-    }
-    text.parse().map_err(|_| UnitError::TooLarge {
-        text: owned(),
-        most: "18446744073709551615",
+        },
     })
 }
 

@@ -14,7 +14,7 @@ use longwire_engine::loader::{Hook, Loader, Plugin};
 use longwire_engine::models;
 use longwire_engine::models::queue::fifo::ManagedFifo;
 use longwire_engine::models::queue::{Queue, QueueLimit};
-use longwire_engine::{Link, LinkConfig, LinkId, Nanos, Verdict};
+use longwire_engine::{Delivery, Link, LinkConfig, LinkId, Nanos, Verdict};
 use proptest::prelude::*;
 
 const MILLI: u64 = 1_000_000;
@@ -52,6 +52,23 @@ fn departures(
     managed: bool,
     frames: &[(u64, u32)],
 ) -> Vec<u64> {
+    let deliveries = deliveries(rate, files, epoch, managed, frames);
+    let departures = deliveries
+        .iter()
+        .map(|delivery| delivery.departure.as_nanos());
+    departures
+        .filter(|departure| *departure < u64::MAX)
+        .collect()
+}
+
+/// Deliveries of all frames.
+fn deliveries(
+    rate: &str,
+    files: &[(&str, String)],
+    epoch: u64,
+    managed: bool,
+    frames: &[(u64, u32)],
+) -> Vec<Delivery> {
     let rate = models::RATE.parse_with(rate, &Files(files));
     let config = LinkConfig {
         rate: rate.unwrap_or_else(|error| panic!("{error}")),
@@ -63,10 +80,10 @@ fn departures(
         ..LinkConfig::default()
     };
     let mut link = Link::new(config, 1, LinkId(0));
-    let mut departures = Vec::new();
+    let mut deliveries = Vec::new();
     let mut note = |verdict: Verdict| {
         if let Verdict::Deliver(delivery) = verdict {
-            departures.push(delivery.departure.as_nanos());
+            deliveries.push(delivery);
         }
     };
     for (arrival, len) in frames {
@@ -78,8 +95,7 @@ fn departures(
     while let Some((_, verdict)) = link.poll(Nanos::MAX, &()) {
         note(verdict);
     }
-    departures.retain(|departure| *departure < u64::MAX);
-    departures
+    deliveries
 }
 
 /// Lines of a file, one number each.

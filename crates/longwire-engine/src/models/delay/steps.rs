@@ -44,6 +44,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let text = arguments.read("at", |text| Ok(text.to_string()))?;
     let refuse = |step: &str, message: &str| arguments.unfit(format!("at: '{step}': {message}"));
     let mut builder = SeriesBuilder::for_ramps();
+    let mut last = None;
     for step in text.split(';').map(str::trim) {
         let Some((time, delay)) = step.split_once('/') else {
             return Err(refuse(step, "write TIME/DELAY, for example 10s/50ms"));
@@ -55,6 +56,12 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
         let (time, delay) = (read(time)?, read(delay)?);
         if builder.is_empty() && time != Nanos::ZERO {
             return Err(refuse(step, "the first time is 0s, where the link begins"));
+        }
+        if last.replace(time) == Some(time) {
+            return Err(refuse(
+                step,
+                "the step before has the same time: leave one out",
+            ));
         }
         builder
             .push(time.as_nanos(), delay.as_nanos())

@@ -1,6 +1,5 @@
 //! Losses that depend on the one before.
 
-use alloc::format;
 use core::fmt;
 
 use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
@@ -31,7 +30,7 @@ static INFO: ModelInfo = ModelInfo {
             name: "correlation",
             unit: Unit::Correlation,
             default: None,
-            help: "of whether a frame is lost with whether the one before was",
+            help: "of whether a frame is lost with whether the one before was, below 100%",
         },
         PLACE,
     ],
@@ -40,12 +39,7 @@ static INFO: ModelInfo = ModelInfo {
 fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let rate = arguments.required("rate")?;
     let correlation = arguments.required("correlation")?;
-    let coin = CorrelatedCoin::new(rate, correlation).map_err(|least| {
-        let percent = least * 100.0;
-        arguments.unfit(format!(
-            "correlation={correlation} cannot be had at rate={rate}: the least is {percent:.4}%"
-        ))
-    })?;
+    let coin = CorrelatedCoin::read(arguments, rate, correlation)?;
     let model = CorrelatedLoss {
         rate,
         correlation,

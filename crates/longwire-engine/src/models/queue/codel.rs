@@ -1,6 +1,7 @@
 //! CoDel: controlled delay.
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -74,9 +75,17 @@ pub struct CodelLaw {
 
 impl CodelLaw {
     pub(super) fn read(arguments: &Arguments) -> Result<CodelLaw, SpecError> {
+        let target: Nanos = arguments.required("target")?;
+        let interval = parameters::read_time(arguments, "interval", Nanos::from_nanos(1))?;
+        if target > interval {
+            arguments.doubt(format!(
+                "target={target} is above interval={interval}: a standing queue of one interval \
+                 is never seen; the target is 5 to 10 % of the interval (RFC 8289, section 4.3)"
+            ));
+        }
         Ok(CodelLaw {
-            target: arguments.required("target")?,
-            interval: parameters::read_time(arguments, "interval", Nanos::from_nanos(1))?,
+            target,
+            interval,
             mtu: arguments.required("mtu")?,
             ecn: parameters::read_bool(arguments, "ecn")?,
         })

@@ -1,6 +1,7 @@
 //! What a queue may hold, in packets, bytes or both; and tail drop, which
 //! knows nothing else.
 
+use alloc::format;
 use core::fmt;
 
 use super::Queue;
@@ -47,6 +48,9 @@ pub const UNLIMITED_ENTRY: Entry<Queue> = Entry {
 
 /// The largest frame of an ordinary Ethernet, without FCS.
 const FULL_FRAME: Bytes = Bytes(1514);
+
+/// The shortest frame of Ethernet, without FCS.
+const SHORTEST_FRAME: Bytes = Bytes(60);
 
 /// A default queue holds at least so many full frames: bursts of slow links.
 const DEFAULT_FRAMES_MIN: u64 = 16;
@@ -96,7 +100,19 @@ impl QueueLimit {
         if limit.packets == Some(Packets(0)) || limit.bytes == Some(Bytes(0)) {
             return Err(arguments.unfit("a queue of 0 passes nothing; the least is 1p"));
         }
+        limit.refuse_no_frame(arguments)?;
         Ok(limit)
+    }
+
+    /// Refuses a limit that no frame fits.
+    pub(super) fn refuse_no_frame(&self, arguments: &Arguments) -> Result<(), SpecError> {
+        match self.bytes.filter(|bytes| *bytes < SHORTEST_FRAME) {
+            None => Ok(()),
+            Some(bytes) => Err(arguments.unfit(format!(
+                "a queue of {bytes} holds no frame: the shortest of Ethernet has {SHORTEST_FRAME}, \
+                 the longest {FULL_FRAME}"
+            ))),
+        }
     }
 
     /// The default: what the link sends in two one-way delays or 100 ms,

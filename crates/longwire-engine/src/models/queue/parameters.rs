@@ -62,6 +62,7 @@ pub(super) fn read_limit(arguments: &Arguments) -> Result<QueueLimit, SpecError>
     if limit.packets == Some(Packets(0)) || limit.bytes == Some(Bytes(0)) {
         return Err(arguments.unfit("a queue of 0 passes nothing; the least is limit=1p"));
     }
+    limit.refuse_no_frame(arguments)?;
     Ok(limit)
 }
 

@@ -21,8 +21,9 @@ pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 static INFO: ModelInfo = ModelInfo {
     name: "cellreplay",
     summary: "packets after a pause leave as recorded trains did, what comes behind them at the \
-              opportunities of a loaded link (CellReplay: Sentosa et al., NSDI 2025); the base \
-              delay is the delay model trace's to add, from the same file",
+              opportunities of a loaded link (CellReplay: Sentosa et al., NSDI 2025); with \
+              base-delay=included also delayed as it does, otherwise the base delay is the delay \
+              model's to add",
     params: &[
         Param {
             name: "trains",
@@ -43,9 +44,18 @@ static INFO: ModelInfo = ModelInfo {
             default: Some("0"),
             help: "a packet that comes so long after the last one has left begins a train",
         },
+        BASE_DELAY,
         OPPORTUNITY,
         OVERHEAD,
     ],
+};
+
+const BASE_DELAY: Param = Param {
+    name: "base-delay",
+    unit: Unit::Choice(&["separate", "included"]),
+    default: Some("separate"),
+    help: "included: each packet is also delayed by the base delay of its train, and arrives \
+           when CellReplay delivers it; separate: the delay is left to the delay model",
 };
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
@@ -68,6 +78,8 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         epoch: Nanos::ZERO,
         released: Nanos::ZERO,
         heavy_until: None,
+        delivers: arguments.choice(BASE_DELAY.name)? == 1,
+        delivered: Nanos::ZERO,
         written: Written::of(arguments, &INFO),
     })))
 }
@@ -76,7 +88,8 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
 /// each its place in a train, and behind the base delay the heavy one, which
 /// a packet that has such a place skips while nothing is in it. The base
 /// delay, which lies between the two there, comes after them here: it is
-/// taken off what leaves.
+/// taken off what leaves, so that frames in it take no room in the queue. It
+/// is added again where it is part of the model.
 #[derive(Debug)]
 struct CellReplay {
     light: Light,
@@ -87,6 +100,10 @@ struct CellReplay {
     released: Nanos,
     /// When the last packet leaves that went through the heavy queue.
     heavy_until: Option<Nanos>,
+    /// Whether the base delay is part of the model.
+    delivers: bool,
+    /// When the last packet leaves it, the base delay included.
+    delivered: Nanos,
     written: Written,
 }
 
@@ -107,14 +124,22 @@ impl RateModel for CellReplay {
             in_train = false;
         }
         self.released = released;
-        if in_train && self.heavy_until.is_none_or(|until| until < released) {
-            return released.saturating_sub(base_delay);
+        let mut left = released;
+        if !in_train || self.heavy_until.is_some_and(|until| until >= released) {
+            left = self.heavy.deliver(released, released, bytes);
+            self.heavy_until = Some(left);
         }
-        let left = self.heavy.deliver(released, released, bytes);
-        self.heavy_until = Some(left);
+        self.delivered = left;
         match left {
             Nanos::MAX => Nanos::MAX,
             left => left.saturating_sub(base_delay),
+        }
+    }
+
+    fn passed_delay(&self) -> Nanos {
+        match self.delivers {
+            true => self.delivered,
+            false => Nanos::ZERO,
         }
     }
 

@@ -3,15 +3,15 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use crate::models::Kind;
 use crate::models::framing::Framing;
-use crate::models::{Entry, Kind};
 use crate::passing::Passing;
 use crate::random::Stream;
-use crate::spec::{ModelInfo, Param, Unit};
 use crate::units::{BitRate, Nanos};
 
 pub mod cellreplay;
 mod chain;
+mod fixed;
 pub mod mahimahi;
 pub mod markov;
 mod opportunities;
@@ -61,6 +61,14 @@ pub trait RateModel: fmt::Debug + Send {
     /// begins at `frame.at`, an instant that [`RateModel::ready`] returned or
     /// one after it. [`Nanos::MAX`] is never.
     fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos;
+
+    /// When the frame served last has passed a delay after the rate that is
+    /// part of the model: the link's own delay counts from then on. The queue
+    /// no longer holds the frame meanwhile. A time before its departure is no
+    /// delay.
+    fn passed_delay(&self) -> Nanos {
+        Nanos::ZERO
+    }
 
     /// How many of the frames that wait are sent as one, and leave together.
     fn aggregate(&self) -> Aggregate {
@@ -155,6 +163,9 @@ struct Modelled {
     framing: Framing,
     stream: Stream,
     free_at: Nanos,
+    /// Of the frame served last: [`RateModel::passed_delay`] after its
+    /// departure.
+    delay: Nanos,
 }
 
 impl Transmitter {
@@ -173,16 +184,16 @@ impl Transmitter {
         };
         Transmitter {
             exact: Serializer::new(fixed, framing),
-            modelled: model.map(|mut model| {
-                model.start(epoch);
-                Modelled {
-                    model,
-                    framing,
-                    stream,
-                    free_at: epoch,
-                }
-            }),
+            modelled: model.map(|model| Modelled::new(model, framing, stream, epoch)),
         }
+    }
+
+    /// What the rate model itself delays the frame served last, after its
+    /// departure.
+    #[inline]
+    pub(crate) fn delay(&self) -> Nanos {
+        let modelled = self.modelled.as_ref();
+        modelled.map_or(Nanos::ZERO, |modelled| modelled.delay)
     }
 
     /// Whether a model decides.
@@ -244,15 +255,11 @@ impl Transmitter {
             Rate::Model(model) => (None, Some(model)),
         };
         self.exact.change(fixed, framing);
-        self.modelled = model.map(|mut model| {
-            model.start(epoch);
-            let free_at = self.exact.free_at().max(epoch);
-            Modelled {
-                model,
-                framing,
-                stream,
-                free_at,
-            }
+        let free_at = self.exact.free_at();
+        self.modelled = model.map(|model| {
+            let mut modelled = Modelled::new(model, framing, stream, epoch);
+            modelled.free_at = free_at.max(epoch);
+            modelled
         });
         old.map(|old| old.model)
     }
@@ -315,6 +322,22 @@ impl Transmitter {
 }
 
 impl Modelled {
+    fn new(
+        mut model: Box<dyn RateModel>,
+        framing: Framing,
+        stream: Stream,
+        epoch: Nanos,
+    ) -> Modelled {
+        model.start(epoch);
+        Modelled {
+            model,
+            framing,
+            stream,
+            free_at: epoch,
+            delay: Nanos::ZERO,
+        }
+    }
+
     #[inline(never)]
     fn depart(&mut self, frame: &Passing<'_>) -> Nanos {
         let from = self.free_at.max(frame.at);
@@ -330,43 +353,18 @@ impl Modelled {
             self.model.serve(frame, wire_bits, &mut self.stream)
         };
         self.free_at = self.free_at.max(departure);
+        self.delay = self.model.passed_delay().saturating_sub(self.free_at);
         self.free_at
     }
 }
-
-/// The registry line of `fixed`.
-pub const FIXED_ENTRY: Entry<Rate> = Entry {
-    info: &ModelInfo {
-        name: "fixed",
-        summary: "departure = max(departure of the frame before, arrival) + bits / rate, exactly: \
-                  the remainder is carried (Rizzo and Lettieri's TLEM, 2016)",
-        params: &[Param {
-            name: "rate",
-            unit: Unit::Rate,
-            default: None,
-            help: "bits a second, framing included",
-        }],
-    },
-    build: |arguments| Ok(Rate::Fixed(arguments.required("rate")?)),
-};
-
-/// The registry line of `unlimited`.
-pub const UNLIMITED_ENTRY: Entry<Rate> = Entry {
-    info: &ModelInfo {
-        name: "unlimited",
-        summary: "infinitely fast: a frame departs as it arrives, and nothing ever queues",
-        params: &[],
-    },
-    build: |_| Ok(Rate::Unlimited),
-};
 
 /// Rate models.
 pub static KIND: Kind<Rate> = Kind {
     name: "rate",
     example: "10mbit",
     entries: &[
-        FIXED_ENTRY,
-        UNLIMITED_ENTRY,
+        fixed::ENTRY,
+        fixed::UNLIMITED_ENTRY,
         steps::ENTRY,
         trace::ENTRY,
         mahimahi::ENTRY,

@@ -102,8 +102,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
 
 fn read_steps(text: &str) -> Result<Vec<Step>, String> {
     let mut steps: Vec<Step> = Vec::new();
-    let items = text.split(';').map(str::trim);
-    for item in items.filter(|item| !item.is_empty()) {
+    for item in text.split(';').map(str::trim) {
         let (time, rate) = item
             .split_once('/')
             .ok_or_else(|| format!("'{item}' is not TIME/RATE, such as 10s/5mbit"))?;

@@ -1,7 +1,6 @@
 //! Every so many frames one is sent ahead.
 
 use alloc::boxed::Box;
-use alloc::format;
 use core::fmt;
 
 use super::{Displacement, ReorderingModel};
@@ -37,7 +36,8 @@ static INFO: ModelInfo = ModelInfo {
             name: "correlation",
             unit: Unit::Correlation,
             default: Some("0%"),
-            help: "of each of these decisions with the one before; their rate stays as it is",
+            help: "of each of these decisions with the one before, below 100%; their rate stays as \
+                   it is",
         },
     ],
 };
@@ -49,12 +49,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn ReorderingModel>, SpecErro
     }
     let rate = arguments.required("rate")?;
     let correlation = arguments.required("correlation")?;
-    let coin = CorrelatedCoin::new(rate, correlation).map_err(|least| {
-        let percent = least * 100.0;
-        arguments.unfit(format!(
-            "correlation={correlation} cannot be had at rate={rate}: the least is {percent:.4}%"
-        ))
-    })?;
+    let coin = CorrelatedCoin::read(arguments, rate, correlation)?;
     Ok(Box::new(Gap {
         gap,
         rate,
