@@ -11,6 +11,7 @@ use crate::control::client::ClientError;
 use crate::exec::ExecError;
 use crate::log::LogError;
 use crate::plot::PlotError;
+use crate::suggest;
 
 /// Exit code: the program did what it was asked for, but could not do it well.
 pub const EXIT_FAILED: u8 = 1;
@@ -27,7 +28,7 @@ pub enum Error {
     #[error("{0}")]
     Usage(String),
     /// A port or a capture file.
-    #[error(transparent)]
+    #[error("{}", suggest::port_error(.0))]
     Port(#[from] PortError),
     #[error("{}: {action}: {source}", path.display())]
     File {

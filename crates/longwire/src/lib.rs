@@ -25,6 +25,7 @@ pub mod report;
 pub mod signals;
 pub mod simulate;
 mod steps;
+pub mod suggest;
 mod table;
 pub mod topology;
 pub mod traffic;

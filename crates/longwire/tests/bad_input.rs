@@ -77,6 +77,22 @@ fn unknown_models_and_parameters_come_with_the_known_ones() {
         &["--delay", "uniform:low=5ms"],
         &["uniform has no parameter 'low'", "min, max"],
     );
+    refused(
+        &["--delay", "normla:mean=5ms,stddev=1ms"],
+        &["unknown delay model 'normla'; did you mean 'normal'?"],
+    );
+    refused(
+        &["--delay", "uniform:mni=5ms,max=6ms"],
+        &["uniform has no parameter 'mni'; did you mean 'min'?"],
+    );
+    refused(
+        &["--rate", "tdm:rate=1mbit,period=2ms,slot=1ms,partial=hwole"],
+        &["is none of", "did you mean 'whole'?"],
+    );
+    refused(
+        &["--preset", "lt"],
+        &["unknown preset 'lt'; did you mean 'lte'?"],
+    );
     refused(&["--delay", "uniform:min=5ms"], &["'max' must be given"]);
     refused(&["--order", "random"], &["in-order, reorder"]);
     refused(&["--loss", "packet:rate=1%,at=end"], &["medium, entry"]);
@@ -122,6 +138,50 @@ fn unknown_options_and_missing_values_are_said() {
         assert_eq!(ran.code, 2);
         assert!(ran.stderr.contains("64kb"), "{ran:?}");
     }
+}
+
+#[test]
+fn slips_are_refused() {
+    refused(&["--delay", "20ms,"], &["--delay", "a comma with nothing"]);
+    refused(&["--queue", "1b"], &["--queue", "holds no frame"]);
+    refused(
+        &["--framing", "bytes:overhead=-5000"],
+        &["--framing", "-64..65535"],
+    );
+}
+
+/// What is allowed and probably not meant: a warning at the start, and in the
+/// report.
+#[test]
+fn doubtful_values_are_warned_of() {
+    let dir = Dir::new();
+    let (capture, out) = (dir.file("in.pcap"), dir.file("out.pcap"));
+    write(&capture, &pcap(&[(EPOCH, 100)]));
+    let doubtful = ["--rate", "10Mbps", "--queue", "codel:target=200ms"];
+    let simulate = ["simulate", &capture, &out];
+    let ran = longwire(&[&simulate[..], &doubtful].concat());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    for warning in [
+        "rate: 10Mbps is 80mbit",
+        "write 10mbit if bits are meant",
+        "warning: ",
+        "queue: target=200ms is above interval=100ms",
+    ] {
+        assert!(ran.stderr.contains(warning), "no '{warning}' in {ran:?}");
+    }
+    let json = longwire(&[&simulate[..], &doubtful, &["--json"]].concat());
+    let report: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("10Mbps is 80mbit"), "{notes}");
+
+    let file = dir.file("net.toml");
+    let network = "[ports]\na = \"null\"\nb = \"null\"\n[[link]]\nname = \"x\"\n\
+                   match = \"in-port=a\"\nrate = \"10Mbps\"\n";
+    write(&file, network.as_bytes());
+    let ran = longwire(&["check", &file]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(said.contains("10Mbps is 80mbit"), "{ran:?}");
 }
 
 #[test]
@@ -184,6 +244,18 @@ fn unknown_commands_models_and_shells_come_with_the_known_ones() {
     let ran = longwire(&["simulat"]);
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("simulate"), "{ran:?}");
+    for (arguments, close) in [
+        (["models", "dely"], "did you mean 'delay'?"),
+        (["models", "Exponental"], "did you mean 'exponential'?"),
+        (["preset", "lt"], "did you mean 'lte'?"),
+    ] {
+        let ran = longwire(&arguments);
+        assert_eq!(ran.code, 2);
+        assert!(ran.stderr.contains(close), "{ran:?}");
+    }
+    let ran = longwire(&["run", "packt:nowhere0", "packet:nowhere1"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("did you mean 'packet'?"), "{ran:?}");
     let ran = longwire(&["models", "gauss"]);
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("exponential"), "{ran:?}");

@@ -40,8 +40,8 @@ fn wrong(field: &str, message: impl Into<String>) -> MatcherError {
 /// What is written for a matcher that asks for nothing.
 const ANY: &str = "any";
 
-/// The keys, in the order in which they are written.
-const KEYS: [&str; 14] = [
+/// The fields of a matcher, in the order in which they are written.
+pub const KEYS: [&str; 14] = [
     "src",
     "dst",
     "sport",

@@ -22,5 +22,5 @@ mod update;
 
 pub use analysis::{Overlap, Overlaps, Unreachable, UnreachableRules};
 pub use classifier::{Classified, Classifier, Order, RuleError, RuleId, SearchCost};
-pub use grammar::MatcherError;
+pub use grammar::{KEYS, MatcherError};
 pub use matcher::{Matcher, PortRange, Prefix, VlanMatch, WrittenFilter};

@@ -17,6 +17,7 @@ use longwire_runtime::{Faults, FileLoader};
 use super::options::{Field, LinkOption, OPTIONS, set};
 use crate::Error;
 use crate::commands::models::synopsis;
+use crate::suggest;
 
 /// A prefix that makes an option one direction's.
 struct Prefix {
@@ -112,7 +113,10 @@ impl DuplexArgs {
             return Ok(presets::Duplex::default());
         };
         let read = presets::read(text, &FileLoader::reporting_to(&self.faults));
-        read.map_err(|error| Error::Usage(format!("{PRESET}: {error}")))
+        read.map_err(|error| {
+            let error = suggest::preset_error(&error);
+            Error::Usage(format!("{PRESET}: {error}"))
+        })
     }
 }
 
@@ -120,7 +124,7 @@ impl DuplexArgs {
 fn parse(options: &LinkOptions, faults: &Faults) -> Result<LinkConfig, Error> {
     options
         .parse_with(&FileLoader::reporting_to(faults))
-        .map_err(|error| Error::Usage(error.to_string()))
+        .map_err(|error| Error::Usage(suggest::option_error(&error)))
 }
 
 impl Args for DuplexArgs {
@@ -179,7 +183,7 @@ fn preset_arg() -> Arg {
 fn check_preset(text: &str) -> Result<String, String> {
     let later = Later::default();
     match presets::read(text, &later) {
-        Err(error) if !later.asked.get() => Err(error.to_string()),
+        Err(error) if !later.asked.get() => Err(suggest::preset_error(&error)),
         _ => Ok(text.to_owned()),
     }
 }
@@ -259,7 +263,7 @@ fn check(option: &LinkOption, text: &str) -> Result<String, String> {
     match alone.parse_with(&later) {
         Err(error) if !later.asked.get() => {
             // The option's own name is in the message's frame already.
-            Err(error.source.to_string())
+            Err(suggest::spec_error(&error.source))
         }
         _ => Ok(text.to_owned()),
     }

@@ -16,6 +16,7 @@ use longwire_runtime::feed::generator::{
 
 use crate::Error;
 use crate::commands::models::synopsis;
+use crate::suggest;
 
 const TRAFFIC: &str = "Traffic";
 const HEADERS: &str = "Headers";
@@ -230,7 +231,8 @@ impl TrafficArgs {
 
     fn size_model(&self) -> Result<Arc<dyn SizeModel>, Error> {
         let model = models::SIZES.parse_with(&self.sizes, &FileLoader::default());
-        let model = model.map_err(|error| Error::Usage(format!("--sizes: {error}")))?;
+        let model = model
+            .map_err(|error| Error::Usage(format!("--sizes: {}", suggest::spec_error(&error))))?;
         Ok(Arc::from(model))
     }
 
@@ -240,7 +242,9 @@ impl TrafficArgs {
     /// If the model is wrong.
     pub fn arrival_model(&self) -> Result<Arc<dyn ArrivalModel>, Error> {
         let model = models::ARRIVALS.parse_with(&self.arrivals, &FileLoader::default());
-        let model = model.map_err(|error| Error::Usage(format!("--arrivals: {error}")))?;
+        let model = model.map_err(|error| {
+            Error::Usage(format!("--arrivals: {}", suggest::spec_error(&error)))
+        })?;
         Ok(Arc::from(model))
     }
 

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::model_pages;
 use crate::cli::Paint;
+use crate::suggest;
 use crate::{Error, Globals};
 
 /// What `models` takes.
@@ -90,7 +91,15 @@ fn select(name: Option<&str>) -> Result<Vec<Registered>, Error> {
     }
     let found: Vec<Registered> = all.iter().copied().filter(named).collect();
     if found.is_empty() {
-        let names: Vec<&str> = all.iter().map(|(_, info)| info.name).collect();
+        let mut names: Vec<&str> = all.iter().map(|(_, info)| info.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        let known = kinds(&all).into_iter().chain(names.iter().copied());
+        if let Some(close) = suggest::closest(name, known) {
+            return Err(Error::Usage(format!(
+                "no model or kind of models is called '{name}'; did you mean '{close}'?"
+            )));
+        }
         return Err(Error::Usage(format!(
             "no model or kind of models is called '{name}'; kinds: {}; models: {}",
             kinds(&all).join(", "),

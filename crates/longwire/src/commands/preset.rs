@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::models::synopsis;
 use crate::cli::{Paint, given};
+use crate::suggest;
 use crate::{Error, Globals};
 
 /// What `preset` takes.
@@ -49,7 +50,7 @@ pub fn run(args: &PresetArgs, globals: &Globals) -> Result<ExitCode, Error> {
         return Ok(ExitCode::SUCCESS);
     };
     let duplex = presets::read(name, &FileLoader::new());
-    let duplex = duplex.map_err(|error| Error::Usage(error.to_string()))?;
+    let duplex = duplex.map_err(|error| Error::Usage(suggest::preset_error(&error)))?;
     let known = PRESETS.iter().find(|preset| preset.name == name.trim());
     if globals.json {
         let json = match known {

@@ -7,6 +7,7 @@ use longwire_engine::{LinkChange, LinkId, LinkOptions, LinkState, Loader, Nanos,
 use longwire_runtime::fabric::{Discarded, Target, Work};
 
 use super::numbered::Numbered;
+use crate::suggest;
 use crate::topology::{Action, Class, Command, Problem, State, Way};
 
 /// A command, prepared.
@@ -144,7 +145,7 @@ pub(super) fn refused(link: &str, error: &OptionError) -> Problem {
         line: 0,
         column: 0,
         field: format!("{link}.{}", error.option),
-        reason: error.source.to_string(),
+        reason: suggest::spec_error(&error.source),
         remedy: format!("`longwire models {}` shows what there is", error.option),
     }
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::args::ProfileArgs;
 use super::trial::Headers;
 use crate::Error;
+use crate::suggest;
 
 /// The most services of one test.
 pub const SERVICES_MAX: usize = 16;
@@ -193,5 +194,7 @@ fn below(text: &str, end: u8) -> Result<u8, String> {
 fn sizes(kind: &Kind<Box<dyn SizeModel>>, text: &str) -> Result<Arc<dyn SizeModel>, String> {
     let text = text.replace(';', ",");
     let model = kind.parse_with(&text, &FileLoader::default());
-    model.map(Arc::from).map_err(|error| error.to_string())
+    model
+        .map(Arc::from)
+        .map_err(|error| suggest::spec_error(&error))
 }

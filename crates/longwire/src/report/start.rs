@@ -82,7 +82,9 @@ fn line(config: &LinkConfig) -> String {
 
 /// What may surprise in this link, in sentences.
 fn warnings(name: &str, config: &LinkConfig) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let doubts = config.doubts.iter();
+    let doubts = doubts.map(|doubt| format!("{name}: {}: {}", doubt.option, doubt.message));
+    let mut warnings: Vec<String> = doubts.collect();
     let undersized = config.queue.as_ref().and_then(|queue| {
         let enough = config.queue_undersized()?;
         Some((queue, enough))
@@ -144,6 +146,16 @@ mod tests {
         );
         assert!(said[0].contains("34p would do"), "{said:?}");
         assert!(warnings("up", &link("10mbit", Some("34p"), "20ms", "in-order")).is_empty());
+    }
+
+    #[test]
+    fn doubtful_values_are_warned_of() {
+        let said = warnings("up", &link("10Mbps", None, "20ms", "in-order"));
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].starts_with("up: rate: 10Mbps is 80mbit"),
+            "{said:?}"
+        );
     }
 
     #[test]

@@ -64,6 +64,13 @@ impl Builder<'_> {
     /// Makes a link; false if there is something wrong with it.
     pub fn add_link(&mut self, link: NewLink) -> bool {
         self.steps.advance();
+        for options in [Some(&link.up), link.down.as_ref()].into_iter().flatten() {
+            if let Some(doubt) = options.pair_doubt() {
+                let field = format!("link.{}", doubt.option);
+                self.complaints
+                    .warn_once(link.place.clone(), field, doubt.message);
+            }
+        }
         let class = Class::Link(self.links.len() as u32);
         if self.links.len() as u64 >= LINKS_MAX {
             let reason = format!("there are more than {LINKS_MAX} links");

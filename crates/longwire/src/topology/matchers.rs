@@ -1,10 +1,11 @@
 //! Matchers of the file, and the same for the way back.
 
 use longwire_engine::bridge::PortIndex;
-use longwire_engine::classify::Matcher;
+use longwire_engine::classify::{KEYS, Matcher, MatcherError};
 
 use super::plan::PortPlan;
 use super::problem::meant;
+use crate::suggest::closest;
 
 /// What matchers need to know of the ports.
 #[derive(Clone, Copy, Debug)]
@@ -43,11 +44,18 @@ impl PortNames<'_> {
         }
         numbered.push_str(filter);
         let matcher: Matcher = numbered.parse().map_err(|error| {
-            let error: longwire_engine::classify::MatcherError = error;
-            (
-                error.to_string(),
-                "docs/topology.md has the fields".to_owned(),
-            )
+            let error: MatcherError = error;
+            let field = error.field.as_str();
+            match closest(field, KEYS).filter(|close| *close != field) {
+                Some(close) => {
+                    let reason = format!("{field}: there is no such field");
+                    (reason, format!("did you mean '{close}'?"))
+                }
+                None => (
+                    error.to_string(),
+                    "docs/topology.md has the fields".to_owned(),
+                ),
+            }
         })?;
         match matcher.arrival_port {
             Some(PortIndex(port)) if usize::from(port) >= self.ports.len() => {

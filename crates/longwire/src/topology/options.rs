@@ -1,6 +1,6 @@
 //! Options of links: read, checked once each, and kept once each.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use longwire_engine::LinkOptions;
@@ -11,36 +11,40 @@ use toml::de::DeTable;
 use super::problem::{Complaints, Place};
 use super::tree;
 use crate::cli::given;
+use crate::suggest;
 
 /// What has been checked and kept so far. A hundred thousand links with the
 /// same options share them.
 #[derive(Debug, Default)]
 pub(super) struct OptionStore {
-    /// Options whose text was read without an error.
-    good: HashSet<(&'static str, String)>,
+    /// Options whose text was read without an error, and what is doubtful in
+    /// them.
+    good: HashMap<(&'static str, String), Vec<String>>,
     kept: HashMap<String, Arc<LinkOptions>>,
     loader: FileLoader,
 }
 
 impl OptionStore {
-    /// Whether a value is one that the option takes.
+    /// Checks a value of an option, and returns what is doubtful in it.
     ///
     /// # Errors
-    /// Why not.
-    pub fn check(&mut self, option: &'static str, text: &str) -> Result<(), String> {
+    /// Why the option does not take it.
+    fn check(&mut self, option: &'static str, text: &str) -> Result<Vec<String>, String> {
         let key = (option, text.to_owned());
-        if self.good.contains(&key) {
-            return Ok(());
+        if let Some(doubts) = self.good.get(&key) {
+            return Ok(doubts.clone());
         }
         let mut alone = LinkOptions::default();
         alone.set(option, text.to_owned());
         match alone.parse_with(&self.loader) {
-            Ok(_) => {
-                self.good.insert(key);
-                Ok(())
+            Ok(config) => {
+                let doubts = config.doubts.into_iter().map(|doubt| doubt.message);
+                let doubts: Vec<String> = doubts.collect();
+                self.good.insert(key, doubts.clone());
+                Ok(doubts)
             }
             // The option's name is in the frame of the message.
-            Err(error) => Err(error.source.to_string()),
+            Err(error) => Err(suggest::spec_error(&error.source)),
         }
     }
 
@@ -54,7 +58,11 @@ impl OptionStore {
         complaints: &mut Complaints,
     ) {
         match self.check(option, &text) {
-            Ok(()) => {
+            Ok(doubts) => {
+                let place = place.into();
+                for doubt in doubts {
+                    complaints.warn_once(place.clone(), format!("{at}.{option}"), doubt);
+                }
                 options.set(option, text);
             }
             Err(reason) => {
@@ -109,7 +117,7 @@ impl OptionStore {
                 complaints.refuse(
                     preset.span,
                     format!("{at}.preset"),
-                    error.to_string(),
+                    suggest::preset_error(&error),
                     remedy,
                 );
                 Duplex { up, down }

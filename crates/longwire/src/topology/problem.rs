@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use serde::Serialize;
 
+use crate::suggest::closest;
+
 /// How many problems are kept, so that a file with a million bad lines does
 /// not fill memory with complaints; the rest are counted.
 pub const PROBLEMS_MAX: usize = 100;
@@ -124,6 +126,14 @@ impl<'a> Complaints<'a> {
         }
     }
 
+    /// Notes what is doubtful in an option, at the first of the places where
+    /// it is written so.
+    pub fn warn_once(&mut self, place: Place, field: String, reason: String) {
+        if self.warnings.iter().all(|known| known.reason != reason) {
+            self.warn(place, field, reason, "");
+        }
+    }
+
     fn problem(&mut self, place: Place, field: String, reason: String, remedy: String) -> Problem {
         let (file, line, column) = match place {
             Place::Span(span) => {
@@ -198,45 +208,16 @@ impl<'a> Complaints<'a> {
     }
 }
 
-/// `; did you mean 'rate'?`, or what there is.
+/// `did you mean 'rate'?`, or what there is.
 pub(super) fn meant<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
-    let close = known
-        .iter()
-        .map(|word| (distance(text, word), *word))
-        .min_by_key(|(distance, _)| *distance);
-    match close {
-        Some((distance, word)) if distance <= 1 + text.len() / 4 => {
-            format!("did you mean '{word}'?")
-        }
-        _ if known.is_empty() => "there are none".to_owned(),
-        _ if known.len() <= LISTED_MAX => format!("there are {}", known.join(", ")),
-        _ => format!("there are {}, …", known[..LISTED_MAX].join(", ")),
+    match closest(text, known.iter().copied()) {
+        Some(word) => format!("did you mean '{word}'?"),
+        None if known.is_empty() => "there are none".to_owned(),
+        None if known.len() <= LISTED_MAX => format!("there are {}", known.join(", ")),
+        None => format!("there are {}, …", known[..LISTED_MAX].join(", ")),
     }
 }
 
 /// How many names a message lists.
 const LISTED_MAX: usize = 24;
-
-/// How many letters must be put in, taken out, changed, or swapped with the
-/// next one (the optimal string alignment distance).
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    if a.len().abs_diff(b.len()) > 1 + a.len() / 4 {
-        return usize::MAX;
-    }
-    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let changed = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = changed.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
-}

@@ -181,6 +181,20 @@ fn what_is_probably_not_meant_is_warned_of() {
     );
 }
 
+/// Values are warned of once, where they are written first; a pair of options
+/// at its link.
+#[test]
+fn doubtful_values_are_warned_of() {
+    let link = |name: &str| {
+        format!("[[link]]\nname = \"x{name}\"\nmatch = \"src=1.1.1.{name}\"\nrate = \"10Mbps\"\n")
+    };
+    let text = link("1") + &link("2");
+    let found = good(&text).warnings;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].line, found[0].field.as_str()), (7, "link.rate"));
+    assert!(found[0].reason.contains("10Mbps is 80mbit"), "{found:?}");
+}
+
 #[test]
 fn ramps_and_repetitions_come_in_order_of_time_and_without_end() {
     let text = "[[link]]\nname = \"x\"\nmatch = \"src=1.1.1.1\"\n[[at]]\ntime = \"1s\"\nevery = \"4s\"\n\

@@ -1,0 +1,113 @@
+//! Suggestions for names that are not known: `did you mean 'rate'?`
+
+use longwire_engine::OptionError;
+use longwire_engine::presets::PresetError;
+use longwire_engine::spec::SpecError;
+use longwire_io::PortError;
+
+/// The name that is most like `text`, if one is: at most one letter in four,
+/// and one more, must be put in, taken out, changed, or swapped with the next.
+pub fn closest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let text = text.trim().to_lowercase();
+    let most = 1 + text.chars().count() / 4;
+    let letters = text.chars().count();
+    // No name is like a text that is all changes, or that fills a screen.
+    if letters <= most || letters > LETTERS_MAX {
+        return None;
+    }
+    let distances = known.into_iter().map(|name| {
+        let distance = strsim::osa_distance(&text, &name.to_lowercase());
+        (distance, name)
+    });
+    let near = distances.filter(|(distance, _)| *distance <= most);
+    near.min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// Longer texts are no names.
+const LETTERS_MAX: usize = 100;
+
+/// `; did you mean 'rate'?`, or nothing.
+pub fn hint<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let closest = closest(text, known);
+    closest.map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
+}
+
+/// What is wrong with a model's text. A name that is nearly right is answered
+/// with the right one rather than with all there are.
+pub fn spec_error(error: &SpecError) -> String {
+    let close = |name: &str, known: &str| {
+        closest(name, known.split(", ")).map(|close| format!("did you mean '{close}'?"))
+    };
+    let short = match error {
+        SpecError::UnknownModel {
+            kind, name, known, ..
+        } => close(name, known).map(|close| format!("unknown {kind} model '{name}'; {close}")),
+        SpecError::UnknownParam { model, key, known } => {
+            close(key, known).map(|close| format!("{model} has no parameter '{key}'; {close}"))
+        }
+        SpecError::Choice { text, known, .. } => {
+            close(text, known).map(|close| format!("{error}; {close}"))
+        }
+        _ => None,
+    };
+    short.unwrap_or_else(|| error.to_string())
+}
+
+/// What is wrong with an option, as [`spec_error`] says it.
+pub fn option_error(error: &OptionError) -> String {
+    format!("{}: {}", error.option, spec_error(&error.source))
+}
+
+/// What is wrong with a preset, as [`spec_error`] says it.
+pub fn preset_error(error: &PresetError) -> String {
+    match error {
+        PresetError::Unknown { name, known } => match closest(name, known.split(", ")) {
+            Some(close) => format!("unknown preset '{name}'; did you mean '{close}'?"),
+            None => error.to_string(),
+        },
+        PresetError::Spec(error) => spec_error(error),
+        PresetError::NoParameters { .. } => error.to_string(),
+    }
+}
+
+/// What is wrong with a port, as [`spec_error`] says it.
+pub fn port_error(error: &PortError) -> String {
+    if let PortError::Unknown { text, known } = error {
+        // Known ports are written KIND:ARGUMENT.
+        let kind = |text: &'_ str| text.split(':').next().unwrap_or_default().to_owned();
+        let kinds: Vec<String> = known.split(", ").map(kind).collect();
+        if let Some(close) = closest(&kind(text), kinds.iter().map(String::as_str)) {
+            return format!("'{text}' is no port; did you mean '{close}'?");
+        }
+    }
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_misses_are_found() {
+        let known = ["rate", "delay", "duplicate", "loss"];
+        for (text, expected) in [
+            ("dely", Some("delay")),
+            ("delay ", Some("delay")),
+            ("Delay", Some("delay")),
+            ("DEALY", Some("delay")),
+            ("dulpicat", Some("duplicate")),
+            ("lss", Some("loss")),
+            ("los", Some("loss")),
+            ("queue", None),
+            ("la", None),
+            ("x", None),
+            ("", None),
+        ] {
+            assert_eq!(closest(text, known), expected, "{text}");
+        }
+        assert_eq!(closest(&"x".repeat(1 << 20), known), None);
+        assert_eq!(hint("lss", known), "; did you mean 'loss'?");
+        assert_eq!(hint("queue", known), "");
+    }
+}
