@@ -36,6 +36,7 @@ pub fn check(data: &[u8]) {
             let quantity = match *quantity {
                 "delay" => Quantity::Delay,
                 "loss" => Quantity::Loss,
+                "duplicate" => Quantity::Duplication,
                 _ => Quantity::Rate,
             };
             let found = Format::ALL.iter().find(|(name, _)| name == format);
@@ -85,6 +86,14 @@ fn check_trace(format: Option<Format>, mapping: &Mapping, file: &[u8]) {
     assert_eq!(read(5), whole);
     match whole {
         Ok(Contents::Series(series, _)) => check_series(&series, mapping.quantity),
+        Ok(Contents::Patterns(patterns, _)) => {
+            let sets = &patterns.sets;
+            let known = |index: &u64| (*index as usize) < sets.len();
+            assert!(patterns.series.values().iter().all(known));
+            assert!(sets.iter().all(|set| !set.is_empty()));
+            let mut steps = sets.iter().flatten();
+            assert!(steps.all(|steps| *steps <= Quantity::LOSS_STEPS));
+        }
         Ok(Contents::Schedule(schedule)) => check_schedule(&schedule),
         Ok(Contents::Trains(trains)) => {
             let delays = trains.base_delays();
@@ -100,7 +109,7 @@ const LOOKS: [u64; 8] = [0, 1, 999, 1_000_000, 7, 1 << 30, 1 << 40, 1 << 62];
 fn check_series(series: &Series, quantity: Quantity) {
     let most = match quantity {
         Quantity::Rate => 10_000_000_000_000,
-        Quantity::Loss => Quantity::LOSS_STEPS,
+        Quantity::Loss | Quantity::Duplication => Quantity::LOSS_STEPS,
         Quantity::Delay | Quantity::Time => 86_400_000_000_000,
     };
     assert!(series.values().iter().all(|value| *value <= most));
