@@ -370,19 +370,6 @@ fn what_is_refused_says_which_field_and_changes_nothing() {
 }
 
 #[test]
-fn doubtful_values_of_a_change_are_warned_of() {
-    let site = Site::new(NETWORK);
-    let body = json!({ "set": { "first": { "rate": "10Mbps" } } });
-    // Each time: the next who asks has not seen the first answer.
-    for _ in 0..2 {
-        let changed = site.controller.change(&body).expect("it is right");
-        let reasons: Vec<&str> = changed.warnings.iter().map(|w| w.reason.as_str()).collect();
-        assert_eq!(reasons.len(), 1, "{reasons:?}");
-        assert!(reasons[0].contains("10Mbps is 80mbit"), "{reasons:?}");
-    }
-}
-
-#[test]
 fn a_look_at_a_change_leaves_no_trace() {
     let site = Site::new(NETWORK);
     let before = site.seen();

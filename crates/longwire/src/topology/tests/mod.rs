@@ -195,6 +195,22 @@ fn doubtful_values_are_warned_of() {
     assert!(found[0].reason.contains("10Mbps is 80mbit"), "{found:?}");
 }
 
+/// Each change warns: its reader has not seen the answer to the one before.
+#[test]
+fn doubtful_values_of_a_change_are_warned_of() {
+    let mut topology = good("[[link]]\nname = \"x\"\nmatch = \"src=1.1.1.1\"\n");
+    let body = serde_json::json!({ "set": { "x": { "rate": "10Mbps" } } });
+    for _ in 0..2 {
+        let change = topology.read_change(&body, &std::collections::HashMap::new());
+        let warnings = change.expect("it is right").warnings;
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(
+            warnings[0].reason.contains("10Mbps is 80mbit"),
+            "{warnings:?}"
+        );
+    }
+}
+
 #[test]
 fn ramps_and_repetitions_come_in_order_of_time_and_without_end() {
     let text = "[[link]]\nname = \"x\"\nmatch = \"src=1.1.1.1\"\n[[at]]\ntime = \"1s\"\nevery = \"4s\"\n\
