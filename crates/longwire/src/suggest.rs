@@ -27,10 +27,10 @@ pub fn closest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 /// Longer texts are no names.
 const LETTERS_MAX: usize = 100;
 
-/// `; did you mean 'rate'?`, or nothing.
-pub fn hint<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    let closest = closest(text, known);
-    closest.map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
+/// ` (did you mean 'rate'?)`, or nothing; `known` has commas between names.
+pub fn aside(name: &str, known: &str) -> String {
+    let close = closest(name, known.split(", "));
+    close.map_or_else(String::new, |close| format!(" (did you mean '{close}'?)"))
 }
 
 /// What is wrong with a model's text. A name that is nearly right is answered
@@ -107,7 +107,7 @@ mod tests {
             assert_eq!(closest(text, known), expected, "{text}");
         }
         assert_eq!(closest(&"x".repeat(1 << 20), known), None);
-        assert_eq!(hint("lss", known), "; did you mean 'loss'?");
-        assert_eq!(hint("queue", known), "");
+        assert_eq!(aside("lss", "rate, loss"), " (did you mean 'loss'?)");
+        assert_eq!(aside("queue", "rate, loss"), "");
     }
 }

@@ -129,6 +129,10 @@ fn unknown_options_and_missing_values_are_said() {
         &["--require", "lateness.p99"],
     );
     refused(
+        &["--require", "artifacts=0,up.latenes.p99<5us"],
+        &["--require", "did you mean 'lateness.p99'?"],
+    );
+    refused(
         &["--require", "artifacts"],
         &["--require", "compares nothing"],
     );

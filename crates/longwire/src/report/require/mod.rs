@@ -95,7 +95,7 @@ pub enum RequireError {
     EmptyClause { text: String },
     #[error("'{clause}' compares nothing; write a name, one of < <= = >= > and a value")]
     NoComparison { clause: String },
-    #[error("'{name}' is not known; known are {known}")]
+    #[error("'{name}' is not known{}; known are {known}", crate::suggest::aside(.name, .known))]
     UnknownName { name: String, known: String },
     #[error("'{clause}': {source}")]
     Value { clause: String, source: UnitError },
