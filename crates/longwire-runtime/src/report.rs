@@ -37,8 +37,22 @@ pub struct RunReport {
     pub wake_margin_us: f64,
     /// What was decided or found at start, in sentences.
     pub notes: Vec<String>,
+    /// Those of the notes that were found at the end, for the report in words:
+    /// the others were printed at start.
+    #[serde(skip)]
+    pub closing_notes: Vec<String>,
     /// Why the run ended early, if it did.
     pub error: Option<String>,
+}
+
+impl RunReport {
+    /// Adds notes that were found at the end.
+    pub fn add_closing_notes(&mut self, notes: impl IntoIterator<Item = String>) {
+        for note in notes {
+            self.notes.push(note.clone());
+            self.closing_notes.push(note);
+        }
+    }
 }
 
 /// The report of one direction.

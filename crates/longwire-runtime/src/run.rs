@@ -8,7 +8,7 @@ use longwire_io::TxPort;
 use longwire_io::delay_line::{ArenaError, DelayLineConfig, delay_line};
 use longwire_io::port::{AnyRx, AnyTx, Port};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, monotonic_now};
 use crate::config::{LinkSetup, RunConfig};
 use crate::counters::LinkShared;
 use crate::host;
@@ -16,7 +16,8 @@ use crate::placement::{self, Layout};
 use crate::record::{Epoch, Recorder, Recording};
 use crate::report::{LinkReport, RunReport};
 use crate::stage::{
-    Decider, Egress, EgressParts, Ingress, IngressParts, place_link, shares_memory,
+    AddressWatch, Decider, Egress, EgressParts, Ingress, IngressParts, PortAddresses, place_link,
+    shares_memory,
 };
 use crate::summary;
 use crate::thread::Worker;
@@ -58,6 +59,7 @@ pub struct Running {
     started: Instant,
     epoch: Epoch,
     notes: Vec<String>,
+    addresses: Arc<AddressWatch>,
 }
 
 /// What both directions share before they run.
@@ -100,9 +102,14 @@ pub fn start_recorded(
         epoch,
         recording: recording.as_ref(),
     };
+    let addresses = AddressWatch::new(vec![a.name.clone(), b.name.clone()]);
     let mut directions = vec![direction(a.rx, b.tx, ab, LinkId(0), &common)?];
     if let Some(ba) = ba {
-        directions.push(direction(b.rx, a.tx, ba, LinkId(1), &common)?);
+        let mut back = direction(b.rx, a.tx, ba, LinkId(1), &common)?;
+        // Without a way back there are no answers to wait for.
+        directions[0].watch_addresses(addresses.port(0), addresses.port(1));
+        back.watch_addresses(addresses.port(1), addresses.port(0));
+        directions.push(back);
     }
     let (watched, stages): (Vec<_>, Vec<_>) = directions
         .into_iter()
@@ -119,6 +126,7 @@ pub fn start_recorded(
         started: Instant::now(),
         epoch,
         notes,
+        addresses,
     };
     if let (Some(recording), Some(recorder)) = (recording, recorder) {
         running.threads.record(recording, recorder, epoch)?;
@@ -127,6 +135,15 @@ pub fn start_recorded(
         running.spawn(worker, index, layout)?;
     }
     Ok(running)
+}
+
+impl Direction {
+    /// Watches address resolution at the ports that frames come from and go
+    /// to.
+    fn watch_addresses(&mut self, input: PortAddresses, output: PortAddresses) {
+        self.ingress.watch_addresses(input);
+        self.egress.watch_addresses(output);
+    }
 }
 
 fn direction(
@@ -253,6 +270,7 @@ impl Running {
         // Its last batches count too.
         let mut report = self.snapshot();
         stopped.add_to(&mut report);
+        report.add_closing_notes(self.addresses.notes(monotonic_now()));
         report
     }
 }

@@ -20,7 +20,7 @@ use super::orders::Work;
 use super::pipeline;
 use super::report::FabricReport;
 use super::stage::Fabric;
-use crate::clock::Clock;
+use crate::clock::{Clock, monotonic_now};
 use crate::config::{Placement, RunConfig, WaitMode};
 use crate::counters::LinkShared;
 use crate::host;
@@ -28,7 +28,7 @@ use crate::port_loss::OnPortLoss;
 use crate::record::{Epoch, Recorder};
 use crate::report::RunReport;
 use crate::run::{StartError, memory_held};
-use crate::stage::{Ingress, IngressParts};
+use crate::stage::{AddressWatch, Ingress, IngressParts};
 use crate::thread::{Bell, Control, Stages, Worker};
 use crate::threads::Threads;
 use crate::witness::Pauses;
@@ -66,6 +66,7 @@ pub enum FabricStartError {
 pub struct FabricRunning {
     handle: FabricHandle,
     threads: Threads,
+    addresses: Arc<AddressWatch>,
 }
 
 /// The most memory that frames which came by one port may take, unless it is
@@ -107,6 +108,8 @@ pub fn start_recorded(
     let budget = config
         .memory
         .unwrap_or(Bytes(held.clamp(MEMORY_MIN, MEMORY_MAX)));
+    let names = named.iter().map(|(name, _)| format!("port {name}"));
+    let addresses = AddressWatch::new(names.collect());
     let mut ingress = Vec::new();
     let mut outputs = Vec::new();
     let mut lines = Vec::new();
@@ -114,7 +117,8 @@ pub fn start_recorded(
     for (index, (name, port)) in named.into_iter().enumerate() {
         notes.extend(port.notes.iter().cloned());
         let shared = Arc::new(LinkShared::new());
-        let (stage, line) = ingress_stage(port.rx, budget, &shared)?;
+        let (mut stage, line) = ingress_stage(port.rx, budget, &shared)?;
+        stage.watch_addresses(addresses.port(index));
         ingress.push(stage.on_port_loss(on_port_loss));
         lines.push(line);
         outputs.push((port.tx, Arc::clone(&shared), recorded.output(index)));
@@ -126,7 +130,8 @@ pub fn start_recorded(
     let grace_until = epoch.monotonic.saturating_add(config.grace);
     let times = (config.tolerance, grace_until, SLACK_MAX);
     let fabric = Fabric::new(core, outputs, given, Clock::Monotonic, times);
-    let fabric = fabric.on_port_loss(on_port_loss);
+    let mut fabric = fabric.on_port_loss(on_port_loss);
+    fabric.watch_addresses(&addresses);
     let mut threads = Threads::new(config.faults.clone());
     let (workers, bell) = workers(ingress, fabric, &config, threads.control())?;
     let together = workers.len() == 1;
@@ -157,6 +162,7 @@ pub fn start_recorded(
     Ok(FabricRunning {
         handle: FabricHandle::new(orders, facts),
         threads,
+        addresses,
     })
 }
 
@@ -270,6 +276,7 @@ impl FabricRunning {
             ..self.handle.without_core()
         };
         report.notes.extend(threads.notes);
+        report.notes.extend(self.addresses.notes(monotonic_now()));
         report
     }
 }

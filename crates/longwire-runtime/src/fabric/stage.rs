@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::counters::LinkShared;
 use crate::port_loss::OnPortLoss;
 use crate::record::Tap;
-use crate::stage::{Account, BURST, Judge, Step, Whose};
+use crate::stage::{Account, AddressWatch, BURST, Judge, Step, Whose};
 use crate::witness::Pauses;
 
 /// A port that is full is tried again after this time at the latest.
@@ -119,6 +119,13 @@ impl<T: TxPort> Fabric<T> {
     pub(super) fn excuse_by(&mut self, pauses: &[Arc<Pauses>]) {
         for output in &mut self.outputs {
             output.account.judge.threads.extend_from_slice(pauses);
+        }
+    }
+
+    /// Notes address requests that leave by its ports from here on.
+    pub(super) fn watch_addresses(&mut self, watch: &Arc<AddressWatch>) {
+        for (port, output) in self.outputs.iter_mut().enumerate() {
+            output.account.addresses = Some(watch.port(port));
         }
     }
 

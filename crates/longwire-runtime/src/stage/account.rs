@@ -8,6 +8,7 @@ use longwire_io::delay_line::Descriptor;
 use longwire_io::{PortError, Pushed, TxPort};
 
 use super::BURST;
+use super::addresses::PortAddresses;
 use super::departures::Departures;
 use super::own::{Judge, Whose};
 use crate::clock::Clock;
@@ -61,6 +62,8 @@ pub(crate) struct Account {
     pub log: Option<Box<SentLog>>,
     pub departures: Option<Box<Departures>>,
     pub timeless: bool,
+    /// Notes address requests that leave.
+    pub addresses: Option<PortAddresses>,
     pub shared: Arc<LinkShared>,
 }
 
@@ -78,6 +81,7 @@ impl Account {
             log: None,
             departures: None,
             timeless: false,
+            addresses: None,
             shared,
         }
     }
@@ -103,6 +107,9 @@ impl Account {
             wire_frames,
             wire_bytes: wire_bytes as u32,
         });
+        if let Some(addresses) = &self.addresses {
+            addresses.delivered(bytes, due_by.saturating_sub(self.lead).max(frame.release));
+        }
         if let Some(tap) = &mut self.tap {
             // What is given early is held until its release.
             let handover = due_by.saturating_sub(self.lead).max(frame.release);

@@ -8,6 +8,7 @@ use longwire_engine::{Delivery, FrameMeta, LinkId, Nanos, Verdict};
 use longwire_io::delay_line::{DelayLineWriter, Exhausted, Note};
 use longwire_io::{Arrived, Offload};
 
+use super::addresses::PortAddresses;
 use super::decider::Decider;
 use super::segments::{Cutter, Run};
 use crate::counters::{IngressCounts, LinkShared};
@@ -34,6 +35,8 @@ pub(super) struct Admission {
     /// The arrival of the last frame that came in.
     pub latest: Nanos,
     bursts: u32,
+    /// Notes answers to address requests.
+    pub addresses: Option<PortAddresses>,
     pub shared: Arc<LinkShared>,
 }
 
@@ -67,6 +70,7 @@ impl Admission {
             piece: Vec::new(),
             latest: Nanos::ZERO,
             bursts: 0,
+            addresses: None,
             shared,
         }
     }
@@ -75,6 +79,9 @@ impl Admission {
     #[inline]
     pub fn admit(&mut self, frame: Arrived<'_>) {
         self.latest = frame.arrival;
+        if let Some(addresses) = &self.addresses {
+            addresses.arrived(frame.bytes, frame.arrival);
+        }
         if frame.offload.checksum.is_none() && frame.offload.segments.is_none() {
             self.admit_wire_frame(frame);
         } else if self.cut_all {

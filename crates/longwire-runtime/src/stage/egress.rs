@@ -9,6 +9,7 @@ use longwire_io::port::StampedBy;
 use longwire_io::{Outgoing, PortError, Pushed, TxPort};
 
 use super::account::Account;
+use super::addresses::PortAddresses;
 use super::decider::Decider;
 use super::departures::Departures;
 use super::managed::ManagedLine;
@@ -88,6 +89,11 @@ impl<T: TxPort> Egress<T> {
     /// Frames pass a thread whose pauses are these.
     pub(crate) fn excuse_by(&mut self, pauses: &Arc<Pauses>) {
         self.account.judge.threads.push(Arc::clone(pauses));
+    }
+
+    /// Notes address requests that leave from here on.
+    pub(crate) fn watch_addresses(&mut self, addresses: PortAddresses) {
+        self.account.addresses = Some(addresses);
     }
 
     /// From here on, gaps between departures are held against the schedule.

@@ -8,6 +8,7 @@ use longwire_engine::{LinkId, Nanos};
 use longwire_io::delay_line::DelayLineWriter;
 use longwire_io::{PortError, Received, RxPort, TxPort};
 
+use super::addresses::PortAddresses;
 use super::admission::{Admission, AdmissionParts};
 use super::decider::Decider;
 use super::{BURST, Step};
@@ -84,6 +85,11 @@ impl<R: RxPort> Ingress<R> {
             on_port_loss,
             ..self
         }
+    }
+
+    /// Notes answers to address requests from here on.
+    pub(crate) fn watch_addresses(&mut self, addresses: PortAddresses) {
+        self.admission.addresses = Some(addresses);
     }
 
     /// The input port.

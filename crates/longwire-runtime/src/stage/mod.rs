@@ -2,6 +2,7 @@
 //! line; `egress` waits, sends and accounts.
 
 mod account;
+mod addresses;
 mod admission;
 mod decider;
 mod departures;
@@ -14,6 +15,7 @@ mod segments;
 mod send_stamps;
 
 pub(crate) use account::Account;
+pub(crate) use addresses::{AddressWatch, PortAddresses};
 pub use decider::Decider;
 pub(crate) use departures::DeparturesShared;
 pub use egress::{Egress, EgressParts};

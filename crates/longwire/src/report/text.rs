@@ -47,6 +47,9 @@ pub fn write(
     };
     let line = format!("{:.3} s{cpu}, seed {}", report.duration_s, report.seed);
     writeln!(out, "{}", paint.dim(line))?;
+    for note in &report.closing_notes {
+        writeln!(out, "note: {note}")?;
+    }
     Verdict::of(report).write(out, paint)
 }
 

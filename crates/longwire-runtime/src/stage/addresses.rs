@@ -1,0 +1,246 @@
+//! Address requests that were delivered and not answered: ARP requests
+//! (RFC 826) and neighbour solicitations (RFC 4861).
+//!
+//! A host that gets no answer drops what it wants to send, before it enters
+//! the link: neither drops nor artifacts show that. Requests are seen as they
+//! are handed to an output port, answers as they arrive at an input port. Only
+//! short frames are looked at, which are copied anyway.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use longwire_engine::Nanos;
+use longwire_engine::frame::mac_header_len;
+
+/// The longest frame that is looked at: a neighbour solicitation with two
+/// VLAN tags and several options.
+const LEN_MAX: usize = 128;
+
+/// A request is to be answered within this time of its delivery.
+const TIMEOUT: Nanos = Nanos::from_secs(1);
+
+/// The most requests that wait for an answer; more are not watched.
+const PENDING_MAX: usize = 4096;
+
+/// The most addresses whose port is remembered.
+const OWNERS_MAX: usize = 1 << 16;
+
+const ARP: [u8; 2] = [0x08, 0x06];
+const IPV6: [u8; 2] = [0x86, 0xdd];
+const VLAN_TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
+const ICMPV6: u8 = 58;
+const NEIGHBOUR_SOLICITATION: u8 = 135;
+const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
+
+/// The address requests of a run and their answers.
+#[derive(Debug)]
+pub(crate) struct AddressWatch {
+    ports: Vec<String>,
+    state: Mutex<State>,
+}
+
+/// One port's part in an [`AddressWatch`].
+#[derive(Clone, Debug)]
+pub(crate) struct PortAddresses {
+    watch: Arc<AddressWatch>,
+    port: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// In order of delivery.
+    pending: VecDeque<Pending>,
+    /// The port from which an address was last answered.
+    owners: HashMap<IpAddr, usize>,
+    /// Requests without an answer, by port.
+    unanswered: Vec<u64>,
+}
+
+/// A request that was delivered.
+#[derive(Debug)]
+struct Pending {
+    delivered: Nanos,
+    port: usize,
+    address: IpAddr,
+}
+
+/// A frame of address resolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Message {
+    Request(IpAddr),
+    Answer(IpAddr),
+}
+
+impl AddressWatch {
+    /// A watch over ports of these names.
+    pub fn new(ports: Vec<String>) -> Arc<AddressWatch> {
+        let state = State {
+            unanswered: vec![0; ports.len()],
+            ..State::default()
+        };
+        Arc::new(AddressWatch {
+            ports,
+            state: Mutex::new(state),
+        })
+    }
+
+    /// The part of a port.
+    pub fn port(self: &Arc<AddressWatch>, port: usize) -> PortAddresses {
+        PortAddresses {
+            watch: Arc::clone(self),
+            port,
+        }
+    }
+
+    /// Notes for the final report, as of `now`. Requests whose time is not
+    /// over yet are left out.
+    pub fn notes(&self, now: Nanos) -> Vec<String> {
+        let mut state = self.state();
+        state.expire(now);
+        let ports = self.ports.iter().zip(&state.unanswered);
+        let ports = ports.filter(|(_, unanswered)| **unanswered > 0);
+        let notes = ports.map(|(port, unanswered)| {
+            format!(
+                "the far side of {port} did not answer {unanswered} address request{} (ARP or \
+                 neighbour solicitation) within a second of delivery",
+                if *unanswered == 1 { "" } else { "s" }
+            )
+        });
+        notes.collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Counters hold in any state.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PortAddresses {
+    /// A frame is handed to the port at this time.
+    #[inline]
+    pub fn delivered(&self, frame: &[u8], at: Nanos) {
+        if is_candidate(frame)
+            && let Some(Message::Request(address)) = message(frame)
+        {
+            self.watch.state().request(self.port, address, at);
+        }
+    }
+
+    /// A frame has arrived at the port at this time.
+    #[inline]
+    pub fn arrived(&self, frame: &[u8], at: Nanos) {
+        if is_candidate(frame)
+            && let Some(Message::Answer(address)) = message(frame)
+        {
+            self.watch.state().answer(self.port, address, at);
+        }
+    }
+}
+
+impl State {
+    fn request(&mut self, port: usize, address: IpAddr, at: Nanos) {
+        self.expire(at);
+        // A station behind another port has the address: this side need not
+        // answer.
+        let elsewhere = self
+            .owners
+            .get(&address)
+            .is_some_and(|owner| *owner != port);
+        if !elsewhere && self.pending.len() < PENDING_MAX {
+            self.pending.push_back(Pending {
+                delivered: at,
+                port,
+                address,
+            });
+        }
+    }
+
+    fn answer(&mut self, port: usize, address: IpAddr, at: Nanos) {
+        if self.owners.len() < OWNERS_MAX || self.owners.contains_key(&address) {
+            self.owners.insert(address, port);
+        }
+        // Also those that a switch delivered at other ports.
+        let answered = |request: &Pending| {
+            request.address == address && at <= request.delivered.saturating_add(TIMEOUT)
+        };
+        self.pending.retain(|request| !answered(request));
+    }
+
+    /// Counts the requests whose time is over.
+    fn expire(&mut self, now: Nanos) {
+        while let Some(oldest) = self.pending.front()
+            && oldest.delivered.saturating_add(TIMEOUT) < now
+        {
+            self.unanswered[oldest.port] += 1;
+            self.pending.pop_front();
+        }
+    }
+}
+
+/// Returns whether a frame may be one of address resolution, by a look at two
+/// or three of its bytes.
+#[inline]
+fn is_candidate(frame: &[u8]) -> bool {
+    if frame.len() > LEN_MAX || frame.len() < 42 {
+        return false;
+    }
+    match [frame[12], frame[13]] {
+        ARP => true,
+        IPV6 => frame[20] == ICMPV6,
+        other => VLAN_TAGS.contains(&other),
+    }
+}
+
+/// Reads a frame of address resolution. Probes and announcements (RFC 5227),
+/// and duplicate address detection (RFC 4862), want no answer and are left
+/// out.
+#[cold]
+fn message(frame: &[u8]) -> Option<Message> {
+    let at = mac_header_len(frame) as usize;
+    let packet = frame.get(at..)?;
+    match *frame.get(at - 2..)?.first_chunk::<2>()? {
+        ARP => arp(packet),
+        IPV6 => neighbour_discovery(packet),
+        _ => None,
+    }
+}
+
+fn arp(packet: &[u8]) -> Option<Message> {
+    const ETHERNET_AND_IPV4: [u8; 6] = [0, 1, 8, 0, 6, 4];
+    let address = |at: usize| {
+        let bytes = *packet.get(at..)?.first_chunk::<4>()?;
+        Some(Ipv4Addr::from(bytes))
+    };
+    if !packet.starts_with(&ETHERNET_AND_IPV4) {
+        return None;
+    }
+    let (sender, target) = (address(14)?, address(24)?);
+    match packet[6..8] {
+        [0, 1] if !sender.is_unspecified() && sender != target => {
+            Some(Message::Request(target.into()))
+        }
+        [0, 2] => Some(Message::Answer(sender.into())),
+        _ => None,
+    }
+}
+
+fn neighbour_discovery(packet: &[u8]) -> Option<Message> {
+    let address = |at: usize| {
+        let bytes = *packet.get(at..)?.first_chunk::<16>()?;
+        Some(Ipv6Addr::from(bytes))
+    };
+    if *packet.get(6)? != ICMPV6 {
+        return None;
+    }
+    let (source, target) = (address(8)?, address(48)?);
+    match packet[40] {
+        NEIGHBOUR_SOLICITATION if !source.is_unspecified() => Some(Message::Request(target.into())),
+        NEIGHBOUR_ADVERTISEMENT => Some(Message::Answer(target.into())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "addresses_tests.rs"]
+mod tests;
