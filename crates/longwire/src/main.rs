@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use longwire::{Cli, Error};
 use longwire_runtime::shutdown;
 
 fn main() -> ExitCode {
     // Wrong usage ends here: clap's message on stderr, exit code 2.
-    let cli = Cli::parse();
+    let arguments = std::env::args_os().collect();
+    let cli = Cli::from_arguments(arguments).unwrap_or_else(|error| error.exit());
     let code = run(&cli);
     // `exit` before this is a plugin's.
     shutdown::ends();

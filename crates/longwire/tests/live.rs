@@ -157,7 +157,8 @@ fn exec_runs_a_peer_beside_its_command() {
         return;
     };
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.stdout.contains("from the peer"), "{ran:?}");
+    assert_eq!(ran.stdout, "");
+    assert!(ran.stderr.starts_with("peer: from the peer\n"), "{ran:?}");
     let failed = exec(&["--peer", "exit 5", "--", "true"]);
     assert!(failed.is_some_and(|ran| ran.code == 1 && ran.stderr.contains("exit code 5")));
 }

@@ -45,14 +45,14 @@ impl Prefix {
     }
 }
 
-fn family_of(address: IpAddr) -> u8 {
+pub(super) fn family_of(address: IpAddr) -> u8 {
     match address {
         IpAddr::V4(_) => libc::AF_INET as u8,
         IpAddr::V6(_) => libc::AF_INET6 as u8,
     }
 }
 
-fn bytes_of(address: IpAddr) -> Vec<u8> {
+pub(super) fn bytes_of(address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(v4) => v4.octets().to_vec(),
         IpAddr::V6(v6) => v6.octets().to_vec(),

@@ -12,6 +12,7 @@ pub mod ethtool;
 pub mod ethtool_guard;
 pub mod interface;
 pub mod link;
+pub mod neighbour;
 pub mod netlink;
 pub mod netlink_message;
 pub mod netns;
@@ -22,6 +23,7 @@ pub mod veth;
 
 pub use address::{addr_add, default_route_add, route_add};
 pub use link::{LinkStats, link_delete, link_down, link_names, link_stats, link_up};
+pub use neighbour::neighbour_add;
 pub use netns::NetNamespace;
 
 /// Why the network could not be changed or read.

@@ -10,6 +10,8 @@ mod running;
 mod style;
 mod traffic;
 
+use std::ffi::OsString;
+
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -82,6 +84,22 @@ pub struct Cli {
     pub command: Command,
 }
 
+impl Cli {
+    /// Reads a command line, the program's name first.
+    ///
+    /// # Errors
+    /// If it is wrong, and for `--help` and `--version`: clap's own error
+    /// prints itself.
+    pub fn from_arguments(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+        let cli = Cli::try_parse_from(&arguments)?;
+        let reordered = match &cli.command {
+            Command::Exec(args) => args.options_first(&arguments),
+            _ => None,
+        };
+        reordered.map_or(Ok(cli), Cli::try_parse_from)
+    }
+}
+
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
     .usage(AnsiColor::Green.on_default().bold())
@@ -92,7 +110,8 @@ const STYLES: Styles = Styles::styled()
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct Globals {
-    /// Machine-readable output: one JSON value on stdout
+    /// Machine-readable output: one JSON value on stdout, or on stderr where
+    /// stdout is a command's or a capture's
     #[arg(long, global = true)]
     pub json: bool,
 

@@ -1,24 +1,28 @@
-//! `longwire exec`: a program behind a link, in networks of its own.
+//! `longwire exec`: a program behind a link, in private networks.
 
 use std::ffi::OsString;
-use std::process::{ExitCode, ExitStatus};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::Args;
-use longwire_engine::LinkConfig;
+use longwire_engine::{LinkConfig, Nanos};
+use longwire_io::RxPort;
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry::{self, Port};
-use longwire_runtime::{RunReport, Running};
+use longwire_runtime::RunReport;
+use longwire_runtime::clock::monotonic_now;
+use longwire_runtime::stage::BURST;
 use serde::Serialize;
 
+use super::exec_commands::{CommandNotes, Commands, Ended, LOOK, PeerArgs};
+use super::exec_network;
+use super::exec_words::split_file;
 use super::run::setup;
 use crate::cli::{
     DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
 };
-use crate::error::EXIT_FAILED;
-use crate::exec::{
-    self, Device, Environment, EnvironmentConfig, Event, PEER_WAIT, Side, exit_code_of,
-};
+use crate::control::ControlArgs;
+use crate::exec::{self, Device, Environment, EnvironmentConfig, Event, Side};
 use crate::probe::{self, Asked, Findings};
 use crate::report::finish::{self, Place};
 use crate::report::live::Status;
@@ -30,40 +34,59 @@ const EXAMPLES: &str = "\
 Two networks, near and far, are joined by the link and by nothing else. CMD
 runs in near, the command of --peer in far; both find the other by the names
 near and far, and in $LONGWIRE_NEAR and $LONGWIRE_FAR. No root is needed
-where user namespaces are allowed. The exit code is that of CMD. Without CMD,
-the link is probed: round trips, one-way delay, throughput and loss, next to
-what was asked for. The report goes to stderr; with --json it comes on stdout
-after the command's own output, and --report FILE keeps the two apart.
+where user namespaces are allowed. Without CMD, the link is probed: round
+trips, one-way delay, throughput and loss, next to what was asked for.
+
+With a file that ends in .toml before the --, the link is the network that the
+file describes (docs/topology.md). It has two ports: near and far, or the first
+is near and the second far. Like --scenario and --control, it needs a CMD. The
+link without a file has the name 'link'.
+
+stdout is the command's alone. The report goes to stderr, also with --json, and
+to a file with --report FILE. Lines of the peer go to stderr after 'peer: ', or
+to a file with --peer-output FILE. The exit code is that of CMD.
 
 Examples:
   longwire exec --delay 20ms --rate 10mbit
   longwire exec --delay 20ms -- ping -c 3 far
   longwire exec --rate 100mbit --loss 0.1% --peer 'iperf3 -s' -- iperf3 -c far
+  longwire exec --peer 'iperf3 -s' -- iperf3 -J -c far | jq .end.sum_received
   longwire exec --up-rate 2mbit --down-rate 20mbit -- bash
+  longwire exec --delay 20ms --control ./link.sock -- bash     and `longwire ctl`
+  longwire exec network.toml --scenario rush-hour.toml --time 1min -- ./client
   sudo longwire exec --delay 50ms --uplink -- curl https://example.org";
 
-/// What `exec` takes.
+/// The arguments of `exec`.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{LINK_HELP}\n{DUPLEX_HELP}\n\n{EXAMPLES}"))]
+#[command(override_usage = "longwire exec [OPTIONS] [FILE.toml] [--] [CMD]...")]
 pub struct ExecArgs {
     /// The command to run in near, with its arguments; without it, the link
     /// is probed
     #[arg(value_name = "CMD", trailing_var_arg = true)]
     pub command: Vec<OsString>,
 
-    /// A command for far, run by the shell; CMD waits until it listens
-    #[arg(
-        long,
-        value_name = "CMD",
-        requires = "command",
-        help_heading = "Commands"
-    )]
-    pub peer: Option<OsString>,
+    /// The peer's command.
+    #[command(flatten)]
+    pub peer: PeerArgs,
 
     /// As root: connect far to this host's network, to reach outside servers
     /// through the link
     #[arg(long, help_heading = "Commands")]
     pub uplink: bool,
+
+    /// Stop the command after this time, and end the run with its report
+    #[arg(
+        long,
+        value_name = "TIME",
+        help_heading = "Running",
+        allow_hyphen_values = true
+    )]
+    pub time: Option<Nanos>,
+
+    /// Changes of the link while it runs: a TOML file of `[[at]]` tables
+    #[arg(long, value_name = "FILE", help_heading = "Running")]
+    pub scenario: Option<PathBuf>,
 
     /// The link.
     #[command(flatten)]
@@ -73,7 +96,7 @@ pub struct ExecArgs {
     #[command(flatten)]
     pub seed: SeedArgs,
 
-    /// What the emulator reads and writes its devices with
+    /// The kind of port that the emulator opens its devices with
     #[arg(
         long,
         value_name = "KIND",
@@ -91,6 +114,10 @@ pub struct ExecArgs {
     #[command(flatten)]
     pub record: RecordArgs,
 
+    /// Its control API.
+    #[command(flatten)]
+    pub control: ControlArgs,
+
     /// The report.
     #[command(flatten)]
     pub report: ReportArgs,
@@ -102,9 +129,31 @@ pub struct ExecArgs {
 /// If the networks cannot be made, the link not be started, or the command
 /// not be run.
 pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    let (file, command) = split_file(&args.command);
+    let of_network = [
+        (file.is_some(), "a topology file"),
+        (args.scenario.is_some(), "--scenario"),
+        (args.control.is_given(), "--control"),
+    ];
+    let of_network = of_network.iter().find(|(given, _)| *given);
+    let of_command = of_network.map(|(_, name)| *name);
+    let of_command = of_command.or(args.time.map(|_| "--time"));
+    if let Some(name) = of_command.filter(|_| command.is_empty()) {
+        return Err(Error::Usage(format!(
+            "{name} is for a run with a command, and there is none: add one, as in `-- bash`"
+        )));
+    }
+    if of_network.is_some() {
+        return exec_network::run(file, command, args, globals);
+    }
+    run_link(command, args, globals)
+}
+
+/// Runs a command or the probe behind one link that does not change.
+fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (up, down) = args.link.links()?;
     let asked = Asked::new(&up, &down);
-    let mut environment = Environment::new(&environment_for(args, &up, &down))?;
+    let mut environment = Environment::new(&environment_for(args, [&up, &down]))?;
     let (near, far) = open_ports(&environment, &args.port)?;
     let links = [setup("up", up), setup("down", down)];
     let warnings = start::announce(&links, globals)?;
@@ -115,41 +164,62 @@ pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let remarks: Vec<String> = environment.notes().map(str::to_owned).collect();
     start::notes(running.notes().iter().chain(&remarks), globals)?;
 
-    let outcome = match args.command.is_empty() {
-        true => Outcome::Probed(Box::new(probe_link(&mut environment, asked, globals)?)),
-        false => Outcome::Ended(run_commands(&mut environment, &running, args, globals)?),
+    let mut notes = CommandNotes::default();
+    let outcome = if command.is_empty() {
+        Outcome::Probed(Box::new(probe_link(&mut environment, asked, globals)?))
+    } else {
+        let mut commands = Commands::new(&mut environment, command, args, globals);
+        commands.start()?;
+        let ended = loop {
+            if let Some(ended) = commands.wait(LOOK) {
+                break Some(ended);
+            }
+            if running.ended() {
+                break None;
+            }
+        };
+        notes = commands.finish();
+        Outcome::Ended(ended)
     };
     let mut report = running.stop();
     // Before the report: a reader may take it as the sign that all is gone.
     environment.close();
-    report.notes.extend(remarks.into_iter().chain(warnings));
+    let printed = remarks.into_iter().chain(warnings).chain(notes.printed);
+    report.notes.extend(printed);
+    report.add_closing_notes(notes.closing);
     show(outcome, &report, args, globals)
 }
 
-/// What the link was used for, and how that ended.
+/// The use of the link, and its end.
 enum Outcome {
     Probed(Box<Findings>),
     /// `None` if the link ended before the command did.
-    Ended(Option<ExitStatus>),
+    Ended(Option<Ended>),
 }
 
-/// The devices have room for the longest frame that either direction lets
-/// pass; a smaller MTU of a link is met on the way, as in the world.
-fn environment_for(args: &ExecArgs, up: &LinkConfig, down: &LinkConfig) -> EnvironmentConfig {
+/// Returns an environment whose devices have room for the longest frame that
+/// any of the links lets pass; a smaller MTU of a link is met on the way, as
+/// in the world.
+pub(super) fn environment_for<'a>(
+    args: &ExecArgs,
+    links: impl IntoIterator<Item = &'a LinkConfig>,
+) -> EnvironmentConfig {
     let usual = EnvironmentConfig::default();
-    let longest = up.mtu.bytes().max(down.mtu.bytes()).unwrap_or(usual.mtu);
+    let mtus = links.into_iter().filter_map(|link| link.mtu.bytes());
     EnvironmentConfig {
         device: match args.port.as_str() {
             "tap" => Device::Tap,
             _ => Device::Veth,
         },
-        mtu: longest.max(usual.mtu),
+        mtu: mtus.fold(usual.mtu, u32::max),
         uplink: args.uplink,
         ..usual
     }
 }
 
-fn open_ports(environment: &Environment, kind: &str) -> Result<(Port, Port), Error> {
+/// Opens the ports of near and far. Frames that they receive from now on are
+/// those of the commands.
+pub(super) fn open_ports(environment: &Environment, kind: &str) -> Result<(Port, Port), Error> {
     let options = OpenOptions::default();
     let open = |side| {
         let place = environment.port(side);
@@ -157,44 +227,15 @@ fn open_ports(environment: &Environment, kind: &str) -> Result<(Port, Port), Err
         let opened = place.namespace.run(|| registry::open(&name, &options));
         Ok::<Port, Error>(opened.map_err(exec::ExecError::from)??)
     };
-    Ok((open(Side::Near)?, open(Side::Far)?))
+    let (mut near, mut far) = (open(Side::Near)?, open(Side::Far)?);
+    environment.settle()?;
+    for port in [&mut near, &mut far] {
+        while port.rx.receive(monotonic_now(), BURST, &mut |_| {})?.frames > 0 {}
+    }
+    Ok((near, far))
 }
 
-/// How soon the end of a command, or of the link, is seen.
-const LOOK: Duration = Duration::from_millis(100);
-
-/// Runs the commands until the one in near ends. `None` if the link ended
-/// first.
-fn run_commands(
-    environment: &mut Environment,
-    running: &Running,
-    args: &ExecArgs,
-    globals: &Globals,
-) -> Result<Option<ExitStatus>, Error> {
-    if let Some(peer) = &args.peer {
-        let listens = environment.spawn_far(peer, PEER_WAIT)?;
-        if !listens && globals.talks() {
-            eprintln!("nothing listens in far yet; starting the command all the same");
-        }
-    }
-    environment.spawn_near(&args.command)?;
-    loop {
-        match environment.children().next(LOOK) {
-            Some(Event::CommandEnded(status)) => return Ok(Some(status)),
-            Some(Event::PeerEnded(status)) if !status.success() && globals.talks() => {
-                eprintln!("the peer's command ended: {}", exec::describe(status));
-            }
-            // Stops are the command's to obey: it was told.
-            _ => {}
-        }
-        if running.ended() {
-            environment.children().end_all();
-            return Ok(None);
-        }
-    }
-}
-
-/// Probes the link, and stops when told to.
+/// Probes the link, until it is done or a signal stops it.
 fn probe_link(
     environment: &mut Environment,
     asked: Asked,
@@ -208,8 +249,8 @@ fn probe_link(
     );
     let plan = environment.plan();
     let mut status = Status::new(globals);
-    // A thread of its own, so that signals are heard meanwhile. It is left
-    // behind if the user will not wait for it.
+    // In a thread, so that signals are handled meanwhile. It is left behind
+    // if the user will not wait for it.
     let probing = std::thread::spawn(move || {
         let host = |side, namespace| Host {
             namespace,
@@ -234,7 +275,7 @@ fn probe_link(
     Ok(found?)
 }
 
-/// The report, with what the probe found.
+/// The report, with the findings of the probe.
 #[derive(Serialize)]
 struct ProbeJson<'a> {
     probe: &'a Findings,
@@ -261,13 +302,9 @@ fn show(
             println!();
             finish::finish(report, &args.report, globals, Place::Stdout)
         }
-        Outcome::Ended(status) => {
+        Outcome::Ended(ended) => {
             let code = finish::finish(report, &args.report, globals, Place::Stderr)?;
-            Ok(match status.map_or(EXIT_FAILED, exit_code_of) {
-                // A command that did well says nothing of the link.
-                0 => code,
-                own => ExitCode::from(own),
-            })
+            Ok(Ended::exit_code(ended, code))
         }
     }
 }

@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 
 use longwire_engine::{LinkOptions, Nanos};
 use longwire_io::port::options::OpenOptions;
-use longwire_io::port::registry;
+use longwire_io::port::registry::{self, Port};
 use longwire_runtime::fabric::{FabricParts, FabricRunning, start_recorded};
 use longwire_runtime::{Faults, FileLoader};
 
 use super::run::RunArgs;
-use crate::cli::{ReportArgs, SEED_DEFAULT};
+use crate::cli::{DuplexArgs, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT};
+use crate::control::{self, Bound};
 use crate::fabric::{
     Controller, NetworkRecorder, NetworkReport, Numbered, Prepared, Scenario, write_text,
 };
@@ -23,7 +24,7 @@ use crate::report::{start, text};
 use crate::signals::stop_flag;
 use crate::steps::StepsOnStderr;
 use crate::topology::{Command, Problem, Topology};
-use crate::{Error, Globals, control};
+use crate::{Error, Globals};
 
 /// Commands of the scenario are prepared so long before their time.
 const AHEAD: Nanos = Nanos::from_secs(2);
@@ -37,7 +38,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// If the file is refused, a port cannot be opened, or the network not be
 /// started.
 pub fn run(file: &Path, args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    refuse_options_of_one_link(args)?;
+    refuse_options_of_one_link(&args.link)?;
+    refuse_options_of_two_ports(args)?;
     let read = read(file, args.scenario.as_deref(), globals)?;
     run_topology(read, args, globals)
 }
@@ -52,31 +54,80 @@ pub(super) fn run_topology(
     globals: &Globals,
 ) -> Result<ExitCode, Error> {
     let stop = stop_flag()?;
-    // Before anything runs: whoever connects waits until it does.
+    // Clients that connect before the run starts wait until it does.
     let control = control::bind(&args.control)?;
     let mut ports = Vec::new();
     for port in &topology.ports {
         let opened = registry::open(&port.opens, &OpenOptions::default())?;
         ports.push((port.name.clone(), opened));
     }
+    let setup = NetworkSetup {
+        seed: seed(&topology, args.seed.seed)?,
+        topology,
+        remarks,
+        stop: &stop,
+        running: &args.running,
+        record: &args.record,
+    };
+    let mut started = None;
+    let time = args.time.map(|time| Duration::from_nanos(time.as_nanos()));
+    let report = carry(setup, ports, control, globals, &mut |pause| {
+        let started = started.get_or_insert_with(Instant::now);
+        let left = time.map(|time| time.saturating_sub(started.elapsed()));
+        std::thread::sleep(left.map_or(pause, |left| left.min(pause)));
+        Ok(left.is_some_and(|left| left.is_zero()) || stop.load(Ordering::Relaxed))
+    })?;
+    finish(&report, &args.report, globals, Place::Stdout)
+}
+
+/// A network that is ready to run.
+pub(super) struct NetworkSetup<'a> {
+    /// The network.
+    pub topology: Topology,
+    /// Remarks for its report.
+    pub remarks: Vec<String>,
+    /// Set to give up before it runs.
+    pub stop: &'a AtomicBool,
+    /// The seed of every random stream.
+    pub seed: u64,
+    /// How it runs.
+    pub running: &'a RunningArgs,
+    /// What it records.
+    pub record: &'a RecordArgs,
+}
+
+/// Waits for at most the given time, and returns whether the run is over.
+pub(super) type Pause<'a> = &'a mut dyn FnMut(Duration) -> Result<bool, Error>;
+
+/// Runs a network between open ports, with its scenario and its control API,
+/// until `pause` ends it or it ends by itself.
+///
+/// # Errors
+/// If the network cannot be started, and what `pause` returns.
+pub(super) fn carry(
+    setup: NetworkSetup<'_>,
+    ports: Vec<(String, Port)>,
+    control: Bound,
+    globals: &Globals,
+    pause: Pause<'_>,
+) -> Result<NetworkReport, Error> {
     let faults = Faults::new();
-    let seed = seed(&topology, args.seed.seed)?;
-    let scenario = topology.timeline.clone();
+    let scenario = setup.topology.timeline.clone();
     let mut scenario = Scenario::new(&scenario);
     let watch = StepsOnStderr::start(globals);
     watch.steps().begin("numbering links", None);
-    let network = Numbered::new(topology);
+    let network = Numbered::new(setup.topology);
     let loader = FileLoader::reporting_to(&faults);
     let (bin, discarded) = channel();
-    let mut parts = network.parts_in_steps(&loader, watch.steps(), &stop)?;
+    let mut parts = network.parts_in_steps(&loader, watch.steps(), setup.stop)?;
     let prepare = |command: &Command| network.works(command, &loader, &bin);
-    let given = first_commands(&mut scenario, &mut parts, prepare, &stop)?;
+    let given = first_commands(&mut scenario, &mut parts, prepare, setup.stop)?;
     let recorder = NetworkRecorder::create(
-        args.record.capture.as_deref(),
-        args.record.log.as_ref(),
+        setup.record.capture.as_deref(),
+        setup.record.log.as_ref(),
         &network,
     )?;
-    let config = args.running.config(seed, &faults);
+    let config = setup.running.config(setup.seed, &faults);
     watch.steps().begin("starting", None);
     let running = start_recorded(ports, parts, config, recorder);
     drop(watch);
@@ -89,23 +140,18 @@ pub(super) fn run_topology(
         controller.note_given(&command, prepared);
     }
     let server = control.serve(Arc::clone(&controller))?;
-    let (failed, late) = direct(
-        &running,
-        &mut scenario,
-        &controller,
-        &stop,
-        (args.time, globals),
-    );
+    let directed = direct(&running, &mut scenario, &controller, globals, pause);
     // While the fabric still answers.
     drop(server);
     let until = controller.elapsed();
     let fabric = running.stop();
+    let (failed, late) = directed?;
     let mut report = controller.look(|network| NetworkReport::new(fabric, network));
     report.changes = controller.changes().until(until);
-    report.fabric.notes.extend(remarks);
+    report.fabric.notes.extend(setup.remarks);
     report.fabric.notes.extend(late.remark());
     report.fabric.error = report.fabric.error.or(failed);
-    finish(&report, &args.report, globals, Place::Stdout)
+    Ok(report)
 }
 
 /// Has the fabric do the commands that are due soon after its start.
@@ -129,8 +175,8 @@ fn first_commands(
     Ok(given)
 }
 
-/// Reads a topology, with another scenario if one is given. What there is to
-/// remark is said, and returned for the report.
+/// Reads a topology, with another scenario if one is given. Remarks are
+/// printed, and returned for the report.
 pub(super) fn read(
     file: &Path,
     scenario: Option<&Path>,
@@ -175,24 +221,30 @@ pub(super) fn finish(
     finish_with(report, &report.judged(), text, args, globals, place)
 }
 
-/// What a run of one link takes and a network does not is refused rather than
-/// forgotten.
-fn refuse_options_of_one_link(args: &RunArgs) -> Result<(), Error> {
-    let link = &args.link;
+/// Refuses options of a link next to a file of links.
+///
+/// # Errors
+/// If there are any.
+pub(super) fn refuse_options_of_one_link(link: &DuplexArgs) -> Result<(), Error> {
     let nothing = LinkOptions::default();
+    if link.up != nothing || link.down != nothing || link.preset.is_some() {
+        return Err(Error::Usage(
+            "options of a link are written in the file, under [defaults] or a [[link]]".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses options that only a link between two ports has.
+fn refuse_options_of_two_ports(args: &RunArgs) -> Result<(), Error> {
     let given = [
-        (
-            link.up != nothing || link.down != nothing || link.preset.is_some(),
-            "options of a link are written in the file, under [defaults] or a [[link]]",
-        ),
-        (args.one_way, "--one-way is for a link between two ports"),
-        (
-            args.gap_frames.is_some(),
-            "--gap-frames is for a link between two ports",
-        ),
+        (args.one_way, "--one-way"),
+        (args.gap_frames.is_some(), "--gap-frames"),
     ];
     match given.iter().find(|(given, _)| *given) {
-        Some((_, why)) => Err(Error::Usage((*why).to_owned())),
+        Some((_, option)) => Err(Error::Usage(format!(
+            "{option} is for a link between two ports"
+        ))),
         None => Ok(()),
     }
 }
@@ -208,38 +260,30 @@ pub(super) fn seed(topology: &Topology, given: u64) -> Result<u64, Error> {
     }
 }
 
-/// Waits until the run ends by itself, is told to stop, or its time is over.
-/// Says what of the scenario could not be done first; the rest of it goes on.
+/// Runs the scenario until `pause` ends the run, or it ends by itself.
+/// Returns the first of its commands that failed; the others are still run.
 fn direct(
     running: &FabricRunning,
     scenario: &mut Scenario<'_>,
     controller: &Controller,
-    stop: &AtomicBool,
-    (time, globals): (Option<Nanos>, &Globals),
-) -> (Option<String>, LateCommands) {
-    let started = Instant::now();
-    let time = time.map(|time| Duration::from_nanos(time.as_nanos()));
+    globals: &Globals,
+    pause: Pause<'_>,
+) -> Result<(Option<String>, LateCommands), Error> {
     let mut failed = None;
     let mut late = LateCommands::default();
     let mut told = 0;
-    while !stop.load(Ordering::Relaxed) && !running.ended() {
-        let left = time.map_or(LOOK, |time| time.saturating_sub(started.elapsed()));
-        if left.is_zero() {
-            break;
-        }
-        std::thread::sleep(left.min(LOOK));
+    let mut over = false;
+    while !over && !running.ended() {
+        over = pause(LOOK)?;
         let until = controller.elapsed().saturating_add(AHEAD);
-        while let Some(command) = scenario.next_due(until) {
-            // One by one: a scenario may have any number of them.
-            let over = time.is_some_and(|time| started.elapsed() >= time);
-            if over || stop.load(Ordering::Relaxed) || running.ended() {
-                break;
-            }
+        // One by one: a scenario may have any number of them.
+        while !over && let Some(command) = scenario.next_due(until) {
             late.note(command.at.unwrap_or(Nanos::ZERO), controller.elapsed());
             if let Err(problem) = controller.schedule(&command) {
                 let at = command.at.unwrap_or(Nanos::ZERO);
                 failed.get_or_insert(format!("scenario at {at}: {problem}"));
             }
+            over = pause(Duration::ZERO)? || running.ended();
         }
         controller.tidy();
         let lost = running.handle().lost_ports();
@@ -253,7 +297,7 @@ fn direct(
         }
         told = lost.len();
     }
-    (failed, late)
+    Ok((failed, late))
 }
 
 /// Commands of the scenario that were done after their time, because preparing

@@ -1,5 +1,6 @@
-//! `longwire run A B --control …`: a link between two ports as a network of one
-//! link, which can be changed while it runs.
+//! `longwire run A B --control …` and `longwire exec --control …`: a link
+//! between two ports as a network of one link, which can be changed while it
+//! runs.
 
 use std::path::Path;
 
@@ -7,34 +8,52 @@ use longwire_engine::LinkOptions;
 
 use super::run::RunArgs;
 use crate::Error;
-use crate::cli::{given, link_options};
+use crate::cli::{DuplexArgs, given, link_options};
 use crate::topology::Topology;
 
-/// What the link is called.
+/// The link's name.
 const LINK: &str = "link";
 
-/// The topology that the command line comes to: ports `a` and `b`, and one
-/// link between them for all frames.
+/// Returns the topology of `run A B` with these options: ports `a` and `b`,
+/// and one link between them for all frames.
 ///
 /// # Errors
 /// If the options do not fit together, or a link that can be controlled does
 /// not take them.
 pub(super) fn topology(b: &str, args: &RunArgs) -> Result<Topology, Error> {
     refuse_what_networks_lack(args)?;
-    // So that what does not fit together is told as it is without --control.
-    args.link.links()?;
-    let options = args.link.options()?;
+    between([("a", args.a.as_str()), ("b", b)], &args.link, None)
+}
+
+/// Returns the topology of one link for all frames between two ports, each
+/// with its name and what to open, up from the first to the second. Events
+/// come from the scenario's file.
+///
+/// # Errors
+/// If the options do not fit together, or the scenario is refused.
+pub(super) fn between(
+    ports: [(&str, &str); 2],
+    link: &DuplexArgs,
+    scenario: Option<&Path>,
+) -> Result<Topology, Error> {
+    // So that options that do not fit together give the same message as
+    // without --control.
+    link.links()?;
+    let options = link.options()?;
+    let [(a, opens_a), (b, opens_b)] = ports;
     let text = format!(
-        "[ports]\na = {}\nb = {}\n\n[switching]\nmode = \"pairs\"\nreserved = \"pass\"\n\n\
-         [[link]]\nname = \"{LINK}\"\nmatch = \"in-port=a\"\n\n[link.up]\n{}\n[link.down]\n{}",
-        quoted(&args.a),
-        quoted(b),
+        "[ports]\n{a} = {}\n{b} = {}\n\n[switching]\nmode = \"pairs\"\nreserved = \"pass\"\n\n\
+         [[link]]\nname = \"{LINK}\"\nmatch = \"in-port={a}\"\n\n[link.up]\n{}\n[link.down]\n{}",
+        quoted(opens_a),
+        quoted(opens_b),
         lines(&options.up),
         lines(&options.down)
     );
-    Topology::parse("the command line", &text, Path::new("")).map_err(|problems| {
+    let read = Topology::parse_with_file("the command line", &text, scenario);
+    read.map_err(|problems| {
         let problems = problems.iter();
         let problems = problems.map(|problem| match problem.remedy.as_str() {
+            _ if scenario.is_some() => problem.to_string(),
             "" => problem.reason.clone(),
             remedy => format!("{}; {remedy}", problem.reason),
         });

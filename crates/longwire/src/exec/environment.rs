@@ -10,23 +10,28 @@ use super::forwarding;
 use super::guard::Guard;
 use super::mounts::Mounts;
 use super::network::{self, Plan};
-use super::ready;
+use super::peer_output::{PeerOutput, Relay};
+use super::ready::SocketTables;
+use super::silence;
 use super::spawn::{self, Place};
 use super::supervise::{Children, Event, Signals};
 use super::uplink::Uplink;
 use super::user;
 
-/// How long the peer's command may take until something listens.
+/// The default time in which the peer's command begins to listen.
 pub const PEER_WAIT: Duration = Duration::from_secs(2);
-/// How often that is looked at.
-const PEER_LOOK: Duration = Duration::from_millis(5);
+/// The interval between two looks at the peer's sockets grows from the first
+/// to the second: a server in a script is ready at once, a slow one costs no
+/// CPU time.
+const LOOK_MIN: Duration = Duration::from_millis(2);
+const LOOK_MAX: Duration = Duration::from_millis(50);
 
 /// One of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Where the command runs.
+    /// The end of the command.
     Near,
-    /// Where the peer's command runs.
+    /// The end of the peer's command.
     Far,
 }
 
@@ -39,6 +44,14 @@ impl Side {
         }
     }
 
+    /// The opposite end.
+    pub const fn other(self) -> Side {
+        match self {
+            Side::Near => Side::Far,
+            Side::Far => Side::Near,
+        }
+    }
+
     /// The last byte of its addresses.
     pub(super) const fn number(self) -> u8 {
         match self {
@@ -48,11 +61,11 @@ impl Side {
     }
 }
 
-/// What the device `eth0` of each side is.
+/// The kind of the device `eth0` of each side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Device {
     /// One end of a veth pair; the emulator opens the other, named after the
-    /// side, in a namespace of its own.
+    /// side, in the emulator's namespace.
     #[default]
     Veth,
     /// A TAP device; the emulator opens it by name, in the side's namespace.
@@ -60,10 +73,10 @@ pub enum Device {
     Tap,
 }
 
-/// What to make.
+/// The configuration of an environment.
 #[derive(Clone, Copy, Debug)]
 pub struct EnvironmentConfig {
-    /// What the devices are.
+    /// The kind of the devices.
     pub device: Device,
     /// The longest packet, in bytes without the Ethernet header.
     pub mtu: u32,
@@ -85,7 +98,7 @@ impl Default for EnvironmentConfig {
     }
 }
 
-/// Where the emulator opens the port of a side.
+/// The place in which the emulator opens the port of a side.
 #[derive(Clone, Copy, Debug)]
 pub struct PortPlace<'a> {
     /// The namespace to be in when opening it.
@@ -99,6 +112,7 @@ pub struct PortPlace<'a> {
 #[derive(Debug)]
 pub struct Environment {
     children: Children,
+    relay: Option<Relay>,
     near: Place,
     far: Place,
     hub: NetNamespace,
@@ -168,6 +182,7 @@ impl Environment {
         };
         Ok(Environment {
             children: Children::new(signals),
+            relay: None,
             near,
             far,
             hub,
@@ -186,14 +201,13 @@ impl Environment {
         }
     }
 
-    /// What could not be done and can be done without, and what was chosen,
-    /// in sentences.
+    /// Notes for the user: optional steps that failed, and choices.
     pub fn notes(&self) -> impl Iterator<Item = &str> {
         let uplink = self.uplink.iter().map(Uplink::note);
         self.notes.iter().map(String::as_str).chain(uplink)
     }
 
-    /// Where to open a side's port.
+    /// The place in which to open a side's port.
     pub fn port(&self, side: Side) -> PortPlace<'_> {
         match self.device {
             Device::Veth => PortPlace {
@@ -205,6 +219,25 @@ impl Environment {
                 device: network::DEVICE,
             },
         }
+    }
+
+    /// Waits until the kernel has nothing of its own to send any more. Call
+    /// with both ports open, and discard what they have received by then:
+    /// nothing but the commands' frames follows.
+    ///
+    /// # Errors
+    ///
+    /// If a namespace cannot be entered.
+    pub fn settle(&self) -> Result<(), ExecError> {
+        if self.device == Device::Tap {
+            // A TAP device has a carrier, and the kernel an IPv6 address on
+            // it, once its port is open.
+            for side in [Side::Near, Side::Far] {
+                network::wait_running(self.network(side))?;
+            }
+        }
+        silence::wait_for_silence([&self.near.network, &self.far.network])?;
+        Ok(())
     }
 
     /// The network of a side, for threads that send or receive there. Its
@@ -232,32 +265,43 @@ impl Environment {
     /// [`ExecError::exit_code`] is then a shell's 127 or 126.
     pub fn spawn_near(&mut self, words: &[OsString]) -> Result<(), ExecError> {
         let variables = self.plan.names().variables();
-        let child = spawn::start(&self.near, words, &variables, false)?;
+        let child = spawn::start(&self.near, words, &variables, None)?;
         self.children.set_command(child);
         Ok(())
     }
 
     /// Starts the peer's command in far with `sh -c`, in a process group of
-    /// its own, and waits until it is ready: until something in far listens
-    /// on TCP or is bound on UDP, or the command has ended with 0 (it went to
-    /// the background), or `patience` is over ([`PEER_WAIT`] is a good one).
-    /// Returns whether something listens.
+    /// its own and with an empty input, and waits until it is ready: until
+    /// something in far listens on TCP or is bound on UDP, or `timeout` is
+    /// over ([`PEER_WAIT`] is a good one). Returns whether something listens.
     ///
     /// # Errors
     ///
     /// When the command fails before it is ready, and when Longwire is asked
     /// to stop meanwhile.
-    pub fn spawn_far(&mut self, command: &OsStr, patience: Duration) -> Result<bool, ExecError> {
+    pub fn spawn_far(
+        &mut self,
+        command: &OsStr,
+        output: PeerOutput,
+        timeout: Duration,
+    ) -> Result<bool, ExecError> {
         let words = ["sh".into(), "-c".into(), command.to_owned()];
         let variables = self.plan.names().variables();
-        let child = spawn::start(&self.far, &words, &variables, true)?;
+        let opened = output.open();
+        let (streams, relay) = opened
+            .map_err(|error| ExecError::system("open pipes for the peer's command", error))?;
+        self.relay = relay;
+        let child = spawn::start(&self.far, &words, &variables, Some(streams))?;
         self.children.set_peer(child);
-        let end = Instant::now() + patience;
-        loop {
-            if ready::listens(&self.far.network) {
-                return Ok(true);
+        let mut sockets = SocketTables::open(&self.far.network)?;
+        let end = Instant::now() + timeout;
+        let mut look = LOOK_MIN;
+        while !sockets.any_listens() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
             }
-            match self.children.next(PEER_LOOK) {
+            match self.children.next(look.min(left)) {
                 Some(Event::PeerEnded(status)) if !status.success() => {
                     let command = command.to_string_lossy().into_owned();
                     return Err(ExecError::PeerEnded { command, status });
@@ -265,10 +309,21 @@ impl Environment {
                 Some(Event::StopRequested(signal)) => return Err(ExecError::Stopped { signal }),
                 _ => {}
             }
-            if Instant::now() >= end {
-                return Ok(false);
-            }
+            look = (look * 3 / 2).min(LOOK_MAX);
         }
+        Ok(true)
+    }
+
+    /// Ends the commands: the one in near at once, the peer's with SIGTERM,
+    /// and with SIGKILL if it goes on. What a peer prints about being stopped
+    /// is no news.
+    pub fn end_commands(&mut self) {
+        if self.children.peer_runs()
+            && let Some(relay) = &mut self.relay
+        {
+            relay.discard_stderr();
+        }
+        self.children.end_all();
     }
 
     /// Ends the commands and removes everything, and waits until that is
@@ -280,9 +335,11 @@ impl Environment {
 
 impl Drop for Environment {
     fn drop(&mut self) {
-        self.children.end_all();
+        self.end_commands();
         self.uplink = None;
         self.guard.finish();
+        // All its writers are gone.
+        self.relay = None;
     }
 }
 

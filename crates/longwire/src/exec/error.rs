@@ -27,7 +27,7 @@ pub enum ExecError {
     Stopped { signal: nix::sys::signal::Signal },
     #[error("cannot make a user namespace: {source}. {advice}")]
     UserNamespace { source: io::Error, advice: String },
-    #[error("cannot make a network of our own: {source}. {advice}")]
+    #[error("cannot make a network namespace: {source}. {advice}")]
     Forbidden { source: NetError, advice: String },
     #[error(transparent)]
     Net(#[from] NetError),
@@ -48,7 +48,7 @@ impl ExecError {
         }
     }
 
-    /// How the program ends because of this: 126, 127 and 128 + a signal as
+    /// The program's exit code for this error: 126, 127 and 128 + a signal as
     /// shells use them, else 1.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -60,7 +60,7 @@ impl ExecError {
     }
 }
 
-/// How a command ended, for people.
+/// Describes the end of a command for a message.
 pub fn describe(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {

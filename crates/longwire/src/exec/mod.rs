@@ -10,8 +10,9 @@
 //! ```
 //!
 //! Read [`environment`] first; [`network`] is the devices and addresses,
-//! [`mounts`] the names, [`spawn`] and [`supervise`] the commands, [`guard`]
-//! the clean-up, [`uplink`] the way out.
+//! [`mounts`] the names, [`spawn`] and [`supervise`] the commands,
+//! [`peer_output`] what the peer prints, [`guard`] the clean-up, [`uplink`] the
+//! way out.
 
 pub mod environment;
 pub mod error;
@@ -21,7 +22,9 @@ pub mod hosts;
 pub mod mounts;
 pub mod network;
 pub mod nftables;
+pub mod peer_output;
 pub mod ready;
+pub mod silence;
 pub mod spawn;
 pub mod supervise;
 pub mod uplink;
@@ -30,4 +33,5 @@ pub mod user;
 pub use environment::{Device, Environment, EnvironmentConfig, PEER_WAIT, PortPlace, Side};
 pub use error::{ExecError, describe, exit_code_of};
 pub use network::{DEVICE, Plan};
+pub use peer_output::PeerOutput;
 pub use supervise::{Children, Event, Signals};

@@ -1,5 +1,5 @@
-//! The networks of the two sides: devices, addresses, and the settings that
-//! keep an idle link silent.
+//! The networks of the two sides: devices, addresses, neighbours, and the
+//! settings that keep an idle link silent.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -96,9 +96,26 @@ impl Names {
 }
 
 /// A locally administered address, the same in every run: of a side's own
-/// device (`end` 0) or of the emulator's end (1).
-pub fn mac_of(side: Side, end: u8) -> [u8; 6] {
+/// device (`end` 0), of the emulator's end (1), or of the uplink's ends (2).
+pub const fn mac_of(side: Side, end: u8) -> [u8; 6] {
     [0x02, b'L', b'W', 0, end, side.number()]
+}
+
+/// The link-local IPv6 address that the kernel gives to a side's device: its
+/// MAC address as an interface identifier (RFC 4291, appendix A).
+fn link_local_of(side: Side) -> Ipv6Addr {
+    let [a, b, c, d, e, f] = mac_of(side, 0);
+    let word = |high, low| u16::from_be_bytes([high, low]);
+    Ipv6Addr::new(
+        0xfe80,
+        0,
+        0,
+        0,
+        word(a ^ 2, b),
+        word(c, 0xff),
+        word(0xfe, d),
+        word(e, f),
+    )
 }
 
 /// Prepares the emulator's namespace: its devices carry frames and have no
@@ -118,7 +135,7 @@ pub fn prepare_side(
     let notes = namespace.run(|| {
         let group = getegid();
         let mut notes = optional(&SETTINGS);
-        // Lets ping work without any right of its own.
+        // Lets ping work without capabilities.
         let groups = format!("{group} {group}");
         notes.extend(optional(&[("ipv4/ping_group_range", &groups)]));
         notes
@@ -139,18 +156,38 @@ pub fn prepare_side(
     namespace.run(|| {
         net::link_up(DEVICE)?;
         net::addr_add(DEVICE, plan.v4_of(side).into(), 24)?;
-        net::addr_add(DEVICE, plan.v6_of(side).into(), 64)
+        net::addr_add(DEVICE, plan.v6_of(side).into(), 64)?;
+        add_neighbours(side.other(), plan)
     })??;
     if config.device == Device::Veth {
         // Else IPv6 would set up its addresses, and tell the link so, up to a
         // second later.
-        namespace.run(|| link::wait_running(DEVICE, CARRIER_PATIENCE))??;
+        wait_running(namespace)?;
         hub.run(|| link::wait_running(side.name(), CARRIER_PATIENCE))??;
     }
     Ok(notes)
 }
 
-/// What keeps an idle link silent: no search for routers, no duplicate
+/// Enters the addresses of the side across the link as permanent neighbours:
+/// like a wire, the link carries no address resolution, whatever its delay.
+fn add_neighbours(across: Side, plan: Plan) -> Result<(), NetError> {
+    let addresses: [IpAddr; 3] = [
+        plan.v4_of(across).into(),
+        plan.v6_of(across).into(),
+        link_local_of(across).into(),
+    ];
+    let mac = mac_of(across, 0);
+    let mut addresses = addresses.into_iter();
+    addresses.try_for_each(|address| net::neighbour_add(DEVICE, address, mac))
+}
+
+/// Waits until a side's device has a carrier.
+pub fn wait_running(namespace: &NetNamespace) -> Result<(), NetError> {
+    namespace.run(|| link::wait_running(DEVICE, CARRIER_PATIENCE))??;
+    Ok(())
+}
+
+/// Settings that keep an idle link silent: no search for routers, no duplicate
 /// detection, and the group reports that a new address sends at once instead
 /// of spread over seconds. And, since the network is the user's own, any port
 /// for its servers.
@@ -174,7 +211,7 @@ fn optional(settings: &[(&str, &str)]) -> Vec<String> {
         .collect()
 }
 
-/// How long the kernel may take to see that a pair is up.
+/// The time in which the kernel detects that a pair is up.
 const CARRIER_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The side's device, and the emulator's end of it, named after the side.

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 use longwire_io::net::NetNamespace;
 use nix::sched::{CloneFlags, setns};
@@ -15,9 +15,10 @@ use nix::unistd::{getpid, getppid};
 
 use super::error::ExecError;
 use super::mounts::Mounts;
+use super::peer_output::PeerStreams;
 use super::supervise::Signals;
 
-/// Where a command runs.
+/// The network and the file system of a command.
 #[derive(Debug)]
 pub struct Place {
     /// Its network.
@@ -26,17 +27,18 @@ pub struct Place {
     pub mounts: Option<Mounts>,
 }
 
-/// Starts a command in a place, with the caller's own input, output, working
-/// directory and user. It dies with the calling *thread*: call from one that
-/// lives as long as the run.
+/// Starts a command in a place, with the caller's working directory and user.
+/// It dies with the calling *thread*: call from one that lives as long as the
+/// run.
 ///
-/// With `own_group`, the command leads a process group of its own, out of
+/// Without `streams` it shares the caller's input and output. With them it is
+/// the peer: its input is empty, and it leads its own process group, out of
 /// reach of the terminal's signals.
 pub fn start(
     place: &Place,
     words: &[OsString],
     variables: &[(&str, String)],
-    own_group: bool,
+    streams: Option<PeerStreams>,
 ) -> Result<Child, ExecError> {
     let Some((program, arguments)) = words.split_first() else {
         return Err(ExecError::NotFound {
@@ -46,8 +48,10 @@ pub fn start(
     let mut command = Command::new(program);
     command.args(arguments);
     command.envs(variables.iter().map(|(name, value)| (name, value)));
-    if own_group {
+    if let Some(streams) = streams {
         command.process_group(0);
+        command.stdin(Stdio::null());
+        command.stdout(streams.stdout).stderr(streams.stderr);
     }
     let parent = getpid();
     // What the child needs is made here: between fork and exec nothing may
@@ -60,8 +64,8 @@ pub fn start(
     let enter = move || -> io::Result<()> {
         let entered = setns(&network, CloneFlags::CLONE_NEWNET)
             .and_then(|()| mounts.as_ref().map_or(Ok(()), Mounts::enter));
-        // Only exec itself may answer ENOENT or EACCES: they are told to the
-        // user as facts about the command.
+        // Only exec itself may return ENOENT or EACCES: they become messages
+        // about the command.
         entered.map_err(|error| match error {
             nix::Error::ENOENT | nix::Error::EACCES => io::Error::from_raw_os_error(libc::EIO),
             other => other.into(),
@@ -69,7 +73,7 @@ pub fn start(
         // A blocked signal would stay so through exec, and Ctrl-C be lost.
         signals.thread_unblock()?;
         prctl::set_pdeathsig(Signal::SIGKILL)?;
-        // The parent may have died before the kernel was told to watch it.
+        // The parent may have died before the kernel watched it.
         if getppid() != parent {
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }
@@ -97,7 +101,7 @@ fn spawn_error(program: &OsStr, source: io::Error) -> ExecError {
     }
 }
 
-/// Whether there is such a file: where the name says, or, for a mere name, in
+/// Returns whether there is such a file: where the name says, or, for a mere name, in
 /// a directory of PATH.
 fn exists(program: &OsStr) -> bool {
     if Path::new(program).components().count() > 1 {

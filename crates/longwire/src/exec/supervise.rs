@@ -14,7 +14,7 @@ use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 
 use super::error::ExecError;
 
-/// How long the peer's command has between SIGTERM and SIGKILL.
+/// Time between SIGTERM and SIGKILL for the peer's command.
 const PEER_GRACE: Duration = Duration::from_secs(2);
 
 /// Something that happened.
@@ -24,8 +24,8 @@ pub enum Event {
     CommandEnded(ExitStatus),
     /// The peer's command ended, before or after.
     PeerEnded(ExitStatus),
-    /// Longwire was asked to stop. With a command in near, that was told, and
-    /// the run goes on until it ends.
+    /// Longwire received a signal to stop. A command in near received it too,
+    /// and the run goes on until the command ends.
     StopRequested(Signal),
 }
 
@@ -155,12 +155,30 @@ impl Children {
         let _ = kill(pid_of(command), signal);
     }
 
-    /// Whether the command in near runs.
+    /// Asks the command in near to end.
+    pub fn stop_command(&mut self) {
+        self.signal_command(Signal::SIGTERM);
+        // A stopped process handles no signal before it goes on.
+        self.signal_command(Signal::SIGCONT);
+    }
+
+    /// Ends the command in near.
+    pub fn kill_command(&mut self) {
+        self.signal_command(Signal::SIGKILL);
+    }
+
+    fn signal_command(&self, signal: Signal) {
+        if let Some(command) = &self.command {
+            let _ = kill(pid_of(command), signal);
+        }
+    }
+
+    /// Returns whether the command in near runs.
     pub fn command_runs(&self) -> bool {
         self.command.is_some()
     }
 
-    /// Whether the peer's command runs.
+    /// Returns whether the peer's command runs.
     pub fn peer_runs(&self) -> bool {
         self.peer.is_some()
     }
@@ -180,7 +198,7 @@ impl Children {
         let end = Instant::now() + PEER_GRACE;
         while Instant::now() < end {
             if reap(&mut self.peer).is_some() {
-                // Whoever of its group did not hear the first.
+                // Processes of its group that ignored the first.
                 let _ = killpg(peer, Signal::SIGKILL);
                 return None;
             }

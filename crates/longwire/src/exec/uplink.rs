@@ -14,11 +14,15 @@ use nix::unistd::getpid;
 use super::environment::Side;
 use super::error::ExecError;
 use super::forwarding::{self, Forwarding};
-use super::network::Plan;
+use super::network::{Plan, mac_of};
 use super::nftables::Masquerade;
 
 /// far's device towards the host.
 const DEVICE: &str = "uplink";
+
+/// The MAC addresses of the uplink's ends, known to each other in advance.
+const HOST_MAC: [u8; 6] = mac_of(Side::Near, 2);
+const FAR_MAC: [u8; 6] = mac_of(Side::Far, 2);
 
 /// The connection, until dropped.
 #[derive(Debug)]
@@ -69,7 +73,7 @@ impl Uplink {
         let table = format!("longwire-{process}");
         let masquerade = Masquerade::new(&table, plan, &uplink.device).map_err(|e| {
             ExecError::Uplink(format!(
-                "the kernel refuses a masquerade rule of our own: {e}; \
+                "the kernel refuses a masquerade rule: {e}; \
                  that needs Linux 5.12 with nf_tables and nft_masq"
             ))
         })?;
@@ -88,11 +92,13 @@ impl Uplink {
         veth::create(&VethConfig {
             a: End {
                 name: device,
+                mac: Some(HOST_MAC),
                 ..End::default()
             },
             b: End {
                 name: DEVICE,
                 namespace: Some(far),
+                mac: Some(FAR_MAC),
                 ..End::default()
             },
         })?;
@@ -101,9 +107,11 @@ impl Uplink {
         let _ = sysctl::set(&format!("ipv6/conf/{device}/disable_ipv6"), "1");
         net::link_up(device)?;
         net::addr_add(device, host_address.into(), 30)?;
+        net::neighbour_add(device, far_address.into(), FAR_MAC)?;
         far.run(|| -> Result<(), NetError> {
             net::link_up(DEVICE)?;
             net::addr_add(DEVICE, far_address.into(), 30)?;
+            net::neighbour_add(DEVICE, host_address.into(), HOST_MAC)?;
             net::default_route_add(host_address.into())?;
             sysctl::set("ipv4/ip_forward", "1")
         })??;
@@ -117,7 +125,7 @@ impl Uplink {
         Ok(())
     }
 
-    /// What was made, in a sentence.
+    /// A note for the user.
     pub fn note(&self) -> &str {
         &self.note
     }

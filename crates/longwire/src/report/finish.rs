@@ -13,12 +13,12 @@ use crate::cli::{Paint, ReportArgs};
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
 use crate::{Error, Globals};
 
-/// Where the report goes for people; JSON always goes to stdout.
+/// The stream of the report, in words and in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The usual place.
     Stdout,
-    /// When stdout is the command's or the capture's.
+    /// When stdout belongs to the command or to a capture.
     Stderr,
 }
 
@@ -83,18 +83,18 @@ pub fn finish_with(
     if let Some(path) = &args.report {
         write_file(path, json)?;
     }
-    if globals.json {
-        write_json(&mut io::stdout().lock(), json)?;
-    } else {
-        match place {
-            Place::Stdout => write_text(&mut io::stdout(), text, globals)?,
-            Place::Stderr if globals.quiet => {}
-            Place::Stderr => write_text(&mut io::stderr(), text, globals)?,
-        }
+    match place {
+        Place::Stdout if globals.json => write_json(&mut io::stdout().lock(), json)?,
+        // Last of all, see below.
+        Place::Stderr if globals.json => {}
+        Place::Stdout => write_text(&mut io::stdout(), text, globals)?,
+        Place::Stderr if globals.quiet => {}
+        Place::Stderr => write_text(&mut io::stderr(), text, globals)?,
     }
-    // The text on stderr has said it already.
+    // A report on stderr has it already.
+    let shown = place == Place::Stderr && (globals.json || !globals.quiet);
     if let Some(error) = &report.error
-        && (globals.json || globals.quiet || place == Place::Stdout)
+        && !shown
     {
         eprintln!("error: {error}");
     }
@@ -102,6 +102,12 @@ pub fn finish_with(
     let unmet = unmet.unwrap_or_default();
     for clause in &unmet {
         eprintln!("not met: {clause}");
+    }
+    if globals.json && place == Place::Stderr {
+        // The end of stderr: lines before it are of others.
+        let mut out = BufWriter::new(io::stderr().lock());
+        write_json(&mut out, json)?;
+        out.flush()?;
     }
     Ok(match (&report.error, unmet.is_empty()) {
         (Some(_), _) => ExitCode::from(EXIT_FAILED),

@@ -105,6 +105,23 @@ impl Topology {
         Topology::parse_in_steps(&name, &text, folder, scenario, steps)
     }
 
+    /// Reads a text, and a file with the scenario that happens in place of the
+    /// text's own. `name` stands for the text in messages.
+    ///
+    /// # Errors
+    /// As [`Topology::read`], of both.
+    pub fn parse_with_file(
+        name: &str,
+        text: &str,
+        scenario: Option<&Path>,
+    ) -> Result<Topology, Vec<Problem>> {
+        let other = scenario.map(named_text).transpose()?;
+        let scenario = other
+            .as_ref()
+            .map(|(name, text)| ScenarioText { name, text });
+        Topology::parse_with(name, text, Path::new(""), scenario)
+    }
+
     /// Reads a text as if it were in a file of this name in this folder.
     ///
     /// # Errors

@@ -14,7 +14,8 @@ use std::thread;
 use std::time::Duration;
 
 use longwire::exec::{
-    Device, Environment, EnvironmentConfig, Event, ExecError, PortPlace, Side, exit_code_of,
+    Device, Environment, EnvironmentConfig, Event, ExecError, PeerOutput, PortPlace, Side,
+    exit_code_of,
 };
 use longwire_io::net::link::link_index;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socket};
@@ -67,7 +68,8 @@ fn run() -> Result<u8, ExecError> {
         })?;
     }
     if let Some(peer) = std::env::var_os(PEER) {
-        let ready = environment.spawn_far(&peer, Duration::from_millis(1500))?;
+        let ready =
+            environment.spawn_far(&peer, PeerOutput::Prefixed, Duration::from_millis(1500))?;
         eprintln!("peer ready: {ready}");
     }
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();

@@ -1,0 +1,41 @@
+//! Neighbour entries: the MAC address behind an IP address on a link.
+
+use std::net::IpAddr;
+
+use super::NetError;
+use super::address::{bytes_of, family_of};
+use super::link::link_index;
+use super::netlink::{Netlink, REQUEST};
+use super::netlink_message::Message;
+
+const REPLACE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
+/// Bytes of `struct ndmsg`.
+const NEIGHBOUR_LEN: usize = 12;
+
+/// Adds a permanent neighbour entry to a device, or replaces the present one.
+/// The kernel neither resolves nor probes such an address: no ARP (RFC 826)
+/// and no neighbour discovery (RFC 4861) crosses the link for it.
+///
+/// # Errors
+///
+/// Without CAP_NET_ADMIN, and when there is no device of that name.
+pub fn neighbour_add(name: &str, address: IpAddr, mac: [u8; 6]) -> Result<(), NetError> {
+    let index = link_index(name)?;
+    let mut fixed = [0; NEIGHBOUR_LEN];
+    fixed[0] = family_of(address);
+    fixed[4..8].copy_from_slice(&index.to_ne_bytes());
+    fixed[8..10].copy_from_slice(&libc::NUD_PERMANENT.to_ne_bytes());
+    fixed[11] = libc::RTN_UNICAST;
+    let mut message = Message::new(libc::RTM_NEWNEIGH, REQUEST | REPLACE, &fixed);
+    message.attribute(libc::NDA_DST, &bytes_of(address));
+    message.attribute(libc::NDA_LLADDR, &mac);
+    Netlink::route()
+        .and_then(|mut netlink| netlink.request(message))
+        .map_err(|source| {
+            NetError::refused(
+                "add",
+                format!("the neighbour {address} to '{name}'"),
+                source,
+            )
+        })
+}

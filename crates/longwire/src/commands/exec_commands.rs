@@ -1,0 +1,214 @@
+//! The two commands of `exec`: started, watched, and stopped in time.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{ExitCode, ExitStatus};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use longwire_engine::Nanos;
+
+use super::exec::ExecArgs;
+use crate::error::EXIT_FAILED;
+use crate::exec::{self, Environment, Event, PEER_WAIT, PeerOutput, exit_code_of};
+use crate::{Error, Globals};
+
+/// The interval at which the link is checked while the commands run.
+pub(super) const LOOK: Duration = Duration::from_millis(100);
+
+/// Time between SIGTERM and SIGKILL for a command whose time is over.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The command in far.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Commands")]
+pub struct PeerArgs {
+    /// A command for far, run by the shell; CMD waits until it listens
+    #[arg(long, value_name = "CMD", requires = "command")]
+    pub peer: Option<OsString>,
+
+    /// How long CMD waits for the peer to listen
+    #[arg(
+        long,
+        value_name = "TIME",
+        requires = "peer",
+        default_value_t = Nanos::from_nanos(PEER_WAIT.as_nanos() as u64),
+        allow_hyphen_values = true
+    )]
+    pub peer_wait: Nanos,
+
+    /// Write the peer's output to this file; without it, its lines go to
+    /// stderr after 'peer: '
+    #[arg(long, value_name = "FILE", requires = "peer")]
+    pub peer_output: Option<PathBuf>,
+}
+
+impl PeerArgs {
+    fn output(&self) -> Result<PeerOutput, Error> {
+        let Some(path) = &self.peer_output else {
+            return Ok(PeerOutput::Prefixed);
+        };
+        let file = File::create(path).map_err(|source| Error::File {
+            path: path.clone(),
+            action: "cannot write the peer's output",
+            source,
+        })?;
+        Ok(PeerOutput::File(file))
+    }
+}
+
+/// The end of the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// It ended by itself, or by a signal of another process.
+    Exited(ExitStatus),
+    /// It was stopped after the time of --time, as planned.
+    TimeOver,
+}
+
+impl Ended {
+    /// The exit code of a run whose report earned `report`: a command that
+    /// did well says nothing of the link. `None` is a link that ended before
+    /// its command.
+    pub fn exit_code(ended: Option<Ended>, report: ExitCode) -> ExitCode {
+        let own = match ended {
+            Some(Ended::Exited(status)) => exit_code_of(status),
+            Some(Ended::TimeOver) => 0,
+            None => EXIT_FAILED,
+        };
+        match own {
+            0 => report,
+            own => ExitCode::from(own),
+        }
+    }
+}
+
+/// The commands of a run.
+pub(super) struct Commands<'a> {
+    environment: &'a mut Environment,
+    command: &'a [OsString],
+    args: &'a ExecArgs,
+    globals: &'a Globals,
+    /// When the command is to be stopped.
+    deadline: Option<Instant>,
+    /// It was stopped at its deadline, and is killed at this time.
+    kill_at: Option<Instant>,
+    notes: CommandNotes,
+}
+
+/// Notes about the commands, for the report.
+#[derive(Debug, Default)]
+pub(super) struct CommandNotes {
+    /// Those that were printed as they came.
+    pub printed: Vec<String>,
+    /// Those for the end.
+    pub closing: Vec<String>,
+}
+
+impl<'a> Commands<'a> {
+    pub fn new(
+        environment: &'a mut Environment,
+        command: &'a [OsString],
+        args: &'a ExecArgs,
+        globals: &'a Globals,
+    ) -> Commands<'a> {
+        Commands {
+            environment,
+            command,
+            args,
+            globals,
+            deadline: None,
+            kill_at: None,
+            notes: CommandNotes::default(),
+        }
+    }
+
+    /// Starts the peer's command, waits until it listens, and starts the
+    /// command. Call once the link is up.
+    ///
+    /// # Errors
+    /// If one of them cannot be started, or the peer's fails at once.
+    pub fn start(&mut self) -> Result<(), Error> {
+        let peer = &self.args.peer;
+        if let Some(command) = &peer.peer {
+            let wait = Duration::from_nanos(peer.peer_wait.as_nanos());
+            let listens = self.environment.spawn_far(command, peer.output()?, wait)?;
+            if !listens {
+                self.remark(format!(
+                    "the peer does not listen after {}; the command starts now (--peer-wait \
+                     waits longer)",
+                    peer.peer_wait
+                ));
+            }
+        }
+        self.environment.spawn_near(self.command)?;
+        let time = self.args.time;
+        self.deadline = time.map(|time| Instant::now() + Duration::from_nanos(time.as_nanos()));
+        Ok(())
+    }
+
+    /// Waits until the command ends, but no longer than `pause`.
+    pub fn wait(&mut self, pause: Duration) -> Option<Ended> {
+        let pause = self.pause(pause);
+        let event = self.environment.children().next(pause);
+        match event {
+            Some(Event::CommandEnded(status)) => {
+                return Some(match self.kill_at {
+                    None => Ended::Exited(status),
+                    Some(_) => Ended::TimeOver,
+                });
+            }
+            Some(Event::PeerEnded(status)) if !status.success() => {
+                self.remark(format!(
+                    "the peer's command ended: {}",
+                    exec::describe(status)
+                ));
+            }
+            // Signals were passed on: the command decides.
+            _ => {}
+        }
+        self.stop_in_time();
+        None
+    }
+
+    /// Until when to wait: a deadline may come first.
+    fn pause(&self, pause: Duration) -> Duration {
+        let until = self.kill_at.or(self.deadline);
+        let left = until.map(|at| at.saturating_duration_since(Instant::now()));
+        left.map_or(pause, |left| left.min(pause))
+    }
+
+    fn stop_in_time(&mut self) {
+        let now = Instant::now();
+        let over = |at: Option<Instant>| at.is_some_and(|at| now >= at);
+        if self.kill_at.is_none() && over(self.deadline) {
+            self.environment.children().stop_command();
+            self.kill_at = Some(now + GRACE);
+            let time = self.args.time.unwrap_or(Nanos::ZERO);
+            self.notes
+                .closing
+                .push(format!("the command was stopped after {time} (--time)"));
+        } else if over(self.kill_at) {
+            self.environment.children().kill_command();
+            self.kill_at = Some(now + GRACE);
+        }
+    }
+
+    /// Keeps a remark for the report, and prints it at once, also with
+    /// --quiet; not with --json, so that stderr stays machine-readable.
+    fn remark(&mut self, remark: String) {
+        if !self.globals.json {
+            eprintln!("{remark}");
+        }
+        self.notes.printed.push(remark);
+    }
+
+    /// Ends the command if it still runs, and returns notes for the report.
+    pub fn finish(self) -> CommandNotes {
+        if self.environment.children().command_runs() {
+            self.environment.end_commands();
+        }
+        self.notes
+    }
+}

@@ -1,0 +1,143 @@
+//! `longwire exec` with a link that changes: a topology file with two ends, a
+//! scenario, or the control API.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use longwire_engine::LinkConfig;
+use longwire_io::port::Port;
+use longwire_runtime::{Faults, FileLoader};
+
+use super::exec::{ExecArgs, environment_for, open_ports};
+use super::exec_commands::{Commands, Ended};
+use super::run_network::{self, NetworkSetup};
+use super::run_pair;
+use crate::exec::Environment;
+use crate::report::finish::Place;
+use crate::report::start;
+use crate::topology::Topology;
+use crate::{Error, Globals, control};
+
+/// Runs a command behind the network of a file, or behind one link that can
+/// be changed.
+///
+/// # Errors
+/// If the file is refused, the networks cannot be made, the link not be
+/// started, or the command not be run.
+pub(super) fn run(
+    file: Option<&Path>,
+    command: &[OsString],
+    args: &ExecArgs,
+    globals: &Globals,
+) -> Result<ExitCode, Error> {
+    let (topology, mut remarks) = topology(file, args, globals)?;
+    let ends = ends(&topology)?;
+    let links = longest_frames(&topology)?;
+    let mut environment = Environment::new(&environment_for(args, &links))?;
+    let control = control::bind(&args.control)?;
+    let (near, far) = open_ports(&environment, &args.port)?;
+    let mut ports = [(ends[0], near), (ends[1], far)];
+    ports.sort_by_key(|(index, _)| *index);
+    let named = |(index, port): (usize, Port)| (topology.ports[index].name.clone(), port);
+    let ports = ports.into_iter().map(named).collect();
+    let notes = environment.notes().map(str::to_owned);
+    let notes: Vec<String> = notes.chain(names_of_ends(&topology, ends)).collect();
+    start::notes(&notes, globals)?;
+    remarks.extend(notes);
+    let setup = NetworkSetup {
+        seed: run_network::seed(&topology, args.seed.seed)?,
+        topology,
+        remarks,
+        stop: &AtomicBool::new(false),
+        running: &args.running,
+        record: &args.record,
+    };
+
+    let mut commands = Commands::new(&mut environment, command, args, globals);
+    let (mut started, mut ended) = (false, None);
+    let carried = run_network::carry(setup, ports, control, globals, &mut |pause| {
+        if !started {
+            commands.start()?;
+            started = true;
+        }
+        ended = commands.wait(pause);
+        Ok(ended.is_some())
+    });
+    let notes = commands.finish();
+    // Before the report: a reader may take it as the sign that all is gone.
+    environment.close();
+    let mut report = carried?;
+    report.fabric.notes.extend(notes.printed);
+    report.fabric.notes.extend(notes.closing);
+    let code = run_network::finish(&report, &args.report, globals, Place::Stderr)?;
+    Ok(Ended::exit_code(ended, code))
+}
+
+/// Reads the file, or makes a topology of the one link.
+fn topology(
+    file: Option<&Path>,
+    args: &ExecArgs,
+    globals: &Globals,
+) -> Result<(Topology, Vec<String>), Error> {
+    if let Some(file) = file {
+        run_network::refuse_options_of_one_link(&args.link)?;
+        return run_network::read(file, args.scenario.as_deref(), globals);
+    }
+    // The ports' names stand for the devices that are opened later.
+    let ports = [("near", "null"), ("far", "null")];
+    let topology = run_pair::between(ports, &args.link, args.scenario.as_deref())?;
+    let warnings = run_network::warn(&topology, globals)?;
+    Ok((topology, warnings))
+}
+
+/// Returns which ports of the topology are near and far: those with these
+/// names, or the first and the second.
+fn ends(topology: &Topology) -> Result<[usize; 2], Error> {
+    let names: Vec<&str> = topology.ports.iter().map(|port| &*port.name).collect();
+    if names.len() != 2 {
+        return Err(Error::Usage(format!(
+            "exec has two ends, near and far, and the file has {} port{} ({}): describe a network \
+             with two ports, or use `longwire run`",
+            names.len(),
+            if names.len() == 1 { "" } else { "s" },
+            names.join(", ")
+        )));
+    }
+    match names[..] {
+        ["far", _] | [_, "near"] => Ok([1, 0]),
+        _ => Ok([0, 1]),
+    }
+}
+
+/// Returns a note that says which port is which end, unless their names do.
+fn names_of_ends(topology: &Topology, ends: [usize; 2]) -> Option<String> {
+    let [near, far] = ends.map(|index| &topology.ports[index]);
+    if (near.name.as_str(), far.name.as_str()) == ("near", "far") {
+        return None;
+    }
+    Some(format!(
+        "port {} is near and port {} is far; {} and {} are not opened",
+        near.name, far.name, near.opens, far.opens
+    ))
+}
+
+/// Reads the links that limit the length of frames.
+fn longest_frames(topology: &Topology) -> Result<Vec<LinkConfig>, Error> {
+    let loader = FileLoader::reporting_to(&Faults::new());
+    let options = topology.links.iter().flat_map(|link| {
+        let directions = [Some(&link.up), link.down.as_ref()];
+        directions.into_iter().flatten()
+    });
+    let limited = options.filter(|options| options.mtu.is_some());
+    let links = limited.map(|options| {
+        let only = longwire_engine::LinkOptions {
+            mtu: options.mtu.clone(),
+            ..longwire_engine::LinkOptions::default()
+        };
+        only.parse_with(&loader)
+            .map_err(|error| Error::Usage(error.to_string()))
+    });
+    links.collect()
+}

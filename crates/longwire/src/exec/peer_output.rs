@@ -1,0 +1,233 @@
+//! The output of the peer's command: line by line on stderr, each with a
+//! prefix, or in a file. It never reaches the command's stdout.
+
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsFd;
+use std::process::Stdio;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+/// Stands in front of every line.
+const PREFIX: &[u8] = b"peer: ";
+/// A longer line is written in pieces.
+const LINE_MAX: usize = 16 << 10;
+/// Bytes read at once.
+const CHUNK: usize = 8 << 10;
+/// How long the relay may take to print what it has read.
+const TIMEOUT: Duration = Duration::from_secs(1);
+/// Reads after which a request is served although output still comes.
+const READS_BEFORE_REQUEST: u32 = 64;
+
+/// The destination of the peer's output.
+#[derive(Debug, Default)]
+pub enum PeerOutput {
+    /// Longwire's stderr, each line with the prefix `peer: `. What the peer
+    /// writes on its stderr after it was asked to stop is left out: programs
+    /// that end at SIGTERM report an error that is none.
+    #[default]
+    Prefixed,
+    /// A file, unchanged and complete.
+    File(File),
+}
+
+/// The stdout and the stderr of the peer's command.
+#[derive(Debug)]
+pub struct PeerStreams {
+    /// Its stdout.
+    pub stdout: Stdio,
+    /// Its stderr.
+    pub stderr: Stdio,
+}
+
+impl PeerOutput {
+    /// Opens the streams for a peer, with the relay that prints them where
+    /// one is needed.
+    ///
+    /// # Errors
+    ///
+    /// If a pipe or a thread cannot be made.
+    pub fn open(self) -> io::Result<(PeerStreams, Option<Relay>)> {
+        match self {
+            PeerOutput::File(file) => {
+                let streams = PeerStreams {
+                    stdout: file.try_clone()?.into(),
+                    stderr: file.into(),
+                };
+                Ok((streams, None))
+            }
+            PeerOutput::Prefixed => {
+                let (stdout_reader, stdout) = io::pipe()?;
+                let (stderr_reader, stderr) = io::pipe()?;
+                let relay = Relay::start(stdout_reader, stderr_reader)?;
+                let streams = PeerStreams {
+                    stdout: stdout.into(),
+                    stderr: stderr.into(),
+                };
+                Ok((streams, Some(relay)))
+            }
+        }
+    }
+}
+
+/// A thread that copies the peer's output to stderr.
+#[derive(Debug)]
+pub struct Relay {
+    /// A byte in it asks to discard stderr from now on; its end, to finish.
+    requests: Option<PipeWriter>,
+    /// Confirms each request; disconnected at the end.
+    confirmed: Receiver<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Relay {
+    fn start(stdout: PipeReader, stderr: PipeReader) -> io::Result<Relay> {
+        let (asked, requests) = io::pipe()?;
+        let (confirm, confirmed) = channel();
+        let streams = [Lines::new(stdout), Lines::new(stderr)];
+        let thread = std::thread::Builder::new()
+            .name("longwire-peer".into())
+            .spawn(move || copy(streams, asked, &confirm))?;
+        Ok(Relay {
+            requests: Some(requests),
+            confirmed,
+            thread: Some(thread),
+        })
+    }
+
+    /// Prints what the peer has written so far, and discards its stderr from
+    /// now on.
+    pub fn discard_stderr(&mut self) {
+        if let Some(requests) = &mut self.requests
+            && requests.write_all(&[1]).is_ok()
+        {
+            let _ = self.confirmed.recv_timeout(TIMEOUT);
+        }
+    }
+
+    /// Prints the rest of the output. Call once the peer has ended.
+    pub fn finish(&mut self) {
+        self.requests = None;
+        while self.confirmed.recv_timeout(TIMEOUT).is_ok() {}
+        // A reader of stderr that does not read would hold us up for ever.
+        if let Some(thread) = self.thread.take_if(|thread| thread.is_finished()) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+/// One stream of the peer.
+struct Lines {
+    pipe: Option<PipeReader>,
+    /// The prefix, and the beginning of a line.
+    line: Vec<u8>,
+    discarded: bool,
+}
+
+impl Lines {
+    fn new(pipe: PipeReader) -> Lines {
+        Lines {
+            pipe: Some(pipe),
+            line: PREFIX.to_vec(),
+            discarded: false,
+        }
+    }
+
+    /// Reads what there is and prints the lines that it completes.
+    fn read(&mut self) {
+        let Some(pipe) = &mut self.pipe else { return };
+        let mut bytes = [0; CHUNK];
+        match pipe.read(&mut bytes) {
+            Ok(0) => self.end(),
+            Ok(length) => bytes[..length].iter().for_each(|&byte| self.take(byte)),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => self.end(),
+        }
+    }
+
+    fn take(&mut self, byte: u8) {
+        self.line.push(byte);
+        if byte == b'\n' || self.line.len() >= LINE_MAX {
+            self.print();
+        }
+    }
+
+    /// Prints the line, in one piece: others write to the same terminal.
+    fn print(&mut self) {
+        if self.line.last() != Some(&b'\n') {
+            self.line.push(b'\n');
+        }
+        if !self.discarded {
+            let _ = io::stderr().write_all(&self.line);
+        }
+        self.line.truncate(PREFIX.len());
+    }
+
+    fn end(&mut self) {
+        self.pipe = None;
+        self.flush();
+    }
+
+    /// Prints the beginning of a line that has no end yet.
+    fn flush(&mut self) {
+        if self.line.len() > PREFIX.len() {
+            self.print();
+        }
+    }
+}
+
+/// The relay's thread: until both streams have ended, or it is asked to
+/// finish.
+fn copy(mut streams: [Lines; 2], mut asked: PipeReader, confirm: &Sender<()>) {
+    let mut reads = 0;
+    while streams.iter().any(|stream| stream.pipe.is_some()) {
+        let (readable, requested) = wait(&streams, &asked);
+        for (stream, readable) in streams.iter_mut().zip(readable) {
+            if readable {
+                stream.read();
+            }
+        }
+        reads += 1;
+        // Output that was written before the request is printed first.
+        let output = readable.contains(&true) && reads < READS_BEFORE_REQUEST;
+        if !requested {
+            reads = 0;
+        } else if !output {
+            reads = 0;
+            streams.iter_mut().for_each(Lines::flush);
+            if !matches!(asked.read(&mut [0]), Ok(1)) {
+                return;
+            }
+            streams[1].discarded = true;
+            let _ = confirm.send(());
+        }
+    }
+}
+
+/// Waits until a stream has output or ends, or something is requested.
+fn wait(streams: &[Lines; 2], asked: &PipeReader) -> ([bool; 2], bool) {
+    let pipes = streams.iter().map(|stream| stream.pipe.as_ref());
+    let open: Vec<&PipeReader> = pipes.clone().flatten().chain([asked]).collect();
+    let polled = open
+        .iter()
+        .map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN));
+    let mut polled: Vec<PollFd<'_>> = polled.collect();
+    if poll(&mut polled, PollTimeout::NONE).is_err() {
+        return ([false; 2], false);
+    }
+    let mut ready = polled.iter().map(|polled| polled.any() == Some(true));
+    let mut readable = [false; 2];
+    for (readable, pipe) in readable.iter_mut().zip(pipes) {
+        *readable = pipe.is_some() && ready.next() == Some(true);
+    }
+    (readable, ready.next() == Some(true))
+}
