@@ -11,6 +11,8 @@ pub mod delay_line;
 mod event;
 pub mod net;
 pub mod port;
+pub mod rights;
+pub mod run_directory;
 mod sync;
 
 pub use bell::Bell;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
 use longwire_io::net;
-use longwire_io::port::options::OpenOptions;
+use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry::{self, AnyTx};
 use longwire_io::{Outgoing, PortError, Pushed, TxPort};
 use pair::{PORT, Pair, STATION, frame};
@@ -26,7 +26,7 @@ const LENGTHS: [usize; 2] = [64, 6000];
 /// `None` with a word where the port is not allowed; in CI that is a failure.
 fn open(pair: &Pair, kind: &str) -> Option<AnyTx> {
     let options = OpenOptions {
-        send_only: true,
+        purpose: Purpose::Send,
         ..OpenOptions::default()
     };
     let opened = pair.in_port(|| registry::open(&format!("{kind}:{PORT}"), &options));

@@ -9,7 +9,7 @@ mod pair;
 use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
-use longwire_io::port::options::OpenOptions;
+use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry::{self, AnyTx, Port};
 use longwire_io::{Arrived, Outgoing, PortError, Pushed, RxPort, SendStamp, StampedBy, TxPort};
 use pair::{PORT, Pair, STATION, flush, frame, now, number_of};
@@ -32,7 +32,7 @@ fn open(pair: &Pair, kind: &str) -> Option<Port> {
 
 fn options() -> OpenOptions {
     OpenOptions {
-        send_only: true,
+        purpose: Purpose::Send,
         ..OpenOptions::default()
     }
 }

@@ -70,7 +70,10 @@ fn a_device_that_was_there_stays_as_it_was() {
             assert!(net::interface::Interface::find(NAME).unwrap().up);
             let second = tap::open(NAME, &OpenOptions::default());
             let error = second.err().unwrap().to_string();
-            assert!(error.contains("another program"), "{error}");
+            assert!(
+                error.contains("this command already has the device open"),
+                "{error}"
+            );
             drop(port);
             let after = net::interface::Interface::find(NAME).unwrap();
             assert_eq!(before.up, after.up);

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use longwire_engine::Nanos;
+use longwire_io::rights::{self, Capability};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
@@ -104,6 +105,14 @@ fn schedule_as(class: libc::c_int, priority: libc::c_int) -> Result<(), nix::Err
     // calling thread.
     let result = unsafe { libc::sched_setscheduler(0, class, &parameters) };
     nix::Error::result(result).map(drop)
+}
+
+/// Gives up the rights of the calling thread that a run has no use for once
+/// its ports are open. Traces of other users are still read: a replay opens
+/// them again in each round.
+pub(crate) fn give_up_rights() {
+    // A thread that keeps its rights runs as well.
+    let _ = rights::give_up(&[Capability::DacReadSearch]);
 }
 
 /// Keeps idle cores from sleeping deeply while it lives: a core that was put

@@ -14,6 +14,7 @@ use std::time::Duration;
 use longwire_engine::bridge::PortIndex;
 use longwire_engine::{Bytes, LinkId, Nanos, Packets, Verdict};
 
+use crate::host;
 use crate::run::StartError;
 use crate::shutdown::is_hurried;
 
@@ -221,7 +222,10 @@ impl Recording {
         let ends = Arc::clone(&no_more);
         let thread = std::thread::Builder::new()
             .name("longwire-record".to_owned())
-            .spawn(move || self.write(recorder, &ends))
+            .spawn(move || {
+                host::give_up_rights();
+                self.write(recorder, &ends)
+            })
             .map_err(StartError::Thread)?;
         Ok(Writing { thread, no_more })
     }

@@ -7,6 +7,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::faults::Faults;
+use crate::host;
 use crate::plugin::{Call, call_of, thread_id};
 use crate::record::{Epoch, Recorder, Recording, Writing};
 use crate::report::RunReport;
@@ -280,6 +281,9 @@ fn spawn<T: Send + 'static>(
 ) -> Result<JoinHandle<T>, StartError> {
     Builder::new()
         .name(name.to_owned())
-        .spawn(body)
+        .spawn(move || {
+            host::give_up_rights();
+            body()
+        })
         .map_err(StartError::Thread)
 }

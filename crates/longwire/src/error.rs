@@ -11,7 +11,7 @@ use crate::control::client::ClientError;
 use crate::exec::ExecError;
 use crate::log::LogError;
 use crate::plot::PlotError;
-use crate::suggest;
+use crate::{remedies, suggest};
 
 /// Exit code: the program did what it was asked for, but could not do it well.
 pub const EXIT_FAILED: u8 = 1;
@@ -60,6 +60,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// What to do about it, where something helps that the message does not
+    /// name.
+    pub fn remedy(&self) -> Option<String> {
+        remedies::of(self)
+    }
+
     /// How the program ends because of this.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {

@@ -21,7 +21,9 @@ pub mod profile;
 mod progress;
 pub mod receiving;
 pub mod recorder;
+mod remedies;
 pub mod report;
+mod rights;
 pub mod signals;
 pub mod simulate;
 mod steps;
@@ -29,6 +31,7 @@ pub mod suggest;
 mod table;
 pub mod topology;
 pub mod traffic;
+mod whole_file;
 
 use std::process::ExitCode;
 

@@ -24,6 +24,9 @@ fn run(cli: &Cli) -> ExitCode {
         }
         Err(error) => {
             eprintln!("error: {error}");
+            if let Some(remedy) = error.remedy() {
+                eprintln!("to mend it: {remedy}");
+            }
             error.exit_code()
         }
     }

@@ -314,12 +314,9 @@ fn what_no_address_tells_goes_by_its_station_or_is_counted() {
     assert_eq!(report["unassigned"]["bytes"], 60 + 60 + 5);
     assert_eq!(common::frames(&out).len(), 4);
     let notes = report["notes"].to_string();
-    assert!(notes.contains("3 frames were left out"), "{notes}");
+    assert!(notes.contains("left out 3 frames"), "{notes}");
     let (ran, ..) = simulate(&dir, &pcap(&frames), "out", &options[..4]);
-    assert!(
-        ran.stderr.contains("warning: 3 frames were left out"),
-        "{ran:?}"
-    );
+    assert!(ran.stderr.contains("warning: left out 3 frames"), "{ran:?}");
     // By the station alone.
     let options = ["--near", "02:00:00:00:00:01", "--json"];
     let (ran, ..) = simulate(&dir, &pcap(&frames), "out", &options);
@@ -357,7 +354,7 @@ fn frames_held_at_the_end_are_in_the_log_and_reported() {
             "{queue}: {rows:?}"
         );
         assert!(held.iter().copied().eq(4..9), "{held:?}");
-        let said = "up: 5 frames were still held when the capture ended";
+        let said = "up: 5 frames still held when the capture ended";
         assert!(ran.stderr.contains(said), "{ran:?}");
     }
 }

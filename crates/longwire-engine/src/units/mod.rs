@@ -1,11 +1,13 @@
 //! Units as types. Integers throughout: a rate is never rounded into a time
 //! per byte, a probability is an integer ratio.
 
+mod counted;
 mod display;
 mod families;
 mod pace;
 mod parse;
 
+pub use counted::number_of;
 pub use pace::{PacketRate, Speed};
 
 pub use parse::{UnitError, parse_count, parse_ratio, parse_real, parse_signed};

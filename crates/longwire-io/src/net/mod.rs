@@ -9,14 +9,15 @@ use std::io;
 
 pub mod address;
 pub mod ethtool;
-pub mod ethtool_guard;
 pub mod interface;
 pub mod link;
 pub mod neighbour;
 pub mod netlink;
 pub mod netlink_message;
 pub mod netns;
+pub(crate) mod offloads;
 pub mod qdisc;
+pub mod record;
 pub mod sysctl;
 pub mod tap;
 pub mod veth;

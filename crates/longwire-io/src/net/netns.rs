@@ -2,13 +2,15 @@
 //! mount, so nothing of them is left when the last holder is gone, however it
 //! ended.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use super::NetError;
 
@@ -17,6 +19,72 @@ const OWN: &str = "/proc/thread-self/ns/net";
 
 /// Where `ip netns` keeps namespaces by their names.
 const NAMED: &str = "/run/netns";
+
+nix::ioctl_none_bad!(
+    /// Opens the user namespace that a namespace belongs to.
+    owner_of,
+    // NS_GET_USERNS of linux/nsfs.h.
+    0xb701
+);
+
+/// What tells a namespace from every other one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NamespaceId {
+    /// Never used again until the system restarts; 0 before Linux 5.14, which
+    /// has none.
+    pub(crate) cookie: u64,
+    /// The number of its file, which a later namespace may have.
+    pub(crate) inode: u64,
+}
+
+impl NamespaceId {
+    /// The calling thread's.
+    pub(crate) fn current() -> NamespaceId {
+        NamespaceId {
+            cookie: cookie().unwrap_or(0),
+            inode: fs::metadata(OWN).map_or(0, |metadata| metadata.ino()),
+        }
+    }
+}
+
+/// The cookie of the calling thread's namespace.
+fn cookie() -> io::Result<u64> {
+    const SO_NETNS_COOKIE: libc::c_int = 71;
+    let socket = socket(
+        AddressFamily::Unix,
+        SockType::Datagram,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    )?;
+    let mut cookie = 0u64;
+    let mut length = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: the pointers describe `cookie` and its length, which outlive the
+    // call; the kernel writes at most that many bytes.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut length,
+        )
+    };
+    match result {
+        0 => Ok(cookie),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The namespaces that have a name or a process, as inodes and files.
+pub(super) fn visible() -> Vec<(u64, PathBuf)> {
+    let entries = |path: &str| fs::read_dir(path).into_iter().flatten().flatten();
+    let named = entries(NAMED).map(|entry| entry.path());
+    let processes = entries("/proc").map(|entry| entry.path().join("ns/net"));
+    let files = named.chain(processes);
+    files
+        .filter_map(|path| Some((fs::metadata(&path).ok()?.ino(), path)))
+        .collect()
+}
 
 /// A network namespace. It lives as long as this value, a thread in it, or a
 /// process in it.
@@ -50,7 +118,7 @@ impl NetNamespace {
 
     /// The namespace that the calling thread is in.
     pub fn current() -> Result<NetNamespace, NetError> {
-        NetNamespace::at(OWN)
+        NetNamespace::at(Path::new(OWN))
     }
 
     /// The namespace that `ip netns add` gave this name.
@@ -59,10 +127,11 @@ impl NetNamespace {
     ///
     /// If there is none of that name, or it may not be opened.
     pub fn named(name: &str) -> Result<NetNamespace, NetError> {
-        NetNamespace::at(&format!("{NAMED}/{name}"))
+        NetNamespace::at(&Path::new(NAMED).join(name))
     }
 
-    fn at(path: &str) -> Result<NetNamespace, NetError> {
+    /// The namespace that a file stands for.
+    pub(super) fn at(path: &Path) -> Result<NetNamespace, NetError> {
         let open = || -> io::Result<NetNamespace> {
             let file = File::open(path)?;
             let inode = file.metadata()?.ino();
@@ -71,7 +140,7 @@ impl NetNamespace {
                 inode,
             })
         };
-        open().map_err(|e| NetError::system("open", path, e))
+        open().map_err(|e| NetError::system("open", path.display().to_string(), e))
     }
 
     /// Another holder of the same namespace.
@@ -104,6 +173,30 @@ impl NetNamespace {
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
+    }
+
+    /// Whether the namespace belongs to the user namespace of this process, or
+    /// to one in it: only then do the process's capabilities count in it. The
+    /// kernel opens no other owner (ioctl_ns(2)).
+    ///
+    /// # Errors
+    /// If the kernel does not say (before Linux 4.9).
+    pub fn is_ours(&self) -> Result<bool, NetError> {
+        // SAFETY: the descriptor is open, and the request has no argument.
+        match unsafe { owner_of(self.file.as_raw_fd()) } {
+            Ok(owner) => {
+                // SAFETY: the kernel has just opened this descriptor, and
+                // nothing else uses it.
+                drop(unsafe { OwnedFd::from_raw_fd(owner) });
+                Ok(true)
+            }
+            Err(nix::Error::EPERM) => Ok(false),
+            Err(error) => Err(NetError::system(
+                "ask for the owner of",
+                "a network namespace",
+                error,
+            )),
+        }
     }
 
     /// The number that identifies the namespace in the system, as in

@@ -39,8 +39,9 @@ pub(super) fn open(name: &str, options: &OpenOptions) -> Result<Port, PortError>
 }
 
 fn may_work_otherwise(error: &PortError) -> bool {
-    !matches!(
-        error,
-        PortError::NoInterface { .. } | PortError::Down { .. }
-    )
+    match error {
+        PortError::NoInterface { .. } | PortError::Down { .. } => false,
+        PortError::InUse { only_by_xdp, .. } => *only_by_xdp,
+        _ => true,
+    }
 }

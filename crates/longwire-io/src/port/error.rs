@@ -8,7 +8,7 @@ use std::io;
 pub enum PortError {
     #[error("no interface '{name}' here; there are {present}")]
     NoInterface { name: String, present: String },
-    #[error("interface '{name}' is down; bring it up with: ip link set {name} up")]
+    #[error("interface '{name}' is down; bring it up with: ip link set dev {name} up")]
     Down { name: String },
     #[error("{port}: {action}: {source}")]
     Denied {
@@ -21,6 +21,17 @@ pub enum PortError {
         port: String,
         action: &'static str,
         source: io::Error,
+    },
+    #[error("{port}: {holder} {conflict}; {remedy}")]
+    InUse {
+        port: String,
+        interface: String,
+        /// The process, as a subject of a sentence.
+        holder: String,
+        conflict: &'static str,
+        remedy: String,
+        /// A port that does not take frames away would be no conflict.
+        only_by_xdp: bool,
     },
     #[error("{port} went away: {source}")]
     Gone { port: String, source: io::Error },

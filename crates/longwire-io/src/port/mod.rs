@@ -11,6 +11,7 @@ mod clocks;
 mod error;
 pub mod gap;
 mod interface;
+mod lock;
 pub mod mem;
 pub mod offload;
 pub mod one_way;

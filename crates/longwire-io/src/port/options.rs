@@ -22,13 +22,28 @@ pub struct OpenOptions {
     /// The wire is kept busy with gap frames, at this rate (see
     /// [`super::gap`]); refused by ports that cannot do that.
     pub gap_frames: Option<BitRate>,
-    /// Only sending is wanted: `packet:IF` then opens no receiving socket,
-    /// which leaves the interface's mode alone and spares the kernel the
-    /// stamping of all that it receives. Of other ports both halves open.
-    pub send_only: bool,
+    /// What the port is opened for.
+    pub purpose: Purpose,
     /// Who may hold frames until their release, so that they can be pushed
     /// early (see [`super::TxPort::launch_lead`]).
     pub launch: Launch,
+}
+
+/// What a port is opened for, which decides which other ports may be on its
+/// interface at the same time: see `port/lock.rs`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// A link carries what arrives, and sends what it carried.
+    #[default]
+    Forward,
+    /// A link carries what arrives; nothing is sent.
+    ForwardIn,
+    /// Only sending is wanted: `packet:IF` then opens no receiving socket,
+    /// which leaves the interface's mode alone and spares the kernel the
+    /// stamping of all that it receives. Of other ports both halves open.
+    Send,
+    /// What arrives is looked at; nothing is sent.
+    Receive,
 }
 
 /// Who may hold frames until their release.
@@ -52,7 +67,7 @@ impl Default for OpenOptions {
             quiet: true,
             xdp_mode: XdpMode::Best,
             gap_frames: None,
-            send_only: false,
+            purpose: Purpose::Forward,
             launch: Launch::Off,
         }
     }

@@ -4,7 +4,7 @@ use longwire_engine::Nanos;
 use nix::time::{ClockId, clock_gettime};
 
 use super::one_way::{Discard, Silent};
-use super::options::OpenOptions;
+use super::options::{OpenOptions, Purpose};
 use super::pcap::{self, PcapRx, PcapTx};
 use super::{PortError, auto, packet, tap, xdp};
 
@@ -52,7 +52,7 @@ pub static PORTS: &[PortKind] = &[
         summary: "a network interface through AF_PACKET, which every Linux has",
         example: "packet:eth1",
         open: |name, options| {
-            if options.send_only && options.gap_frames.is_none() {
+            if options.purpose == Purpose::Send && options.gap_frames.is_none() {
                 let (tx, notes) = packet::open_sender(name, options)?;
                 let (rx, tx) = (AnyRx::Silent(Silent), AnyTx::Packet(tx));
                 return Ok(Port::new("packet", name, rx, tx, notes));

@@ -12,15 +12,22 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use crate::net::ethtool_guard::OffloadGuard;
+use super::lock::PortLock;
+use crate::net::ethtool::Ethtool;
 use crate::net::interface::Interface;
+use crate::net::offloads;
+use crate::net::record::{Changing, PortRecord, Undo};
 
-/// What was changed on an interface for a port; put back when dropped.
-#[derive(Debug, Default)]
+/// The lock on an interface, and what was changed on it for a port; restored
+/// when dropped, and after SIGKILL by the next port that is opened.
+#[derive(Debug)]
 pub(crate) struct Settings {
+    record: PortRecord,
     // Both stay bound to the namespace that they were opened in.
     ipv6: Option<File>,
-    _offloads: Option<OffloadGuard>,
+    ethtool: Option<Ethtool>,
+    // The last to go: until then no other port changes the interface.
+    _lock: PortLock,
 }
 
 impl Settings {
@@ -29,22 +36,58 @@ impl Settings {
     pub(crate) fn apply(
         interface: &Interface,
         wanted: Wanted,
+        lock: PortLock,
         notes: &mut Vec<String>,
     ) -> Settings {
-        let offloads = match wanted.frames {
-            Frames::AsTheyCome => None,
-            Frames::Reversible => OffloadGuard::reversible(interface, notes).ok(),
-            Frames::WireSize => OffloadGuard::wire_size(interface, notes).ok(),
-        };
+        let name = &interface.name;
+        let (record, mut changing) = PortRecord::begin(interface.index, name, wanted.quiet);
+        let ethtool = Ethtool::open().ok();
+        if let Some(ethtool) = &ethtool {
+            match wanted.frames {
+                Frames::AsTheyCome => {}
+                Frames::Reversible => {
+                    offloads::reversible(ethtool, interface, &mut changing, notes);
+                }
+                Frames::WireSize => offloads::wire_size(ethtool, interface, &mut changing, notes),
+            }
+        }
         let ipv6 = if wanted.quiet {
-            quiet(&interface.name, notes)
+            quiet(name, &mut changing, notes)
         } else {
             None
         };
         Settings {
+            record,
             ipv6,
-            _offloads: offloads,
+            ethtool,
+            _lock: lock,
         }
+    }
+
+    /// Restores one setting. Fails when the device is gone, and the setting
+    /// with it.
+    fn undo(&self, device: &str, undo: &Undo) {
+        match undo {
+            Undo::Ipv6 => {
+                if let Some(file) = &self.ipv6 {
+                    let _ = file.write_at(b"0", 0);
+                }
+            }
+            Undo::Feature(feature) => {
+                if let Some(ethtool) = &self.ethtool {
+                    let on = std::iter::once((feature.as_str(), true));
+                    let _ = ethtool.set_features(device, on);
+                }
+            }
+            // Of TAP devices, which have settings of their own.
+            Undo::QueueLen(_) | Undo::Down => {}
+        }
+    }
+}
+
+impl Drop for Settings {
+    fn drop(&mut self) {
+        self.record.end(|device, undo| self.undo(device, undo));
     }
 }
 
@@ -68,53 +111,56 @@ pub(crate) enum Frames {
     WireSize,
 }
 
-/// Switches IPv6 off on an interface where that loses nothing. Writing "0" to
-/// the file switches it on again.
-fn quiet(name: &str, notes: &mut Vec<String>) -> Option<File> {
-    match disable_ipv6(name) {
-        Ok(Ipv6::Disabled(file)) => {
-            notes.push(format!(
-                "{name}: IPv6 of the kernel's own stack switched off until the end"
-            ));
-            return Some(file);
+/// Switches IPv6 off on an interface where that loses nothing. Returns the
+/// file of the setting: writing "0" to it switches IPv6 on again.
+fn quiet(name: &str, changing: &mut Changing, notes: &mut Vec<String>) -> Option<File> {
+    let file = match open_ipv6(name) {
+        Ok(file) => file?,
+        Err(error) => {
+            notes.push(cannot_switch_off(name, &error));
+            return None;
         }
+    };
+    match disable_ipv6(name, &file, changing) {
+        Ok(Ipv6::Disabled) => notes.push(format!(
+            "{name}: IPv6 of the kernel's own stack switched off until the end"
+        )),
         Ok(Ipv6::Silent) => {}
         Ok(Ipv6::InUse) => notes.push(format!(
             "{name}: has IPv6 addresses of its own, so the kernel's own stack answers on it too"
         )),
-        Err(error) => notes.push(format!(
-            "{name}: IPv6 of the kernel's own stack could not be switched off ({error}); it may \
-             send packets of its own"
-        )),
+        Err(error) => notes.push(cannot_switch_off(name, &error)),
     }
-    None
+    Some(file)
 }
 
-impl Drop for Settings {
-    fn drop(&mut self) {
-        if let Some(file) = self.ipv6.take() {
-            // Fails when the interface is gone, and the setting with it.
-            let _ = file.write_at(b"0", 0);
-        }
-    }
+fn cannot_switch_off(name: &str, error: &io::Error) -> String {
+    format!(
+        "{name}: IPv6 of the kernel's own stack could not be switched off ({error}); it may send \
+         packets of its own"
+    )
 }
 
 enum Ipv6 {
-    /// It is off already, or not there at all.
+    /// It is off already.
     Silent,
     /// It was switched off.
-    Disabled(File),
+    Disabled,
     /// It has addresses that switching it off would lose.
     InUse,
 }
 
-fn disable_ipv6(name: &str) -> io::Result<Ipv6> {
+/// The file of the setting; `None` on a kernel without IPv6.
+fn open_ipv6(name: &str) -> io::Result<Option<File>> {
     let path = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
-    let file = match OpenOptions::new().read(true).write(true).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Ipv6::Silent),
-        Err(error) => return Err(error),
-    };
+    match OpenOptions::new().read(true).write(true).open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn disable_ipv6(name: &str, file: &File, changing: &mut Changing) -> io::Result<Ipv6> {
     let mut value = [0];
     file.read_at(&mut value, 0)?;
     if value != *b"0" {
@@ -123,8 +169,9 @@ fn disable_ipv6(name: &str) -> io::Result<Ipv6> {
     if has_addresses(name) {
         return Ok(Ipv6::InUse);
     }
+    changing.note(name, Undo::Ipv6);
     file.write_at(b"1", 0)?;
-    Ok(Ipv6::Disabled(file))
+    Ok(Ipv6::Disabled)
 }
 
 /// Whether an interface has IPv6 addresses other than the link-local one

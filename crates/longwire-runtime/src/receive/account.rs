@@ -2,6 +2,7 @@
 
 use longwire_engine::header::IpHeader;
 use longwire_engine::probe::Probe;
+use longwire_engine::units::number_of;
 use longwire_engine::{Nanos, frame};
 use longwire_io::PortError;
 use longwire_io::port::pcap::CaptureWriter;
@@ -184,8 +185,8 @@ impl Account {
         let mut notes = Vec::new();
         if self.set_back > 0 {
             notes.push(format!(
-                "{} frames have a stamp before their predecessor's: their gaps count as negative",
-                self.set_back
+                "{} with a stamp before the preceding frame's, whose gap counts as negative",
+                number_of(self.set_back, "frame")
             ));
         }
         ReceiveReport {

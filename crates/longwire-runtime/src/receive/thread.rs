@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
 use longwire_io::port::offload::finish_checksum;
-use longwire_io::port::options::OpenOptions;
+use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::{AnyRx, Arrived, Port, registry};
 use longwire_io::{PortError, RxPort};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -55,6 +55,7 @@ pub fn open_options() -> OpenOptions {
     OpenOptions {
         offloads: false,
         ring_bytes: Some(RING_BYTES),
+        purpose: Purpose::Receive,
         ..OpenOptions::default()
     }
 }
@@ -140,6 +141,7 @@ impl Receiving {
         let thread = std::thread::Builder::new()
             .name("longwire-receive".to_owned())
             .spawn(move || {
+                host::give_up_rights();
                 if let Some(core) = core {
                     // Elsewhere it receives as well.
                     let _ = host::pin(core);

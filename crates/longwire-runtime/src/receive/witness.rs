@@ -44,6 +44,7 @@ impl Witness {
         let thread = std::thread::Builder::new()
             .name("longwire-witness".to_owned())
             .spawn(move || {
+                host::give_up_rights();
                 if let Some(core) = core {
                     // Then it watches another one.
                     let _ = host::pin(core);

@@ -10,7 +10,7 @@ use clap::Args;
 use longwire_engine::Nanos;
 use longwire_io::net::link_stats;
 use longwire_io::port::bare::{BarePacket, BareXdp};
-use longwire_io::port::options::OpenOptions;
+use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry::{self, Port};
 use longwire_io::{Outgoing, PortError, Pushed, TxPort};
 use serde::Serialize;
@@ -228,7 +228,7 @@ fn send(sender: Sender, frame: &[u8], time: Duration) -> Result<Sent, PortError>
         }
         Sender::Port(kind, burst) => {
             let options = OpenOptions {
-                send_only: true,
+                purpose: Purpose::Send,
                 ..OpenOptions::default()
             };
             let mut port = registry::open(&format!("{kind}:{INTERFACE}"), &options)?;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use longwire_engine::trace::moment;
 use longwire_engine::{Bytes, LinkConfig, LinkOptions, Nanos};
-use longwire_io::port::options::OpenOptions;
+use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry;
 use longwire_runtime::record::Epoch;
 use longwire_runtime::replay::{ReplayConfig, ReplayOutput, Start};
@@ -175,7 +175,7 @@ impl PumpArgs {
     /// If a port cannot be opened, or the link's options do not fit together.
     pub fn outputs(&self, ways: bool, timed: bool) -> Result<Vec<ReplayOutput>, Error> {
         let options = OpenOptions {
-            send_only: true,
+            purpose: Purpose::Send,
             launch: self.launch.launch(timed)?,
             ..OpenOptions::default()
         };

@@ -9,6 +9,7 @@ use longwire_engine::{LinkConfig, Nanos};
 use longwire_io::RxPort;
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry::{self, Port};
+use longwire_io::rights::Capability;
 use longwire_runtime::RunReport;
 use longwire_runtime::clock::monotonic_now;
 use longwire_runtime::stage::BURST;
@@ -28,7 +29,7 @@ use crate::report::finish::{self, Place};
 use crate::report::live::Status;
 use crate::report::start;
 use crate::traffic::{Host, Path};
-use crate::{Error, Globals};
+use crate::{Error, Globals, rights};
 
 const EXAMPLES: &str = "\
 Two networks, near and far, are joined by the link and by nothing else. CMD
@@ -129,6 +130,7 @@ pub struct ExecArgs {
 /// If the networks cannot be made, the link not be started, or the command
 /// not be run.
 pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    finish::check_file(args.report.report.as_deref())?;
     let (file, command) = split_file(&args.command);
     let of_network = [
         (file.is_some(), "a topology file"),
@@ -170,6 +172,7 @@ fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<
     } else {
         let mut commands = Commands::new(&mut environment, command, args, globals);
         commands.start()?;
+        rights::give_up(&args.report, &environment_needs(args));
         let ended = loop {
             if let Some(ended) = commands.wait(LOOK) {
                 break Some(ended);
@@ -233,6 +236,15 @@ pub(super) fn open_ports(environment: &Environment, kind: &str) -> Result<(Port,
         while port.rx.receive(monotonic_now(), BURST, &mut |_| {})?.frames > 0 {}
     }
     Ok((near, far))
+}
+
+/// Capabilities that ending the commands and removing the networks takes.
+pub(super) fn environment_needs(args: &ExecArgs) -> Vec<Capability> {
+    let mut needs = vec![Capability::Kill];
+    if args.uplink {
+        needs.extend([Capability::SysAdmin, Capability::NetAdmin]);
+    }
+    needs
 }
 
 /// Probes the link, until it is done or a signal stops it.

@@ -10,7 +10,7 @@ use longwire_engine::LinkConfig;
 use longwire_io::port::Port;
 use longwire_runtime::{Faults, FileLoader};
 
-use super::exec::{ExecArgs, environment_for, open_ports};
+use super::exec::{ExecArgs, environment_for, environment_needs, open_ports};
 use super::exec_commands::{Commands, Ended};
 use super::run_network::{self, NetworkSetup};
 use super::run_pair;
@@ -18,7 +18,7 @@ use crate::exec::Environment;
 use crate::report::finish::Place;
 use crate::report::start;
 use crate::topology::Topology;
-use crate::{Error, Globals, control};
+use crate::{Error, Globals, control, rights};
 
 /// Runs a command behind the network of a file, or behind one link that can
 /// be changed.
@@ -53,6 +53,7 @@ pub(super) fn run(
         stop: &AtomicBool::new(false),
         running: &args.running,
         record: &args.record,
+        report: None,
     };
 
     let mut commands = Commands::new(&mut environment, command, args, globals);
@@ -60,6 +61,7 @@ pub(super) fn run(
     let carried = run_network::carry(setup, ports, control, globals, &mut |pause| {
         if !started {
             commands.start()?;
+            rights::give_up(&args.report, &environment_needs(args));
             started = true;
         }
         ended = commands.wait(pause);

@@ -10,7 +10,7 @@ use clap::Args;
 use longwire_engine::Nanos;
 use longwire_io::port::registry;
 use longwire_runtime::feed::generator::{GeneratorConfig, GeneratorError, GeneratorFeed};
-use longwire_runtime::receive::{ReceiveConfig, ReceiveReport, Receiving};
+use longwire_runtime::receive::{ReceiveConfig, ReceiveError, ReceiveReport, Receiving};
 use longwire_runtime::replay::{self, Replaying};
 use longwire_runtime::{Feed, RunReport};
 use serde::Serialize;
@@ -19,10 +19,10 @@ use super::generate_file;
 use super::replay::watch;
 use crate::cli::{LINK_HELP, PumpArgs, TrafficArgs};
 use crate::profile::{self, ProfileArgs, Received};
-use crate::report::finish::{Place, finish_as};
+use crate::report::finish::{Place, check_file, finish_as};
 use crate::report::start;
 use crate::signals::stop_flag;
-use crate::{Error, Globals};
+use crate::{Error, Globals, rights};
 
 const EXAMPLES: &str = "\
 Every frame is due at a time that is computed from the start: a million frames a
@@ -104,6 +104,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
             "generate sends to one port; run it once for each".to_owned(),
         ));
     }
+    check_file(args.pump.report.report.as_deref())?;
     let capture = args.pump.to.first().map(String::as_str);
     let capture = capture.map(generate_file::capture).transpose()?.flatten();
     if args.profile.profile.is_some() {
@@ -137,6 +138,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let stop = stop_flag()?;
     let receiver = args.receive.as_deref().map(receive).transpose()?;
     let (replaying, warnings) = start_run(&args.pump, config, globals)?;
+    rights::give_up(&args.pump.report, &[]);
     start::notes(replaying.notes(), globals)?;
     watch(&replaying, &stop, globals);
     let mut report = replaying.stop();
@@ -165,8 +167,10 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
 /// # Errors
 /// If the port cannot be opened.
 pub(crate) fn receive(port: &str) -> Result<Receiving, Error> {
-    Receiving::open(port, ReceiveConfig::default())
-        .map_err(|error| Error::Failed(format!("--receive {port}: {error}")))
+    Receiving::open(port, ReceiveConfig::default()).map_err(|error| match error {
+        ReceiveError::Port(error) => Error::Port(error),
+        error => Error::Failed(format!("--receive {port}: {error}")),
+    })
 }
 
 /// Starts one run; returns it with what may surprise.

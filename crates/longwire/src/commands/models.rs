@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::model_pages;
 use crate::cli::Paint;
-use crate::suggest;
+use crate::{suggest, whole_file};
 use crate::{Error, Globals};
 
 /// What `models` takes.
@@ -72,7 +72,8 @@ fn write_pages(folder: &Path) -> Result<ExitCode, Error> {
     fs::create_dir_all(folder).map_err(|error| failed(folder, "cannot create it", error))?;
     for page in model_pages::pages() {
         let path = folder.join(page.file);
-        fs::write(&path, page.text).map_err(|error| failed(&path, "cannot write it", error))?;
+        whole_file::write(&path, |out| out.write_all(page.text.as_bytes()))
+            .map_err(|error| failed(&path, "cannot write it", error))?;
     }
     Ok(ExitCode::SUCCESS)
 }

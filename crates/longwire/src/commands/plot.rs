@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use crate::plot::{self, Figure, LinkDrawn, Panel, PlotError, PlotOptions, QueueUnit, Scene};
 use crate::progress::Progress;
-use crate::report::text::count;
-use crate::{Error, Globals};
+use crate::report::text::count_of;
+use crate::{Error, Globals, whole_file};
 
 const EXAMPLES: &str = "\
 Logs hold a row a frame: `--log FILE` of `simulate`, `exec` and `run` writes
@@ -125,7 +125,7 @@ pub fn run(args: &PlotArgs, globals: &Globals) -> Result<ExitCode, Error> {
     progress.clear();
     let figure = figure?;
     let bytes = picture(&figure.scene, format, args.scale)?;
-    fs::write(&args.output, bytes).map_err(|source| Error::File {
+    whole_file::write(&args.output, |out| out.write_all(&bytes)).map_err(|source| Error::File {
         path: args.output.clone(),
         action: "cannot write the picture",
         source,
@@ -159,7 +159,7 @@ fn say(figure: &Figure, output: &Path, globals: &Globals) -> io::Result<()> {
         return Ok(());
     }
     let links = figure.links.iter();
-    let links = links.map(|link| format!("{} ({} frames)", link.name, count(link.frames)));
+    let links = links.map(|link| format!("{} ({})", link.name, count_of(link.frames, "frame")));
     let links: Vec<String> = links.collect();
     let (output, panels) = (output.display(), panels.join(", "));
     writeln!(out, "{output}: {panels} of {}", links.join(", "))

@@ -1,9 +1,8 @@
 //! `longwire receive`: what arrives at a port or lies in a capture, and how
 //! true it is to what was sent.
 
-use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -20,9 +19,10 @@ use crate::cli::Paint;
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
 use crate::progress::Progress;
 use crate::receiving::{ReceiveRequirement, text};
+use crate::report::finish::{check_file, write_file};
 use crate::report::live::Status;
 use crate::signals::stop_flag;
-use crate::{Error, Globals};
+use crate::{Error, Globals, rights};
 
 const AFTER_HELP: &str = "\
 Frames are judged by the kernel's stamps: when this program reads them does
@@ -164,6 +164,7 @@ impl ReceiveArgs {
 /// # Errors
 /// If a port or a file cannot be opened.
 pub fn run(args: &ReceiveArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    check_file(args.report.as_deref())?;
     let stop = stop_flag()?;
     let report = match args.port.strip_prefix("pcap:") {
         Some(capture) => judge(capture, args, &stop, globals)?,
@@ -211,6 +212,7 @@ fn receive(
     /// How often the line is refreshed.
     const EVERY: Duration = Duration::from_secs(1);
     let receiving = Receiving::open(&args.port, args.config())?;
+    rights::give_up_for(args.report.as_deref(), &[]);
     if !globals.quiet {
         for note in receiving.notes() {
             eprintln!("{note}");
@@ -245,9 +247,7 @@ fn finish(
     args: &ReceiveArgs,
     globals: &Globals,
 ) -> Result<ExitCode, Error> {
-    if let Some(path) = &args.report {
-        write_file(path, report)?;
-    }
+    let kept = write_file(args.report.as_deref(), report);
     let mut out = io::stdout().lock();
     if globals.json {
         serde_json::to_writer_pretty(&mut out, report).map_err(io::Error::from)?;
@@ -256,32 +256,20 @@ fn finish(
         let paint = Paint::new(globals, &io::stdout());
         text::write(&mut out, report, globals.verbose, paint)?;
     }
-    if let Some(error) = &report.error {
+    let not_kept = kept.err().map(|error| error.to_string());
+    let errors: Vec<&String> = report.error.iter().chain(&not_kept).collect();
+    for error in &errors {
         eprintln!("error: {error}");
-        return Ok(ExitCode::from(EXIT_FAILED));
     }
     let required = args.require.as_ref();
     let unmet = required.map_or_else(Vec::new, |required| required.unmet(report));
     for clause in &unmet {
         eprintln!("not met: {clause}");
     }
-    Ok(match unmet.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(EXIT_FIDELITY),
-    })
-}
-
-fn write_file(path: &Path, report: &ReceiveReport) -> Result<(), Error> {
-    let write = || {
-        let mut out = BufWriter::new(File::create(path)?);
-        serde_json::to_writer_pretty(&mut out, report)?;
-        writeln!(out)?;
-        out.flush()
-    };
-    write().map_err(|source| Error::File {
-        path: path.to_owned(),
-        action: "cannot write the report",
-        source,
+    Ok(match (errors.is_empty(), unmet.is_empty()) {
+        (false, _) => ExitCode::from(EXIT_FAILED),
+        (true, false) => ExitCode::from(EXIT_FIDELITY),
+        (true, true) => ExitCode::SUCCESS,
     })
 }
 

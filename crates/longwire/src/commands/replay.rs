@@ -16,10 +16,10 @@ use longwire_runtime::replay::{Replaying, start};
 
 use crate::cli::{AlterArgs, PumpArgs, ReceiverArgs};
 use crate::receiving::Receivers;
-use crate::report::finish::{Place, finish};
+use crate::report::finish::{Place, check_file, finish};
 use crate::report::{ReplayLine, start as announcement};
 use crate::signals::stop_flag;
-use crate::{Error, Globals};
+use crate::{Error, Globals, rights};
 
 const EXAMPLES: &str = "\
 Every frame is sent at its own time after the first one's, from the schedule
@@ -185,6 +185,7 @@ impl PaceArgs {
 /// If a trace or a port cannot be opened, or options do not fit together.
 pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     args.check()?;
+    check_file(args.pump.report.report.as_deref())?;
     let stop = stop_flag()?;
     let feeds = args.feeds()?;
     let ways = args.alter.split.is_some();
@@ -194,6 +195,7 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let links = outputs.iter().map(|output| &output.link);
     let warnings = announcement::announce(links, globals)?;
     let replaying = start(feeds, outputs, args.pump.config(), recorder)?;
+    rights::give_up(&args.pump.report, &[]);
     announcement::notes(replaying.notes(), globals)?;
     watch(&replaying, &stop, globals);
     let mut report = replaying.stop();

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use longwire_engine::{BitRate, LinkConfig, Nanos};
-use longwire_io::port::options::OpenOptions;
-use longwire_io::port::registry;
+use longwire_io::port::options::{OpenOptions, Purpose};
+use longwire_io::port::registry::{self, Port};
 use longwire_runtime::{LinkSetup, Running};
 
 use super::{run_network, run_pair};
@@ -16,10 +16,10 @@ use crate::cli::{
     DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
 };
 use crate::control::ControlArgs;
-use crate::report::finish::{Place, finish};
+use crate::report::finish::{Place, check_file, finish};
 use crate::report::{Live, start};
 use crate::signals::stop_flag;
-use crate::{Error, Globals};
+use crate::{Error, Globals, rights};
 
 const EXAMPLES: &str = "\
 Ctrl-C ends the run with its report. The directions are called ab (from A to
@@ -122,6 +122,7 @@ fn after_help() -> String {
 /// # Errors
 /// If a port cannot be opened or the run not be started.
 pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    check_file(args.report.report.as_deref())?;
     let Some(b) = &args.b else {
         return match args.a.ends_with(".toml") {
             true => run_network::run(Path::new(&args.a), args, globals),
@@ -145,14 +146,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     }
     let (ab, ba) = args.link.links()?;
     let stop = stop_flag()?;
-    let sends = OpenOptions {
-        gap_frames: args.gap_frames,
-        ..OpenOptions::default()
-    };
-    let only_receives = OpenOptions::default();
-    let options = if args.one_way { &only_receives } else { &sends };
-    let a = registry::open(&args.a, options)?;
-    let b = registry::open(b, &sends)?;
+    let (a, b) = open_ports(&args.a, b, args)?;
     let mut links = vec![setup("ab", ab)];
     links.extend((!args.one_way).then(|| setup("ba", ba)));
     let warnings = start::announce(&links, globals)?;
@@ -165,11 +159,29 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
         .record
         .recorder(&["ab", "ba"][..1 + usize::from(ba.is_some())])?;
     let running = longwire_runtime::start_recorded(a, b, ab, ba, config, recorder)?;
+    rights::give_up(&args.report, &[]);
     start::notes(running.notes(), globals)?;
     watch(&running, &stop, args.time, globals);
     let mut report = running.stop();
     report.notes.extend(warnings);
     finish(&report, &args.report, globals, Place::Stdout)
+}
+
+/// Opens both ports.
+fn open_ports(a: &str, b: &str, args: &RunArgs) -> Result<(Port, Port), Error> {
+    let (of_a, of_b) = match args.one_way {
+        true => (Purpose::ForwardIn, Purpose::Send),
+        false => (Purpose::Forward, Purpose::Forward),
+    };
+    let open = |name: &str, purpose| {
+        let options = OpenOptions {
+            gap_frames: args.gap_frames.filter(|_| purpose != Purpose::ForwardIn),
+            purpose,
+            ..OpenOptions::default()
+        };
+        registry::open(name, &options)
+    };
+    Ok((open(a, of_a)?, open(b, of_b)?))
 }
 
 /// A direction by its name.

@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use longwire_engine::units::number_of;
 use longwire_engine::{LinkOptions, Nanos};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry::{self, Port};
-use longwire_runtime::fabric::{FabricParts, FabricRunning, start_recorded};
+use longwire_io::rights::Capability;
+use longwire_runtime::fabric::{FabricParts, FabricRunning, FabricStartError, start_recorded};
 use longwire_runtime::{Faults, FileLoader};
 
 use super::run::RunArgs;
@@ -24,7 +26,7 @@ use crate::report::{start, text};
 use crate::signals::stop_flag;
 use crate::steps::StepsOnStderr;
 use crate::topology::{Command, Problem, Topology};
-use crate::{Error, Globals};
+use crate::{Error, Globals, control, rights};
 
 /// Commands of the scenario are prepared so long before their time.
 const AHEAD: Nanos = Nanos::from_secs(2);
@@ -68,6 +70,7 @@ pub(super) fn run_topology(
         stop: &stop,
         running: &args.running,
         record: &args.record,
+        report: Some(&args.report),
     };
     let mut started = None;
     let time = args.time.map(|time| Duration::from_nanos(time.as_nanos()));
@@ -94,6 +97,9 @@ pub(super) struct NetworkSetup<'a> {
     pub running: &'a RunningArgs,
     /// What it records.
     pub record: &'a RecordArgs,
+    /// The report, to which a run that has started limits its rights; `None` if
+    /// the caller limits them.
+    pub report: Option<&'a ReportArgs>,
 }
 
 /// Waits for at most the given time, and returns whether the run is over.
@@ -131,13 +137,19 @@ pub(super) fn carry(
     watch.steps().begin("starting", None);
     let running = start_recorded(ports, parts, config, recorder);
     drop(watch);
-    let running = running.map_err(|error| Error::Failed(error.to_string()))?;
+    let running = running.map_err(|error| match error {
+        FabricStartError::Start(error) => Error::Start(error),
+        error => Error::Failed(error.to_string()),
+    })?;
     start::notes(running.handle().notes(), globals)?;
     start::notes(control.notes(), globals)?;
     let handle = running.handle().clone();
     let controller = Arc::new(Controller::new(network, handle, &faults, (bin, discarded)));
     for (command, prepared) in given {
         controller.note_given(&command, prepared);
+    }
+    if let Some(report) = setup.report {
+        rights::give_up(report, &[Capability::DacOverride]);
     }
     let server = control.serve(Arc::clone(&controller))?;
     let directed = direct(&running, &mut scenario, &controller, globals, pause);
@@ -192,9 +204,9 @@ pub(super) fn read(
     let mut remarks = warn(&topology, globals)?;
     if let Some(scenario) = scenario.filter(|_| topology.replaced > 0) {
         let remark = format!(
-            "the scenario is {}; the {} events of {} do not happen",
+            "the scenario is {}, in place of {} of {}",
             scenario.display(),
-            topology.replaced,
+            number_of(topology.replaced as u64, "event"),
             file.display()
         );
         start::notes([&remark], globals)?;

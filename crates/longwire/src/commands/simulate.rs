@@ -17,7 +17,7 @@ use super::simulate_network;
 use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP, ReportArgs, SeedArgs};
 use crate::log::{LogError, LogFormat, LogWriter};
 use crate::progress::Progress;
-use crate::report::finish::{Place, finish_as, on_stuck_plugin};
+use crate::report::finish::{Place, check_file, finish_as, on_stuck_plugin};
 use crate::report::start;
 use crate::signals::stop_flag;
 use crate::simulate::{Direction, End, Near, Replay, Sides, Simulation, Unassigned, Ways};
@@ -136,6 +136,7 @@ struct SimulateJson<'a> {
 /// If a file cannot be opened, read or written; a capture that breaks off in
 /// the middle is simulated up to there first.
 pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    check_file(args.report.report.as_deref())?;
     let Some(output) = &args.output else {
         return match args.input.ends_with(".toml") {
             true => simulate_network::run(Path::new(&args.input), args, globals),

@@ -16,7 +16,7 @@ use crate::log::{LogError, LogFormat};
 use crate::progress::Progress;
 use crate::report::finish::{Place, on_stuck_plugin};
 use crate::report::start;
-use crate::report::text::count;
+use crate::report::text::count_of;
 use crate::signals::stop_flag;
 use crate::simulate::network::{Inputs, NetworkReplay, Outputs, PortFile, Script};
 use crate::simulate::{Direction, End};
@@ -78,8 +78,8 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     };
     if error.is_none() && fabric.in_flight > 0 {
         let remark = format!(
-            "{} frames were still held when the captures ended: their links stand still",
-            count(fabric.in_flight)
+            "{} still held when the captures ended, on links that stand still",
+            count_of(fabric.in_flight, "frame")
         );
         start::warn(std::slice::from_ref(&remark), globals)?;
         notes.push(remark);

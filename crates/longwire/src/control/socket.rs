@@ -8,6 +8,7 @@
 //!   tried by connecting. Two runs that start at once take turns, by a lock
 //!   on the folder.
 
+use std::env;
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -16,6 +17,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use longwire_io::run_directory;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::socket::{
@@ -101,10 +103,24 @@ fn turn(path: &Path) -> Result<Flock<File>, Error> {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
-    let file = File::open(folder).map_err(|source| Error::File {
-        path: folder.to_owned(),
-        action: "the folder of the control socket cannot be opened; make it first",
-        source,
+    if run_directory::all(env::var_os(run_directory::VARIABLE))
+        .iter()
+        .any(|own| own == folder)
+    {
+        // An error shows when the directory is opened.
+        let _ = run_directory::create(folder);
+    }
+    let file = File::open(folder).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => Error::Usage(format!(
+            "--control {}: there is no directory '{}'; make it with: mkdir -p {1}",
+            path.display(),
+            folder.display()
+        )),
+        _ => Error::File {
+            path: folder.to_owned(),
+            action: "the directory of the control socket cannot be opened",
+            source,
+        },
     })?;
     let began = Instant::now();
     let mut file = file;

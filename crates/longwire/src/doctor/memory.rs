@@ -5,6 +5,7 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use super::Finding;
 use super::rights::{Capability, has};
 use super::system::{chosen, field, number, read};
+use crate::remedies::{ADDRESS_SPACE, address_space_limit};
 
 pub(super) fn check() -> Vec<Finding> {
     let mut findings = vec![huge_pages(
@@ -16,7 +17,24 @@ pub(super) fn check() -> Vec<Finding> {
     if let Ok((soft, _)) = getrlimit(Resource::RLIMIT_MEMLOCK) {
         findings.push(lockable(soft, has(Capability::IpcLock)));
     }
+    findings.push(addresses(address_space_limit()));
     findings
+}
+
+/// What frames that wait may reserve.
+fn addresses(limit: Option<u64>) -> Finding {
+    /// Two directions, each with the default budget, and the program.
+    const COMFORTABLE: u64 = 2 << 30;
+    let Some(limit) = limit else {
+        return Finding::ok("addresses", "without limit");
+    };
+    let found = format!("{} MiB (ulimit -v)", limit >> 20);
+    if limit >= COMFORTABLE {
+        return Finding::ok("addresses", found);
+    }
+    Finding::warn("addresses", found)
+        .costs("runs may not start: memory for frames that wait is reserved at once")
+        .mend(format!("{ADDRESS_SPACE}, or a smaller --memory"))
 }
 
 fn huge_pages(transparent: Option<&str>, reserved: Option<i64>) -> Finding {

@@ -18,6 +18,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use longwire_engine::units::number_of;
+
 use crate::cli::Paint;
 
 /// How good a finding is.
@@ -99,8 +101,9 @@ pub struct Group {
 /// nothing.
 pub fn examine(program: Option<&Path>) -> Vec<Group> {
     let group = |name, findings| Group { name, findings };
-    let mut rights = rights::check();
-    rights.extend(program.map(trial::check));
+    let exec = program.map(trial::check);
+    let mut rights = rights::check(exec.as_ref());
+    rights.extend(exec);
     vec![
         group("processor", cpu::check()),
         group("timing", timing::check()),
@@ -156,8 +159,10 @@ pub fn write(out: &mut impl Write, groups: &[Group], paint: Paint) -> io::Result
     let (warned, failed) = (of(Status::Warn), of(Status::Fail));
     writeln!(
         out,
-        "{} ok, {warned} warnings, {failed} failures",
-        of(Status::Ok)
+        "{} ok, {}, {}",
+        of(Status::Ok),
+        number_of(warned as u64, "warning"),
+        number_of(failed as u64, "failure")
     )
 }
 
@@ -190,7 +195,7 @@ mod tests {
         assert_eq!(
             String::from_utf8_lossy(&out),
             "timing\n  warn  clock   hpet\n                costs: 1 us a read\n                \
-             mend:  tsc=reliable\n  ok    pauses  none\n1 ok, 1 warnings, 0 failures\n"
+             mend:  tsc=reliable\n  ok    pauses  none\n1 ok, 1 warning, 0 failures\n"
         );
         assert_eq!(worst(&groups), Status::Warn);
     }

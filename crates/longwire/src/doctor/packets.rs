@@ -4,8 +4,9 @@ use std::fs::OpenOptions;
 use std::io::ErrorKind;
 
 use super::Finding;
-use super::rights::{Capability, has};
+use super::rights::may_load_programs;
 use super::system::{number, read};
+use crate::remedies;
 
 pub(super) fn check() -> Vec<Finding> {
     let release = read("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
@@ -15,7 +16,7 @@ pub(super) fn check() -> Vec<Finding> {
         packet_sockets(&protocols),
         xdp(
             offers(&protocols, "XDP"),
-            has(Capability::Bpf) || has(Capability::SysAdmin),
+            may_load_programs(),
             number("/proc/sys/kernel/unprivileged_bpf_disabled"),
         ),
         tun(),
@@ -82,11 +83,11 @@ fn tun() -> Finding {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             Finding::warn("tap:", "/dev/net/tun is missing")
                 .costs("no tap: ports")
-                .mend("modprobe tun; for a container, --device /dev/net/tun")
+                .mend(remedies::TUN_MISSING)
         }
         Err(error) => Finding::warn("tap:", format!("/dev/net/tun: {error}"))
             .costs("no tap: ports")
-            .mend("read and write permission on /dev/net/tun, or sudo"),
+            .mend(remedies::TUN_DENIED),
     }
 }
 

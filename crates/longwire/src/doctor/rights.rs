@@ -1,9 +1,11 @@
 //! What this user may do.
 
+use longwire_io::net::NetNamespace;
 use nix::sys::resource::{Resource, getrlimit};
 
-use super::Finding;
 use super::system::{field, number, read};
+use super::{Finding, Status};
+use crate::remedies;
 
 /// Capabilities that something of Longwire needs, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,21 +31,91 @@ impl Capability {
     }
 }
 
-pub(super) fn check() -> Vec<Finding> {
-    let mut findings = vec![interfaces(effective()), priority(has(Capability::SysNice))];
-    findings.push(namespaces(&Namespaces {
+/// `exec`: what trying it found; `None` if it was not tried.
+pub(super) fn check(exec: Option<&Finding>) -> Vec<Finding> {
+    let exec_works = exec.is_none_or(|exec| exec.status != Status::Fail);
+    let scope = Scope::read();
+    let mut findings = vec![
+        interfaces(scope.reduce(effective()), scope, exec_works),
+        priority(has(Capability::SysNice)),
+    ];
+    let namespaces = namespaces(&Namespaces {
         admin: has(Capability::SysAdmin),
+        networks: number("/proc/sys/user/max_net_namespaces"),
         max: number("/proc/sys/user/max_user_namespaces"),
         debian: number("/proc/sys/kernel/unprivileged_userns_clone"),
         apparmor: number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
         known: std::fs::symlink_metadata("/proc/self/ns/user").is_ok(),
-    }));
+    });
+    findings.push(match exec_works {
+        true => namespaces,
+        false => but_exec_fails(namespaces),
+    });
     findings
 }
 
-/// Whether this process has a capability.
+/// Settings that allow namespaces, and an `exec` that fails: something else
+/// stands in its way.
+fn but_exec_fails(namespaces: Finding) -> Finding {
+    if namespaces.status != Status::Ok {
+        return namespaces;
+    }
+    let found = "no setting of the system forbids them, yet exec fails (next line)";
+    Finding::warn(namespaces.topic, found)
+        .costs("exec cannot build its network")
+        .mend(
+            "what confines this process, say a container's seccomp profile: start that with \
+             --security-opt seccomp=unconfined or --privileged",
+        )
+}
+
+/// Whether this process has a capability, where it counts: the rights of a
+/// user namespace's root end at that namespace.
 pub(super) fn has(capability: Capability) -> bool {
-    holds(effective(), capability)
+    holds(Scope::read().reduce(effective()), capability)
+}
+
+/// Whether this process may load XDP programs.
+pub(super) fn may_load_programs() -> bool {
+    // CAP_SYS_ADMIN stood for CAP_BPF before Linux 5.8, and still may.
+    has(Capability::Bpf) || (has(Capability::SysAdmin) && Scope::read().is_initial)
+}
+
+/// What the capabilities of this process are good for.
+#[derive(Clone, Copy, Debug)]
+struct Scope {
+    /// It is in the system's first user namespace.
+    is_initial: bool,
+    /// Its network namespace belongs to its user namespace.
+    owns_network: bool,
+}
+
+impl Scope {
+    fn read() -> Scope {
+        Scope {
+            is_initial: read("/proc/self/uid_map").is_none_or(|map| maps_everybody(&map)),
+            owns_network: NetNamespace::current()
+                .and_then(|network| network.is_ours())
+                .unwrap_or(true),
+        }
+    }
+
+    /// A mask without the capabilities that do not count here.
+    fn reduce(self, mask: u64) -> u64 {
+        const OF_NETWORK: [Capability; 2] = [Capability::NetAdmin, Capability::NetRaw];
+        const OF_SYSTEM: [Capability; 3] =
+            [Capability::Bpf, Capability::IpcLock, Capability::SysNice];
+        let none: &[Capability] = &[];
+        let network = if self.owns_network { none } else { &OF_NETWORK };
+        let system = if self.is_initial { none } else { &OF_SYSTEM };
+        let lost = network.iter().chain(system);
+        lost.fold(mask, |mask, capability| mask & !(1 << *capability as u32))
+    }
+}
+
+/// The map of the first user namespace.
+fn maps_everybody(map: &str) -> bool {
+    map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 fn holds(mask: u64, capability: Capability) -> bool {
@@ -58,11 +130,9 @@ fn effective() -> u64 {
 }
 
 /// What the ports on interfaces of the host need.
-fn interfaces(mask: u64) -> Finding {
+fn interfaces(mask: u64, scope: Scope, exec_works: bool) -> Finding {
     const NEEDED: [Capability; 2] = [Capability::NetAdmin, Capability::NetRaw];
     const USEFUL: [Capability; 3] = [Capability::Bpf, Capability::IpcLock, Capability::SysNice];
-    const MEND: &str = "sudo, or setcap cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock,\
-                        cap_sys_nice+ep on the program";
     let missing = |wanted: &[Capability]| {
         let missing = wanted
             .iter()
@@ -74,19 +144,31 @@ fn interfaces(mask: u64) -> Finding {
     };
     let needed = missing(&NEEDED);
     // CAP_SYS_ADMIN stood for CAP_BPF before Linux 5.8, and still may.
-    let useful = match holds(mask, Capability::SysAdmin) {
+    let useful = match holds(mask, Capability::SysAdmin) && scope.is_initial {
         true => missing(&USEFUL[1..]),
         false => missing(&USEFUL),
     };
     if !needed.is_empty() {
-        return Finding::warn("ports", format!("without {needed}"))
-            .costs("run: no ports on the host's interfaces; exec works all the same")
-            .mend(MEND);
+        let exec = match exec_works {
+            true => "; exec works all the same",
+            false => "",
+        };
+        let (whose, mend) = match scope.owns_network {
+            true => ("", remedies::PORT_RIGHTS),
+            false => (
+                " for this network, which belongs to another user namespace",
+                "start Longwire outside of this user namespace, or give that a network of its \
+                 own: unshare --map-root-user --net",
+            ),
+        };
+        return Finding::warn("ports", format!("without {needed}{whose}"))
+            .costs(format!("run: no ports on the host's interfaces{exec}"))
+            .mend(mend);
     }
     if !useful.is_empty() {
         return Finding::warn("ports", format!("without {useful}"))
             .costs("run: no xdp: ports (CAP_BPF), unlocked memory (CAP_IPC_LOCK) or normal priority (CAP_SYS_NICE)")
-            .mend(MEND);
+            .mend(remedies::PORT_RIGHTS);
     }
     Finding::ok("ports", "every kind may be opened")
 }
@@ -110,6 +192,7 @@ fn priority(sys_nice: bool) -> Finding {
 /// What decides whether namespaces can be made.
 struct Namespaces {
     admin: bool,
+    networks: Option<i64>,
     max: Option<i64>,
     debian: Option<i64>,
     apparmor: Option<i64>,
@@ -118,10 +201,16 @@ struct Namespaces {
 
 fn namespaces(found: &Namespaces) -> Finding {
     const COST: &str = "exec cannot build its network";
+    let refused = |what: &str, mend: &str| Finding::fail("namespaces", what).costs(COST).mend(mend);
+    if found.networks == Some(0) {
+        return refused(
+            "network namespaces are switched off",
+            "sysctl user.max_net_namespaces=10000",
+        );
+    }
     if found.admin {
         return Finding::ok("namespaces", "allowed with CAP_SYS_ADMIN");
     }
-    let refused = |what: &str, mend: &str| Finding::fail("namespaces", what).costs(COST).mend(mend);
     if !found.known {
         return refused(
             "this kernel has no user namespaces",
@@ -155,13 +244,17 @@ fn namespaces(found: &Namespaces) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Status;
     use super::*;
 
     const ALL: u64 = u64::MAX;
+    const HOST: Scope = Scope {
+        is_initial: true,
+        owns_network: true,
+    };
 
     #[test]
     fn what_is_missing_is_named() {
+        let interfaces = |mask| interfaces(mask, HOST, true);
         let without = |capability: Capability| interfaces(ALL & !(1 << capability as u32));
         assert_eq!(interfaces(ALL).status, Status::Ok);
         assert!(without(Capability::NetRaw).found.contains("CAP_NET_RAW"));
@@ -170,9 +263,43 @@ mod tests {
     }
 
     #[test]
+    fn rights_of_a_user_namespace_end_there() {
+        let inside = Scope {
+            is_initial: false,
+            owns_network: false,
+        };
+        let found = interfaces(inside.reduce(ALL), inside, true);
+        assert_eq!(found.status, Status::Warn);
+        let words = "CAP_NET_ADMIN, CAP_NET_RAW for this network";
+        assert!(found.found.contains(words), "{found:?}");
+        for capability in [Capability::Bpf, Capability::IpcLock, Capability::SysNice] {
+            assert!(!holds(inside.reduce(ALL), capability));
+        }
+        assert_eq!(HOST.reduce(ALL), ALL);
+        assert!(maps_everybody("         0          0 4294967295\n"));
+        assert!(!maps_everybody("         0       1000          1\n"));
+    }
+
+    #[test]
+    fn nothing_is_promised_of_an_exec_that_fails() {
+        let exec = Finding::fail("exec", "cannot make a user namespace").costs("no exec");
+        let findings = check(Some(&exec));
+        for finding in &findings {
+            let texts = [Some(&finding.found), finding.cost.as_ref()];
+            for text in texts.into_iter().flatten() {
+                assert!(!text.contains("exec works"), "{finding:?}");
+                assert!(!text.contains("exec needs no"), "{finding:?}");
+            }
+        }
+        let namespaces = findings.iter().find(|found| found.topic == "namespaces");
+        assert_ne!(namespaces.map(|found| found.status), Some(Status::Ok));
+    }
+
+    #[test]
     fn each_way_of_refusing_namespaces_has_its_own_mend() {
         let open = || Namespaces {
             admin: false,
+            networks: Some(100),
             max: Some(100),
             debian: None,
             apparmor: None,
@@ -180,6 +307,14 @@ mod tests {
         };
         assert_eq!(namespaces(&open()).status, Status::Ok);
         let cases = [
+            (
+                Namespaces {
+                    networks: Some(0),
+                    admin: true,
+                    ..open()
+                },
+                "max_net_namespaces",
+            ),
             (
                 Namespaces {
                     max: Some(0),

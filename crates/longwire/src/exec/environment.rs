@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::time::{Duration, Instant};
 
+use longwire_io::net::record::restore_leftovers;
 use longwire_io::net::{NetError, NetNamespace};
 
 use super::error::ExecError;
@@ -149,6 +150,7 @@ impl Environment {
         }
         if as_root {
             forwarding::release_stale();
+            restore_leftovers();
         } else {
             user::enter_user_namespace()?;
         }

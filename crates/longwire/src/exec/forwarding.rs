@@ -9,10 +9,10 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use longwire_io::net::sysctl;
+use longwire_io::run_directory;
 use nix::fcntl::{Flock, FlockArg};
 
 const DIRECTORY: &str = "/run/longwire";
@@ -30,7 +30,7 @@ fn record_of(process: i32) -> PathBuf {
 
 /// Switches forwarding on for the devices, in the calling thread's namespace.
 pub fn switch_on(process: i32, devices: &[String]) -> io::Result<Forwarding> {
-    fs::create_dir_all(DIRECTORY)?;
+    run_directory::create(Path::new(DIRECTORY))?;
     let _lock = lock()?;
     let file = File::create(record_of(process))?;
     let mut record = try_lock(file)?.ok_or(io::ErrorKind::WouldBlock)?;
@@ -59,8 +59,6 @@ pub fn release(process: i32) {
     if let Ok(_lock) = lock() {
         put_back(&record);
     }
-    // Succeeds for the last one.
-    let _ = fs::remove_dir(DIRECTORY);
 }
 
 /// Puts back what killed runs left.
@@ -75,7 +73,6 @@ pub fn release_stale() {
             }
         }
     }
-    let _ = fs::remove_dir(DIRECTORY);
 }
 
 fn put_back(record: &Path) {
@@ -127,16 +124,8 @@ fn try_lock(file: File) -> io::Result<Option<Flock<File>>> {
     }
 }
 
-/// The lock on all records: the directory itself. The last to leave removes
-/// the directory, so whoever waited looks again whether it is still the one.
+/// The lock on all records: the directory itself.
 fn lock() -> io::Result<Flock<File>> {
-    loop {
-        let directory = File::open(DIRECTORY)?;
-        let lock = Flock::lock(directory, FlockArg::LockExclusive).map_err(|(_, e)| e)?;
-        let still = fs::metadata(DIRECTORY).map(|m| m.ino());
-        if still.is_ok_and(|inode| lock.metadata().is_ok_and(|own| own.ino() == inode)) {
-            return Ok(lock);
-        }
-        fs::create_dir_all(DIRECTORY)?;
-    }
+    let directory = File::open(DIRECTORY)?;
+    Flock::lock(directory, FlockArg::LockExclusive).map_err(|(_, error)| error.into())
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use longwire_engine::units::number_of;
 use longwire_engine::{DropReason, Nanos};
 use longwire_runtime::fabric::{FabricReport, LinkTotals};
 use longwire_runtime::{Artifact, LinkReport, RunReport};
@@ -242,7 +243,7 @@ fn write_changes(out: &mut impl Write, changes: &Changes) -> io::Result<()> {
     }
     let more = changes.made.len().saturating_sub(CHANGES_SHOWN) as u64 + changes.forgotten;
     if more > 0 {
-        writeln!(out, "and {more} more changes")?;
+        writeln!(out, "and {}", number_of(more, "more change"))?;
     }
     Ok(())
 }
@@ -252,21 +253,24 @@ fn write_rest(out: &mut impl Write, fabric: &FabricReport) -> io::Result<()> {
     let flooded: u64 = switch.flooded.iter().sum();
     writeln!(
         out,
-        "\nswitch: {} forwarded, {flooded} flooded, {} stations learnt; {} passed without a link, {} dropped for want of a rule",
-        switch.forwarded, switch.learnt, fabric.counts.passed, fabric.counts.unmatched_dropped
+        "\nswitch: {} forwarded, {flooded} flooded, {} learnt; {} passed without a link, {} dropped for want of a rule",
+        switch.forwarded,
+        number_of(switch.learnt, "station"),
+        fabric.counts.passed,
+        fabric.counts.unmatched_dropped
     )?;
     if fabric.counts.moved > 0 {
         writeln!(
             out,
-            "{} frames were taken to have arrived later than they did: they were read after links had decided beyond",
-            fabric.counts.moved
+            "{} taken to have arrived later: read after the links had decided beyond the arrival",
+            number_of(fabric.counts.moved, "frame")
         )?;
     }
     if fabric.counts.unrecorded > 0 {
         writeln!(
             out,
-            "{} arrivals and verdicts were not recorded: the disk did not keep up",
-            fabric.counts.unrecorded
+            "{} of arrivals and verdicts not recorded: the disk did not keep up",
+            number_of(fabric.counts.unrecorded, "row")
         )?;
     }
     for (reason, count) in &switch.not_forwarded {
@@ -281,8 +285,11 @@ fn write_rest(out: &mut impl Write, fabric: &FabricReport) -> io::Result<()> {
     }
     writeln!(
         out,
-        "{:.3} s, {:.2} s of CPU, seed {}, {} frames still inside",
-        fabric.duration_s, fabric.cpu_s, fabric.seed, fabric.in_flight
+        "{:.3} s, {:.2} s of CPU, seed {}, {} still inside",
+        fabric.duration_s,
+        fabric.cpu_s,
+        fabric.seed,
+        number_of(fabric.in_flight, "frame")
     )?;
     for note in &fabric.notes {
         writeln!(out, "note: {note}")?;

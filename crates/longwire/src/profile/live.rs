@@ -14,6 +14,7 @@ use longwire_runtime::receive::ReceiveReport;
 use super::received::{Received, UNSENT, sent};
 use super::trial::{Length, Outcome, Tester, Trial};
 use crate::commands::generate::{GenerateArgs, receive, say, settle, start_feed};
+use crate::report::text::count_of;
 use crate::{Error, Globals};
 
 /// Sends and receives, one run a trial.
@@ -235,7 +236,8 @@ fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome 
         ))
     } else if (sent as f64) < plan.frames * SENT_SHARE - plan.sizes.len() as f64 {
         Some(format!(
-            "the generator or its port sent {sent} frames of {:.0}",
+            "the generator or its port sent {} of {:.0}",
+            count_of(sent, "frame"),
             plan.frames
         ))
     } else {
@@ -256,11 +258,14 @@ fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome 
         _ => UNSENT.iter().map(|kind| sum(kind)).sum(),
     };
     let excuse = if unseen > 0 {
-        Some(format!("the receiver had no room for {unseen} frames"))
+        Some(format!(
+            "the receiver had no room for {}",
+            count_of(unseen, "frame")
+        ))
     } else if unsent > 0 {
-        Some(format!("{unsent} frames could not be sent"))
+        Some(format!("could not send {}", count_of(unsent, "frame")))
     } else {
-        (late > 0).then(|| format!("{late} frames were sent late, and so in bursts"))
+        (late > 0).then(|| format!("{} sent late, and so in bursts", count_of(late, "frame")))
     };
     Outcome {
         duration_s: receiver.duration_s,

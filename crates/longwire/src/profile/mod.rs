@@ -35,6 +35,7 @@ use serde::Serialize;
 
 use crate::commands::generate::GenerateArgs;
 use crate::error::EXIT_FIDELITY;
+use crate::report::finish::write_file;
 use crate::signals::stop_flag;
 use crate::{Error, Globals};
 
@@ -78,15 +79,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         }
         _ => Report::Rfc2544(Rfc2544::new(&args.profile, &args.traffic)?.run(&mut tester)?),
     };
-    if let Some(path) = &args.pump.report.report {
-        let file = std::fs::File::create(path);
-        let written = file.and_then(|file| Ok(serde_json::to_writer_pretty(file, &report)?));
-        written.map_err(|source| Error::File {
-            path: path.clone(),
-            action: "cannot write the report",
-            source,
-        })?;
-    }
+    let kept = write_file(args.pump.report.report.as_deref(), &report);
     if globals.json {
         println!(
             "{}",
@@ -95,6 +88,8 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     } else {
         text::print(&report, globals);
     }
+    // After the report, which is shown in any case.
+    kept?;
     Ok(match report.passed() {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(EXIT_FIDELITY),

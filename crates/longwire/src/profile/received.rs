@@ -6,7 +6,7 @@ use longwire_runtime::RunReport;
 use longwire_runtime::receive::{ReceiveReport, Spread};
 use serde::Serialize;
 
-use crate::report::text::micros;
+use crate::report::text::{count_of, micros};
 
 /// What became of the probes of one run.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -103,7 +103,8 @@ impl Received {
         if *unseen > 0 {
             writeln!(
                 out,
-                "  {unseen} frames arrived that the receiver had no room for: they were not lost"
+                "  {} arrived without room at the receiver: not lost",
+                count_of(*unseen, "frame")
             )?;
         }
         writeln!(

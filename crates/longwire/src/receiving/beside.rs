@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use longwire_io::net::NetNamespace;
 use longwire_runtime::RunReport;
-use longwire_runtime::receive::{ReceiveConfig, Receiving, Sent, sent_log};
+use longwire_runtime::receive::{ReceiveConfig, ReceiveError, Receiving, Sent, sent_log};
 use longwire_runtime::replay::ReplayOutput;
 
 use crate::cli::ReceiverArgs;
@@ -76,5 +76,8 @@ fn receive(port: &str, namespace: Option<&str>, sent: Sent) -> Result<Receiving,
             there.map_err(|error| Error::Failed(format!("--receive-netns {name}: {error}")))?
         }
     };
-    receiving.map_err(|error| Error::Failed(format!("--receive {port}: {error}")))
+    receiving.map_err(|error| match error {
+        ReceiveError::Port(error) => Error::Port(error),
+        error => Error::Failed(format!("--receive {port}: {error}")),
+    })
 }

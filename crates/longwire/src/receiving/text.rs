@@ -6,9 +6,11 @@ use longwire_runtime::receive::{
     Drift, ReceiveReport, SequenceReport, Spread, StreamReport, Timing, TraceReport,
 };
 
+use longwire_engine::units::number_of;
+
 use crate::cli::Paint;
 use crate::report::live::rate;
-use crate::report::text::{count, micros};
+use crate::report::text::{count, count_of, micros};
 
 /// Streams that are shown one by one.
 const STREAMS_SHOWN: usize = 16;
@@ -59,7 +61,10 @@ pub fn write(
         lines.stream(stream, all)?;
     }
     if let Some(more) = report.streams.len().checked_sub(STREAMS_SHOWN + 1) {
-        lines.line("", &format!("{} more streams: see --json", more + 1))?;
+        lines.line(
+            "",
+            &format!("{}: see --json", count_of(more as u64 + 1, "more stream")),
+        )?;
     }
     lines.machine(report)?;
     if let Some(error) = &report.error {
@@ -71,8 +76,8 @@ pub fn write(
 /// The line of a receiver that runs.
 pub fn live(report: &ReceiveReport) -> String {
     let mut line = format!(
-        "{} frames, {} frames/s, {}",
-        count(report.packets),
+        "{}, {} frames/s, {}",
+        count_of(report.packets, "frame"),
         count(report.packets_per_s as u64),
         rate(report.bits_per_s)
     );
@@ -90,9 +95,9 @@ pub fn live(report: &ReceiveReport) -> String {
 
 fn summary(report: &ReceiveReport) -> String {
     format!(
-        "{} frames, {} bytes in {:.3} s: {:.1} frames/s, {}",
-        count(report.packets),
-        count(report.bytes),
+        "{}, {} in {:.3} s: {:.1} frames/s, {}",
+        count_of(report.packets, "frame"),
+        count_of(report.bytes, "byte"),
         report.duration_s,
         report.packets_per_s,
         rate(report.bits_per_s)
@@ -167,7 +172,7 @@ impl<W: Write> Lines<'_, W> {
         self.counts(&counted(&counts, all))?;
         if trace.behind_last > 0 {
             let more = if trace.goes_on { "at least " } else { "" };
-            let text = format!("{more}{} frames", count(trace.behind_last));
+            let text = format!("{more}{}", count_of(trace.behind_last, "frame"));
             self.line("  missing at end", &text)?;
         }
         if trace.cut > 0 {
@@ -198,7 +203,11 @@ impl<W: Write> Lines<'_, W> {
         ];
         self.counts(&counted(&counts, all))?;
         if extent.count > 0 {
-            let text = format!("by {} packets (median), {} at most", extent.p50, extent.max);
+            let text = format!(
+                "by {} (median), {} at most",
+                number_of(extent.p50, "packet"),
+                extent.max
+            );
             self.line("  out of order", &text)?;
         }
         self.spread("  one-way delay", &stream.delay_us)?;

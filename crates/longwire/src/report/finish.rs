@@ -1,7 +1,6 @@
 //! The end of a run: its report written, and the exit code it earned.
 
-use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -11,7 +10,7 @@ use serde::Serialize;
 use super::text;
 use crate::cli::{Paint, ReportArgs};
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
-use crate::{Error, Globals};
+use crate::{Error, Globals, whole_file};
 
 /// The stream of the report, in words and in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +22,7 @@ pub enum Place {
 }
 
 /// Writes the report where it was asked for, and judges it: 1 if the run
-/// ended early, 3 if `--require` is not met, else 0. Every unmet condition is
+/// ended early or the report's file cannot be written, 3 if `--require` is not met, else 0. Every unmet condition is
 /// a line on stderr.
 ///
 /// # Errors
@@ -80,9 +79,7 @@ pub fn finish_with(
     globals: &Globals,
     place: Place,
 ) -> Result<ExitCode, Error> {
-    if let Some(path) = &args.report {
-        write_file(path, json)?;
-    }
+    let kept = write_file(args.report.as_deref(), json);
     match place {
         Place::Stdout if globals.json => write_json(&mut io::stdout().lock(), json)?,
         // Last of all, see below.
@@ -103,16 +100,21 @@ pub fn finish_with(
     for clause in &unmet {
         eprintln!("not met: {clause}");
     }
+    // The report has been shown: the file is missing, and nothing else.
+    if let Err(error) = &kept {
+        eprintln!("error: {error}");
+    }
     if globals.json && place == Place::Stderr {
         // The end of stderr: lines before it are of others.
         let mut out = BufWriter::new(io::stderr().lock());
         write_json(&mut out, json)?;
         out.flush()?;
     }
-    Ok(match (&report.error, unmet.is_empty()) {
-        (Some(_), _) => ExitCode::from(EXIT_FAILED),
-        (None, false) => ExitCode::from(EXIT_FIDELITY),
-        (None, true) => ExitCode::SUCCESS,
+    let failed = report.error.is_some() || kept.is_err();
+    Ok(match (failed, unmet.is_empty()) {
+        (true, _) => ExitCode::from(EXIT_FAILED),
+        (false, false) => ExitCode::from(EXIT_FIDELITY),
+        (false, true) => ExitCode::SUCCESS,
     })
 }
 
@@ -133,15 +135,29 @@ fn write_json(out: &mut impl Write, report: &impl Serialize) -> io::Result<()> {
     writeln!(out)
 }
 
-fn write_file(path: &Path, report: &impl Serialize) -> Result<(), Error> {
-    let write = || {
-        let mut out = BufWriter::new(File::create(path)?);
-        write_json(&mut out, report)?;
-        out.flush()
-    };
-    write().map_err(|source| Error::File {
+/// Writes a report to its file, if there is to be one.
+///
+/// # Errors
+/// If it cannot be written; then the file is as it was before.
+pub fn write_file(path: Option<&Path>, report: &impl Serialize) -> Result<(), Error> {
+    let Some(path) = path else { return Ok(()) };
+    whole_file::write(path, |mut out| write_json(&mut out, report)).map_err(|source| Error::File {
         path: path.to_owned(),
         action: "cannot write the report",
+        source,
+    })
+}
+
+/// Checks, before a run, that its report can be written to its file.
+///
+/// # Errors
+/// If it cannot.
+pub fn check_file(path: Option<&Path>) -> Result<(), Error> {
+    let Some(path) = path else { return Ok(()) };
+    whole_file::check(path).map_err(|source| Error::File {
+        path: path.to_owned(),
+        action: "the report cannot be written here; --report takes a file in a directory that \
+                 exists",
         source,
     })
 }

@@ -9,7 +9,7 @@ use longwire_runtime::LinkReport;
 use longwire_runtime::receive::ReceiveReport;
 
 use super::require::{RequireError, same};
-use super::text::count;
+use super::text::{count, count_of};
 use crate::cli::Paint;
 use crate::receiving::{ReceiveRequirement, text};
 
@@ -61,10 +61,10 @@ fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
         false => format!("{} missing, of them {}", count(lost), ends.join(" and ")),
     };
     format!(
-        "{} at {}: {} frames in{emulated}, {} sent, {missing}",
+        "{} at {}: {} in{emulated}, {} sent, {missing}",
         link.name,
         received.port,
-        count(link.packets_in),
+        count_of(link.packets_in, "frame"),
         count(link.packets_out),
     )
 }

@@ -252,6 +252,13 @@ fn counted<'a>(
     keys.into_iter().collect()
 }
 
+/// A count with its noun, its thousands apart: `1,234 frames`, `1 frame`. The
+/// noun is given in the singular.
+pub fn count_of(value: u64, noun: &str) -> String {
+    let ending = if value == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", count(value))
+}
+
 /// A count, its thousands apart: `1,234,567`.
 pub fn count(value: u64) -> String {
     let digits = value.to_string();

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{Direction, Sides, Simulation};
 use crate::Error;
-use crate::report::text::count;
+use crate::report::text::count_of;
 
 /// How a replay ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,17 +154,17 @@ impl Replay {
         if end == Some(End::Whole) {
             for link in reports.iter().filter(|link| link.in_flight > 0) {
                 remarks.push(format!(
-                    "{}: {} frames were still held when the capture ended: their link stands still",
+                    "{}: {} still held when the capture ended: the link stands still",
                     link.name,
-                    count(link.in_flight)
+                    count_of(link.in_flight, "frame")
                 ));
             }
         }
         if self.unassigned.packets > 0 {
             remarks.push(format!(
-                "{} frames were left out: they have no near address, and neither of their \
-                 stations was seen to be of a side before; name more with --near",
-                count(self.unassigned.packets)
+                "left out {} without a near address, between stations whose side was not seen \
+                 before; name more with --near",
+                count_of(self.unassigned.packets, "frame")
             ));
         }
         let came: u64 = reports.iter().map(|link| link.packets_in).sum();

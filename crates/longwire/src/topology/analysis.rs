@@ -1,6 +1,7 @@
 //! What is allowed and probably not meant.
 
 use longwire_engine::classify::{Classifier, RuleId};
+use longwire_engine::units::number_of;
 use toml::de::DeTable;
 
 use super::builder::Builder;
@@ -81,7 +82,10 @@ impl Topology {
         }
         if unreachable.len() > UNREACHABLE_MAX {
             let more = unreachable.len() - UNREACHABLE_MAX;
-            doubts.push(format!("{more} more rules can never match"));
+            doubts.push(format!(
+                "{} can never match",
+                number_of(more as u64, "more rule")
+            ));
         }
         let overlaps = classifier.overlaps(OVERLAPS_MAX);
         for pair in &overlaps.pairs {

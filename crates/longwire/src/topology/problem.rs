@@ -1,5 +1,6 @@
 //! What is wrong with a file, and where.
 
+use longwire_engine::units::number_of;
 use std::fmt;
 use std::ops::Range;
 
@@ -200,7 +201,7 @@ impl<'a> Complaints<'a> {
                 line: 0,
                 column: 0,
                 field: String::new(),
-                reason: format!("there are {} more problems", self.more),
+                reason: format!("and {}", number_of(self.more as u64, "more problem")),
                 remedy: "mend these first".to_owned(),
             });
         }

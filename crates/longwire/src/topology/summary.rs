@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use longwire_engine::bridge::Switching;
 use longwire_engine::classify::Order;
+use longwire_engine::units::number_of;
 use longwire_engine::{BitRate, LinkOptions, Nanos};
 use longwire_runtime::{FileLoader, OnPortLoss};
 use serde::Serialize;
@@ -198,8 +199,9 @@ impl Summary {
             shared => format!(", {shared} of them shared by both directions"),
         };
         lines.push(format!(
-            "links      {}{shared}; {} directions emulated apart",
-            self.links, self.directions
+            "links      {}{shared}; {} emulated apart",
+            self.links,
+            number_of(self.directions as u64, "direction")
         ));
         self.push_kinds(&mut lines);
         if let Some((least, most)) = self.rate {
@@ -237,8 +239,8 @@ impl Summary {
         }
         if self.replaced > 0 {
             lines.push(format!(
-                "scenario   from its own file, in place of {} events here",
-                self.replaced
+                "scenario   from its own file, in place of {} here",
+                number_of(self.replaced as u64, "event")
             ));
         }
         if !self.timeline.is_empty() {

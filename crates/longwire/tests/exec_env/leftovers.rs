@@ -21,7 +21,7 @@ struct Traces {
     devices: Vec<String>,
     mounts: String,
     settings: Vec<String>,
-    records: bool,
+    records: Vec<String>,
 }
 
 fn traces() -> Traces {
@@ -34,8 +34,18 @@ fn traces() -> Traces {
         settings: settings
             .map(|key| net::sysctl::get(key).expect("a setting"))
             .to_vec(),
-        records: fs::exists("/run/longwire").unwrap_or(false),
+        records: records(),
     }
+}
+
+/// The records of changed settings that lie in the directory of runs.
+pub fn records() -> Vec<String> {
+    let entries = fs::read_dir("/run/longwire").into_iter().flatten();
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    let names = names.map(|name| name.to_string_lossy().into_owned());
+    names
+        .filter(|name| name.starts_with("uplink-") || name.starts_with("settings-"))
+        .collect()
 }
 
 /// The command lines of processes that have one of these words in it.

@@ -1,5 +1,6 @@
 //! The sending half of a port whose wire is never idle.
 
+use longwire_engine::units::number_of;
 use longwire_engine::{BitRate, Nanos};
 
 use super::filler::{FRAME_MIN, FillerSizes, GapFiller, Step, Tally, wire_bytes};
@@ -187,14 +188,17 @@ impl<L: RawLine> TxPort for GapTx<L> {
         } = self.tally();
         let byte_time = 8e9 / self.rate.bits_per_sec() as f64;
         vec![format!(
-            "{}: gap frames at {}: {frames} frames and {fillers} fillers, each frame {} after \
+            "{}: gap frames at {}: {} and {}, each frame {} after \
              its release; {moved} moved by up to {:.1} ns because a gap was shorter than a \
              filler, {waited} waited for the frames before them, {late} came too late, and the \
-             wire ran dry {ran_dry} times",
+             wire ran dry {}",
             self.port,
             self.rate,
+            number_of(frames, "frame"),
+            number_of(fillers, "filler"),
             self.lead,
             moved_max as f64 * byte_time,
+            number_of(ran_dry, "time"),
         )]
     }
 }

@@ -8,6 +8,7 @@
 use std::io;
 
 use crate::net::ethtool::Ethtool;
+use crate::rights;
 
 /// A device that was told to stamp; what it did before is put back when this
 /// is dropped.
@@ -35,6 +36,7 @@ impl Stamping {
             tx_type: libc::HWTSTAMP_TX_ON.cast_signed(),
             ..before
         };
+        rights::will_restore();
         ethtool.set_stamping(interface, on)?;
         Ok(Some(Stamping {
             ethtool,

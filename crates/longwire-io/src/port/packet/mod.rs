@@ -28,6 +28,7 @@ use std::sync::Arc;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use super::PortError;
+use super::lock::{PortLock, Reads};
 use super::options::{Launch, OpenOptions};
 use super::settings::{Frames, Settings, Wanted};
 use super::socket::{Buffer, checked, enlarge, failure, set_option};
@@ -76,9 +77,10 @@ pub struct PacketPort {
 pub fn open(name: &str, options: &OpenOptions) -> Result<PacketPort, PortError> {
     let port = format!("packet:{name}");
     let interface = super::interface::find_up(&port, name)?;
+    let lock = PortLock::acquire(&port, &interface, options.purpose, Reads::Copies)?;
     let mut notes = Vec::new();
     let (receiving, ring) = open_rx(&port, &interface, options, &mut notes)?;
-    let (tx, settings) = open_sending(&port, &interface, options, &mut notes)?;
+    let (tx, settings) = open_sending(&port, &interface, options, lock, &mut notes)?;
     Ok(PacketPort {
         rx: PacketRx::new(receiving, ring, port, settings),
         tx,
@@ -96,8 +98,9 @@ pub fn open_sender(
 ) -> Result<(PacketTx, Vec<String>), PortError> {
     let port = format!("packet:{name}");
     let interface = super::interface::find_up(&port, name)?;
+    let lock = PortLock::acquire(&port, &interface, options.purpose, Reads::Nothing)?;
     let mut notes = Vec::new();
-    let (tx, _) = open_sending(&port, &interface, options, &mut notes)?;
+    let (tx, _) = open_sending(&port, &interface, options, lock, &mut notes)?;
     Ok((tx, notes))
 }
 
@@ -106,6 +109,7 @@ fn open_sending(
     port: &str,
     interface: &Interface,
     options: &OpenOptions,
+    lock: PortLock,
     notes: &mut Vec<String>,
 ) -> Result<(PacketTx, Arc<Settings>), PortError> {
     let launches = find_launch(port, interface, options.launch, notes)?;
@@ -121,7 +125,7 @@ fn open_sending(
             false => Frames::WireSize,
         },
     };
-    let settings = Arc::new(Settings::apply(interface, wanted, notes));
+    let settings = Arc::new(Settings::apply(interface, wanted, lock, notes));
     let tx = PacketTx::new(sockets, port, interface, Arc::clone(&settings));
     Ok((tx, settings))
 }

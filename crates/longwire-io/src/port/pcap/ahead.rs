@@ -13,6 +13,7 @@ use nix::sys::eventfd::EventFd;
 use super::raw::bell;
 use super::source::{HEAD_LEN, Stop, block};
 use super::unpack::Input;
+use crate::rights;
 
 /// Blocks in use at once. With their 512 KiB they fit in a processor's cache,
 /// which is what makes them faster than larger ones; what must come from a
@@ -61,7 +62,11 @@ impl ReadAhead {
         };
         let thread = Builder::new()
             .name("longwire-trace".into())
-            .spawn(move || reading.run())?;
+            .spawn(move || {
+                // It has its file, and opens no other.
+                let _ = rights::give_up(&[]);
+                reading.run()
+            })?;
         Ok(ReadAhead {
             parcels,
             free: Some(free),

@@ -7,6 +7,9 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
+use crate::net::interface::Interface;
+use crate::net::record::{PortRecord, Undo};
+use crate::port::lock::{self, PortLock};
 use crate::port::vnet;
 use crate::port::{PortError, options};
 
@@ -44,14 +47,17 @@ const OFFLOAD_TCP: u32 = 0x01 | 0x02 | 0x04 | 0x08;
 /// UDP segments over IPv4 and IPv6, since Linux 6.2.
 const OFFLOAD_UDP: u32 = 0x20 | 0x40;
 
-/// An attached TAP device. Its settings are restored when it is dropped; a
-/// device that was made here vanishes with it.
+/// An attached TAP device. Its settings are restored when it is dropped, and
+/// after SIGKILL by the next port that is opened; a device that was made here
+/// vanishes with it.
 pub(super) struct Device {
     name: String,
     file: File,
     settings: Settings,
     counters: Option<File>,
-    was: Option<Before>,
+    /// What was changed on a device that was there before.
+    record: Option<PortRecord>,
+    _lock: Option<PortLock>,
 }
 
 /// Settings of a device that was there before.
@@ -83,9 +89,10 @@ impl Device {
             file,
             settings,
             counters: None,
-            was: before,
+            record: None,
+            _lock: None,
         };
-        notes.push(match device.was {
+        notes.push(match before {
             Some(_) => format!("uses the TAP device {name}, which was there"),
             None => format!("made the TAP device {name}, which vanishes when the port is closed"),
         });
@@ -93,6 +100,10 @@ impl Device {
             .set_header_len()
             .map_err(|e| failed("asking for virtio-net headers", e))?;
         device.set_offloads(options.offloads, notes)?;
+        if let Ok(interface) = Interface::find(name) {
+            device._lock = PortLock::of_tap(interface.index);
+            device.record = before.map(|before| before.record(&interface));
+        }
         device
             .settings
             .raise(QUEUE_LEN)
@@ -155,9 +166,24 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        if let Some(was) = &self.was {
-            self.settings.restore(was);
+        if let Some(record) = self.record.take() {
+            record.end(|_, undo| self.settings.undo(undo));
         }
+    }
+}
+
+impl Before {
+    /// Notes how what is about to be changed is restored.
+    fn record(&self, interface: &Interface) -> PortRecord {
+        let name = &interface.name;
+        let (record, mut changing) = PortRecord::begin(interface.index, name, false);
+        if self.flags & libc::IFF_UP as libc::c_short == 0 {
+            changing.note(name, Undo::Down);
+        }
+        if self.queue_len < QUEUE_LEN {
+            changing.note(name, Undo::QueueLen(self.queue_len));
+        }
+        record
     }
 }
 
@@ -251,12 +277,15 @@ impl Settings {
         self.set_flags(now.flags | libc::IFF_UP as libc::c_short)
     }
 
-    /// Best effort: the device may be gone.
-    fn restore(&self, was: &Before) {
-        let _ = self.set_queue_len(was.queue_len);
-        if was.flags & libc::IFF_UP as libc::c_short == 0 {
-            let _ = self.set_flags(was.flags);
-        }
+    /// Restores a setting; best effort: the device may be gone.
+    fn undo(&self, undo: &Undo) {
+        let _ = match undo {
+            Undo::QueueLen(places) => self.set_queue_len(*places),
+            Undo::Down => self.read().map_or(Ok(()), |now| {
+                self.set_flags(now.flags & !(libc::IFF_UP as libc::c_short))
+            }),
+            Undo::Ipv6 | Undo::Feature(_) => Ok(()),
+        };
     }
 
     fn set_flags(&self, flags: libc::c_short) -> io::Result<()> {
@@ -287,7 +316,10 @@ fn attach(file: &File, mut request: libc::ifreq) -> io::Result<()> {
 
 fn no_control_file(name: &str, error: io::Error) -> PortError {
     let hint = match error.kind() {
-        io::ErrorKind::NotFound => "/dev/net/tun is missing; load the module: modprobe tun",
+        io::ErrorKind::NotFound => {
+            "/dev/net/tun is missing; load the module with: modprobe tun; for a container, --device \
+                                      /dev/net/tun"
+        }
         _ => return failed(name, "opening /dev/net/tun", error),
     };
     PortError::Unsupported {
@@ -298,7 +330,12 @@ fn no_control_file(name: &str, error: io::Error) -> PortError {
 
 fn not_attached(name: &str, error: io::Error) -> PortError {
     let reason = match error.raw_os_error() {
-        Some(libc::EBUSY) => "another program has the device open",
+        Some(libc::EBUSY) => {
+            return PortError::Unsupported {
+                port: format!("tap:{name}"),
+                reason: format!("{} has the device open", lock::user_of_tap(name)),
+            };
+        }
         Some(libc::EINVAL | libc::EEXIST) => {
             "the name belongs to a device that is no TAP device with one queue"
         }

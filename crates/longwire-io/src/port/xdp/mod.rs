@@ -21,6 +21,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use super::PortError;
+use super::lock::{PortLock, Reads};
 use super::options::{OpenOptions, XdpMode};
 use super::settings::{Frames, Settings, Wanted};
 use super::socket::failure;
@@ -72,6 +73,7 @@ pub(super) struct Attachment {
 pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
     let port = format!("xdp:{name}");
     let interface = super::interface::find_up(&port, name)?;
+    let lock = PortLock::acquire(&port, &interface, options.purpose, Reads::Frames)?;
     let mut notes = Vec::new();
     let frame_max = interface.mtu as usize + 14 + 4;
     let chunk = Umem::chunk_for(frame_max).ok_or_else(|| PortError::Unsupported {
@@ -108,7 +110,7 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
             Place::Generic => Frames::WireSize,
         },
     };
-    let settings = Settings::apply(&interface, wanted, &mut notes);
+    let settings = Settings::apply(&interface, wanted, lock, &mut notes);
     let attachment = Arc::new(Attachment {
         port: port.clone(),
         _link: link,
@@ -142,7 +144,7 @@ fn attach(
     let busy = || PortError::Unsupported {
         port: port.to_owned(),
         reason: format!(
-            "{name} has another XDP program; remove it with: ip link set {name} xdp off"
+            "{name} has another XDP program; remove it with: ip link set dev {name} xdp off"
         ),
     };
     let attach = |place| {

@@ -1,6 +1,7 @@
 //! What a trace feed hands out late, and what it has to say.
 
 use longwire_engine::Nanos;
+use longwire_engine::units::number_of;
 
 use super::TraceFeed;
 use crate::feed::{Fed, FeedStatus};
@@ -121,27 +122,28 @@ fn notes(feed: &TraceFeed) -> Vec<String> {
     ];
     for (frames, kind) in kinds.into_iter().filter(|(frames, _)| *frames > 0) {
         notes.push(format!(
-            "{frames} frames were captured as {kind} and were given an Ethernet header, with \
-             02:00:00:00:00:01 and 02:00:00:00:00:02 for stations that the capture does not name"
+            "{} captured as {kind} got an Ethernet header, with 02:00:00:00:00:01 and \
+             02:00:00:00:00:02 for stations that the capture does not name",
+            number_of(frames, "frame")
         ));
     }
     if reframed.left_out > 0 {
         notes.push(format!(
-            "{} records were left out: they hold nothing that Ethernet carries",
-            reframed.left_out
+            "left out {} with nothing that Ethernet carries",
+            number_of(reframed.left_out, "record")
         ));
     }
     if counts.too_short > 0 {
         notes.push(format!(
-            "{} records were left out: they have no whole Ethernet header",
-            counts.too_short
+            "left out {} without a whole Ethernet header",
+            number_of(counts.too_short, "record")
         ));
     }
     if feed.schedule.set_back() > 0 {
         notes.push(format!(
-            "{} frames are stamped before the one in front of them and were sent right behind \
-             it; sort the trace with: reordercap",
-            feed.schedule.set_back()
+            "{} with a stamp before the preceding frame's, sent right after it; sort the trace \
+             with: reordercap",
+            number_of(feed.schedule.set_back(), "frame")
         ));
     }
     notes

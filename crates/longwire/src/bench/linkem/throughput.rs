@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
-use longwire_io::port::options::OpenOptions;
+use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry::{self, Port};
 use longwire_io::{Outgoing, PortError, Pushed, TxPort};
 use serde::Serialize;
@@ -123,7 +123,7 @@ impl Passed {
 
 pub(super) fn measure(stations: &Stations, time: Duration) -> Result<Throughput, Error> {
     let options = OpenOptions {
-        send_only: true,
+        purpose: Purpose::Send,
         ..OpenOptions::default()
     };
     let mut ports = Vec::new();

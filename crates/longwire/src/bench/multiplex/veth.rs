@@ -11,7 +11,7 @@ use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use longwire_engine::Nanos;
-use longwire_io::port::options::OpenOptions;
+use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry::{self, Port};
 use longwire_io::{Outgoing, PortError, Pushed, RxPort, TxPort};
 use longwire_runtime::RunConfig;
@@ -86,7 +86,10 @@ fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
 
 fn open(stations: &Stations, station: usize, send_only: bool) -> Result<Port, Error> {
     let options = OpenOptions {
-        send_only,
+        purpose: match send_only {
+            true => Purpose::Send,
+            false => Purpose::Forward,
+        },
         ..OpenOptions::default()
     };
     let open = || registry::open(&format!("packet:{DEVICE}"), &options);

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use longwire_engine::units::number_of;
+
 use super::stats::{Totals, read};
 use super::{GetArgs, encoded, print_json};
 use crate::control::client::{Client, ClientError};
@@ -157,8 +159,8 @@ fn facts(direction: &Direction) -> Vec<(String, String)> {
     let counted = direction.totals.named().into_iter();
     facts.extend(counted.map(|(name, count)| (name, count.to_string())));
     if let Some(queue) = &direction.queue {
-        let now = format!("{} packets, {} bytes", queue.packets, queue.bytes);
-        let most = format!("{} packets, {} bytes", queue.packets_max, queue.bytes_max);
+        let now = amounts(queue.packets, queue.bytes);
+        let most = amounts(queue.packets_max, queue.bytes_max);
         let is_default = !direction.options.contains_key("queue");
         if let Some(limit) = queue.limit(is_default) {
             facts.push(("queue limit".to_owned(), limit));
@@ -256,6 +258,12 @@ fn row(name: String, direction: &Direction) -> Vec<String> {
         direction.totals.queued.to_string(),
         options.collect::<Vec<_>>().join(" "),
     ]
+}
+
+/// Packets and bytes of a queue.
+fn amounts(packets: u64, bytes: u64) -> String {
+    let (packets, bytes) = (number_of(packets, "packet"), number_of(bytes, "byte"));
+    format!("{packets}, {bytes}")
 }
 
 #[cfg(test)]

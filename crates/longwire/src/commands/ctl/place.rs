@@ -5,6 +5,8 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use longwire_io::run_directory;
+
 use crate::Error;
 use crate::control::Address;
 
@@ -13,11 +15,6 @@ pub(super) const ADDRESS: &str = "LONGWIRE_CONTROL";
 
 /// What names the token's file when the command line does not.
 pub(super) const TOKEN_FILE: &str = "LONGWIRE_TOKEN_FILE";
-
-/// The folder of sockets that are found without being named, in the folder of
-/// the user and in that of the system.
-const FOLDER: &str = "longwire";
-const SYSTEM: &str = "/run";
 
 /// The address that is meant: the one that was given, the one of the
 /// environment, or the only socket at which somebody listens.
@@ -33,14 +30,7 @@ pub(super) fn find(
         let read = named.parse::<Address>();
         return read.map_err(|error| Error::Usage(format!("{ADDRESS}: {error}")));
     }
-    let own = environment("XDG_RUNTIME_DIR").filter(|own| !own.is_empty());
-    let folders = [own.map(PathBuf::from), Some(PathBuf::from(SYSTEM))];
-    let folders: Vec<PathBuf> = folders
-        .into_iter()
-        .flatten()
-        .map(|folder| folder.join(FOLDER))
-        .collect();
-    only(&folders)
+    only(&run_directory::all(environment(run_directory::VARIABLE)))
 }
 
 /// The only socket of these folders at which somebody listens.
@@ -60,9 +50,7 @@ fn only(folders: &[PathBuf]) -> Result<Address, Error> {
 
 /// What to do when nobody listens.
 fn nobody(folders: &[PathBuf], dead: &[PathBuf]) -> String {
-    let place = folders
-        .first()
-        .map_or_else(|| PathBuf::from(SYSTEM).join(FOLDER), Clone::clone);
+    let place = folders.first().cloned().unwrap_or_default();
     let found = match dead {
         [] => String::new(),
         dead => format!(
@@ -71,9 +59,9 @@ fn nobody(folders: &[PathBuf], dead: &[PathBuf]) -> String {
         ),
     };
     format!(
-        "no run that can be controlled was found in {}{found}; start one with `mkdir -p {1} && \
-         longwire run network.toml --control {1}/net.sock`, or say where it listens with \
-         --control or {ADDRESS}",
+        "no run that can be controlled was found in {}{found}; start one with `longwire run \
+         network.toml --control {1}/net.sock`, or say where it listens with --control or \
+         {ADDRESS}",
         written(folders.iter().map(PathBuf::as_path)),
         place.display()
     )
@@ -111,18 +99,18 @@ mod tests {
         fn new(name: &str) -> Runtime {
             let name = format!("longwire-ctl-{name}-{}", std::process::id());
             let path = std::env::temp_dir().join(name);
-            std::fs::create_dir_all(path.join(FOLDER)).expect("a folder");
+            std::fs::create_dir_all(path.join("longwire")).expect("a folder");
             Runtime(path)
         }
 
         fn socket(&self, name: &str) -> (PathBuf, UnixListener) {
-            let path = self.0.join(FOLDER).join(name);
+            let path = self.0.join("longwire").join(name);
             let listener = UnixListener::bind(&path).expect("a socket");
             (path, listener)
         }
 
         fn only(&self) -> Result<Address, String> {
-            only(&[self.0.join(FOLDER)]).map_err(|error| error.to_string())
+            only(&[self.0.join("longwire")]).map_err(|error| error.to_string())
         }
     }
 

@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use longwire_engine::Nanos;
+use longwire_engine::units::number_of;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -28,7 +29,7 @@ pub(super) fn stats(args: &StatsArgs, client: &mut Client, globals: &Globals) ->
     let told = client.get(&format!("/v1/stats?match={}", encoded(name)))?;
     show(told, globals, |told| {
         let sums: Sums = read(told)?;
-        let mut text = format!("{:.3} s, {} links", sums.elapsed_s, sums.links);
+        let mut text = format!("{:.3} s, {}", sums.elapsed_s, number_of(sums.links, "link"));
         text += " (directions apart)\n";
         for (name, count) in sums.totals.named() {
             text += &format!("{name:>20}  {count}\n");
@@ -52,8 +53,12 @@ pub(super) fn status(client: &mut Client, globals: &Globals) -> Result<(), Error
     show(told, globals, |told| {
         let run: Overview = read(told)?;
         Ok(format!(
-            "{address}: longwire {}, running for {:.3} s, seed {}, {} links, {} paths\n",
-            run.version, run.elapsed_s, run.seed, run.links, run.paths
+            "{address}: longwire {}, running for {:.3} s, seed {}, {}, {}\n",
+            run.version,
+            run.elapsed_s,
+            run.seed,
+            number_of(run.links, "link"),
+            number_of(run.paths, "path")
         ))
     })
 }
@@ -202,11 +207,11 @@ pub(super) fn report(client: &mut Client, globals: &Globals) -> Result<(), Error
         let report: Report = read(told)?;
         let mut text = ports_table(report.ports).text();
         text += &format!(
-            "switch: {} forwarded, {} flooded, {} stations learnt; {} passed without a link, {} \
-             dropped for want of a rule\n{:.3} s, seed {}, {} frames inside\n",
+            "switch: {} forwarded, {} flooded, {} learnt; {} passed without a link, {} \
+             dropped for want of a rule\n{:.3} s, seed {}, {} inside\n",
             report.switch.forwarded,
             report.switch.flooded.iter().sum::<u64>(),
-            report.switch.learnt,
+            number_of(report.switch.learnt, "station"),
             report.passed,
             report.unmatched_dropped,
             report.duration_s,
@@ -241,16 +246,16 @@ pub(super) fn changes(client: &mut Client, globals: &Globals) -> Result<(), Erro
         let changes: Changes = read(told)?;
         let mut text = String::new();
         if changes.forgotten > 0 {
-            text += &format!("{} older ones are forgotten\n", changes.forgotten);
+            text += &format!(
+                "forgotten: {}\n",
+                number_of(changes.forgotten, "older change")
+            );
         }
         for done in changes.changes {
             let at = Nanos::from_nanos(done.at_ns);
             let until = done.until_ns.map(Nanos::from_nanos);
             let until = until.map_or_else(String::new, |until| format!(" to {until}"));
-            let links = match done.links {
-                1 => "1 link".to_owned(),
-                links => format!("{links} links"),
-            };
+            let links = number_of(done.links, "link");
             text += &format!("{at}{until} by {}, {links}: {}", done.by, done.change);
             if let Some(error) = done.error {
                 text += &format!("; not made: {error}");

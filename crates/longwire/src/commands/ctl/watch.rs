@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal, Write};
 use console::Term;
 use serde_json::Value;
 
+use longwire_engine::units::number_of;
+
 use super::stats::{Counted, Event, read};
 use super::{WatchArgs, encoded};
 use crate::control::client::{Client, Ended, Next};
@@ -36,7 +38,8 @@ pub(super) fn run(args: &WatchArgs, client: &mut Client, globals: &Globals) -> R
     })?;
     match (ended, left) {
         (Ended::There, Some(left)) => Err(Error::Failed(format!(
-            "the run has ended, {left} times too early"
+            "the run has ended, {} too early",
+            number_of(left, "time")
         ))),
         (Ended::There, None) => {
             if globals.talks() {
@@ -134,10 +137,17 @@ fn page(name: &str, event: &Event, rows_max: usize, columns_max: usize) -> Strin
             counted.totals.queued.to_string(),
         ]);
     }
-    let mut text = format!("{:.1} s, {} links\n", event.elapsed_s, event.links);
+    let mut text = format!(
+        "{:.1} s, {}\n",
+        event.elapsed_s,
+        number_of(event.links, "link")
+    );
     text += &table.text();
     if rows.len() > shown {
-        text += &format!("and {} more links\n", rows.len() - shown);
+        text += &format!(
+            "and {}\n",
+            number_of((rows.len() - shown) as u64, "more link")
+        );
     }
     // A longer line would wrap, and could not be drawn over.
     let cut = |line: &str| line.chars().take(columns_max.saturating_sub(1)).collect();
@@ -153,8 +163,9 @@ fn lines(name: &str, event: &Event) -> String {
         let rates = counted.rates.as_ref().map_or_else(
             || {
                 format!(
-                    "in {} packets, out {}",
-                    totals.packets_in, totals.packets_out
+                    "in {}, out {}",
+                    number_of(totals.packets_in, "packet"),
+                    totals.packets_out
                 )
             },
             |rates| {

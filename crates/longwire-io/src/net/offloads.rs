@@ -1,0 +1,101 @@
+//! Switching off the offloads that make frames longer than the wire's.
+
+use super::ethtool::Ethtool;
+use super::interface::Interface;
+use super::record::{Changing, Undo};
+
+/// Merging of frames as they are received.
+const MERGING: &[&str] = &["rx-gro", "rx-lro", "rx-gro-hw", "rx-gro-list"];
+/// Buffers of many frames that a sender hands its device.
+const SEGMENTATION: &[&str] = &[
+    "tx-tcp-segmentation",
+    "tx-tcp6-segmentation",
+    "tx-tcp-ecn-segmentation",
+    "tx-tcp-mangleid-segmentation",
+    "tx-udp-segmentation",
+    "tx-generic-segmentation",
+];
+
+/// Makes every frame that is received on an interface as long as on the wire:
+/// frames are not merged on it, and the other end of a veth pair, where it is
+/// in the same namespace, does not leave cutting up to it. What was done, and
+/// what could not be, is said in `notes`; how it is undone, in `changing`.
+pub(crate) fn wire_size(
+    ethtool: &Ethtool,
+    interface: &Interface,
+    changing: &mut Changing,
+    notes: &mut Vec<String>,
+) {
+    switch_off(ethtool, &interface.name, MERGING, changing, notes);
+    match interface.peer {
+        Some(peer) if peer.here => {
+            if let Ok(peer) = Interface::find_index(peer.index) {
+                switch_off(ethtool, &peer.name, SEGMENTATION, changing, notes);
+            }
+        }
+        Some(_) => notes.push(format!(
+            "{}: its other end is in another namespace, where segmentation offloads could \
+             not be switched off",
+            interface.name
+        )),
+        None => {}
+    }
+}
+
+/// Switches off the one kind of merging that cannot be undone: frames merged
+/// by LRO have lost where they were cut.
+pub(crate) fn reversible(
+    ethtool: &Ethtool,
+    interface: &Interface,
+    changing: &mut Changing,
+    notes: &mut Vec<String>,
+) {
+    switch_off(ethtool, &interface.name, &["rx-lro"], changing, notes);
+}
+
+fn switch_off(
+    ethtool: &Ethtool,
+    interface: &str,
+    wanted: &[&str],
+    changing: &mut Changing,
+    notes: &mut Vec<String>,
+) {
+    let Ok(before) = ethtool.features(interface) else {
+        return;
+    };
+    let on: Vec<&str> = wanted
+        .iter()
+        .copied()
+        .filter(|name| before.active(name))
+        .collect();
+    if on.is_empty() {
+        return;
+    }
+    for name in &on {
+        changing.note(interface, Undo::Feature((*name).to_owned()));
+    }
+    let asked = on.iter().map(|name| (*name, false));
+    if let Err(error) = ethtool.set_features(interface, asked) {
+        notes.push(format!(
+            "{interface}: could not switch off {}: {error}",
+            on.join(", ")
+        ));
+        return;
+    }
+    // The device has the last word.
+    let after = ethtool.features(interface).ok();
+    let still = |name: &str| after.as_ref().is_none_or(|features| features.active(name));
+    let (stubborn, off): (Vec<&str>, Vec<&str>) = on.into_iter().partition(|name| still(name));
+    if !stubborn.is_empty() {
+        notes.push(format!(
+            "{interface}: {} cannot be switched off",
+            stubborn.join(", ")
+        ));
+    }
+    if !off.is_empty() {
+        notes.push(format!(
+            "{interface}: {} switched off until the end",
+            off.join(", ")
+        ));
+    }
+}

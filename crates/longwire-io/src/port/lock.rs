@@ -1,0 +1,296 @@
+//! Locks on interfaces: which ports of this and of other processes may share
+//! one.
+//!
+//! A lock is a listening socket with a name in the abstract namespace of Unix
+//! sockets. That namespace belongs to the network namespace, as interfaces
+//! do; a name can be taken once; the kernel frees it when its holder ends,
+//! also by SIGKILL; and a connection tells who holds it.
+//!
+//! | port | locks |
+//! |---|---|
+//! | of `run`, `exec`: carries what arrives, and sends | *carry*, *send* |
+//! | of `replay --to`, `generate --to`: sends | *send* |
+//! | of `receive`: looks at what arrives | none of both |
+//!
+//! So a receiver may be next to a run or a sender, and two runs, two senders,
+//! or a run and a sender on one interface are refused. AF_XDP takes arriving
+//! frames away from every other reader: such a port has the lock *take*,
+//! which is refused where a port reads, and refuses ports that read.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::socket::sockopt::PeerCredentials;
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, connect, getsockopt, listen, socket,
+};
+
+use super::PortError;
+use super::options::Purpose;
+use crate::net::interface::Interface;
+
+/// A longer command line is cut in messages.
+const COMMAND_MAX: usize = 120;
+
+/// A name that is taken although nothing listens at it is tried so often, and
+/// so far apart.
+const TRIES: u32 = 50;
+const TRY_AGAIN: Duration = Duration::from_millis(1);
+
+/// The locks of a port, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct PortLock {
+    _held: Vec<OwnedFd>,
+}
+
+/// How a port gets the frames that arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reads {
+    /// It gets none.
+    Nothing,
+    /// It gets copies, as every other reader.
+    Copies,
+    /// It takes them away from every other reader.
+    Frames,
+}
+
+/// What is held on an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claim {
+    Carry,
+    Send,
+    Take,
+    Read,
+    /// The other side of a TAP device.
+    Tap,
+}
+
+impl Claim {
+    fn word(self) -> &'static str {
+        match self {
+            Claim::Carry => "carry",
+            Claim::Send => "send",
+            Claim::Take => "take",
+            Claim::Read => "read",
+            Claim::Tap => "tap",
+        }
+    }
+
+    /// What the holder does, and why that leaves no room.
+    fn conflict(self) -> &'static str {
+        match self {
+            Claim::Carry => "carries the frames that arrive there: two would carry each twice",
+            Claim::Send => "sends there: two senders would shift each other's departures",
+            Claim::Take => "takes all frames that arrive there, by AF_XDP",
+            Claim::Read => "reads there, and AF_XDP would take its frames away",
+            Claim::Tap => "has the device open",
+        }
+    }
+}
+
+impl PortLock {
+    /// Takes the locks for a port on an interface of the calling thread's
+    /// namespace.
+    ///
+    /// # Errors
+    /// [`PortError::InUse`] with the process that holds one of them.
+    pub(crate) fn acquire(
+        port: &str,
+        interface: &Interface,
+        purpose: Purpose,
+        reads: Reads,
+    ) -> Result<PortLock, PortError> {
+        let locks = Locks { port, interface };
+        let carries = matches!(purpose, Purpose::Forward | Purpose::ForwardIn);
+        let sends = matches!(purpose, Purpose::Forward | Purpose::Send);
+        let mut held = Vec::new();
+        for (claim, wanted) in [(Claim::Carry, carries), (Claim::Send, sends)] {
+            if wanted {
+                held.extend(locks.take(claim)?);
+            }
+        }
+        match reads {
+            Reads::Nothing => {}
+            // First the own name, then the look for others: of two that start
+            // at once, one at least sees the other.
+            Reads::Copies => {
+                held.extend(locks.share(Claim::Read));
+                if let Some(holder) = Holder::of(&locks.name(Claim::Take)) {
+                    return Err(locks.refuse(Claim::Take, &holder));
+                }
+            }
+            Reads::Frames => {
+                held.extend(locks.take(Claim::Take)?);
+                if let Some(holder) = locks.reader() {
+                    return Err(locks.refuse(Claim::Read, &holder));
+                }
+            }
+        }
+        Ok(PortLock { _held: held })
+    }
+}
+
+impl PortLock {
+    /// The lock of a TAP port, by which its holder is found: the kernel itself
+    /// refuses a second one. `None` where sockets are not to be had.
+    pub(crate) fn of_tap(index: u32) -> Option<PortLock> {
+        let held = bound(&name_of(index, Claim::Tap)).ok()?;
+        Some(PortLock { _held: vec![held] })
+    }
+}
+
+/// Who has a TAP device open, as a subject of a sentence.
+pub(crate) fn user_of_tap(device: &str) -> String {
+    let interface = Interface::find(device).ok();
+    let holder = interface.and_then(|found| Holder::of(&name_of(found.index, Claim::Tap)));
+    holder.map_or_else(|| "another program".to_owned(), |holder| holder.describe())
+}
+
+fn name_of(index: u32, claim: Claim) -> String {
+    format!("longwire/{index}/{}", claim.word())
+}
+
+/// The locks of one interface.
+struct Locks<'a> {
+    port: &'a str,
+    interface: &'a Interface,
+}
+
+impl Locks<'_> {
+    fn name(&self, claim: Claim) -> String {
+        name_of(self.interface.index, claim)
+    }
+
+    /// Takes a lock that one port can have. `None` where sockets are not to be
+    /// had: then nothing is locked.
+    fn take(&self, claim: Claim) -> Result<Option<OwnedFd>, PortError> {
+        let name = self.name(claim);
+        for _ in 0..TRIES {
+            match bound(&name) {
+                Ok(held) => return Ok(Some(held)),
+                Err(Errno::EADDRINUSE) => {}
+                Err(_) => return Ok(None),
+            }
+            if let Some(holder) = Holder::of(&name) {
+                return Err(self.refuse(claim, &holder));
+            }
+            // It has ended meanwhile, or does not listen yet.
+            std::thread::sleep(TRY_AGAIN);
+        }
+        Err(self.refuse(claim, &Holder { process: None }))
+    }
+
+    /// A lock that any number of ports can have: each has a name of its own.
+    fn share(&self, claim: Claim) -> Option<OwnedFd> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        bound(&format!("{}/{}.{number}", self.name(claim), process::id())).ok()
+    }
+
+    /// One of the ports that read.
+    fn reader(&self) -> Option<Holder> {
+        let prefix = format!("@{}/", self.name(Claim::Read));
+        // Of the calling thread's namespace, like the sockets.
+        let table = fs::read_to_string("/proc/thread-self/net/unix").ok()?;
+        let names = table
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(7));
+        let mut readers = names.filter(|name| name.starts_with(&prefix));
+        readers.find_map(|name| Holder::of(&name[1..]))
+    }
+
+    fn refuse(&self, claim: Claim, holder: &Holder) -> PortError {
+        PortError::InUse {
+            port: self.port.to_owned(),
+            interface: self.interface.name.clone(),
+            holder: holder.describe(),
+            conflict: claim.conflict(),
+            remedy: holder.remedy(claim, &self.interface.name),
+            only_by_xdp: claim == Claim::Read,
+        }
+    }
+}
+
+/// Binds and listens at an abstract name.
+fn bound(name: &str) -> nix::Result<OwnedFd> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let held = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    bind(held.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
+    // Each question takes a place of the queue, and nobody answers.
+    listen(&held, Backlog::MAXCONN)?;
+    Ok(held)
+}
+
+/// The process that holds a lock.
+struct Holder {
+    /// `None` where it cannot be seen from here.
+    process: Option<i32>,
+}
+
+impl Holder {
+    /// The process that listens at an abstract name; `None` if none does.
+    fn of(name: &str) -> Option<Holder> {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let question = socket(AddressFamily::Unix, SockType::Stream, flags, None).ok()?;
+        let address = UnixAddr::new_abstract(name.as_bytes()).ok()?;
+        match connect(question.as_raw_fd(), &address) {
+            Ok(()) => {
+                let credentials = getsockopt(&question, PeerCredentials).ok();
+                // 0 stands for a process of another PID namespace.
+                let process = credentials.map(|found| found.pid()).filter(|pid| *pid > 0);
+                Some(Holder { process })
+            }
+            // Its queue is full of questions.
+            Err(Errno::EAGAIN) => Some(Holder { process: None }),
+            Err(_) => None,
+        }
+    }
+
+    fn is_own(&self) -> bool {
+        self.process.map(i32::cast_unsigned) == Some(process::id())
+    }
+
+    fn describe(&self) -> String {
+        if self.is_own() {
+            return "this command already".to_owned();
+        }
+        let Some(process) = self.process else {
+            return "a Longwire process of another container".to_owned();
+        };
+        match command_of(process) {
+            Ok(command) if !command.is_empty() => format!("process {process} (`{command}`)"),
+            _ => format!("process {process}"),
+        }
+    }
+
+    fn remedy(&self, claim: Claim, interface: &str) -> String {
+        match (claim, self.process) {
+            _ if self.is_own() => "name each interface once".to_owned(),
+            (Claim::Read, _) => format!("write packet:{interface} to share them"),
+            (_, Some(process)) => format!("stop it first, with: kill {process}"),
+            (_, None) => "stop it first, or choose another interface".to_owned(),
+        }
+    }
+}
+
+/// The command line of a process.
+fn command_of(process: i32) -> io::Result<String> {
+    let line = fs::read(format!("/proc/{process}/cmdline"))?;
+    let words = line
+        .split(|byte| *byte == 0)
+        .filter(|word| !word.is_empty());
+    let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
+    let mut command: String = words.join(" ");
+    // What a terminal would act upon is left out.
+    command.retain(|character| !character.is_control());
+    if let Some((end, _)) = command.char_indices().nth(COMMAND_MAX) {
+        command.truncate(end);
+        command += "…";
+    }
+    Ok(command)
+}

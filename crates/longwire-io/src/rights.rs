@@ -1,0 +1,169 @@
+//! Capabilities of the calling thread, and giving them up.
+//!
+//! Opening ports needs rights that a run has no use for afterwards. Linux
+//! keeps capabilities for each thread; a new thread inherits those of its
+//! creator. A program of root's that is started later has all of them again
+//! (capabilities(7), "Capabilities and execution of programs by root").
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A capability, by its number in linux/capability.h.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Capability {
+    /// `CAP_DAC_OVERRIDE`: files of other users.
+    DacOverride = 1,
+    /// `CAP_DAC_READ_SEARCH`: files of other users, to read.
+    DacReadSearch = 2,
+    /// `CAP_KILL`: signals to processes of other users.
+    Kill = 5,
+    /// `CAP_NET_ADMIN`: settings of interfaces.
+    NetAdmin = 12,
+    /// `CAP_NET_RAW`: packet sockets.
+    NetRaw = 13,
+    /// `CAP_IPC_LOCK`: memory that stays in place, beyond the limit.
+    IpcLock = 14,
+    /// `CAP_SYS_ADMIN`: namespaces.
+    SysAdmin = 21,
+    /// `CAP_SYS_NICE`: priorities and real-time classes.
+    SysNice = 23,
+    /// `CAP_BPF`: XDP programs.
+    Bpf = 39,
+}
+
+impl Capability {
+    const fn bit(self) -> u64 {
+        1 << self as u32
+    }
+}
+
+/// A setting of an interface was changed, which takes `CAP_NET_ADMIN` to
+/// restore.
+static RESTORES: AtomicBool = AtomicBool::new(false);
+
+/// Notes that this process will restore settings of an interface, so that
+/// [`give_up`] keeps the right to.
+pub(crate) fn will_restore() {
+    RESTORES.store(true, Ordering::Relaxed);
+}
+
+/// Gives up the capabilities of the calling thread, for good, except those in
+/// `keep`, those that timing needs (`CAP_SYS_NICE` for priorities, and
+/// `CAP_IPC_LOCK`: without it, locked memory cannot grow), and
+/// `CAP_NET_ADMIN` where settings of an interface are to be restored. Those
+/// that the thread does not have stay absent.
+///
+/// # Errors
+/// If the kernel refuses, which it does not for fewer capabilities.
+pub fn give_up(keep: &[Capability]) -> io::Result<()> {
+    let mut kept = Capability::SysNice.bit() | Capability::IpcLock.bit();
+    if RESTORES.load(Ordering::Relaxed) {
+        kept |= Capability::NetAdmin.bit();
+    }
+    for capability in keep {
+        kept |= capability.bit();
+    }
+    let mut sets = Sets::get()?;
+    for (word, set) in sets.words.iter_mut().enumerate() {
+        let kept = (kept >> (32 * word)) as u32;
+        set.effective &= kept;
+        set.permitted &= kept;
+        set.inheritable &= kept;
+    }
+    sets.set()
+}
+
+/// Returns the effective capabilities of the calling thread, a bit each; none
+/// where the kernel does not say.
+pub fn effective() -> u64 {
+    Sets::get().map_or(0, |sets| {
+        u64::from(sets.words[0].effective) | u64::from(sets.words[1].effective) << 32
+    })
+}
+
+/// Returns if the calling thread has a capability.
+pub fn has(capability: Capability) -> bool {
+    effective() & capability.bit() != 0
+}
+
+/// `struct __user_cap_header_struct`.
+#[repr(C)]
+struct Header {
+    version: u32,
+    pid: libc::c_int,
+}
+
+/// `_LINUX_CAPABILITY_VERSION_3`: 64 capabilities in two words.
+const VERSION: u32 = 0x2008_0522;
+
+impl Header {
+    /// The calling thread.
+    const SELF: Header = Header {
+        version: VERSION,
+        pid: 0,
+    };
+}
+
+/// `struct __user_cap_data_struct`.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+struct Word {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+/// The capability sets of the calling thread.
+struct Sets {
+    words: [Word; 2],
+}
+
+impl Sets {
+    fn get() -> io::Result<Sets> {
+        let mut header = Header::SELF;
+        let mut words = [Word::default(); 2];
+        // SAFETY: for version 3 the kernel reads and writes one header and
+        // writes two words, which outlive the call.
+        let result =
+            unsafe { libc::syscall(libc::SYS_capget, &raw mut header, words.as_mut_ptr()) };
+        match result {
+            0 => Ok(Sets { words }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn set(&self) -> io::Result<()> {
+        let mut header = Header::SELF;
+        // SAFETY: as above; the kernel reads the two words.
+        let result =
+            unsafe { libc::syscall(libc::SYS_capset, &raw mut header, self.words.as_ptr()) };
+        match result {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_gives_up_its_own_capabilities_and_no_other_thread_s() {
+        let before = effective();
+        let inside = std::thread::spawn(|| {
+            give_up(&[Capability::Kill]).expect("fewer are allowed");
+            effective()
+        });
+        let inside = inside.join().expect("the thread ends");
+        let kept = [Capability::Kill, Capability::IpcLock, Capability::SysNice];
+        let kept = kept
+            .iter()
+            .fold(0, |mask, capability| mask | capability.bit());
+        // Another test of this process may have changed an interface.
+        let kept = kept | Capability::NetAdmin.bit();
+        assert_eq!(inside & !kept, 0, "{inside:x}");
+        assert_eq!(effective(), before);
+    }
+}

@@ -1,0 +1,109 @@
+//! What to do where the system refuses something: the same words in
+//! `longwire doctor` and behind the error of a command.
+
+use std::io;
+
+use longwire_io::PortError;
+use longwire_io::net::NetError;
+use longwire_runtime::StartError;
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+
+use crate::Error;
+use crate::exec::ExecError;
+
+/// Without the rights that ports on interfaces take.
+pub const PORT_RIGHTS: &str = "use sudo, or give the program the rights once: sudo setcap \
+                               cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock,cap_sys_nice+ep \
+                               $(command -v longwire)";
+
+/// Without /dev/net/tun.
+pub const TUN_MISSING: &str = "sudo modprobe tun; for a container, --device /dev/net/tun";
+
+/// With a /dev/net/tun that does not open.
+pub const TUN_DENIED: &str = "read and write permission on /dev/net/tun, or sudo";
+
+/// With an address space that is too small.
+pub const ADDRESS_SPACE: &str = "ulimit -v unlimited";
+
+/// The limit of this process's address space in bytes; `None` without one.
+pub fn address_space_limit() -> Option<u64> {
+    let (soft, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
+    (soft != RLIM_INFINITY).then_some(soft)
+}
+
+/// What to do about an error, where something helps that its message does not
+/// name.
+pub fn of(error: &Error) -> Option<String> {
+    match error {
+        Error::Port(error) => of_port(error),
+        Error::Start(StartError::Memory(_) | StartError::Thread(_)) => of_memory(),
+        Error::Exec(ExecError::Net(NetError::System { what, source, .. })) => of_tun(what, source),
+        _ => None,
+    }
+}
+
+fn of_port(error: &PortError) -> Option<String> {
+    match error {
+        PortError::Denied { port, source, .. } => {
+            let tun = port.starts_with("tap:") && source.raw_os_error() == Some(libc::EACCES);
+            let remedy = if tun { TUN_DENIED } else { PORT_RIGHTS };
+            Some(format!(
+                "{remedy}. `longwire exec` needs no rights, and `longwire doctor` lists what this \
+                 user may do"
+            ))
+        }
+        PortError::Failed { source, .. } if is_out_of_memory(source) => of_memory(),
+        _ => None,
+    }
+}
+
+fn is_out_of_memory(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENOMEM)
+}
+
+fn of_memory() -> Option<String> {
+    let limit = address_space_limit()?;
+    Some(format!(
+        "`ulimit -v` allows this process {} MiB of addresses, of which frames that wait reserve \
+         many and use few: {ADDRESS_SPACE}, or a smaller --memory",
+        limit >> 20
+    ))
+}
+
+fn of_tun(what: &str, error: &io::Error) -> Option<String> {
+    if what != "/dev/net/tun" {
+        return None;
+    }
+    let remedy = match error.kind() {
+        io::ErrorKind::NotFound => TUN_MISSING,
+        _ => TUN_DENIED,
+    };
+    Some(format!("{remedy}. --port packet needs no /dev/net/tun"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_port_has_the_remedy_of_doctor() {
+        let error = Error::Port(PortError::Denied {
+            port: "packet:a".to_owned(),
+            action: "opening a packet socket",
+            source: io::Error::from_raw_os_error(libc::EPERM),
+        });
+        let remedy = of(&error).expect("there is one");
+        assert!(remedy.starts_with(PORT_RIGHTS), "{remedy}");
+    }
+
+    #[test]
+    fn a_missing_control_file_of_tap_devices_has_one() {
+        let error = Error::Exec(ExecError::Net(NetError::System {
+            action: "open",
+            what: "/dev/net/tun".to_owned(),
+            source: io::ErrorKind::NotFound.into(),
+        }));
+        let remedy = of(&error).expect("there is one");
+        assert!(remedy.contains("modprobe tun"), "{remedy}");
+    }
+}

@@ -1,0 +1,24 @@
+//! Giving up the rights that a run has no use for once its ports are open.
+
+use std::path::Path;
+
+use longwire_io::rights::{self, Capability};
+
+use crate::cli::ReportArgs;
+
+/// Gives up the rights of the calling thread, and so of threads that it starts
+/// later, except those in `needs`, those that restore settings and keep times,
+/// and the right to write the report where other users' files are.
+pub(crate) fn give_up(report: &ReportArgs, needs: &[Capability]) {
+    give_up_for(report.report.as_deref(), needs);
+}
+
+/// As [`give_up`], for the report's file.
+pub(crate) fn give_up_for(report: Option<&Path>, needs: &[Capability]) {
+    let mut kept = needs.to_vec();
+    if report.is_some() {
+        kept.push(Capability::DacOverride);
+    }
+    // A run that keeps its rights is as good a run.
+    let _ = rights::give_up(&kept);
+}

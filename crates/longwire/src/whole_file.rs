@@ -1,0 +1,210 @@
+//! Files that are written as a whole or not at all.
+//!
+//! The content goes to a temporary file next to the target, which takes the
+//! target's name once everything is on the disk: a full disk or a kill leaves
+//! what was there before.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Writes a file as a whole. What is no regular file (a device, a FIFO) is
+/// written to directly; so is a file in a directory that takes no other.
+///
+/// # Errors
+/// If it cannot be written; then a regular file is as it was before.
+pub fn write(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let target = Target::of(path)?;
+    if target.is_special {
+        return fill(File::create(path)?, &content).map(drop);
+    }
+    let temporary = match Temporary::create(&target) {
+        Err(error) if target.is_there && is_denied(&error) => return overwrite(path, &content),
+        temporary => temporary?,
+    };
+    let file = fill(temporary.file.try_clone()?, &content)?;
+    file.sync_all()?;
+    temporary.persist(&target)
+}
+
+/// Checks that [`write()`] can succeed, as far as that shows without writing.
+///
+/// # Errors
+/// The error that writing would meet.
+pub fn check(path: &Path) -> io::Result<()> {
+    let target = Target::of(path)?;
+    if target.is_special {
+        // Opening a FIFO would wait for its reader, and be its only writer.
+        return Ok(());
+    }
+    match Temporary::create(&target) {
+        Err(error) if target.is_there && is_denied(&error) => {
+            OpenOptions::new().write(true).open(path).map(drop)
+        }
+        temporary => temporary.map(drop),
+    }
+}
+
+fn is_denied(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
+}
+
+/// Writes the content, and returns the file.
+fn fill(file: File, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<File> {
+    let mut out = BufWriter::new(file);
+    content(&mut out)?;
+    out.into_inner().map_err(io::IntoInnerError::into_error)
+}
+
+/// Writes a file in place: the whole content is there before the file is
+/// touched.
+fn overwrite(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    content(&mut bytes)?;
+    fs::write(path, bytes)
+}
+
+/// Where a file is to be.
+struct Target {
+    /// Without symbolic links, which stay what they are.
+    path: PathBuf,
+    is_there: bool,
+    /// It is no regular file.
+    is_special: bool,
+}
+
+impl Target {
+    fn of(path: &Path) -> io::Result<Target> {
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let found = match fs::metadata(&path) {
+            Ok(found) => Some(found),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        if found.as_ref().is_some_and(fs::Metadata::is_dir) || path.file_name().is_none() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        Ok(Target {
+            is_there: found.is_some(),
+            is_special: found.is_some_and(|found| !found.is_file()),
+            path,
+        })
+    }
+}
+
+/// A file next to the target, which is removed unless it takes its place.
+struct Temporary {
+    path: PathBuf,
+    file: File,
+}
+
+impl Temporary {
+    fn create(target: &Target) -> io::Result<Temporary> {
+        let mut name = OsString::from(".");
+        name.push(target.path.file_name().unwrap_or_default());
+        name.push(format!(".{}.tmp", std::process::id()));
+        let path = target.path.with_file_name(name);
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&path)?;
+        let temporary = Temporary { path, file };
+        if target.is_there {
+            let permissions = fs::metadata(&target.path)?.permissions();
+            temporary.file.set_permissions(permissions)?;
+        }
+        Ok(temporary)
+    }
+
+    fn persist(self, target: &Target) -> io::Result<()> {
+        fs::rename(&self.path, &target.path)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // There is none any more if it took the target's name.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    /// A directory of one test, removed at its end.
+    struct Dir(PathBuf);
+
+    impl Dir {
+        fn new(name: &str) -> Dir {
+            let name = format!("longwire-whole-{}-{name}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            fs::create_dir_all(&path).expect("a directory");
+            Dir(path)
+        }
+
+        fn names(&self) -> Vec<String> {
+            let entries = fs::read_dir(&self.0).expect("it is there");
+            let names = entries.map(|entry| entry.expect("an entry").file_name());
+            let mut names: Vec<String> = names
+                .map(|name| name.to_string_lossy().into_owned())
+                .collect();
+            names.sort();
+            names
+        }
+    }
+
+    impl Drop for Dir {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_failure_leaves_what_was_there() {
+        let dir = Dir::new("failure");
+        let path = dir.0.join("a.json");
+        fs::write(&path, "old").expect("writable");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("its mode");
+        let failed = write(&path, |out| {
+            out.write_all(&[b'x'; 100_000])?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert_eq!(failed.expect_err("full").kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read(&path).expect("it is there"), b"old");
+        write(&path, |out| out.write_all(b"new")).expect("writable");
+        assert_eq!(fs::read(&path).expect("it is there"), b"new");
+        let mode = fs::metadata(&path)
+            .expect("it is there")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o640);
+        assert_eq!(dir.names(), ["a.json"]);
+    }
+
+    #[test]
+    fn a_symbolic_link_stays_one() {
+        let dir = Dir::new("link");
+        let (path, link) = (dir.0.join("real"), dir.0.join("link"));
+        fs::write(&path, "old").expect("writable");
+        symlink(&path, &link).expect("a link");
+        write(&link, |out| out.write_all(b"new")).expect("writable");
+        assert_eq!(fs::read(&path).expect("it is there"), b"new");
+        assert!(link.is_symlink());
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_known_before() {
+        let dir = Dir::new("check");
+        let kind = |path: &Path| check(path).map_err(|error| error.kind());
+        assert_eq!(kind(&dir.0), Err(io::ErrorKind::IsADirectory));
+        let missing = dir.0.join("no/such.json");
+        assert_eq!(kind(&missing), Err(io::ErrorKind::NotFound));
+        assert_eq!(kind(&dir.0.join("a.json")), Ok(()));
+        assert_eq!(kind(Path::new("/dev/null")), Ok(()));
+        assert_eq!(dir.names(), [""; 0]);
+    }
+}

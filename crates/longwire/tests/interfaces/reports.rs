@@ -1,0 +1,135 @@
+//! Reports whose file cannot be written, and pictures on a full disk.
+
+use std::process::Command;
+
+use crate::common::wire::{inside, wired};
+use crate::common::{Dir, Ran, longwire, ran, skip};
+
+#[test]
+fn a_report_that_cannot_be_written_is_known_before_the_run() {
+    let Some(place) = wired(&[("a0", "a1"), ("b0", "b1")]) else {
+        return;
+    };
+    let dir = Dir::new();
+    let missing = dir.file("no/such.json");
+    for words in [
+        &["run", "packet:a0", "packet:b0", "--time", "1min"][..],
+        &["receive", "packet:a0", "--time", "1min"],
+        &[
+            "generate", "--to", "a0", "--rate", "1kpps", "--time", "1min",
+        ],
+        &["exec"],
+    ] {
+        let mut words = words.to_vec();
+        words.extend(["--report", &missing]);
+        let ran = inside(&place, &words);
+        assert_eq!(ran.code, 1, "{ran:?}");
+        assert!(ran.stderr.contains(&missing), "{ran:?}");
+        assert!(ran.stderr.contains("--report takes"), "{ran:?}");
+    }
+}
+
+#[test]
+fn the_report_is_shown_although_its_file_cannot_be_written() {
+    let Some(place) = wired(&[("a0", "a1"), ("b0", "b1")]) else {
+        return;
+    };
+    // Opens, and takes no byte.
+    let words = [
+        "run",
+        "packet:a0",
+        "packet:b0",
+        "--time",
+        "50ms",
+        "--report",
+        "/dev/full",
+    ];
+    for json in [false, true] {
+        let mut words = words.to_vec();
+        words.extend(json.then_some("--json"));
+        let ran = inside(&place, &words);
+        assert_eq!(ran.code, 1, "{ran:?}");
+        assert!(
+            ran.stderr.contains("/dev/full: cannot write the report"),
+            "{ran:?}"
+        );
+        match json {
+            true => assert!(ran.json()["links"].is_array(), "{ran:?}"),
+            false => assert!(ran.stdout.contains("packets"), "{ran:?}"),
+        }
+    }
+    let received = [
+        "receive",
+        "packet:a0",
+        "--time",
+        "1ms",
+        "--report",
+        "/dev/full",
+    ];
+    let ran = inside(&place, &received);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stdout.contains("0 frames"), "{ran:?}");
+}
+
+#[test]
+fn the_run_s_own_error_is_kept() {
+    let Some(place) = wired(&[("a0", "a1"), ("b0", "b1")]) else {
+        return;
+    };
+    let report = ["--report", "/dev/full"];
+    let words = [
+        &["run", "packet:a0", "packet:b0", "--time", "20s"],
+        &report[..],
+    ]
+    .concat();
+    let removed = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_millis(700));
+            place.run(|| longwire_io::net::link_delete("a0"))
+        });
+        inside(&place, &words)
+    });
+    assert_eq!(removed.code, 1, "{removed:?}");
+    for error in ["packet:a0 went away", "/dev/full: cannot write"] {
+        assert!(removed.stderr.contains(error), "{error}: {removed:?}");
+    }
+}
+
+/// Runs a script with a small file system at `$2`; `$1` is the program.
+fn on_a_small_disk(dir: &Dir, script: &str) -> Option<Ran> {
+    let mut command = Command::new("unshare");
+    if !nix::unistd::geteuid().is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    let mount = "set -e; mount -t tmpfs -o size=64k none \"$2\"; ";
+    command
+        .args(["--mount", "sh", "-c", &format!("{mount}{script}"), "sh"])
+        .arg(env!("CARGO_BIN_EXE_longwire"))
+        .arg(dir.path());
+    let ran = ran(command.output().expect("unshare starts"));
+    match ran.stderr.contains("unshare failed") {
+        true => skip(&ran.stderr),
+        false => Some(ran),
+    }
+}
+
+#[test]
+fn a_picture_on_a_full_disk_leaves_the_one_before() {
+    let (dir, disk) = (Dir::new(), Dir::new());
+    let log = dir.file("a.csv");
+    let capture = dir.file("a.pcap");
+    let frames: Vec<_> = (0..2000).map(|number| (number * 1_000_000, 500)).collect();
+    crate::common::write(&capture, &crate::common::pcap(&frames));
+    let out = dir.file("out.pcap");
+    let made = longwire(&["simulate", &capture, &out, "--loss", "10%", "--log", &log]);
+    assert_eq!(made.code, 0, "{made:?}");
+    let script = format!(
+        "echo before > $2/a.png; \"$1\" plot {log} -o $2/a.png --width 8000 2>&1 || true; \
+         cat $2/a.png; ls -A $2"
+    );
+    let Some(ran) = on_a_small_disk(&disk, &script) else {
+        return;
+    };
+    assert!(ran.stdout.contains("cannot write the picture"), "{ran:?}");
+    assert!(ran.stdout.ends_with("before\na.png\n"), "{ran:?}");
+}
