@@ -6,8 +6,6 @@ use longwire_runtime::receive::{
     Drift, ReceiveReport, SequenceReport, Spread, StreamReport, Timing, TraceReport,
 };
 
-use longwire_engine::units::number_of;
-
 use crate::cli::Paint;
 use crate::report::live::rate;
 use crate::report::text::{count, count_of, micros};
@@ -204,9 +202,8 @@ impl<W: Write> Lines<'_, W> {
         self.counts(&counted(&counts, all))?;
         if extent.count > 0 {
             let text = format!(
-                "by {} (median), {} at most",
-                number_of(extent.p50, "packet"),
-                extent.max
+                "in packets: {} (median), {} at most",
+                extent.p50, extent.max
             );
             self.line("  out of order", &text)?;
         }
