@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use longwire_io::PortError;
 use longwire_runtime::StartError;
+use longwire_runtime::fabric::FabricStartError;
 
 use crate::control::client::ClientError;
 use crate::exec::ExecError;
@@ -57,6 +58,15 @@ pub enum Error {
     /// The work was begun and could not be finished.
     #[error("{0}")]
     Failed(String),
+}
+
+impl From<FabricStartError> for Error {
+    fn from(error: FabricStartError) -> Error {
+        match error {
+            FabricStartError::Start(error) => Error::Start(error),
+            error => Error::Failed(error.to_string()),
+        }
+    }
 }
 
 impl Error {

@@ -12,7 +12,7 @@ use longwire_engine::{LinkOptions, Nanos};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry::{self, Port};
 use longwire_io::rights::Capability;
-use longwire_runtime::fabric::{FabricParts, FabricRunning, FabricStartError, start_recorded};
+use longwire_runtime::fabric::{FabricParts, FabricRunning, start_recorded};
 use longwire_runtime::{Faults, FileLoader};
 
 use super::run::RunArgs;
@@ -137,10 +137,7 @@ pub(super) fn carry(
     watch.steps().begin("starting", None);
     let running = start_recorded(ports, parts, config, recorder);
     drop(watch);
-    let running = running.map_err(|error| match error {
-        FabricStartError::Start(error) => Error::Start(error),
-        error => Error::Failed(error.to_string()),
-    })?;
+    let running = running?;
     start::notes(running.handle().notes(), globals)?;
     start::notes(control.notes(), globals)?;
     let handle = running.handle().clone();

@@ -189,11 +189,8 @@ impl Summary {
             .iter()
             .map(|(name, opens)| format!("{name} ({opens})"));
         let ports: Vec<String> = ports.collect();
-        lines.push(format!(
-            "ports      {}: {}",
-            self.switching,
-            ports.join(", ")
-        ));
+        let ports = ports.join(", ");
+        lines.push(format!("ports      {}: {ports}", self.switching));
         let shared = match self.shared {
             0 => String::new(),
             shared => format!(", {shared} of them shared by both directions"),
