@@ -54,6 +54,15 @@ pub fn spec_error(error: &SpecError) -> String {
     short.unwrap_or_else(|| error.to_string())
 }
 
+/// Returns what [`spec_error`] does, without any text of a file that the model
+/// read.
+pub fn spec_error_without_content(error: &SpecError) -> String {
+    match error {
+        SpecError::Content { .. } => error.without_content(),
+        error => spec_error(error),
+    }
+}
+
 /// What is wrong with an option, as [`spec_error`] says it.
 pub fn option_error(error: &OptionError) -> String {
     format!("{}: {}", error.option, spec_error(&error.source))

@@ -17,6 +17,8 @@ use super::{abi, crash, watchdog};
 pub enum PluginError {
     #[error("no such file")]
     Missing,
+    #[error("it is not a regular file")]
+    NotRegular,
     #[error("cannot be loaded: {0}")]
     Load(libloading::Error),
     #[error(
@@ -78,8 +80,11 @@ impl Library {
             true => file.to_owned(),
             false => format!("./{file}"),
         };
-        if !Path::new(&path).exists() {
-            return Err(PluginError::Missing);
+        match Path::new(&path).metadata() {
+            // To open a FIFO would wait for its other end.
+            Ok(metadata) if !metadata.is_file() => return Err(PluginError::NotRegular),
+            Ok(_) => {}
+            Err(_) => return Err(PluginError::Missing),
         }
         crash::install();
         let site = CallSite::of(file);

@@ -145,7 +145,7 @@ pub(super) fn refused(link: &str, error: &OptionError) -> Problem {
         line: 0,
         column: 0,
         field: format!("{link}.{}", error.option),
-        reason: suggest::spec_error(&error.source),
+        reason: suggest::spec_error_without_content(&error.source),
         remedy: format!("`longwire models {}` shows what there is", error.option),
     }
 }

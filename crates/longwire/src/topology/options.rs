@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use longwire_engine::LinkOptions;
-use longwire_engine::presets::{self, Duplex};
-use longwire_runtime::FileLoader;
+use longwire_engine::presets::{self, Duplex, PresetError};
 use toml::de::DeTable;
 
+use super::files::{Files, StartFiles};
 use super::problem::{Complaints, Place};
 use super::tree;
 use crate::cli::given;
@@ -15,16 +15,31 @@ use crate::suggest;
 
 /// What has been checked and kept so far. A hundred thousand links with the
 /// same options share them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct OptionStore {
     /// Options whose text was read without an error, and what is doubtful in
     /// them.
     good: HashMap<(&'static str, String), Vec<String>>,
     kept: HashMap<String, Arc<LinkOptions>>,
-    loader: FileLoader,
+    pub files: Arc<dyn Files>,
+}
+
+impl Default for OptionStore {
+    fn default() -> OptionStore {
+        OptionStore::with(Arc::new(StartFiles::default()))
+    }
 }
 
 impl OptionStore {
+    /// A store whose options name these files.
+    pub fn with(files: Arc<dyn Files>) -> OptionStore {
+        OptionStore {
+            good: HashMap::new(),
+            kept: HashMap::new(),
+            files,
+        }
+    }
+
     /// Checks a value of an option, and returns what is doubtful in it.
     ///
     /// # Errors
@@ -36,7 +51,7 @@ impl OptionStore {
         }
         let mut alone = LinkOptions::default();
         alone.set(option, text.to_owned());
-        match alone.parse_with(&self.loader) {
+        match alone.parse_with(&*self.files) {
             Ok(config) => {
                 let doubts = config.doubts.into_iter().map(|doubt| doubt.message);
                 let doubts: Vec<String> = doubts.collect();
@@ -44,7 +59,8 @@ impl OptionStore {
                 Ok(doubts)
             }
             // The option's name is in the frame of the message.
-            Err(error) => Err(suggest::spec_error(&error.source)),
+            Err(error) if self.files.may_quote() => Err(suggest::spec_error(&error.source)),
+            Err(error) => Err(suggest::spec_error_without_content(&error.source)),
         }
     }
 
@@ -107,19 +123,20 @@ impl OptionStore {
         let Some(preset) = tree::text(table, "preset") else {
             return Duplex { up, down };
         };
-        match presets::read(preset.value, &self.loader) {
+        match presets::read(preset.value, &*self.files) {
             Ok(under) => Duplex {
                 up: under.up.overlay(&up),
                 down: under.down.overlay(&down),
             },
             Err(error) => {
+                let reason = match &error {
+                    PresetError::Spec(error) if !self.files.may_quote() => {
+                        suggest::spec_error_without_content(error)
+                    }
+                    error => suggest::preset_error(error),
+                };
                 let remedy = "`longwire preset` lists them";
-                complaints.refuse(
-                    preset.span,
-                    format!("{at}.preset"),
-                    suggest::preset_error(&error),
-                    remedy,
-                );
+                complaints.refuse(preset.span, format!("{at}.preset"), reason, remedy);
                 Duplex { up, down }
             }
         }

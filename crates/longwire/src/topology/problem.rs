@@ -83,6 +83,9 @@ pub(super) struct Complaints<'a> {
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
     more: usize,
+    /// Whether problems in rows of another file tell nothing of what is in
+    /// them.
+    rows_unquoted: bool,
 }
 
 impl<'a> Complaints<'a> {
@@ -94,7 +97,14 @@ impl<'a> Complaints<'a> {
             problems: Vec::new(),
             warnings: Vec::new(),
             more: 0,
+            rows_unquoted: false,
         }
+    }
+
+    /// From here on, problems in rows of another file name only its line: who
+    /// named the file may not be allowed to read it.
+    pub fn quote_no_rows(&mut self) {
+        self.rows_unquoted = true;
     }
 
     /// Notes a reason to refuse the file.
@@ -136,6 +146,18 @@ impl<'a> Complaints<'a> {
     }
 
     fn problem(&mut self, place: Place, field: String, reason: String, remedy: String) -> Problem {
+        if self.rows_unquoted
+            && let Place::Row { file, line } = &place
+        {
+            return Problem {
+                file: file.clone(),
+                line: *line,
+                column: 0,
+                field: "csv".to_owned(),
+                reason: format!("'{file}', line {line}: not a row of links"),
+                remedy: "`longwire check` of a topology that names this file tells more".to_owned(),
+            };
+        }
         let (file, line, column) = match place {
             Place::Span(span) => {
                 let (line, column) = self.line_and_column(span.start);
