@@ -7,10 +7,13 @@
 //! behind it the body.
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use longwire::control::requested_change;
-use longwire::topology::Topology;
+use longwire::topology::{Files, Topology};
+use longwire_engine::{Hook, Loader, Plugin};
 
 use crate::topology::is_small;
 
@@ -46,6 +49,32 @@ via = ["one", "two1"]
 match = "src=10.1.0.1,dst=10.1.0.2"
 "#;
 
+/// Refuses every file, as a run does without `--control-files`.
+#[derive(Debug)]
+struct NoFiles;
+
+const REFUSED: &str = "no files";
+
+impl Loader for NoFiles {
+    fn read(&self, _: &str, _: &mut dyn FnMut(&[u8]) -> Result<(), String>) -> Result<(), String> {
+        Err(REFUSED.to_owned())
+    }
+
+    fn plugin(&self, _: &str, _: Hook, _: &[(String, String)]) -> Result<Box<dyn Plugin>, String> {
+        Err(REFUSED.to_owned())
+    }
+}
+
+impl Files for NoFiles {
+    fn open_rows(&self, _: &Path, _: &str) -> Result<Box<dyn Read>, String> {
+        Err(REFUSED.to_owned())
+    }
+
+    fn may_quote(&self) -> bool {
+        false
+    }
+}
+
 /// Reads a request, and the change that it asks for.
 pub fn check(data: &[u8]) {
     let end = data.iter().position(|byte| *byte == b'\n');
@@ -68,7 +97,8 @@ pub fn check(data: &[u8]) {
     let mut topology = Topology::parse("network", NETWORK, Path::new("/nowhere"))
         .unwrap_or_else(|problems| panic!("{problems:?}"));
     let before = shape(&topology);
-    match topology.read_change(&change, &HashMap::new()) {
+    let files: Arc<dyn Files> = Arc::new(NoFiles);
+    match topology.read_change(&change, &HashMap::new(), &files) {
         Ok(change) => topology.forget(&change.added),
         Err(problems) => {
             assert!(!problems.is_empty(), "refused without a reason");

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use longwire_engine::LinkConfig;
@@ -50,7 +51,7 @@ pub(super) fn run(
         seed: run_network::seed(&topology, args.seed.seed)?,
         topology,
         remarks,
-        stop: &AtomicBool::new(false),
+        stop: &Arc::new(AtomicBool::new(false)),
         running: &args.running,
         record: &args.record,
         report: None,

@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use super::model_pages;
 use crate::cli::Paint;
-use crate::{suggest, whole_file};
 use crate::{Error, Globals};
+use crate::{suggest, whole_file};
 
 /// What `models` takes.
 #[derive(Debug, Args)]

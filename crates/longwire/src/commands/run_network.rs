@@ -26,7 +26,7 @@ use crate::report::{start, text};
 use crate::signals::stop_flag;
 use crate::steps::StepsOnStderr;
 use crate::topology::{Command, Problem, Topology};
-use crate::{Error, Globals, control, rights};
+use crate::{Error, Globals, rights};
 
 /// Commands of the scenario are prepared so long before their time.
 const AHEAD: Nanos = Nanos::from_secs(2);
@@ -90,7 +90,7 @@ pub(super) struct NetworkSetup<'a> {
     /// Remarks for its report.
     pub remarks: Vec<String>,
     /// Set to give up before it runs.
-    pub stop: &'a AtomicBool,
+    pub stop: &'a Arc<AtomicBool>,
     /// The seed of every random stream.
     pub seed: u64,
     /// How it runs.

@@ -1,6 +1,6 @@
 //! The end of a run: its report written, and the exit code it earned.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 

@@ -1,8 +1,10 @@
 use std::path::Path;
+use std::sync::Arc;
 
 use longwire_engine::Nanos;
 use longwire_engine::classify::Order;
 
+use super::files::{Files, StartFiles};
 use super::summary::Summary;
 use super::*;
 
@@ -200,8 +202,9 @@ fn doubtful_values_are_warned_of() {
 fn doubtful_values_of_a_change_are_warned_of() {
     let mut topology = good("[[link]]\nname = \"x\"\nmatch = \"src=1.1.1.1\"\n");
     let body = serde_json::json!({ "set": { "x": { "rate": "10Mbps" } } });
+    let files: Arc<dyn Files> = Arc::new(StartFiles::default());
     for _ in 0..2 {
-        let change = topology.read_change(&body, &std::collections::HashMap::new());
+        let change = topology.read_change(&body, &std::collections::HashMap::new(), &files);
         let warnings = change.expect("it is right").warnings;
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(
