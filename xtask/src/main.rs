@@ -6,6 +6,7 @@
 use std::env;
 use std::process::ExitCode;
 
+mod api;
 mod bench;
 mod ci;
 mod deny;
@@ -27,6 +28,7 @@ cargo xtask TASK
   asan            the tests of longwire-io under AddressSanitizer (needs nightly)
   bench-tiny      every bench once, as small as it gets, to see that it runs
   fuzz [SECONDS]  every fuzz target for so long (5), where nightly and cargo-fuzz are
+  api             the control API with tools from PyPI: a generated client, schemathesis
   deny            licences and origins of the dependencies
 ";
 
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         ["loom"] => memory::loom(&mut runner),
         ["asan"] => memory::asan(&mut runner),
         ["bench-tiny"] => bench::run_tiny(&mut runner),
+        ["api"] => api::run_steps(&mut runner),
         ["deny"] => deny::run_steps(&mut runner),
         ["fuzz"] => fuzz::run_targets(&mut runner, FUZZ_SECONDS_DEFAULT),
         ["fuzz", seconds] => match seconds.parse() {

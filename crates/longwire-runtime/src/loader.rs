@@ -1,18 +1,18 @@
 //! Files and plugins for models: what the engine, which does no I/O, is given
 //! to read and load them with.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read};
-use std::sync::{Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use longwire_engine::loader::{Hook, Loader, Plugin};
 
 use crate::faults::Faults;
+use crate::files::{FileAccess, FileError, FileReader, ReadLimits};
 use crate::plugin::SharedState;
-
-/// How much is read at once: enough that system calls cost nothing beside
-/// what is done with the bytes.
-const PIECE: usize = 64 * 1024;
 
 /// Reads the files and loads the plugins that the models of one direction of
 /// a link name.
@@ -23,6 +23,7 @@ const PIECE: usize = 64 * 1024;
 #[derive(Debug, Default)]
 pub struct FileLoader {
     faults: Faults,
+    stop: Option<Arc<AtomicBool>>,
     states: Mutex<Vec<State>>,
 }
 
@@ -48,9 +49,66 @@ impl FileLoader {
     pub fn reporting_to(faults: &Faults) -> FileLoader {
         FileLoader {
             faults: faults.clone(),
-            states: Mutex::default(),
+            ..FileLoader::default()
         }
     }
+
+    /// The same, which gives up waiting for a file once this is set.
+    #[must_use]
+    pub fn until(self, stop: &Arc<AtomicBool>) -> FileLoader {
+        FileLoader {
+            stop: Some(Arc::clone(stop)),
+            ..self
+        }
+    }
+
+    /// What ends waiting for files.
+    pub fn stop(&self) -> Option<Arc<AtomicBool>> {
+        self.stop.clone()
+    }
+
+    /// Begins to read a file.
+    ///
+    /// # Errors
+    /// If there is no room for a thread that reads it.
+    pub fn open(&self, path: &Path) -> Result<FileReader, FileError> {
+        let (access, limits) = (FileAccess::Any, ReadLimits::default());
+        FileReader::open(path, &access, limits, self.stop.clone())
+    }
+}
+
+/// Loads a plugin and makes a state of it that nothing uses, on a thread of
+/// its own: what a plugin does then may take any time. Returns the path to
+/// load it by.
+///
+/// # Errors
+/// What is wrong with the plugin or its parameters, or that it takes longer
+/// than `time`.
+pub fn try_plugin(
+    path: &str,
+    access: &FileAccess,
+    parameters: &[(String, String)],
+    time: Duration,
+) -> Result<PathBuf, String> {
+    let (sender, receiver) = channel();
+    let (path, access, parameters) = (path.to_owned(), access.clone(), parameters.to_vec());
+    let create = move || {
+        let created = access.resolve(&path).map_err(|error| error.to_string());
+        let created = created.and_then(|path| {
+            let state = SharedState::create(&path.to_string_lossy(), &parameters);
+            state.map(|_| path).map_err(|error| error.to_string())
+        });
+        // Who asked may have given up.
+        let _ = sender.send(created);
+    };
+    let thread = thread::Builder::new().name("longwire-plugin".to_owned());
+    thread.spawn(create).map_err(|error| error.to_string())?;
+    receiver.recv_timeout(time).unwrap_or_else(|_| {
+        let seconds = time.as_secs();
+        Err(format!(
+            "was not loaded, or its create() not done, within {seconds} s"
+        ))
+    })
 }
 
 impl Loader for FileLoader {
@@ -59,29 +117,12 @@ impl Loader for FileLoader {
         path: &str,
         take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
     ) -> Result<(), String> {
-        // Both directions of a link may read a file, and standard input can
-        // be read only once.
-        if path == "-" {
-            return Err("standard input is not read here; name a file".to_owned());
+        let said = |error: FileError| error.to_string();
+        let mut reader = self.open(Path::new(path)).map_err(said)?;
+        while let Some(piece) = reader.next_piece().map_err(said)? {
+            take(&piece)?;
         }
-        let mut file = File::open(path).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => "there is no such file".to_owned(),
-            ErrorKind::PermissionDenied => "this user may not read it".to_owned(),
-            _ => error.to_string(),
-        })?;
-        let metadata = file.metadata().map_err(|error| error.to_string())?;
-        if metadata.is_dir() {
-            return Err("it is a directory; name a file in it".to_owned());
-        }
-        let mut piece = vec![0; PIECE];
-        loop {
-            match file.read(&mut piece) {
-                Ok(0) => return Ok(()),
-                Ok(length) => take(&piece[..length])?,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(format!("cannot be read to its end: {error}")),
-            }
-        }
+        Ok(())
     }
 
     fn plugin(

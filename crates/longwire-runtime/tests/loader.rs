@@ -1,10 +1,13 @@
 //! Files for models, as the system has them.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use longwire_engine::{LinkOptions, Loader};
-use longwire_runtime::FileLoader;
+use longwire_runtime::{FileAccess, FileError, FileLoader, FileReader, ReadLimits};
 
 /// A file of this test's own, removed with it.
 struct Scratch(PathBuf);
@@ -64,6 +67,92 @@ fn what_is_no_file_is_refused_with_the_reason() {
     let folder = std::env::temp_dir();
     assert!(refusal(folder.to_str().expect("a plain name")).contains("directory"));
     assert!(refusal("no/such/file").contains("no such file"));
+}
+
+/// What a thread comes to, which must not wait.
+fn soon<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || sender.send(work()));
+    let came = receiver.recv_timeout(Duration::from_secs(20));
+    came.expect("it does not wait for ever")
+}
+
+/// A FIFO that nobody writes to.
+fn fifo(name: &str) -> Scratch {
+    let file = Scratch::new(name, b"");
+    fs::remove_file(file.path()).expect("it is there");
+    let made = Command::new("mkfifo").arg(file.path()).status();
+    assert!(made.expect("mkfifo starts").success());
+    file
+}
+
+#[test]
+fn only_regular_files_are_read_and_opened() {
+    let fifo = fifo("fifo");
+    let path = fifo.path().to_owned();
+    assert!(soon(move || refusal(&path)).contains("a FIFO, not a regular file"));
+    assert!(soon(|| refusal("/dev/null")).contains("a device, not a regular file"));
+    let path = fifo.path().to_owned();
+    let plugin = soon(move || {
+        let options = LinkOptions {
+            loss: vec![format!("plugin:{path}")],
+            ..LinkOptions::default()
+        };
+        options.parse_with(&FileLoader::new()).map(drop)
+    });
+    let error = plugin.expect_err("no plugin").to_string();
+    assert!(error.contains("not a regular file"), "{error}");
+}
+
+#[test]
+fn a_file_beyond_the_limit_is_refused() {
+    let file = Scratch::new("large", &[b'1'; 1 << 20]);
+    let read = |bytes: u64| {
+        let limits = ReadLimits {
+            bytes,
+            ..ReadLimits::default()
+        };
+        let path = Path::new(file.path());
+        let mut reader = FileReader::open(path, &FileAccess::Any, limits, None).expect("a thread");
+        let mut text = Vec::new();
+        let read = std::io::Read::read_to_end(&mut reader, &mut text);
+        read.map_err(|error| error.to_string())
+    };
+    assert_eq!(read(1 << 20), Ok(1 << 20));
+    let error = read((1 << 20) - 1).expect_err("it is too large");
+    assert!(error.contains("larger than 0 MiB"), "{error}");
+    // What grows while it is read is refused too: the system says that these
+    // have no bytes.
+    let endless = Path::new("/proc/self/maps");
+    let limits = ReadLimits {
+        bytes: 10,
+        ..ReadLimits::default()
+    };
+    let reader = FileReader::open(endless, &FileAccess::Any, limits, None);
+    let piece = reader.expect("a thread").next_piece();
+    assert!(matches!(piece, Err(FileError::TooLarge(10))), "{piece:?}");
+}
+
+#[test]
+fn no_thread_is_left_after_a_file_was_read() {
+    let file = Scratch::new("threads", b"1ms\n");
+    let threads = || {
+        let tasks = fs::read_dir("/proc/self/task").expect("a process");
+        let names =
+            tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
+        names.filter(|name| name.trim() == "longwire-file").count()
+    };
+    // Other tests read files too: those of the loop below are among them.
+    let before = threads();
+    for _ in 0..200 {
+        let read = FileLoader::new().read(file.path(), &mut |_| Ok(()));
+        assert_eq!(read, Ok(()));
+    }
+    assert!(
+        threads() <= before.max(4),
+        "{before} before, {} after",
+        threads()
+    );
 }
 
 #[test]

@@ -175,7 +175,7 @@ impl<'a> Arguments<'a> {
 
     /// An error about what the file that `key` names holds.
     pub fn file_error(&self, key: &'static str, message: impl Into<String>) -> SpecError {
-        SpecError::File {
+        SpecError::Content {
             model: self.model.name,
             key,
             path: self.text(key).unwrap_or_default().to_owned(),
@@ -183,11 +183,21 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// An error about a file or plugin that cannot be read or loaded.
+    fn unreadable(&self, key: &'static str, message: String) -> SpecError {
+        SpecError::File {
+            model: self.model.name,
+            key,
+            path: self.text(key).unwrap_or_default().to_owned(),
+            message,
+        }
+    }
+
     /// Loads the plugin that `key` names, with all of [`Arguments::rest`].
     pub fn plugin(&self, key: &'static str, hook: Hook) -> Result<Box<dyn Plugin>, SpecError> {
         let path = self.read(key, |text| Ok(text.to_owned()))?;
         let loaded = self.loader.plugin(&path, hook, &self.rest);
-        loaded.map_err(|message| self.file_error(key, message))
+        loaded.map_err(|message| self.unreadable(key, message))
     }
 
     /// Reads the file that `key` names in pieces of any size.
@@ -197,8 +207,19 @@ impl<'a> Arguments<'a> {
         take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
     ) -> Result<(), SpecError> {
         let path = self.read(key, |text| Ok(text.to_owned()))?;
-        let read = self.loader.read(&path, take);
-        read.map_err(|message| self.file_error(key, message))
+        let mut refused = false;
+        let read = self.loader.read(&path, &mut |piece| {
+            let taken = take(piece);
+            refused = taken.is_err();
+            taken
+        });
+        read.map_err(|message| {
+            if refused {
+                self.file_error(key, message)
+            } else {
+                self.unreadable(key, message)
+            }
+        })
     }
 
     /// An error about how the arguments fit together.

@@ -1,7 +1,9 @@
 //! The one grammar of a model, wherever it is written: `name`,
 //! `name:key=value,key=value`, or a bare first value where that is obvious.
 
-use alloc::string::String;
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::{String, ToString};
 
 use crate::units::UnitError;
 
@@ -153,9 +155,40 @@ pub enum SpecError {
         path: String,
         message: String,
     },
+    #[error("{model}: {key}: {path}: {message}")]
+    Content {
+        model: &'static str,
+        key: &'static str,
+        path: String,
+        message: String,
+    },
     #[error("{model}: {message}")]
     Unfit {
         model: &'static str,
         message: String,
     },
+}
+
+impl SpecError {
+    /// The message without any text of a file that the model read: for those
+    /// who may name a file and not see it.
+    pub fn without_content(&self) -> String {
+        let SpecError::Content {
+            model,
+            key,
+            path,
+            message,
+        } = self
+        else {
+            return self.to_string();
+        };
+        let numbered = message.strip_prefix("line ");
+        let number = numbered.and_then(|rest| rest.split_once(':'));
+        let line = number.and_then(|(line, _)| line.parse::<u64>().ok());
+        let place = match line {
+            Some(line) => format!("line {line} is"),
+            None => "it is".to_owned(),
+        };
+        format!("{model}: {key}: {path}: {place} not as '{model}' reads it")
+    }
 }

@@ -16,6 +16,8 @@ use super::host::text_of;
 pub enum PluginError {
     #[error("no such file")]
     Missing,
+    #[error("it is not a regular file")]
+    NotRegular,
     #[error("cannot be loaded: {0}")]
     Load(libloading::Error),
     #[error(
@@ -79,8 +81,11 @@ impl Library {
             true => path.to_owned(),
             false => format!("./{path}"),
         };
-        if !Path::new(&path).exists() {
-            return Err(PluginError::Missing);
+        match Path::new(&path).metadata() {
+            // To open a FIFO would wait for its other end.
+            Ok(metadata) if !metadata.is_file() => return Err(PluginError::NotRegular),
+            Ok(_) => {}
+            Err(_) => return Err(PluginError::Missing),
         }
         // SAFETY: the library's initialisers run, as its user asked: a plugin
         // is trusted as the program itself is.

@@ -66,7 +66,8 @@ pub(super) fn run_topology(
     let watch = StepsOnStderr::start(globals);
     watch.steps().begin("numbering links", None);
     let network = Numbered::new(topology);
-    let loader = FileLoader::reporting_to(&faults);
+    let new_loader = || FileLoader::reporting_to(&faults).until(&stop);
+    let loader = new_loader();
     let (bin, discarded) = channel();
     let mut parts = network.parts_in_steps(&loader, watch.steps(), &stop)?;
     let prepare = |command: &Command| network.works(command, &loader, &bin);
@@ -84,7 +85,12 @@ pub(super) fn run_topology(
     start::notes(running.handle().notes(), globals)?;
     start::notes(control.notes(), globals)?;
     let handle = running.handle().clone();
-    let controller = Arc::new(Controller::new(network, handle, &faults, (bin, discarded)));
+    let controller = Arc::new(Controller::new(
+        network,
+        handle,
+        new_loader(),
+        (bin, discarded),
+    ));
     for (command, prepared) in given {
         controller.note_given(&command, prepared);
     }

@@ -1,36 +1,44 @@
 //! What the API answers, by its table of routes.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Incoming;
+use hyper::header::ACCEPT;
 use hyper::{Request, Response, StatusCode};
-use longwire_runtime::host::{normal_priority, prompt_priority};
+use longwire_runtime::host::{normal_priority, prompt_priority, release_free_memory};
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tokio::time::sleep;
 
 use super::args::Detail;
-use super::guard::Rights;
+use super::bodies::{Bodies, Received, is_large};
+use super::guard::{Caller, Files, Rights};
 use super::query::Query;
 use super::refusal::Refusal;
 use super::reply::{Body, Reply};
 use super::route::{Call, Route, Work, find};
 use super::routes::ROUTES;
+use super::server::CONNECTIONS_MAX;
 use super::stream;
 use crate::fabric::Controller;
 
-/// The largest body.
-pub const BODY_MAX: usize = 16 << 20;
-
-/// A body must be there so soon.
-const BODY_TIME: Duration = Duration::from_secs(30);
-
 /// The most streams at once.
 pub const STREAMS_MAX: usize = 64;
+
+/// The most requests that are worked on at once, or wait for their turn.
+pub const WORK_MAX: usize = 128;
+
+const _: () = assert!(
+    STREAMS_MAX + WORK_MAX < CONNECTIONS_MAX,
+    "some connections can always give way"
+);
+
+/// Memory is given back to the system so long after a large body.
+const TRIM_AFTER: Duration = Duration::from_millis(500);
 
 /// What answers need.
 pub struct Api {
@@ -38,12 +46,19 @@ pub struct Api {
     pub controller: Arc<Controller>,
     /// What /metrics tells unless a request says.
     pub metrics: Detail,
+    /// Which files changes may name.
+    files: Files,
     /// Becomes `true` at the end.
     pub stopped: watch::Receiver<bool>,
     /// Places for streams.
     pub streams: Arc<Semaphore>,
     /// Where work goes that takes long.
     slow: Handle,
+    bodies: Bodies,
+    /// Places for requests that are worked on.
+    work: Semaphore,
+    /// Whether memory is to be given back soon.
+    trimming: AtomicBool,
     /// Changes are made one after the other; those that wait hold no thread.
     turn: Semaphore,
 }
@@ -53,15 +68,20 @@ impl Api {
     pub fn new(
         controller: Arc<Controller>,
         metrics: Detail,
+        files: Files,
         stopped: watch::Receiver<bool>,
         slow: Handle,
     ) -> Api {
         Api {
             controller,
             metrics,
+            files,
             stopped,
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             slow,
+            bodies: Bodies::new(),
+            work: Semaphore::new(WORK_MAX),
+            trimming: AtomicBool::new(false),
             turn: Semaphore::new(1),
         }
     }
@@ -70,29 +90,58 @@ impl Api {
     pub async fn answer(
         self: Arc<Api>,
         request: Request<Incoming>,
-        rights: Rights,
+        caller: Caller,
     ) -> Response<Body> {
-        let answered = self.handle(request, rights).await;
+        let answered = self.handle(request, caller).await;
         answered.unwrap_or_else(Refusal::into_response)
     }
 
     async fn handle(
         self: Arc<Api>,
         request: Request<Incoming>,
-        rights: Rights,
+        caller: Caller,
     ) -> Result<Response<Body>, Refusal> {
         let (route, mut call) = read_head(
             request.method().as_str(),
             request.uri().path(),
             request.uri().query(),
         )?;
-        if route.changes() && rights == Rights::Read {
+        let accepts = request.headers().get_all(ACCEPT).iter();
+        let accepts: Vec<&str> = accepts.filter_map(|value| value.to_str().ok()).collect();
+        call.accept = accepts.join(",");
+        if route.changes() && caller.rights == Rights::Read {
             let error = "this token may read only; nothing was changed";
             return Err(Refusal::new(StatusCode::FORBIDDEN, error));
         }
+        let (mut body, mut _trim) = (None, None);
         if route.body.is_some() {
-            call.body = parse_body(&read_body(request.into_body()).await?)?;
+            let sent = request.into_body();
+            _trim = is_large(&sent).then(|| TrimLater(Arc::clone(&self)));
+            body = Some(self.bodies.read(sent).await?);
         }
+        let working = caller.seat.work();
+        if let Work::Stream = route.work {
+            let api = Arc::clone(&self);
+            let made = self.slowly(move || stream::watcher(&api, &call, working));
+            return made.await.unwrap_or_else(|| Err(fault())).map(stream::open);
+        }
+        let _place = self.work.try_acquire().map_err(|_| {
+            Refusal::busy(format!(
+                "{WORK_MAX} requests are being worked on; try again"
+            ))
+        })?;
+        let reply = Arc::clone(&self).work(route, call, body, caller).await;
+        reply.map(Reply::into_response)
+    }
+
+    /// Does what a route is for.
+    async fn work(
+        self: Arc<Api>,
+        route: &'static Route,
+        mut call: Call,
+        body: Option<Received>,
+        caller: Caller,
+    ) -> Result<Reply, Refusal> {
         let api = Arc::clone(&self);
         match route.work {
             Work::Quick(work) => {
@@ -102,40 +151,57 @@ impl Api {
                     work(&api, &call)
                 };
                 let worked = spawn_blocking(prompt).await;
-                worked
-                    .unwrap_or_else(|_| Err(fault()))
-                    .map(Reply::into_response)
+                worked.unwrap_or_else(|_| Err(fault()))
             }
             Work::Slow(work) => {
                 let worked = self.slowly(move || work(&api, &call)).await;
-                worked
-                    .unwrap_or_else(|| Err(fault()))
-                    .map(Reply::into_response)
+                worked.unwrap_or_else(|| Err(fault()))
             }
             Work::Change(make) => {
                 let _turn = self.turn.acquire().await;
                 // Not slowly: others wait for what a change holds. Nor before
                 // the packets: one of a hundred thousand links takes a while.
+                // JSON takes many times the memory of its text, so that it is
+                // read of one body at a time.
                 let change = move || {
                     normal_priority();
-                    api.change(&make(&call), &call)
+                    if let Some(body) = body {
+                        call.body = parse_body(&body.bytes)?;
+                    }
+                    api.change(&make(&call), &call, &caller)
                 };
                 let made = spawn_blocking(change).await;
                 made.unwrap_or_else(|_| Err(fault()))
-                    .map(Reply::into_response)
             }
-            Work::Stream => {
-                let made = self.slowly(move || stream::watcher(&api, &call)).await;
-                made.unwrap_or_else(|| Err(fault())).map(stream::open)
-            }
+            // Opened before this is called.
+            Work::Stream => Err(fault()),
         }
     }
 
+    /// Gives memory that was freed back to the system, once for all requests
+    /// of a moment.
+    fn trim_soon(self: Arc<Api>) {
+        // At the end of a run there is nobody left to do it, and no need.
+        let Ok(handle) = Handle::try_current() else {
+            return;
+        };
+        if self.trimming.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        handle.spawn(async move {
+            sleep(TRIM_AFTER).await;
+            self.trimming.store(false, Ordering::Relaxed);
+            self.slowly(release_free_memory).await;
+        });
+    }
+
     /// Makes a change, or says whether it could be made.
-    fn change(&self, change: &Value, call: &Call) -> Result<Reply, Refusal> {
-        let changed = match call.query.flag("check") {
-            true => self.controller.check(change),
-            false => self.controller.change(change),
+    fn change(&self, change: &Value, call: &Call, caller: &Caller) -> Result<Reply, Refusal> {
+        let files = self.files.of(caller.peer);
+        let changed = if call.query.flag("check") {
+            self.controller.check(change, files)
+        } else {
+            self.controller.change(change, files)
         };
         Reply::json(&changed.map_err(Refusal::problems)?)
     }
@@ -147,6 +213,16 @@ impl Api {
         work: impl FnOnce() -> R + Send + 'static,
     ) -> Option<R> {
         self.slow.spawn_blocking(work).await.ok()
+    }
+}
+
+/// Has memory given back once a request with a large body is done with, or
+/// given up.
+struct TrimLater(Arc<Api>);
+
+impl Drop for TrimLater {
+    fn drop(&mut self) {
+        Arc::clone(&self.0).trim_soon();
     }
 }
 
@@ -169,6 +245,7 @@ pub fn read_head(
         name,
         query: Query::parse(query, route.parameters)?,
         body: Value::Null,
+        accept: String::new(),
     };
     Ok((route, call))
 }
@@ -180,25 +257,4 @@ pub fn read_head(
 pub fn parse_body(bytes: &[u8]) -> Result<Value, Refusal> {
     serde_json::from_slice(bytes)
         .map_err(|error| Refusal::bad(format!("the body is not JSON: {error}")))
-}
-
-async fn read_body(body: Incoming) -> Result<Vec<u8>, Refusal> {
-    let large = || {
-        let error = format!("the body has more than {} MiB", BODY_MAX >> 20);
-        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, error)
-    };
-    // Said ahead, it need not be read.
-    if body.size_hint().lower() > BODY_MAX as u64 {
-        return Err(large());
-    }
-    let collected = timeout(BODY_TIME, Limited::new(body, BODY_MAX).collect()).await;
-    let collected = collected.map_err(|_| {
-        let error = format!("the body was not there after {} s", BODY_TIME.as_secs());
-        Refusal::new(StatusCode::REQUEST_TIMEOUT, error)
-    })?;
-    match collected {
-        Ok(bytes) => Ok(bytes.to_bytes().into()),
-        Err(error) if error.is::<LengthLimitError>() => Err(large()),
-        Err(_) => Err(Refusal::bad("the body ends early")),
-    }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::address::Address;
-use super::guard::Tokens;
+use super::guard::{Files, Tokens};
 use crate::Error;
 
 /// The control API of a run.
@@ -28,6 +28,12 @@ pub struct ControlArgs {
     /// Another token, with which things may be read and nothing be changed
     #[arg(long, value_name = "FILE", requires = "control")]
     pub control_read_token_file: Option<PathBuf>,
+
+    /// The directory from which changes may read files that models name, where
+    /// their relative paths begin; without it, changes over TCP read none, and
+    /// those from a Unix socket any that this run may read
+    #[arg(long, value_name = "DIR", requires = "control")]
+    pub control_files: Option<PathBuf>,
 
     /// How many requests a second are taken, of all connections together; as
     /// many may come at once
@@ -70,6 +76,7 @@ impl Default for ControlArgs {
             control: Vec::new(),
             control_token_file: None,
             control_read_token_file: None,
+            control_files: None,
             control_limit: LIMIT,
             metrics_links: Detail::default(),
         }
@@ -80,6 +87,19 @@ impl ControlArgs {
     /// Whether there is to be a control API.
     pub fn is_given(&self) -> bool {
         !self.control.is_empty()
+    }
+
+    /// The files that changes may name.
+    ///
+    /// # Errors
+    /// If the directory cannot be opened.
+    pub(super) fn files(&self) -> Result<Files, Error> {
+        let opened = Files::beneath(self.control_files.as_deref());
+        opened.map_err(|source| Error::File {
+            path: self.control_files.clone().unwrap_or_default(),
+            action: "--control-files: cannot be opened as a directory, for which Linux 5.6 is needed",
+            source,
+        })
     }
 
     /// The tokens, read from their files.

@@ -1,13 +1,18 @@
 //! Who may ask: tokens, and requests that a web page made someone's browser
 //! send.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
 
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
 use hyper::http::uri::Authority;
 use hyper::{StatusCode, Uri};
+use longwire_runtime::{Directory, FileAccess};
 use subtle::ConstantTimeEq;
 
+use super::places::Seat;
 use super::refusal::Refusal;
 
 /// What whoever asks may do.
@@ -17,6 +22,55 @@ pub enum Rights {
     Read,
     /// Read and change.
     Change,
+}
+
+/// Who asks, and what they may do.
+#[derive(Clone)]
+pub struct Caller {
+    /// What they may do.
+    pub rights: Rights,
+    /// From where.
+    pub peer: Peer,
+    /// The place of their connection.
+    pub seat: Arc<Seat>,
+}
+
+/// The files that changes may name.
+#[derive(Clone, Debug)]
+pub struct Files {
+    /// Those of changes from a Unix socket.
+    pub unix: Option<FileAccess>,
+    /// Those of changes over TCP.
+    pub tcp: Option<FileAccess>,
+}
+
+impl Files {
+    /// Those beneath a directory. Without one, all for who may open the
+    /// socket, as they may start such a run, and none over TCP.
+    ///
+    /// # Errors
+    /// If the directory cannot be opened.
+    pub fn beneath(directory: Option<&Path>) -> io::Result<Files> {
+        let Some(directory) = directory else {
+            return Ok(Files {
+                unix: Some(FileAccess::Any),
+                tcp: None,
+            });
+        };
+        let access = FileAccess::Beneath(Arc::new(Directory::open(directory)?));
+        Ok(Files {
+            unix: Some(access.clone()),
+            tcp: Some(access),
+        })
+    }
+
+    /// Those of changes from there.
+    pub fn of(&self, peer: Peer) -> Option<&FileAccess> {
+        match peer {
+            Peer::Unix => self.unix.as_ref(),
+            Peer::Tcp(_) => self.tcp.as_ref(),
+        }
+    }
 }
 
 /// Whence a request comes.

@@ -9,12 +9,14 @@
 mod address;
 mod api;
 mod args;
+mod bodies;
 pub mod client;
 mod guard;
 mod limit;
 mod metrics;
 mod openapi;
 mod patience;
+mod places;
 mod query;
 mod refusal;
 mod reply;
@@ -36,7 +38,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use self::api::Api;
-use self::guard::Tokens;
+use self::guard::{Files, Tokens};
 use self::limit::Limit;
 use self::refusal::Refusal;
 use self::server::{Gate, Handler, Listener, Slow, serve};
@@ -56,6 +58,7 @@ pub struct Bound {
     tokens: Tokens,
     limit: u32,
     metrics: Detail,
+    files: Files,
 }
 
 /// Takes the addresses, before anything is started.
@@ -64,6 +67,7 @@ pub struct Bound {
 /// If the arguments are wrong or an address cannot be had; then none is held.
 pub fn bind(args: &ControlArgs) -> Result<Bound, Error> {
     let tokens = args.tokens()?;
+    let files = args.files()?;
     let mut listeners = Vec::new();
     let mut notes = Vec::new();
     for address in &args.control {
@@ -98,6 +102,7 @@ pub fn bind(args: &ControlArgs) -> Result<Bound, Error> {
         tokens,
         limit: args.control_limit,
         metrics: args.metrics_links,
+        files,
     })
 }
 
@@ -146,9 +151,16 @@ impl Bound {
         }
         let (stop, stopped) = watch::channel(false);
         let slow = Slow::new()?;
-        let api = Arc::new(Api::new(controller, self.metrics, stopped, slow.handle()));
+        let api = Api::new(
+            controller,
+            self.metrics,
+            self.files.clone(),
+            stopped,
+            slow.handle(),
+        );
+        let api = Arc::new(api);
         let handler: Arc<Handler> =
-            Arc::new(move |request, rights| Box::pin(Arc::clone(&api).answer(request, rights)));
+            Arc::new(move |request, caller| Box::pin(Arc::clone(&api).answer(request, caller)));
         self.serve_with(handler, stop, slow).map(Some)
     }
 
@@ -162,6 +174,7 @@ impl Bound {
         let gate = Gate {
             tokens: self.tokens,
             limit: Limit::new(self.limit),
+            strangers: Limit::new(self.limit),
         };
         serve(self.listeners, gate, handler, stop, slow)
     }

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::query::Parameter;
-use super::reply::{EVENTS, JSON, METRICS};
+use super::reply::{EVENTS, JSON, METRICS_TEXT, OPEN_METRICS};
 use super::route::{Answer, Route};
 use super::routes::ROUTES;
 use super::schemas;
@@ -24,6 +24,21 @@ pub fn document() -> Value {
             "description": "Reads and changes a running network of emulated links.",
             "license": { "name": "Apache-2.0 OR MIT", "identifier": "Apache-2.0 OR MIT" },
         },
+        "servers": [
+            {
+                "url": "http://{address}:{port}",
+                "description": "TCP, as --control tcp:ADDRESS:PORT opens it",
+                "variables": {
+                    "address": { "default": "127.0.0.1" },
+                    "port": { "default": "9470" },
+                },
+            },
+            {
+                "url": "http://localhost",
+                "description": "A Unix socket, as --control PATH opens it; clients are given its \
+                                path apart from the URL",
+            },
+        ],
         "paths": paths,
         "components": {
             "schemas": schemas::all(),
@@ -101,7 +116,7 @@ fn parameter(parameter: &Parameter) -> Value {
 }
 
 /// Statuses other than 200 that any route may answer with, and when.
-const ALWAYS: [(&str, &str); 4] = [
+const ALWAYS: [(&str, &str); 5] = [
     (
         "400",
         "The request says something that cannot be; nothing was changed",
@@ -114,6 +129,10 @@ const ALWAYS: [(&str, &str); 4] = [
     (
         "429",
         "Too many requests a second; Retry-After tells when to try again",
+    ),
+    (
+        "503",
+        "Too many requests or streams at once; Retry-After tells when to try again",
     ),
 ];
 
@@ -128,7 +147,7 @@ fn responses(route: &Route) -> Value {
     let (kind, content) = match route.answer {
         Answer::Json(schema) => (JSON, reference(schema)),
         Answer::Document => (JSON, json!({ "schema": { "type": "object" } })),
-        Answer::Metrics => (METRICS, json!({ "schema": { "type": "string" } })),
+        Answer::Metrics => (METRICS_TEXT, json!({ "schema": { "type": "string" } })),
         Answer::Events(schema) => {
             let help = format!(
                 "Server-sent events; the data of each is JSON: {}. One of the kind `end` is the \
@@ -144,15 +163,15 @@ fn responses(route: &Route) -> Value {
     let mut responses = json!({
         "200": { "description": route.help, "content": { kind: content } },
     });
+    if route.answer == Answer::Metrics {
+        responses["200"]["content"][OPEN_METRICS] = json!({ "schema": { "type": "string" } });
+    }
     let mut also = ALWAYS.to_vec();
     if route.body.is_some() {
         also.extend(WITH_BODY);
     }
     if route.braces().is_some() && !route.changes() {
         also.push(("404", "There is no such link"));
-    }
-    if let Answer::Events(_) = route.answer {
-        also.push(("503", "There are too many streams"));
     }
     for (status, help) in also {
         responses[status] = json!({

@@ -2,26 +2,32 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::places::Seat;
+
 /// A connection that fails once nothing could be written for a while, so that
 /// whoever asks and does not read what comes holds neither memory nor a place.
 pub struct Patience<S> {
     stream: S,
+    seat: Arc<Seat>,
     limit: Duration,
     /// Since when nothing could be written.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Patience<S> {
-    /// A connection that may stall so long.
-    pub fn new(stream: S, limit: Duration) -> Patience<S> {
+    /// A connection that may stall so long. Its place learns when bytes come
+    /// or go.
+    pub fn new(stream: S, seat: Arc<Seat>, limit: Duration) -> Patience<S> {
         Patience {
             stream,
+            seat,
             limit,
             stalled: None,
         }
@@ -34,6 +40,7 @@ impl<S> Patience<S> {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
+            self.seat.touch();
             self.stalled = None;
             return written;
         }
@@ -56,7 +63,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if read.is_ready() {
+            self.seat.touch();
+        }
+        read
     }
 }
 

@@ -95,6 +95,14 @@ impl Refusal {
         }
     }
 
+    /// 503: there is too much to do; to be tried again in a second.
+    pub fn busy(error: impl Into<String>) -> Refusal {
+        Refusal {
+            header: Some(Box::new((RETRY_AFTER, HeaderValue::from(1u16)))),
+            ..Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error)
+        }
+    }
+
     /// Its status.
     #[cfg(test)]
     pub fn status(&self) -> StatusCode {

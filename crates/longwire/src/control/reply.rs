@@ -20,8 +20,11 @@ pub const JSON: &str = "application/json";
 /// That of streams of events (WHATWG HTML, section 9.2).
 pub const EVENTS: &str = "text/event-stream";
 
-/// That of metrics (OpenMetrics 1.0, section "Overall Structure").
-pub const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// That of metrics as Prometheus has always read them.
+pub const METRICS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// That of OpenMetrics (1.0, section "Overall Structure").
+pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// An answer that is all there.
 #[derive(Debug)]

@@ -45,6 +45,8 @@ pub struct Call {
     pub query: Query,
     /// The body; `null` where there is none.
     pub body: Value,
+    /// The header `Accept`; empty where there is none.
+    pub accept: String,
 }
 
 /// How an answer is made.

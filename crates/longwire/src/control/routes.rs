@@ -231,7 +231,7 @@ pub static ROUTES: [Route; 16] = [
     ),
     get(
         "/metrics",
-        "Metrics for Prometheus, as OpenMetrics text",
+        "Metrics for Prometheus: OpenMetrics where Accept prefers it, else the text format 0.0.4",
         &[MATCH, LINKS],
         Answer::Metrics,
         Work::Slow(metrics::answer),

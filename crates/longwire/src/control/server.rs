@@ -15,23 +15,26 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use longwire_runtime::host::{lower_priority, prompt_priority};
+use longwire_runtime::host::{lower_priority, prompt_priority, return_large_blocks};
 use nix::unistd::geteuid;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
-use super::guard::{Peer, Rights, Tokens, check_origin};
+use super::guard::{Caller, Peer, Tokens, check_origin};
 use super::limit::Limit;
 use super::patience::Patience;
+use super::places::{Held, Places, Seat};
 use super::refusal::Refusal;
 use super::reply::Body;
 use super::socket::Named;
 use crate::Error;
 
-/// The most connections at one address; more wait to be let in.
-const CONNECTIONS_MAX: usize = 256;
+/// The most connections at one address. For one more, the one that has been
+/// idle longest is closed. Fewer than these can have a request that is being
+/// worked on ([`super::api`]), so that no others are kept out.
+pub const CONNECTIONS_MAX: usize = 256;
 
 /// A request's head must be there so soon after its connection, or after the
 /// answer before it.
@@ -40,6 +43,9 @@ const HEAD_TIME: Duration = Duration::from_secs(10);
 /// The most of a request's head, in bytes and in headers.
 const HEAD_MAX: usize = 64 << 10;
 const HEADERS_MAX: usize = 64;
+
+/// The most bytes that are read ahead of each connection.
+const AHEAD_MAX: usize = 64 << 10;
 
 /// Whoever reads nothing of an answer for so long is let go.
 const STALL_TIME: Duration = Duration::from_secs(10);
@@ -80,7 +86,7 @@ fn failed(error: io::Error) -> Error {
 }
 
 /// What answers a request that was let in.
-pub type Handler = dyn Fn(Request<Incoming>, Rights) -> Answering + Send + Sync;
+pub type Handler = dyn Fn(Request<Incoming>, Caller) -> Answering + Send + Sync;
 
 /// An answer that is being made.
 pub type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
@@ -91,6 +97,9 @@ pub struct Gate {
     pub tokens: Tokens,
     /// How often.
     pub limit: Limit,
+    /// How often those who are refused may try: they do not use up what others
+    /// may ask.
+    pub strangers: Limit,
 }
 
 /// A socket that listens.
@@ -121,6 +130,7 @@ pub fn serve(
     stop: watch::Sender<bool>,
     slow: Slow,
 ) -> Result<Server, Error> {
+    return_large_blocks();
     let runtime = Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_MAX)
@@ -205,46 +215,51 @@ enum Door {
 
 fn run(runtime: Runtime, doors: Vec<Door>, house: &Arc<House>) {
     runtime.block_on(async {
-        // One permit for each connection of any door: they are all back when
-        // the last one has ended.
-        let count = doors.len() * CONNECTIONS_MAX;
-        let all = Arc::new(Semaphore::new(count));
+        // Nothing is ever sent: that all senders are gone says that the last
+        // connection has ended.
+        let (open, mut closed) = mpsc::channel(1);
         for door in doors {
-            tokio::spawn(listen(door, Arc::clone(house), Arc::clone(&all)));
+            tokio::spawn(listen(door, Arc::clone(house), open.clone()));
         }
+        drop(open);
         let mut stopped = house.stopped.clone();
         ended(&mut stopped).await;
-        let _ = timeout(GRACE, all.acquire_many(count as u32)).await;
+        let _ = timeout(GRACE, closed.recv()).await;
     });
     // Work that waits for the fabric is not waited for.
     runtime.shutdown_timeout(GRACE);
 }
 
 /// Lets connections in until the end.
-async fn listen(door: Door, house: Arc<House>, all: Arc<Semaphore>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+async fn listen(door: Door, house: Arc<House>, open: mpsc::Sender<()>) {
+    let places = Places::new(CONNECTIONS_MAX);
     let mut stopped = house.stopped.clone();
     loop {
-        let place = Arc::clone(&places).acquire_owned().await;
-        let overall = Arc::clone(&all).acquire_owned().await;
-        let (Ok(place), Ok(overall)) = (place, overall) else {
-            return;
-        };
-        let held = [place, overall];
         let accepted = tokio::select! {
             accepted = door.accept() => accepted,
             () = ended(&mut stopped) => return,
         };
-        match accepted {
-            Ok(Some(Accepted::Unix(stream))) => {
-                tokio::spawn(converse(stream, Peer::Unix, Arc::clone(&house), held));
-            }
-            Ok(Some(Accepted::Tcp(stream, peer))) => {
-                tokio::spawn(converse(stream, peer, Arc::clone(&house), held));
-            }
-            Ok(None) => {}
+        let accepted = match accepted {
+            Ok(Some(accepted)) => accepted,
+            Ok(None) => continue,
             // Out of descriptors, say: others may be given back.
-            Err(_) => sleep(Duration::from_millis(50)).await,
+            Err(_) => {
+                sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let held = tokio::select! {
+            held = places.take() => held,
+            () = ended(&mut stopped) => return,
+        };
+        let (house, open) = (Arc::clone(&house), open.clone());
+        match accepted {
+            Accepted::Unix(stream) => {
+                tokio::spawn(converse(stream, Peer::Unix, house, held, open));
+            }
+            Accepted::Tcp(stream, peer) => {
+                tokio::spawn(converse(stream, peer, house, held, open));
+            }
         }
     }
 }
@@ -280,40 +295,61 @@ async fn converse(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     peer: Peer,
     house: Arc<House>,
-    _held: [OwnedSemaphorePermit; 2],
+    held: Held,
+    _open: mpsc::Sender<()>,
 ) {
+    let seat = Arc::clone(&held.0);
     let mut stopped = house.stopped.clone();
     let service = service_fn(|request| {
-        let house = Arc::clone(&house);
-        async move { Ok::<_, Infallible>(house.answer(request, peer).await) }
+        let (house, seat) = (Arc::clone(&house), Arc::clone(&seat));
+        async move { Ok::<_, Infallible>(house.answer(request, peer, seat).await) }
     });
+    let stream = Patience::new(stream, Arc::clone(&seat), STALL_TIME);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_header_size(HEAD_MAX)
         .max_headers(HEADERS_MAX)
-        .serve_connection(TokioIo::new(Patience::new(stream, STALL_TIME)), service);
+        .max_buf_size(AHEAD_MAX)
+        .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     // What goes wrong on a connection is the affair of its other side.
     tokio::select! {
         _ = connection.as_mut() => return,
+        () = seat.evicted() => return,
         () = ended(&mut stopped) => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
 }
 
 impl House {
-    /// Answers a request if whoever asks may.
-    async fn answer(&self, request: Request<Incoming>, peer: Peer) -> Response<Body> {
-        match self.admit(&request, peer) {
-            Ok(rights) => (self.handler)(request, rights).await,
+    /// Answers a request if who asks may.
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        peer: Peer,
+        seat: Arc<Seat>,
+    ) -> Response<Body> {
+        match self.admit(&request, peer, seat) {
+            Ok(caller) => (self.handler)(request, caller).await,
             Err(refusal) => refusal.into_response(),
         }
     }
 
-    fn admit(&self, request: &Request<Incoming>, peer: Peer) -> Result<Rights, Refusal> {
-        self.gate.limit.take().map_err(Refusal::too_many)?;
-        check_origin(peer, request.uri(), request.headers())?;
-        self.gate.tokens.rights(peer, request.headers())
+    fn admit(
+        &self,
+        request: &Request<Incoming>,
+        peer: Peer,
+        seat: Arc<Seat>,
+    ) -> Result<Caller, Refusal> {
+        let known = check_origin(peer, request.uri(), request.headers())
+            .and_then(|()| self.gate.tokens.rights(peer, request.headers()));
+        let limit = match &known {
+            Ok(_) => &self.gate.limit,
+            Err(_) => &self.gate.strangers,
+        };
+        limit.take().map_err(Refusal::too_many)?;
+        let rights = known?;
+        Ok(Caller { rights, peer, seat })
     }
 }

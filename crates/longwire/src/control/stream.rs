@@ -19,6 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 
 use super::api::{Api, STREAMS_MAX};
+use super::places::Working;
 use super::refusal::Refusal;
 use super::reply::{Body, EVENTS, response};
 use super::route::Call;
@@ -43,6 +44,7 @@ pub struct Watcher {
     each: bool,
     told: Option<Told>,
     _place: OwnedSemaphorePermit,
+    _working: Working,
 }
 
 /// What was counted when it was told.
@@ -76,15 +78,15 @@ struct Row {
     rates: Option<Rates>,
 }
 
-/// What a call asks for.
+/// What a call asks for. `working` keeps its connection.
 ///
 /// # Errors
 /// 400 when links are to be told one by one and there are too many, 503 when
 /// there are too many streams.
-pub fn watcher(api: &Arc<Api>, call: &Call) -> Result<Watcher, Refusal> {
+pub fn watcher(api: &Arc<Api>, call: &Call, working: Working) -> Result<Watcher, Refusal> {
     let place = Arc::clone(&api.streams).try_acquire_owned().map_err(|_| {
         let error = format!("there are {STREAMS_MAX} streams already; end one first");
-        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error)
+        Refusal::busy(error)
     })?;
     let every = call.query.time("every").unwrap_or(EVERY);
     let watcher = Watcher {
@@ -94,6 +96,7 @@ pub fn watcher(api: &Arc<Api>, call: &Call) -> Result<Watcher, Refusal> {
         each: call.query.text("links") == Some("each"),
         told: None,
         _place: place,
+        _working: working,
     };
     if watcher.each {
         let (count, _) = watcher.api.controller.totals(&watcher.pattern);

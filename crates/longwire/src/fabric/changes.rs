@@ -2,9 +2,12 @@
 //! change, however many steps it has.
 
 use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
 
 use longwire_engine::Nanos;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::words;
@@ -22,7 +25,7 @@ pub struct Done {
     /// Who asked for it: `scenario` or `control`.
     pub by: &'static str,
     /// The change as it is sent; of a ramp, as the file has it.
-    pub change: Value,
+    pub change: SentChange,
     /// How many times a link's options or state were set.
     pub links: usize,
     /// Why it was not made.
@@ -33,8 +36,34 @@ pub struct Done {
     pub(super) ramp: Option<(RampStep, usize)>,
 }
 
-/// So many changes are remembered; older ones are counted.
+/// A change as JSON text: values would take many times the memory.
+#[derive(Clone, Debug)]
+pub struct SentChange(Arc<RawValue>);
+
+impl From<&Value> for SentChange {
+    fn from(change: &Value) -> SentChange {
+        // A value can always be written; were it not, it would be null.
+        let text = to_raw_value(change).unwrap_or_default();
+        SentChange(text.into())
+    }
+}
+
+impl fmt::Display for SentChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.get())
+    }
+}
+
+impl Serialize for SentChange {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+/// So many changes are remembered, of so many bytes in all; older ones are
+/// counted.
 const REMEMBERED_MAX: usize = 10_000;
+const REMEMBERED_BYTES_MAX: usize = 32 << 20;
 
 /// The first step of a ramp is looked for among so many of the last changes.
 const LOOKED_AT_MAX: usize = 1_000;
@@ -46,6 +75,9 @@ pub struct Changes {
     pub made: VecDeque<Done>,
     /// How many were made before.
     pub forgotten: u64,
+    /// The bytes of those that are remembered.
+    #[serde(skip)]
+    bytes: usize,
 }
 
 impl Changes {
@@ -61,11 +93,15 @@ impl Changes {
             ramp.ramp = done.ramp;
             return;
         }
-        if self.made.len() >= REMEMBERED_MAX {
-            self.made.pop_front();
+        self.bytes += done.change.0.get().len();
+        self.made.push_back(done);
+        while self.made.len() > REMEMBERED_MAX || self.bytes > REMEMBERED_BYTES_MAX {
+            let Some(oldest) = self.made.pop_front() else {
+                return;
+            };
+            self.bytes -= oldest.change.0.get().len();
             self.forgotten += 1;
         }
-        self.made.push_back(done);
     }
 
     fn ramp_of(&mut self, step: &RampStep) -> Option<&mut Done> {
@@ -99,10 +135,10 @@ impl Done {
             at_ns: command.at.unwrap_or(Nanos::ZERO).as_nanos(),
             until_ns: None,
             by: "scenario",
-            change: match ramp {
+            change: SentChange::from(&match ramp {
                 Some(step) if step.step == 0 => ramp_in_json(step),
                 _ => words::change(&command.actions),
-            },
+            }),
             links,
             error: None,
             ramp: ramp.map(|step| (step.clone(), links)),
@@ -168,10 +204,14 @@ mod tests {
                 done.at_ns / MS,
                 until,
                 done.links,
-                done.change["ramp"].is_object(),
+                sent(done)["ramp"].is_object(),
             )
         });
         facts.collect()
+    }
+
+    fn sent(done: &Done) -> Value {
+        serde_json::from_str(&done.change.to_string()).expect("JSON")
     }
 
     #[test]
@@ -186,7 +226,7 @@ mod tests {
                 (11_000, Some(15_000), 5, true),
             ]
         );
-        assert_eq!(changes.made[1].change["ramp"]["x"]["to"], "9ms");
+        assert_eq!(sent(&changes.made[1])["ramp"]["x"]["to"], "9ms");
     }
 
     #[test]

@@ -1,20 +1,22 @@
 //! A running network that may be read and changed by several at once: its
 //! scenario, and whoever speaks to its control API.
 
+use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 use longwire_engine::Nanos;
 use longwire_runtime::fabric::{Discarded, FabricHandle, FabricReport};
-use longwire_runtime::{Faults, FileLoader};
+use longwire_runtime::{FileAccess, FileLoader};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::changes::{Changes, Done};
+use super::change_files::ChangeFiles;
+use super::changes::{Changes, Done, SentChange};
 use super::known::Known;
 use super::numbered::{Coming, Numbered};
 use super::works::{Effect, Prepared, refused};
-use crate::topology::{Added, Change, Command, Moment, Problem};
+use crate::topology::{Added, Change, Command, Files, Moment, Problem};
 
 /// What a change came to.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -36,7 +38,10 @@ pub struct Changed {
 pub struct Controller {
     known: RwLock<Known>,
     handle: FabricHandle,
-    loader: FileLoader,
+    /// Stops waiting for a file when the run is to stop.
+    loader: Arc<FileLoader>,
+    /// The files and plugins that the topology itself names.
+    own_files: Arc<BTreeSet<String>>,
     bin: Sender<Discarded>,
     discarded: Mutex<Receiver<Discarded>>,
     /// One change after the other.
@@ -68,17 +73,20 @@ impl Drop for Draft<'_> {
 }
 
 impl Controller {
-    /// A network that runs. What `bin` is given, [`Controller::tidy`] drops.
+    /// A network that runs. `loader` loads the plugins of its changes. What
+    /// `bin` is given, [`Controller::tidy`] drops.
     pub fn new(
         network: Numbered,
         handle: FabricHandle,
-        faults: &Faults,
+        loader: FileLoader,
         (bin, discarded): (Sender<Discarded>, Receiver<Discarded>),
     ) -> Controller {
+        let own_files = Arc::clone(&network.topology().files);
         Controller {
             known: RwLock::new(Known::new(network)),
             handle,
-            loader: FileLoader::reporting_to(faults),
+            loader: Arc::new(loader),
+            own_files,
             bin,
             discarded: Mutex::new(discarded),
             turn: Mutex::new(()),
@@ -130,18 +138,23 @@ impl Controller {
     }
 
     /// Makes a change: all of it, or nothing. One that is made at once has
-    /// been made when this returns.
+    /// been made when this returns. It reads the files that `access` allows,
+    /// and those that the topology names.
     ///
     /// # Errors
     /// All that is wrong with it, by field.
-    pub fn change(&self, body: &Value) -> Result<Changed, Vec<Problem>> {
+    pub fn change(
+        &self,
+        body: &Value,
+        access: Option<&FileAccess>,
+    ) -> Result<Changed, Vec<Problem>> {
         let turn = self.take_turn();
         let Ready {
             change,
             at,
             prepared,
             coming,
-        } = self.make_ready(body)?;
+        } = self.make_ready(body, access)?;
         let mut known = self.settled(self.elapsed());
         let (rules_going, going) = known.network.remove(&change.removed);
         let links = prepared.effects.iter().map(Effect::links).sum();
@@ -158,7 +171,7 @@ impl Controller {
             at_ns: at.as_nanos(),
             until_ns: None,
             by: "control",
-            change: body.clone(),
+            change: SentChange::from(body),
             links,
             error: None,
             ramp: None,
@@ -179,14 +192,18 @@ impl Controller {
     ///
     /// # Errors
     /// All that is wrong with it, by field.
-    pub fn check(&self, body: &Value) -> Result<Changed, Vec<Problem>> {
+    pub fn check(
+        &self,
+        body: &Value,
+        access: Option<&FileAccess>,
+    ) -> Result<Changed, Vec<Problem>> {
         let _turn = self.take_turn();
         let Ready {
             change,
             at,
             prepared,
             ..
-        } = self.make_ready(body)?;
+        } = self.make_ready(body, access)?;
         self.take_back(&change.added);
         Ok(Changed {
             at_ns: at.as_nanos(),
@@ -210,8 +227,15 @@ impl Controller {
     /// Why it cannot be done: what it is about may have been removed.
     pub fn schedule(&self, command: &Command) -> Result<(), Problem> {
         let turn = self.take_turn();
+        let files = self.files(Some(&FileAccess::Any));
+        let prepared = loop {
+            let prepared = self.look(|network| network.works(command, &*files, &self.bin));
+            if !files.fetch() {
+                break prepared;
+            }
+        };
         let mut known = self.settled(self.elapsed());
-        match known.network.works(command, &self.loader, &self.bin) {
+        match prepared {
             Ok(prepared) => {
                 known.remember(Done::of_scenario(command, &prepared));
                 known.expect(command.at.unwrap_or(Nanos::ZERO), prepared.effects);
@@ -258,19 +282,30 @@ impl Controller {
     /// Reads and checks all that is to be done, and numbers what comes. When
     /// something is wrong, nothing has been numbered. To be called by who has
     /// the turn.
-    fn make_ready(&self, body: &Value) -> Result<Ready, Vec<Problem>> {
+    fn make_ready(&self, body: &Value, access: Option<&FileAccess>) -> Result<Ready, Vec<Problem>> {
+        let files = self.files(access);
+        loop {
+            let made = self.try_ready(body, &files);
+            // What lacks a file is refused, and read again with it.
+            if made.is_ok() || !files.fetch() {
+                return made;
+            }
+        }
+    }
+
+    fn files(&self, access: Option<&FileAccess>) -> Arc<ChangeFiles> {
+        let files = ChangeFiles::new(&self.loader, access.cloned(), &self.own_files);
+        Arc::new(files)
+    }
+
+    fn try_ready(&self, body: &Value, files: &Arc<ChangeFiles>) -> Result<Ready, Vec<Problem>> {
         let now = self.elapsed();
         let mut known = self.settled(now);
         let Known { network, .. } = &mut *known;
-        let change = network.topology.read_change(body, &network.moved)?;
+        let opens: Arc<dyn Files> = Arc::clone(files) as _;
+        let change = network.topology.read_change(body, &network.moved, &opens)?;
         let at = due(change.moment, now);
-        let coming = match network.add(&change.added, &self.loader) {
-            Ok(coming) => coming,
-            Err((link, error)) => {
-                network.topology.forget(&change.added);
-                return Err(vec![refused(&link, &error)]);
-            }
-        };
+        let first = network.add(&change.added);
         drop(known);
         let mut draft = Draft {
             controller: self,
@@ -283,8 +318,13 @@ impl Controller {
         };
         // The models of a hundred thousand links take a while. Others may look
         // meanwhile, and nobody else changes anything.
-        let prepared = self.look(|network| network.works(&command, &self.loader, &self.bin));
-        let prepared = prepared.map_err(|problem| vec![problem])?;
+        let prepared = self.look(|network| {
+            let coming = network.coming(&change.added, first, &**files);
+            let coming = coming.map_err(|(link, error)| refused(&link, &error))?;
+            let prepared = network.works(&command, &**files, &self.bin)?;
+            Ok((coming, prepared))
+        });
+        let (coming, prepared) = prepared.map_err(|problem| vec![problem])?;
         draft.added = None;
         Ok(Ready {
             change,

@@ -1,6 +1,7 @@
 //! A topology as a running fabric: its links and paths by number, its rules,
 //! its scenario as orders, and what changes it while it runs.
 
+mod change_files;
 mod changes;
 mod controller;
 mod giving;

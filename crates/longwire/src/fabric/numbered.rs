@@ -222,18 +222,24 @@ impl Numbered {
         })
     }
 
-    /// Takes in what was added to the topology. Nothing is done if something
-    /// of it cannot be.
+    /// Numbers what was added to the topology; the first number of its links
+    /// and of its paths. [`Numbered::undo`] takes them back.
+    pub(super) fn add(&mut self, added: &Added) -> (usize, usize) {
+        let first = (self.links.len(), self.paths.len());
+        self.number(added);
+        first
+    }
+
+    /// What was added, for the fabric.
     ///
     /// # Errors
     /// The link, and what is wrong with it.
-    pub(super) fn add(
-        &mut self,
+    pub(super) fn coming(
+        &self,
         added: &Added,
+        (links, paths): (usize, usize),
         loader: &dyn Loader,
     ) -> Result<Coming, (String, OptionError)> {
-        let (links, paths) = (self.links.len(), self.paths.len());
-        // Before anything is numbered: models may be wrong, and readers fail.
         let mut configs = Vec::new();
         for plan in &self.topology.links[added.links.clone()] {
             for options in std::iter::once(&plan.up).chain(&plan.down) {
@@ -241,7 +247,6 @@ impl Numbered {
                 configs.push(config.map_err(|error| (plan.name.to_string(), error))?);
             }
         }
-        self.number(added);
         let numbered = self.links[links..].iter().enumerate();
         let links = numbered.zip(configs).map(|((index, link), config)| {
             let id = LinkId((links + index) as u32);

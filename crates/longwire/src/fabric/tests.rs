@@ -56,7 +56,12 @@ impl Site {
         };
         let running = start(named.collect(), parts.expect("parts"), config).expect("it starts");
         let handle = running.handle().clone();
-        let controller = Controller::new(network, handle, &faults, channel());
+        let controller = Controller::new(
+            network,
+            handle,
+            FileLoader::reporting_to(&faults),
+            channel(),
+        );
         let (into, out): (Vec<_>, Vec<_>) = far.into_iter().unzip();
         Site {
             running,
@@ -111,7 +116,7 @@ impl Site {
     }
 
     fn change(&self, body: &Value) -> Changed {
-        let changed = self.controller.change(body);
+        let changed = self.controller.change(body, None);
         changed.unwrap_or_else(|problems| panic!("{body}: {problems:?}"))
     }
 
@@ -119,8 +124,8 @@ impl Site {
     /// refused by a look at it alone just so, and that nothing has changed.
     fn refused(&self, body: &Value) -> Vec<(String, String)> {
         let before = self.seen();
-        let looked = self.controller.check(body).expect_err("refused");
-        let problems = self.controller.change(body).expect_err("refused");
+        let looked = self.controller.check(body, None).expect_err("refused");
+        let problems = self.controller.change(body, None).expect_err("refused");
         assert_eq!(looked, problems);
         assert_eq!(self.seen(), before, "{body}");
         let told = problems
@@ -376,7 +381,7 @@ fn a_look_at_a_change_leaves_no_trace() {
     let body = json!({ "add": { "link": [{ "name": "x{n}", "count": 2000, "between": ["10.3.0.0/20"] }],
         "path": [{ "name": "p", "via": ["x1", "core"], "match": "src=10.4.0.1" }] },
         "set": { "x*": { "rate": "1mbit" } } });
-    let looked = site.controller.check(&body).expect("it is right");
+    let looked = site.controller.check(&body, None).expect("it is right");
     assert_eq!((looked.added, looked.links), (2001, 4000));
     assert_eq!(site.seen(), before);
     // And then it is made, all of it; twice, with everything gone in between.

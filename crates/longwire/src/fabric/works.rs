@@ -144,7 +144,7 @@ pub(super) fn refused(link: &str, error: &OptionError) -> Problem {
         line: 0,
         column: 0,
         field: format!("{link}.{}", error.option),
-        reason: error.source.to_string(),
+        reason: error.source.without_content(),
         remedy: format!("`longwire models {}` shows what there is", error.option),
     }
 }

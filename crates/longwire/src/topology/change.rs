@@ -11,6 +11,7 @@ use toml::de::DeTable;
 
 use super::builder::Builder;
 use super::fields;
+use super::files::Files;
 use super::glob;
 use super::plan::{Class, Topology, Unmatched};
 use super::problem::{Complaints, Problem, meant};
@@ -69,7 +70,8 @@ const NAME: &str = "change";
 impl Topology {
     /// Reads a change: a JSON object of the fields of [`fields::CHANGE`]. What
     /// it adds is added here; what it removes is for the caller to remove
-    /// ([`Topology::remove`]). `moved` says whose frames take whose links.
+    /// ([`Topology::remove`]). `moved` says whose frames take whose links, and
+    /// `files` opens what it names.
     ///
     /// # Errors
     /// All that is wrong, by field. The topology is then as it was.
@@ -77,6 +79,7 @@ impl Topology {
         &mut self,
         body: &Value,
         moved: &HashMap<Class, Class>,
+        files: &Arc<dyn Files>,
     ) -> Result<Change, Vec<Problem>> {
         let refused = |field: &str, reason: &str, remedy: &str| {
             vec![Problem {
@@ -92,6 +95,14 @@ impl Topology {
             let remedy = "send an object, as in {\"set\": {\"NAME\": {\"rate\": \"5mbit\"}}}";
             return Err(refused("", "the change is no JSON object", remedy));
         };
+        if !super::json::is_bounded(body) {
+            let reason = "a name has more than 4 KiB, or a text more than 1 MiB";
+            return Err(refused(
+                "",
+                reason,
+                "name links by a pattern, and data by a file",
+            ));
+        }
         let text = super::json::document(object)
             .map_err(|field| refused(&field, "is null", "leave it out"))?;
         let (file, errors) = DeTable::parse_recoverable(&text);
@@ -99,7 +110,11 @@ impl Topology {
             return Err(refused("", error.message(), "send fewer levels"));
         }
         let (folder, unmatched) = (self.folder.clone(), self.unmatched);
-        let mut draft = self.begin(Complaints::new(NAME, &text), &folder);
+        let mut complaints = Complaints::new(NAME, &text);
+        if !files.may_quote() {
+            complaints.quote_no_rows();
+        }
+        let mut draft = self.begin(complaints, &folder, files);
         let builder = &mut draft.builder;
         let file = file.get_ref();
         tree::check(&fields::CHANGE, file, "", &mut builder.complaints);

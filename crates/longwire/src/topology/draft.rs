@@ -1,11 +1,13 @@
 //! A change of a topology under way: all of it is made, or none.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use longwire_engine::bridge::Switching;
 
 use super::builder::Builder;
 use super::change::Added;
+use super::files::Files;
 use super::options::OptionStore;
 use super::plan::Topology;
 use super::problem::Complaints;
@@ -28,6 +30,7 @@ impl Topology {
         &'t mut self,
         complaints: Complaints<'a>,
         folder: &'a Path,
+        files: &Arc<dyn Files>,
     ) -> Draft<'t, 'a> {
         let pairs = match &self.bridge.switching {
             Switching::Pairs(pairs) => Some(pairs.clone()),
@@ -36,7 +39,7 @@ impl Topology {
         let (links, paths) = (self.links.len(), self.paths.len());
         let builder = Builder {
             complaints,
-            store: OptionStore::default(),
+            store: OptionStore::with(Arc::clone(files)),
             steps: Steps::ignored(),
             folder,
             ports: std::mem::take(&mut self.ports),
@@ -147,12 +150,17 @@ mod tests {
         topology.expect("a topology")
     }
 
+    fn files() -> Arc<dyn Files> {
+        Arc::new(crate::topology::files::StartFiles::default())
+    }
+
     #[test]
     fn a_panic_in_the_reader_leaves_the_topology_as_it_was() {
         let mut topology = network();
         let before = parts(&topology);
         let panicked = catch_unwind(AssertUnwindSafe(|| {
-            let mut draft = topology.begin(Complaints::new("change", ADDED), Path::new(""));
+            let mut draft =
+                topology.begin(Complaints::new("change", ADDED), Path::new(""), &files());
             let (file, _) = toml::de::DeTable::parse_recoverable(ADDED);
             for item in tree::tables(file.get_ref(), "link") {
                 links::read(&item, &mut draft.builder);
@@ -170,7 +178,7 @@ mod tests {
     #[test]
     fn what_is_committed_stays() {
         let mut topology = network();
-        let mut draft = topology.begin(Complaints::new("change", ADDED), Path::new(""));
+        let mut draft = topology.begin(Complaints::new("change", ADDED), Path::new(""), &files());
         let (file, _) = toml::de::DeTable::parse_recoverable(ADDED);
         for item in tree::tables(file.get_ref(), "link") {
             links::read(&item, &mut draft.builder);

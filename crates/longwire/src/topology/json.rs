@@ -5,6 +5,24 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
+/// The longest name and the longest value of a change, in bytes. Problems
+/// repeat them.
+const NAME_MAX: usize = 4 << 10;
+const VALUE_MAX: usize = 1 << 20;
+
+/// Whether every name and text in a value is short enough to be one.
+pub(super) fn is_bounded(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => true,
+        Value::String(text) => text.len() <= VALUE_MAX,
+        Value::Array(items) => items.iter().all(is_bounded),
+        Value::Object(fields) => {
+            let bounded = |(name, value): (&String, _)| name.len() <= NAME_MAX && is_bounded(value);
+            fields.iter().all(bounded)
+        }
+    }
+}
+
 /// A JSON object as the text of a TOML document.
 ///
 /// # Errors
@@ -104,6 +122,16 @@ mod tests {
         let first = names.iter().find(|name| name.starts_with('a')).unwrap();
         assert_eq!(read[first.as_str()]["x"][1].as_integer(), Some(-2));
         assert_eq!(read[first.as_str()]["x"][3].as_float(), Some(1e30));
+    }
+
+    #[test]
+    fn names_and_values_have_bounds() {
+        let of = |name: usize, value: usize| {
+            is_bounded(&json!({ "set": { "x".repeat(name): [{ "rate": "x".repeat(value) }] } }))
+        };
+        assert!(of(NAME_MAX, VALUE_MAX));
+        assert!(!of(NAME_MAX + 1, 1));
+        assert!(!of(1, VALUE_MAX + 1));
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod change;
 mod draft;
 mod events;
 pub mod fields;
+mod files;
 pub mod glob;
 mod hosts;
 mod json;
@@ -37,6 +38,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use longwire_engine::bridge::Switching;
 use longwire_engine::classify::Order;
@@ -45,6 +47,7 @@ use longwire_runtime::OnPortLoss;
 use toml::de::DeTable;
 
 pub use change::{Added, Change, Moment};
+pub use files::Files;
 pub use plan::{
     Class, Hop, LinkPlan, PathPlan, PortPlan, RulePlan, Target, Topology, Unmatched, Way,
 };
@@ -284,6 +287,7 @@ fn finish(
         defaults: builder.defaults,
         templates: builder.templates,
         folder: builder.folder.to_owned(),
+        files: Arc::new(builder.store.files.named()),
     })
 }
 

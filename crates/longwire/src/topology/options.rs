@@ -4,25 +4,40 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use longwire_engine::LinkOptions;
-use longwire_engine::presets::{self, Duplex};
-use longwire_runtime::FileLoader;
+use longwire_engine::presets::{self, Duplex, PresetError};
 use toml::de::DeTable;
 
+use super::files::{Files, StartFiles};
 use super::problem::{Complaints, Place};
 use super::tree;
 use crate::cli::given;
 
 /// What has been checked and kept so far. A hundred thousand links with the
 /// same options share them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct OptionStore {
     /// Options whose text was read without an error.
     good: HashSet<(&'static str, String)>,
     kept: HashMap<String, Arc<LinkOptions>>,
-    loader: FileLoader,
+    pub files: Arc<dyn Files>,
+}
+
+impl Default for OptionStore {
+    fn default() -> OptionStore {
+        OptionStore::with(Arc::new(StartFiles::default()))
+    }
 }
 
 impl OptionStore {
+    /// A store whose options name these files.
+    pub fn with(files: Arc<dyn Files>) -> OptionStore {
+        OptionStore {
+            good: HashSet::new(),
+            kept: HashMap::new(),
+            files,
+        }
+    }
+
     /// Whether a value is one that the option takes.
     ///
     /// # Errors
@@ -34,13 +49,14 @@ impl OptionStore {
         }
         let mut alone = LinkOptions::default();
         alone.set(option, text.to_owned());
-        match alone.parse_with(&self.loader) {
+        match alone.parse_with(&*self.files) {
             Ok(_) => {
                 self.good.insert(key);
                 Ok(())
             }
             // The option's name is in the frame of the message.
-            Err(error) => Err(error.source.to_string()),
+            Err(error) if self.files.may_quote() => Err(error.source.to_string()),
+            Err(error) => Err(error.source.without_content()),
         }
     }
 
@@ -99,19 +115,18 @@ impl OptionStore {
         let Some(preset) = tree::text(table, "preset") else {
             return Duplex { up, down };
         };
-        match presets::read(preset.value, &self.loader) {
+        match presets::read(preset.value, &*self.files) {
             Ok(under) => Duplex {
                 up: under.up.overlay(&up),
                 down: under.down.overlay(&down),
             },
             Err(error) => {
+                let reason = match &error {
+                    PresetError::Spec(error) if !self.files.may_quote() => error.without_content(),
+                    error => error.to_string(),
+                };
                 let remedy = "`longwire preset` lists them";
-                complaints.refuse(
-                    preset.span,
-                    format!("{at}.preset"),
-                    error.to_string(),
-                    remedy,
-                );
+                complaints.refuse(preset.span, format!("{at}.preset"), reason, remedy);
                 Duplex { up, down }
             }
         }

@@ -1,6 +1,6 @@
 //! What a file comes to: the plan that a run is built from.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -179,6 +179,8 @@ pub struct Topology {
     pub(super) templates: HashMap<String, Duplex>,
     /// Where files are that it names.
     pub(super) folder: PathBuf,
+    /// The files and plugins that its models name.
+    pub(crate) files: Arc<BTreeSet<String>>,
 }
 
 impl Topology {

@@ -80,6 +80,9 @@ pub(super) struct Complaints<'a> {
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
     more: usize,
+    /// Whether problems in rows of another file tell nothing of what is in
+    /// them.
+    rows_unquoted: bool,
 }
 
 impl<'a> Complaints<'a> {
@@ -91,7 +94,14 @@ impl<'a> Complaints<'a> {
             problems: Vec::new(),
             warnings: Vec::new(),
             more: 0,
+            rows_unquoted: false,
         }
+    }
+
+    /// From here on, problems in rows of another file name only its line: who
+    /// named the file may not be allowed to read it.
+    pub fn quote_no_rows(&mut self) {
+        self.rows_unquoted = true;
     }
 
     /// Notes a reason to refuse the file.
@@ -125,6 +135,18 @@ impl<'a> Complaints<'a> {
     }
 
     fn problem(&mut self, place: Place, field: String, reason: String, remedy: String) -> Problem {
+        if self.rows_unquoted
+            && let Place::Row { file, line } = &place
+        {
+            return Problem {
+                file: file.clone(),
+                line: *line,
+                column: 0,
+                field: "csv".to_owned(),
+                reason: format!("'{file}', line {line}: not a row of links"),
+                remedy: "`longwire check` of a topology that names this file tells more".to_owned(),
+            };
+        }
         let (file, line, column) = match place {
             Place::Span(span) => {
                 let (line, column) = self.line_and_column(span.start);
@@ -201,8 +223,9 @@ impl<'a> Complaints<'a> {
 /// `; did you mean 'rate'?`, or what there is.
 pub(super) fn meant<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
-    let close = known
-        .iter()
+    // A longer text is no misspelt name, and to compare it takes long.
+    let likely = known.iter().filter(|_| text.len() <= MEANT_MAX);
+    let close = likely
         .map(|word| (distance(text, word), *word))
         .min_by_key(|(distance, _)| *distance);
     match close {
@@ -214,6 +237,9 @@ pub(super) fn meant<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) ->
         _ => format!("there are {}, …", known[..LISTED_MAX].join(", ")),
     }
 }
+
+/// The longest text, in bytes, that is taken to be a misspelt name.
+const MEANT_MAX: usize = 256;
 
 /// How many names a message lists.
 const LISTED_MAX: usize = 24;

@@ -1,6 +1,7 @@
 //! Links from a CSV file: one a line, and what each column is in its header.
 
 use std::io::Read;
+use std::ops::Range;
 use std::sync::Arc;
 
 use longwire_engine::LinkOptions;
@@ -68,13 +69,12 @@ pub(super) fn read(item: &Placed<&DeTable>, own: &Duplex, builder: &mut Builder)
             .refuse(item.span.clone(), "link.csv", reason, remedy);
         return;
     }
-    let path = builder.folder.join(csv.value);
-    let reader = csv::ReaderBuilder::new()
-        .comment(Some(b'#'))
-        .trim(csv::Trim::All)
-        .from_path(&path);
-    let mut reader = match reader {
-        Ok(reader) => reader,
+    let file = builder.store.files.open_rows(builder.folder, csv.value);
+    let mut reader = match file {
+        Ok(file) => csv::ReaderBuilder::new()
+            .comment(Some(b'#'))
+            .trim(csv::Trim::All)
+            .from_reader(file),
         Err(error) => {
             let reason = format!("'{}': {error}", csv.value);
             let remedy = "name a file beside this one";
@@ -84,7 +84,7 @@ pub(super) fn read(item: &Placed<&DeTable>, own: &Duplex, builder: &mut Builder)
             return;
         }
     };
-    let Some(columns) = columns(&mut reader, csv.value, builder) else {
+    let Some(columns) = columns(&mut reader, csv.value, csv.span.clone(), builder) else {
         return;
     };
     let common = Common {
@@ -146,10 +146,18 @@ fn place(file: &str, line: usize) -> Place {
 fn columns(
     reader: &mut csv::Reader<impl Read>,
     file: &str,
+    at: Range<usize>,
     builder: &mut Builder,
 ) -> Option<Vec<Column>> {
     let header = match reader.headers() {
         Ok(header) => header.clone(),
+        Err(error) if error.is_io_error() => {
+            let reason = format!("'{file}': {error}");
+            builder
+                .complaints
+                .refuse(at, "link.csv", reason, "name a file beside this one");
+            return None;
+        }
         Err(error) => {
             let remedy = "begin with a line of column names";
             builder

@@ -25,7 +25,7 @@ pub fn of_section(of: &Section) -> Value {
 }
 
 /// Whatever options a link has, by name.
-pub fn options() -> Value {
+pub fn options() -> Map<String, Value> {
     let one = || json!({ "type": ["string", "number"] });
     let mut properties = Map::new();
     for option in link_options() {
@@ -36,7 +36,7 @@ pub fn options() -> Value {
         value["description"] = json!(option.summary);
         properties.insert(option.name.to_owned(), value);
     }
-    Value::Object(properties)
+    properties
 }
 
 fn section(section: &Section) -> Value {

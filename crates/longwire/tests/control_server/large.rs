@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::client::{ask, connect, request};
+use super::client::{ask, connect, exchange, request};
 use super::schema::check;
 use super::{NETWORK, Stage};
 
@@ -67,7 +67,9 @@ fn many_links_are_told_by_pages_and_one_by_one_within_bounds() {
         "{}",
         sums.body
     );
-    let some = ask(&socket, "GET /metrics?match=n1?", "");
+    let headers = ["Host: x", "Accept: application/openmetrics-text"];
+    let some = request("GET /metrics?match=n1?", &headers, "");
+    let some = exchange(connect(&socket), &some);
     let line = "\nlongwire_link_received_bytes_total{link=\"n17\",direction=\"down\"} 0\n";
     assert!(some.body.contains(line), "{}", some.body);
     assert!(some.body.ends_with("# EOF\n"), "{}", some.body);

@@ -9,7 +9,10 @@ mod common;
 
 mod answers;
 mod client;
+mod files;
+mod holding;
 mod large;
+mod metrics;
 mod schema;
 mod sockets;
 mod tokens;

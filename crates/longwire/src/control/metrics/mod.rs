@@ -1,8 +1,9 @@
-//! `/metrics`: what is counted, for Prometheus, as OpenMetrics text.
+//! `/metrics`: what is counted, for Prometheus, in the format it asks for.
 //!
 //! `table.rs` lists all there are; docs/metrics.md explains them.
 
 mod table;
+mod text;
 
 use std::fmt;
 
@@ -18,7 +19,7 @@ use prometheus_client::registry::Registry;
 use super::api::Api;
 use super::args::Detail;
 use super::refusal::Refusal;
-use super::reply::{METRICS as TEXT, Reply};
+use super::reply::{METRICS_TEXT, OPEN_METRICS, Reply};
 use super::route::Call;
 use super::stats::seconds;
 use table::{METRICS, Metric, Source};
@@ -74,9 +75,14 @@ pub fn answer(api: &Api, call: &Call) -> Result<Reply, Refusal> {
         let error = "the metrics cannot be written";
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
     })?;
+    let (kind, text) = if text::prefers_open_metrics(&call.accept) {
+        (OPEN_METRICS, text)
+    } else {
+        (METRICS_TEXT, text::plain(&text))
+    };
     Ok(Reply {
         status: StatusCode::OK,
-        kind: TEXT,
+        kind,
         text: text.into(),
     })
 }

@@ -18,18 +18,22 @@ pub fn all() -> Map<String, Value> {
         lead_to_options(&mut schema);
         all.insert(name.to_owned(), schema);
     }
-    all.insert("LinkOptions".to_owned(), options());
+    for (option, schema) in schema::options() {
+        all.insert(component(&option), schema);
+    }
     all.extend(answers::all().map(|(name, schema)| (name.to_owned(), schema)));
     all
 }
 
-/// The values of options, each by its name.
-fn options() -> Value {
-    json!({
-        "type": "object",
-        "description": "What options take, as `longwire models` explains",
-        "properties": schema::options(),
-    })
+/// The name of the component with what an option takes: `RateOption`.
+fn component(option: &str) -> String {
+    let mut name = String::new();
+    for word in option.split('-') {
+        let (first, rest) = word.split_at(word.len().min(1));
+        name += &first.to_uppercase();
+        name += rest;
+    }
+    name + "Option"
 }
 
 /// References to options, as they stand in this document.
@@ -41,7 +45,7 @@ fn lead_to_options(schema: &mut Value) {
                 match value {
                     Value::String(text) if name == "$ref" => {
                         if let Some(option) = text.strip_prefix(THERE) {
-                            *text = format!("{}/properties/{option}", place("LinkOptions"));
+                            *text = place(&component(option));
                         }
                     }
                     value => lead_to_options(value),

@@ -76,14 +76,14 @@ fn tcp(folder: &Folder) -> ControlArgs {
 /// A server that answers with what rights there are and how long the body
 /// was, and where it listens on TCP.
 fn serve(args: &ControlArgs) -> (Server, Option<String>) {
-    let handler: Arc<Handler> = Arc::new(|request, rights| {
+    let handler: Arc<Handler> = Arc::new(|request, caller| {
         Box::pin(async move {
             let bytes = request.into_body().collect().await;
             let length = bytes.map_or(0, |bytes| bytes.to_bytes().len());
             let reply = Reply {
                 status: StatusCode::OK,
                 kind: JSON,
-                text: format!("{rights:?} {length}").into(),
+                text: format!("{:?} {length}", caller.rights).into(),
             };
             reply.into_response()
         })

@@ -1,0 +1,171 @@
+//! Which files may be read: all regular ones, or those beneath a directory.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+
+use nix::errno::Errno;
+use nix::fcntl::{self, OFlag, OpenHow, ResolveFlag};
+use nix::sys::stat::Mode;
+
+use super::FileError;
+
+/// Which files may be read.
+#[derive(Clone, Debug, Default)]
+pub enum FileAccess {
+    /// All regular files that this process may read; relative paths begin in
+    /// its working directory.
+    #[default]
+    Any,
+    /// Those beneath a directory, where relative paths begin.
+    Beneath(Arc<Directory>),
+}
+
+/// A directory that paths do not lead out of, neither by `..` nor by symbolic
+/// links.
+#[derive(Debug)]
+pub struct Directory {
+    handle: OwnedFd,
+    path: PathBuf,
+}
+
+impl Directory {
+    /// Opens a directory.
+    ///
+    /// # Errors
+    /// If there is none, or the kernel cannot confine paths to it (before
+    /// Linux 5.6).
+    pub fn open(path: &Path) -> io::Result<Directory> {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let handle = fcntl::open(path, flags, Mode::empty())?;
+        let path = path.canonicalize()?;
+        let directory = Directory { handle, path };
+        directory.open_beneath(Path::new("."), flags)?;
+        Ok(directory)
+    }
+
+    /// Its absolute path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn open_beneath(&self, path: &Path, flags: OFlag) -> Result<OwnedFd, Errno> {
+        let confined = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+        let how = OpenHow::new().flags(flags).resolve(confined);
+        // The kernel asks for another try when a directory was renamed
+        // meanwhile.
+        loop {
+            match fcntl::openat2(&self.handle, path, how) {
+                Err(Errno::EAGAIN) => thread::yield_now(),
+                opened => return opened,
+            }
+        }
+    }
+}
+
+impl FileAccess {
+    fn open(&self, path: &Path, flags: OFlag) -> Result<File, FileError> {
+        let flags = flags | OFlag::O_CLOEXEC;
+        let opened = match self {
+            FileAccess::Any => fcntl::open(path, flags, Mode::empty()),
+            FileAccess::Beneath(directory) => {
+                let outside = || FileError::Outside(directory.path.clone());
+                let inner = match path.is_absolute() {
+                    true => path.strip_prefix(&directory.path).map_err(|_| outside())?,
+                    false => path,
+                };
+                match directory.open_beneath(inner, flags) {
+                    Err(Errno::EXDEV | Errno::ELOOP) => return Err(outside()),
+                    opened => opened,
+                }
+            }
+        };
+        Ok(opened.map_err(io::Error::from)?.into())
+    }
+
+    /// Opens a regular file to read it, without waiting for anything but the
+    /// file system.
+    pub(super) fn open_regular(&self, path: &Path) -> Result<File, FileError> {
+        // Looked at before it is opened: to open a device has effects.
+        check_regular(&self.open(path, OFlag::O_PATH)?)?;
+        let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+        let file = self.open(path, flags)?;
+        // It may be another one by now.
+        check_regular(&file)?;
+        Ok(file)
+    }
+
+    /// The path by which a regular file can be opened again: of a file beneath
+    /// a directory, its real one.
+    pub(crate) fn resolve(&self, path: &str) -> Result<PathBuf, FileError> {
+        let file = self.open(Path::new(path), OFlag::O_PATH)?;
+        check_regular(&file)?;
+        match self {
+            FileAccess::Any => Ok(path.into()),
+            FileAccess::Beneath(_) => {
+                let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+                Ok(std::fs::read_link(link)?)
+            }
+        }
+    }
+}
+
+fn check_regular(file: &File) -> Result<(), FileError> {
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() {
+        return Ok(());
+    }
+    if kind.is_dir() {
+        return Err(FileError::Directory);
+    }
+    let name = if kind.is_fifo() {
+        "FIFO"
+    } else if kind.is_socket() {
+        "socket"
+    } else {
+        "device"
+    };
+    Err(FileError::NotRegular(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_do_not_lead_out_of_a_directory() {
+        let base = std::env::temp_dir().join(format!("longwire-files-{}", std::process::id()));
+        let inner = base.join("inner");
+        std::fs::create_dir_all(&inner).expect("a directory");
+        std::fs::write(base.join("outside"), "x").expect("a file");
+        std::fs::write(inner.join("file"), "x").expect("a file");
+        std::os::unix::fs::symlink("../outside", inner.join("escape")).expect("a link");
+        std::os::unix::fs::symlink("file", inner.join("alias")).expect("a link");
+        let access = FileAccess::Beneath(Arc::new(Directory::open(&inner).expect("opened")));
+        let absolute = inner.canonicalize().expect("it is there").join("file");
+        for good in [Path::new("file"), Path::new("alias"), &absolute] {
+            let found = access.resolve(good.to_str().expect("a plain name"));
+            assert_eq!(found.expect("it is in it"), absolute);
+            access.open_regular(good).expect("it is in it");
+        }
+        for bad in [
+            "../outside",
+            "escape",
+            "../inner/file",
+            "/etc/passwd",
+            "/proc/self/maps",
+        ] {
+            let refused = access.open_regular(Path::new(bad));
+            assert!(
+                matches!(refused, Err(FileError::Outside(_))),
+                "{bad}: {refused:?}"
+            );
+            assert!(access.resolve(bad).is_err(), "{bad}");
+        }
+        std::fs::remove_dir_all(&base).expect("it is removed");
+    }
+}

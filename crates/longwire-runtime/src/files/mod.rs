@@ -1,0 +1,280 @@
+//! Reading the files that a user's models name.
+//!
+//! Only regular files are read: a FIFO, a socket or a device may block for
+//! ever, and opening some devices has effects. A regular file may block too,
+//! on a network file system for example. So a thread of its own opens and
+//! reads the file, and its reader gives up at a deadline.
+
+mod access;
+
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use nix::unistd::gettid;
+
+pub use access::{Directory, FileAccess};
+
+/// How much is read at once: enough that system calls cost nothing compared
+/// with what is done with the bytes.
+const PIECE: usize = 64 * 1024;
+
+/// How often a reader that waits looks whether it should stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The stack of a thread that reads a file.
+const STACK: usize = 128 * 1024;
+
+/// Why a file is not read.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum FileError {
+    #[error("standard input is not read here; name a file")]
+    StandardInput,
+    #[error("there is no such file")]
+    Missing,
+    #[error("this user may not read it")]
+    Forbidden,
+    #[error("it is a directory; name a file in it")]
+    Directory,
+    #[error("it is a {0}, not a regular file; write what it holds to a file, and name that")]
+    NotRegular(&'static str),
+    #[error("it is not in {}, the only directory from which changes may read files", .0.display())]
+    Outside(PathBuf),
+    #[error("it is larger than {} MiB", .0 >> 20)]
+    TooLarge(u64),
+    #[error("it could not be read within {} s", .0.as_secs())]
+    Late(Duration),
+    #[error("not read: the run is to stop")]
+    Stopped,
+    #[error("cannot be read to its end: {0}")]
+    Read(io::Error),
+    #[error("{0}")]
+    Open(io::Error),
+}
+
+impl From<io::Error> for FileError {
+    fn from(error: io::Error) -> FileError {
+        match error.kind() {
+            ErrorKind::NotFound => FileError::Missing,
+            ErrorKind::PermissionDenied => FileError::Forbidden,
+            _ => FileError::Open(error),
+        }
+    }
+}
+
+/// How much is read, and how long it may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadLimits {
+    /// The largest file, in bytes.
+    pub bytes: u64,
+    /// How long the file may be waited for in all.
+    pub time: Duration,
+}
+
+impl Default for ReadLimits {
+    fn default() -> ReadLimits {
+        ReadLimits {
+            bytes: 1 << 30,
+            time: Duration::from_secs(30),
+        }
+    }
+}
+
+/// A regular file that a thread of its own reads.
+#[derive(Debug)]
+pub struct FileReader {
+    pieces: Receiver<Result<Vec<u8>, FileError>>,
+    thread: Option<JoinHandle<()>>,
+    id: Arc<AtomicI32>,
+    time: Duration,
+    waited: Duration,
+    stop: Option<Arc<AtomicBool>>,
+    /// What has come and not been taken.
+    piece: Vec<u8>,
+    taken: usize,
+}
+
+impl FileReader {
+    /// Begins to open a file and to read it. `stop` ends the waiting for it.
+    ///
+    /// # Errors
+    /// If there is no room for a thread.
+    pub fn open(
+        path: &Path,
+        access: &FileAccess,
+        limits: ReadLimits,
+        stop: Option<Arc<AtomicBool>>,
+    ) -> Result<FileReader, FileError> {
+        if path == Path::new("-") {
+            // Both directions of a link may read a file, and standard input
+            // can be read only once.
+            return Err(FileError::StandardInput);
+        }
+        let (sender, pieces) = sync_channel(4);
+        let id = Arc::new(AtomicI32::new(0));
+        let (path, access, own) = (path.to_owned(), access.clone(), Arc::clone(&id));
+        let read = move || {
+            own.store(gettid().as_raw(), Ordering::Relaxed);
+            if let Err(error) = send(&path, &access, limits.bytes, &sender) {
+                // Without anybody left to read it, nothing is lost.
+                let _ = sender.send(Err(error));
+            }
+        };
+        let thread = thread::Builder::new()
+            .name("longwire-file".to_owned())
+            .stack_size(STACK)
+            .spawn(read)
+            .map_err(FileError::Open)?;
+        Ok(FileReader {
+            pieces,
+            thread: Some(thread),
+            id,
+            time: limits.time,
+            waited: Duration::ZERO,
+            stop,
+            piece: Vec::new(),
+            taken: 0,
+        })
+    }
+
+    /// The next piece; `None` at the end.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn next_piece(&mut self) -> Result<Option<Vec<u8>>, FileError> {
+        loop {
+            let left = self.time.saturating_sub(self.waited);
+            let began = Instant::now();
+            let received = self.pieces.recv_timeout(left.min(LOOK));
+            self.waited += began.elapsed();
+            match received {
+                Ok(piece) => return piece.map(Some),
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.finish();
+                    return Ok(None);
+                }
+                Err(RecvTimeoutError::Timeout) if self.is_stopped() => {
+                    return Err(FileError::Stopped);
+                }
+                Err(RecvTimeoutError::Timeout) if self.waited >= self.time => {
+                    return Err(FileError::Late(self.time));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        let stop = self.stop.as_ref();
+        stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
+    /// Waits until the thread has gone: to enter a user namespace, a process
+    /// must have one thread only. Joining returns a moment before the kernel
+    /// has forgotten the thread.
+    fn finish(&mut self) {
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
+        let _ = thread.join();
+        let task = format!("/proc/self/task/{}", self.id.load(Ordering::Relaxed));
+        let began = Instant::now();
+        while Path::new(&task).exists() && began.elapsed() < Duration::from_secs(1) {
+            thread::yield_now();
+        }
+    }
+}
+
+impl Read for FileReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.taken == self.piece.len() {
+            match self.next_piece() {
+                Ok(Some(piece)) => (self.piece, self.taken) = (piece, 0),
+                Ok(None) => return Ok(0),
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+        let left = &self.piece[self.taken..];
+        let length = left.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&left[..length]);
+        self.taken += length;
+        Ok(length)
+    }
+}
+
+/// Reads a file to its end, or until nobody takes what is read.
+fn send(
+    path: &Path,
+    access: &FileAccess,
+    most: u64,
+    sender: &SyncSender<Result<Vec<u8>, FileError>>,
+) -> Result<(), FileError> {
+    let mut file = access.open_regular(path)?;
+    if file.metadata()?.len() > most {
+        return Err(FileError::TooLarge(most));
+    }
+    let mut sent = 0;
+    loop {
+        let mut piece = vec![0; PIECE];
+        let length = match file.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(length) => length,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(FileError::Read(error)),
+        };
+        sent += length as u64;
+        if sent > most {
+            return Err(FileError::TooLarge(most));
+        }
+        piece.truncate(length);
+        if sender.send(Ok(piece)).is_err() {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A reader of a file that never answers, and what keeps it so.
+    fn silent(
+        time: Duration,
+        stop: Option<Arc<AtomicBool>>,
+    ) -> (FileReader, SyncSender<Result<Vec<u8>, FileError>>) {
+        let (sender, pieces) = sync_channel(1);
+        let reader = FileReader {
+            pieces,
+            thread: None,
+            id: Arc::default(),
+            time,
+            waited: Duration::ZERO,
+            stop,
+            piece: Vec::new(),
+            taken: 0,
+        };
+        (reader, sender)
+    }
+
+    #[test]
+    fn a_file_that_does_not_answer_is_given_up() {
+        let (mut reader, sender) = silent(Duration::from_millis(120), None);
+        sender.send(Ok(vec![1])).expect("there is room");
+        assert!(matches!(reader.next_piece(), Ok(Some(piece)) if piece == [1]));
+        let began = Instant::now();
+        assert!(matches!(reader.next_piece(), Err(FileError::Late(_))));
+        assert!(began.elapsed() >= Duration::from_millis(110));
+    }
+
+    #[test]
+    fn a_run_that_is_to_stop_waits_for_no_file() {
+        let stop = Arc::new(AtomicBool::new(true));
+        let (mut reader, _sender) = silent(Duration::from_secs(3600), Some(stop));
+        assert!(matches!(reader.next_piece(), Err(FileError::Stopped)));
+    }
+}

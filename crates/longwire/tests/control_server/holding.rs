@@ -1,0 +1,313 @@
+//! What one client could hold up: connections, memory, requests a second,
+//! streams. Others are answered all the same.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use super::client::{ask, ask_tcp, connect, request};
+use super::{NETWORK, Stage};
+use crate::common::process::Running;
+
+const TOKEN: &str = "0123456789abcdef-full";
+const ADDRESS: &str = "127.0.0.1:9470";
+
+/// Connections at one address, streams of all (docs/control.md).
+const CONNECTIONS: usize = 256;
+const STREAMS: usize = 64;
+
+/// A network on TCP and at a socket.
+fn on_tcp(stage: &Stage, more: &[&str]) -> Running {
+    let token = stage.token_file("token", TOKEN);
+    let (tcp, socket) = (format!("tcp:{ADDRESS}"), stage.socket());
+    let mut arguments = vec!["--control", &tcp, "--control-token-file", &token];
+    arguments.extend(["--control", &socket]);
+    arguments.extend(more);
+    stage.start(NETWORK, &arguments)
+}
+
+/// The status of an answer over TCP, with this token.
+fn status(stage: &Stage, line: &str, token: &str, body: &str) -> u16 {
+    let headers = [
+        format!("Host: {ADDRESS}"),
+        format!("Authorization: Bearer {token}"),
+    ];
+    let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
+    ask_tcp(&stage.namespace, ADDRESS, &request(line, &headers, body)).status
+}
+
+/// A line of /proc/PID/status, in KiB.
+fn memory(running: &mut Running, field: &str) -> u64 {
+    let id = running.child().id();
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    number.and_then(|kib| kib.parse().ok()).expect("a number")
+}
+
+#[test]
+fn idle_connections_give_way_to_others() {
+    let Some(stage) = Stage::new() else {
+        return;
+    };
+    let _running = on_tcp(&stage, &[]);
+    let connect = || stage.namespace.run(|| TcpStream::connect(ADDRESS));
+    let connect = || connect().expect("it is entered").expect("it listens");
+    let mut idle: Vec<TcpStream> = (0..CONNECTIONS + 40).map(|_| connect()).collect();
+    let began = Instant::now();
+    assert_eq!(status(&stage, "GET /v1", TOKEN, ""), 200);
+    // An idle connection is closed after 10 s by itself.
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(4), "{took:?}");
+    // Those that came first have given way.
+    let first = &mut idle[0];
+    first
+        .set_read_timeout(Some(Duration::from_secs(5)))
+        .expect("a timeout");
+    assert_eq!(first.read(&mut [0; 1]).ok(), Some(0), "it is closed");
+}
+
+#[test]
+fn a_stream_does_not_give_way_to_idle_connections() {
+    let Some(stage) = Stage::new() else {
+        return;
+    };
+    let socket = stage.socket();
+    let _running = stage.start(NETWORK, &["--control", &socket]);
+    let mut stream = stream(&socket, "every=50ms");
+    let _idle: Vec<UnixStream> = (0..CONNECTIONS + 40).map(|_| connect(&socket)).collect();
+    assert_eq!(ask(&socket, "GET /v1", "").status, 200);
+    let mut part = [0; 4096];
+    for _ in 0..10 {
+        assert!(stream.read(&mut part).expect("an event") > 0);
+    }
+}
+
+#[test]
+fn who_has_no_token_uses_up_no_requests_of_who_has_one() {
+    let Some(stage) = Stage::new() else {
+        return;
+    };
+    let _running = on_tcp(&stage, &["--control-limit", "5"]);
+    let mut refused = Vec::new();
+    for _ in 0..30 {
+        refused.push(status(&stage, "GET /v1", "0123456789abcdef-none", ""));
+    }
+    assert!(refused.contains(&401), "{refused:?}");
+    assert!(refused.contains(&429), "{refused:?}");
+    assert_eq!(status(&stage, "GET /v1", TOKEN, ""), 200);
+}
+
+#[test]
+fn large_bodies_leave_no_memory_behind_and_take_little_together() {
+    let Some(stage) = Stage::new() else {
+        return;
+    };
+    let socket = stage.socket();
+    let mut running = stage.start(NETWORK, &["--control", &socket]);
+    assert_eq!(ask(&socket, "GET /v1", "").status, 200);
+    let before = memory(&mut running, "VmRSS:");
+    let name = "x".repeat(15 << 20);
+    // Not JSON, no such link, and a good one with a long remark.
+    let bodies = [
+        format!("{{\"down\": [\"{name}\""),
+        format!("{{\"down\": [\"{name}\"]}}"),
+        format!("{}{{\"up\": [\"home\"]}}", " ".repeat(15 << 20)),
+    ];
+    let bodies = &bodies;
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..60)
+            .map(|number| {
+                let socket = &socket;
+                scope.spawn(move || ask(socket, "POST /v1/changes", &bodies[number % 3]).status)
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("an answer"))
+            .collect()
+    });
+    // Some are asked to try again, and the rest are answered.
+    assert!(statuses.contains(&400), "{statuses:?}");
+    assert!(
+        statuses
+            .iter()
+            .all(|status| [200, 400, 503].contains(status)),
+        "{statuses:?}"
+    );
+    let most = memory(&mut running, "VmHWM:");
+    assert!(
+        most < before + (400 << 10),
+        "{before} KiB before, {most} KiB at most"
+    );
+    let began = Instant::now();
+    let mut left = memory(&mut running, "VmRSS:");
+    while left > before + (48 << 10) && began.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(100));
+        left = memory(&mut running, "VmRSS:");
+    }
+    assert!(
+        left < before + (48 << 10),
+        "{before} KiB before, {left} KiB after"
+    );
+}
+
+#[test]
+fn bodies_that_do_not_end_hold_up_no_small_change() {
+    let Some(stage) = Stage::new() else {
+        return;
+    };
+    let socket = stage.socket();
+    let _running = stage.start(NETWORK, &["--control", &socket]);
+    let length = 15 << 20;
+    let head = format!("POST /v1/changes HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n");
+    let part = " ".repeat(length - 1);
+    let waiting: Vec<UnixStream> = (0..12)
+        .map(|_| {
+            let mut stream = connect(&socket);
+            stream
+                .set_write_timeout(Some(Duration::from_secs(5)))
+                .expect("a timeout");
+            // One that was refused reads no more.
+            let _ = stream.write_all(head.as_bytes());
+            let _ = stream.write_all(part.as_bytes());
+            stream
+        })
+        .collect();
+    let answer = ask(&socket, "PATCH /v1/links/home", r#"{"delay": "8ms"}"#);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    drop(waiting);
+}
+
+/// A stream of events, of which the first has come.
+fn stream(socket: &str, query: &str) -> UnixStream {
+    let mut stream = connect(socket);
+    let line = format!("GET /v1/stats/stream?{query}");
+    stream
+        .write_all(request(&line, &["Host: x"], "").as_bytes())
+        .expect("it is sent");
+    let mut first = [0; 64];
+    assert!(stream.read(&mut first).expect("an answer") > 0);
+    assert!(
+        first.starts_with(b"HTTP/1.1 200"),
+        "{}",
+        String::from_utf8_lossy(&first)
+    );
+    stream
+}
+
+#[test]
+fn streams_that_nobody_reads_hold_up_nothing() {
+    let Some(stage) = Stage::new() else {
+        return;
+    };
+    let socket = stage.socket();
+    let mut running = stage.start(NETWORK, &["--control", &socket]);
+    let streams: Vec<UnixStream> = (0..STREAMS)
+        .map(|_| stream(&socket, "every=50ms&links=each"))
+        .collect();
+    let before = memory(&mut running, "VmRSS:");
+    assert_eq!(ask(&socket, "GET /v1/stats/stream", "").status, 503);
+    for _ in 0..20 {
+        assert_eq!(ask(&socket, "GET /v1/links", "").status, 200);
+        let answer = ask(&socket, "PATCH /v1/links/home", r#"{"delay": "8ms"}"#);
+        assert_eq!(answer.status, 200, "{answer:?}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let after = memory(&mut running, "VmRSS:");
+    assert!(
+        after < before + (32 << 10),
+        "{before} KiB, then {after} KiB"
+    );
+    drop(streams);
+}
+
+#[test]
+fn half_closed_streams_end() {
+    let Some(stage) = Stage::new() else {
+        return;
+    };
+    let socket = stage.socket();
+    let _running = stage.start(NETWORK, &["--control", &socket]);
+    let streams: Vec<UnixStream> = (0..STREAMS)
+        .map(|_| {
+            let stream = stream(&socket, "every=1h");
+            stream.shutdown(Shutdown::Write).expect("it is open");
+            stream
+        })
+        .collect();
+    // Their places are free again, though this side still reads.
+    let began = Instant::now();
+    while ask_head(&socket) == 503 {
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "no place is freed"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(streams);
+}
+
+/// The status of a stream that is not read.
+fn ask_head(socket: &str) -> u16 {
+    let mut stream = connect(socket);
+    stream
+        .write_all(request("GET /v1/stats/stream", &["Host: x"], "").as_bytes())
+        .expect("it is sent");
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).expect("an answer");
+    String::from_utf8_lossy(&first[9..])
+        .parse()
+        .expect("a status")
+}
+
+#[test]
+fn pipelined_requests_whose_answers_nobody_reads_hold_up_nothing() {
+    let Some(stage) = Stage::new() else {
+        return;
+    };
+    let socket = stage.socket();
+    let mut running = stage.start(NETWORK, &["--control", &socket]);
+    let before = memory(&mut running, "VmRSS:");
+    let one = "GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n".repeat(2000);
+    let many: Vec<UnixStream> = (0..20)
+        .map(|_| {
+            let mut stream = connect(&socket);
+            stream.set_nonblocking(true).expect("a mode");
+            let _ = stream.write(one.as_bytes());
+            stream
+        })
+        .collect();
+    for _ in 0..10 {
+        assert_eq!(ask(&socket, "GET /v1/links", "").status, 200);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let after = memory(&mut running, "VmRSS:");
+    assert!(
+        after < before + (64 << 10),
+        "{before} KiB, then {after} KiB"
+    );
+    drop(many);
+}
+
+#[test]
+fn a_head_without_end_is_refused() {
+    let Some(stage) = Stage::new() else {
+        return;
+    };
+    let socket = stage.socket();
+    let _running = stage.start(NETWORK, &["--control", &socket]);
+    let long = format!("X-Long: {}", "y".repeat(100 << 10));
+    let answer = super::client::exchange(
+        connect(&socket),
+        &request("GET /v1", &["Host: x", &long], ""),
+    );
+    assert_eq!(answer.status, 431, "{answer:?}");
+    let many: Vec<String> = (0..200).map(|number| format!("X-{number}: y")).collect();
+    let mut many: Vec<&str> = many.iter().map(String::as_str).collect();
+    many.push("Host: x");
+    let answer = super::client::exchange(connect(&socket), &request("GET /v1", &many, ""));
+    assert_eq!(answer.status, 431, "{answer:?}");
+    assert_eq!(ask(&socket, "GET /v1", "").status, 200);
+}
