@@ -8,6 +8,7 @@ mod replay;
 pub mod require;
 pub mod start;
 pub mod text;
+mod undelivered;
 pub mod verdict;
 
 pub use live::Live;

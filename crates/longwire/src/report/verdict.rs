@@ -9,6 +9,7 @@ use super::artifacts::{ARTIFACTS, is_own};
 use super::live::rate;
 use super::require::{frames, percent};
 use super::text::{count, micros};
+use super::undelivered::Undelivered;
 use crate::cli::Paint;
 
 /// A link with a smaller share of artifacts of its own was what was asked for,
@@ -90,6 +91,12 @@ fn judge(report: &RunReport) -> (bool, String) {
             "no frame came: there is nothing to say of the link".to_owned(),
         );
     }
+    if let Some(undelivered) = Undelivered::of(links)
+        && !undelivered.asked_for()
+    {
+        let line = format!("{subject} is not usable: {}", undelivered.line());
+        return (false, line);
+    }
     let praise = praise(report);
     let line = match artifacts.is_empty() {
         true => format!("{subject} was what was asked for: {praise}, no artifacts"),
@@ -135,7 +142,8 @@ pub(crate) fn stopped(stops: &Pauses, artifacts: &str) -> String {
 }
 
 fn hints(report: &RunReport) -> Vec<String> {
-    let mut hints = Vec::new();
+    let undelivered = Undelivered::of(&report.links);
+    let mut hints = undelivered.map_or_else(Vec::new, |undelivered| undelivered.hints());
     for kind in &ARTIFACTS {
         let happened = |link: &LinkReport| link.artifacts.get(kind.name).is_some_and(|n| *n > 0);
         if report.links.iter().any(happened) {
@@ -199,8 +207,8 @@ fn artifacts(link: &LinkReport) -> Option<String> {
 fn praise(report: &RunReport) -> String {
     let links = &report.links;
     let out: u64 = links.iter().map(|link| link.packets_out).sum();
-    if out == 0 {
-        return none_delivered(links);
+    if let Some(undelivered) = Undelivered::of(links) {
+        return undelivered.line();
     }
     let p99 = links
         .iter()
@@ -222,29 +230,6 @@ fn praise(report: &RunReport) -> String {
         _ => "each at its nanosecond".to_owned(),
     };
     format!("{} frames delivered, {lateness}", count(out))
-}
-
-/// Why no frame was delivered: each was dropped by a model, or is on its way.
-fn none_delivered(links: &[LinkReport]) -> String {
-    let came: u64 = links.iter().map(|link| link.packets_in).sum();
-    let in_flight: u64 = links.iter().map(|link| link.in_flight).sum();
-    let mut reasons: Vec<String> = Vec::new();
-    let dropped = links.iter().flat_map(|link| &link.drops);
-    let mut sums = std::collections::BTreeMap::<&str, u64>::new();
-    for (reason, dropped) in dropped.filter(|(_, dropped)| **dropped > 0) {
-        *sums.entry(reason).or_default() += dropped;
-    }
-    for (reason, dropped) in sums {
-        reasons.push(format!("{} dropped by {reason}", count(dropped)));
-    }
-    if in_flight > 0 {
-        reasons.push(format!("{} still on their way", count(in_flight)));
-    }
-    format!(
-        "none of {} frames delivered: {}",
-        count(came),
-        reasons.join(", ")
-    )
 }
 
 /// What a replay without times came to.

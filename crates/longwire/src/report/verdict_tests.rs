@@ -165,3 +165,20 @@ fn an_early_end_is_said_first() {
         "the run ended early: port A went away"
     );
 }
+
+#[test]
+fn a_link_that_drops_all_for_what_is_sent_is_not_praised() {
+    let mut report = report(0);
+    for link in &mut report.links {
+        link.packets_out = 0;
+        link.drops = [("mtu", 4_990), ("loss", 10), ("aqm", 0)].into();
+    }
+    let verdict = Verdict::of(&report);
+    assert!(!verdict.faithful);
+    assert_eq!(
+        verdict.line,
+        "the link is not usable: none of 10,000 frames delivered: 20 dropped by loss, 9,980 \
+         dropped by mtu"
+    );
+    assert!(verdict.hints[0].starts_with("mtu: frames are longer than --mtu"));
+}

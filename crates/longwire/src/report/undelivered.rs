@@ -1,0 +1,95 @@
+//! A run that delivered no frame: the reasons, and what would help.
+
+use std::collections::BTreeMap;
+
+use longwire_engine::DropReason;
+use longwire_runtime::LinkReport;
+
+use super::text::count;
+
+/// Reasons of models that lose frames whatever is sent. Other drops depend on
+/// what is sent: a link that drops every frame for one of them is hardly the
+/// link that was meant.
+const ASKED_FOR: [DropReason; 5] = [
+    DropReason::EntryLoss,
+    DropReason::Loss,
+    DropReason::BitError,
+    DropReason::Outage,
+    DropReason::Content,
+];
+
+/// Remedies for drops that depend on what is sent.
+const REMEDIES: [(DropReason, &str); 3] = [
+    (
+        DropReason::Mtu,
+        "frames are longer than --mtu, and with 'fragment' are no IPv4 packets or may not be \
+         fragmented; give a larger --mtu",
+    ),
+    (
+        DropReason::QueueFull,
+        "no frame fits into the queue; give a larger --queue",
+    ),
+    (
+        DropReason::Ttl,
+        "--rewrite uses up the time to live of every packet",
+    ),
+];
+
+/// Frames that links took and did not deliver, all of them.
+pub(super) struct Undelivered {
+    frames: u64,
+    in_flight: u64,
+    drops: BTreeMap<&'static str, u64>,
+}
+
+impl Undelivered {
+    /// `None` if a frame was delivered, or none came.
+    pub fn of(links: &[LinkReport]) -> Option<Undelivered> {
+        let frames: u64 = links.iter().map(|link| link.packets_in).sum();
+        if frames == 0 || links.iter().any(|link| link.packets_out > 0) {
+            return None;
+        }
+        let mut drops = BTreeMap::new();
+        for (reason, dropped) in links.iter().flat_map(|link| &link.drops) {
+            *drops.entry(*reason).or_insert(0) += dropped;
+        }
+        drops.retain(|_, dropped| *dropped > 0);
+        Some(Undelivered {
+            frames,
+            in_flight: links.iter().map(|link| link.in_flight).sum(),
+            drops,
+        })
+    }
+
+    /// Whether models lost the frames that were asked to lose any, or frames
+    /// are still on their way.
+    pub fn asked_for(&self) -> bool {
+        let asked = |reason: &str| ASKED_FOR.iter().any(|meant| meant.name() == reason);
+        self.in_flight > 0 || self.drops.keys().all(|reason| asked(reason))
+    }
+
+    /// The reasons: `none of 5 frames delivered: 5 dropped by loss`.
+    pub fn line(&self) -> String {
+        let drops = self.drops.iter();
+        let mut reasons: Vec<String> = drops
+            .map(|(reason, dropped)| format!("{} dropped by {reason}", count(*dropped)))
+            .collect();
+        if self.in_flight > 0 {
+            reasons.push(format!("{} still on their way", count(self.in_flight)));
+        }
+        format!(
+            "none of {} frames delivered: {}",
+            count(self.frames),
+            reasons.join(", ")
+        )
+    }
+
+    /// Remedies, if the loss was not asked for.
+    pub fn hints(&self) -> Vec<String> {
+        let remedies = REMEDIES.iter();
+        remedies
+            .filter(|(reason, _)| !self.asked_for() && self.drops.contains_key(reason.name()))
+            .map(|(reason, remedy)| format!("{}: {remedy}", reason.name()))
+            .collect()
+    }
+}
