@@ -43,9 +43,7 @@ pub fn records() -> Vec<String> {
     let entries = fs::read_dir("/run/longwire").into_iter().flatten();
     let names = entries.map(|entry| entry.expect("an entry").file_name());
     let names = names.map(|name| name.to_string_lossy().into_owned());
-    names
-        .filter(|name| name.starts_with("uplink-") || name.starts_with("settings-"))
-        .collect()
+    names.filter(|name| name.starts_with("uplink-")).collect()
 }
 
 /// The command lines of processes that have one of these words in it.

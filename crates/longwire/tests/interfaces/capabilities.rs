@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use longwire_io::net::NetNamespace;
 
-use crate::common::process::{PATIENCE, Running};
+use crate::common::process::PATIENCE;
 use crate::common::wire::wired;
 use crate::common::{Dir, pcap, write};
-use crate::{RECEIVES, RUNS, start};
+use crate::{Live, RECEIVES, RUNS, start};
 
 const DAC_OVERRIDE: u64 = 1 << 1;
 const DAC_READ_SEARCH: u64 = 1 << 2;
@@ -41,11 +41,11 @@ fn field<'a>(status: &'a str, name: &str) -> &'a str {
 /// No thread keeps more than timing, restoring and `more` take. The main
 /// thread gives up its rights a moment after it says that it runs.
 #[track_caller]
-fn assert_given_up(running: &mut Running, more: u64) {
+fn assert_given_up(running: &mut Live, more: u64) {
     let allowed = SYS_NICE | IPC_LOCK | NET_ADMIN | DAC_READ_SEARCH | more;
     let end = Instant::now() + PATIENCE;
     loop {
-        let found = capabilities(running.child().id());
+        let found = capabilities(running.id());
         assert!(!found.is_empty());
         let too_many: Vec<_> = found
             .iter()

@@ -46,8 +46,8 @@ fn exec_and_doctor_leave_the_directory_of_the_user() {
 
 #[test]
 fn a_control_socket_in_it_creates_it() {
-    let script = "ip link add a type veth peer name b; ip link set dev a up; ip link set dev b up; \
-                  cd /; \"$1\" run a b --time 100ms --control /run/longwire/net.sock >&2; \
+    let script = "ip link add name x0 type veth peer name x1; ip link set dev x0 up; ip link set dev x1 up; \
+                  cd /; \"$1\" run x0 x1 --time 100ms --control /run/longwire/net.sock >&2; \
                   stat -c '%a %u' /run/longwire; ls /run/longwire";
     let Some(ran) = with_empty_run(script) else {
         return;

@@ -1,7 +1,5 @@
 //! Which programs may be on one interface at the same time.
 
-use nix::sys::signal::Signal;
-
 use crate::common::wire::{inside, wired};
 use crate::common::{Dir, Ran};
 use crate::{RECEIVES, RUNS, start};
@@ -22,7 +20,7 @@ fn a_second_run_on_an_interface_is_refused_and_told_who_has_it() {
         return;
     };
     let mut first = start(&place, &["run", "packet:a0", "packet:b0"], RUNS);
-    let holder = first.child().id();
+    let holder = first.id();
     let second = inside(&place, &["run", "c0", "auto:b0", "--time", "1ms"]);
     let words = ["packet:b0", "run packet:a0 packet:b0", "carry each twice"];
     assert_refused(&second, holder, &words);
@@ -52,8 +50,7 @@ fn a_second_run_on_an_interface_is_refused_and_told_who_has_it() {
     let beside = inside(&place, &["run", "c0", "a1", "--time", "1ms"]);
     assert_eq!(beside.code, 0, "{beside:?}");
     // A kill frees the locks at once.
-    first.signal(Signal::SIGKILL);
-    first.end();
+    first.kill();
     let again = inside(&place, &["run", "packet:a0", "packet:b0", "--time", "1ms"]);
     assert_eq!(again.code, 0, "{again:?}");
 }
@@ -77,11 +74,11 @@ fn a_port_that_takes_frames_away_is_alone() {
     let mut receiver = start(&place, &["receive", "packet:a0"], RECEIVES);
     let by_xdp = inside(&place, &["receive", "xdp:a0", "--time", "1ms"]);
     let words = ["take its frames away", "write packet:a0"];
-    assert_refused(&by_xdp, receiver.child().id(), &words);
+    assert_refused(&by_xdp, receiver.id(), &words);
     drop(receiver);
     let mut run = start(&place, &["run", "xdp:a0", "b0"], RUNS);
     let copies = inside(&place, &["receive", "packet:a0", "--time", "1ms"]);
-    assert_refused(&copies, run.child().id(), &["takes all frames"]);
+    assert_refused(&copies, run.id(), &["takes all frames"]);
 }
 
 #[test]
@@ -112,7 +109,7 @@ fn one_way_runs_make_a_circle() {
         "--time",
         "1ms",
     ];
-    assert_refused(&inside(&place, &same), there.child().id(), &["carry each"]);
+    assert_refused(&inside(&place, &same), there.id(), &["carry each"]);
 }
 
 #[test]
@@ -139,7 +136,7 @@ fn a_tap_device_in_use_names_its_user() {
         return;
     };
     let mut first = start(&place, &["run", "tap:lw0", "packet:b0"], RUNS);
-    let holder = first.child().id();
+    let holder = first.id();
     let second = inside(&place, &["run", "tap:lw0", "null", "--time", "1ms"]);
     assert_refused(&second, holder, &["has the device open"]);
     // The device itself, at which this machine is a station, is free.

@@ -17,10 +17,11 @@ use std::process::{Command, Stdio};
 
 use common::process::{Running, wait_for_word};
 use longwire_io::net::NetNamespace;
+use nix::sys::signal::Signal;
 
 /// Starts `longwire` in a namespace, and waits until it has said `ready` on
 /// stderr.
-fn start(namespace: &NetNamespace, arguments: &[&str], ready: &str) -> Running {
+fn start(namespace: &NetNamespace, arguments: &[&str], ready: &str) -> Live {
     let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
     command
         .args(arguments)
@@ -28,7 +29,47 @@ fn start(namespace: &NetNamespace, arguments: &[&str], ready: &str) -> Running {
         .stderr(Stdio::piped());
     let mut running = Running::start(namespace, &mut command);
     wait_for_word(&mut running, ready);
-    running
+    Live(Some(running))
+}
+
+/// A program that is told to stop when this is dropped, so that it restores
+/// what it changed.
+struct Live(Option<Running>);
+
+impl Live {
+    fn running(&mut self) -> &mut Running {
+        self.0.as_mut().expect("it has not been stopped")
+    }
+
+    /// Its process.
+    fn id(&mut self) -> u32 {
+        self.running().child().id()
+    }
+
+    /// Stops it and waits for its end.
+    fn stop(mut self) {
+        self.end_with(Signal::SIGINT);
+    }
+
+    /// Kills it and waits for its end.
+    fn kill(mut self) {
+        self.end_with(Signal::SIGKILL);
+    }
+
+    fn end_with(&mut self, signal: Signal) {
+        if let Some(running) = self.0.take() {
+            running.signal(signal);
+            running.end();
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.end_with(Signal::SIGINT);
+        }
+    }
 }
 
 /// What `run` and `replay` say once they run, and what `receive` says.

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use longwire_io::net::ethtool::Ethtool;
 use longwire_io::net::{NetNamespace, sysctl};
-use nix::sys::signal::Signal;
 
 use crate::common::process::PATIENCE;
 use crate::common::site::run_in;
@@ -48,8 +47,7 @@ fn the_next_start_restores_what_a_killed_one_left() {
     );
     assert!(!feature(&place, "c0", "rx-gro") || !feature(&place, "c1", "tx-tcp-segmentation"));
     for killed in [run, receiver] {
-        killed.signal(Signal::SIGKILL);
-        killed.end();
+        killed.kill();
     }
     // On other interfaces of the same namespace.
     let next = inside(&place, &["receive", "packet:a1", "--time", "1ms"]);
@@ -70,8 +68,7 @@ fn a_start_in_another_namespace_restores_too() {
         return;
     }
     let run = start(&place, &["run", "packet:a0", "packet:b0"], RUNS);
-    run.signal(Signal::SIGKILL);
-    run.end();
+    run.kill();
     // A process holds the namespace, as a container's would.
     let mut sleep = std::process::Command::new("sleep");
     let _holder = crate::common::process::Running::start(&place, sleep.arg("60"));
@@ -89,11 +86,9 @@ fn of_two_on_an_interface_the_last_to_end_restores() {
     };
     let receiver = start(&place, &["receive", "packet:a0"], RECEIVES);
     let run = start(&place, &["run", "packet:a0", "packet:b0"], RUNS);
-    receiver.signal(Signal::SIGINT);
-    receiver.end();
+    receiver.stop();
     assert!(ipv6_is_off(&place, "a0"), "the run still needs it");
-    run.signal(Signal::SIGINT);
-    run.end();
+    run.stop();
     assert!(!ipv6_is_off(&place, "a0"));
     assert!(!ipv6_is_off(&place, "b0"));
 }
@@ -121,8 +116,7 @@ fn a_tap_device_that_was_there_is_as_before_after_a_kill() {
     assert!(!before.0, "{before:?}");
     let run = start(&place, &["run", "tap:lw0", "packet:b0"], RUNS);
     assert_ne!(shown(), before);
-    run.signal(Signal::SIGKILL);
-    run.end();
+    run.kill();
     inside(&place, &["receive", "packet:b1", "--time", "1ms"]);
     assert_eq!(shown(), before);
 }

@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
 
+use super::super::lock::{PortLock, Reads};
+use super::super::options::Purpose;
+use super::super::settings::{Frames, Wanted};
 use super::launch::{Holder, LEAD};
 use super::tx::PacketTx;
 use super::{OpenOptions, PortError, open, open_sender, open_sockets};
@@ -80,7 +83,13 @@ fn frames_with_a_launch_time_pass_whole_and_in_order() {
                 let near = interface::find_up("packet:near", "near").expect("is there");
                 let mut notes = Vec::new();
                 let sockets = open_sockets("packet:near", &near, Some(holder), &mut notes);
-                let settings = Arc::new(Settings::default());
+                let lock = PortLock::acquire("packet:near", &near, Purpose::Send, Reads::Nothing);
+                let wanted = Wanted {
+                    quiet: false,
+                    frames: Frames::AsTheyCome,
+                };
+                let lock = lock.expect("it is free");
+                let settings = Arc::new(Settings::apply(&near, wanted, lock, &mut notes));
                 let tx = PacketTx::new(sockets.expect("sockets"), "packet:near", &near, settings);
                 (
                     tx,
