@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::runner::{Outcome, Runner, cargo, limited, locked, root, run, run_all, target_dir};
+use crate::runner::{Runner, cargo, limited, locked, root, run_all, target_dir};
 
 /// The cargo profile of the program that continuous integration runs: `release`
 /// without link-time optimisation.
