@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::runner::{Runner, cargo, limited, locked, root, run_all, target_dir};
+use crate::runner::{Runner, cargo, limited, locked, root, run, run_all, target_dir};
 
 /// The cargo profile of the program that continuous integration runs: `release`
 /// without link-time optimisation.
@@ -27,9 +27,19 @@ const KINDS: [&str; 14] = [
     "replay",
 ];
 
-/// Builds the program and runs each of its benches in the smallest form. The
-/// criterion benches of the other crates run once with `cargo test`.
+/// Benches that measure without criterion; the others run once with `cargo test`.
+const OF_PORTS: [&str; 3] = ["captures", "delay_line", "ports"];
+
+/// Runs each bench of `longwire-io`, and of the program, in its smallest form.
 pub fn run_tiny(runner: &mut Runner) {
+    runner.step("benches of ports", || {
+        let mut command = cargo(["bench", "--profile", QUICK, "--package", "longwire-io"]);
+        for bench in OF_PORTS {
+            command.args(["--bench", bench]);
+        }
+        command.args(locked()).args(["--", "--test"]);
+        run(command)
+    });
     runner.step("benches", || {
         let mut build = cargo(["build", "--profile", QUICK, "--package", "longwire"]);
         build.args(locked());

@@ -246,6 +246,27 @@ fn runnable_in(loadavg: &str) -> Option<usize> {
     runnable.parse().ok()
 }
 
+/// Keeps the allocator from keeping large blocks that were freed: it learns
+/// to, otherwise, from the first of them. 256 KiB is near its own beginning.
+pub fn return_large_blocks() {
+    // SAFETY: these take no pointers, and may be called at any time.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 512 << 10);
+    }
+}
+
+/// Gives memory that was freed back to the system. The allocator keeps it
+/// otherwise, for as long as the program runs.
+pub fn release_free_memory() {
+    // SAFETY: it takes no pointers, and may be called at any time.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,26 +288,5 @@ mod tests {
         let soon = Nanos::from_secs(1).saturating_add(Nanos::from_millis(1));
         assert!(crowd.is_crowded(soon), "not asked again so soon");
         assert!(!crowd.is_crowded(Nanos::from_secs(2)));
-    }
-}
-
-/// Keeps the allocator from keeping large blocks that were freed: it learns
-/// to, otherwise, from the first of them. 256 KiB is near its own beginning.
-pub fn return_large_blocks() {
-    // SAFETY: these take no pointers, and may be called at any time.
-    #[cfg(target_env = "gnu")]
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, 512 << 10);
-    }
-}
-
-/// Gives memory that was freed back to the system. The allocator keeps it
-/// otherwise, for as long as the program runs.
-pub fn release_free_memory() {
-    // SAFETY: it takes no pointers, and may be called at any time.
-    #[cfg(target_env = "gnu")]
-    unsafe {
-        libc::malloc_trim(0);
     }
 }

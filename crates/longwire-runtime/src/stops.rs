@@ -13,6 +13,7 @@ use std::time::Duration;
 use longwire_engine::Nanos;
 
 use crate::clock::monotonic_now;
+use crate::host;
 use crate::waiting::PauseLog;
 use crate::witness::{Accounts, AccountsFile};
 
@@ -39,7 +40,10 @@ impl StopWatch {
         let watched = Arc::clone(&ended);
         let thread = std::thread::Builder::new()
             .name("longwire-stops".to_owned())
-            .spawn(move || watch(&watched))?;
+            .spawn(move || {
+                host::give_up_rights();
+                watch(&watched)
+            })?;
         Ok(StopWatch { ended, thread })
     }
 

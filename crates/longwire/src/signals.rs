@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
 use std::time::Duration;
 
+use crate::rights;
 use longwire_runtime::shutdown;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -26,6 +27,7 @@ pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let thread = Builder::new().name("longwire-signals".to_owned());
     thread.spawn(move || {
+        rights::give_up_all();
         for (before, _) in signals.forever().enumerate() {
             match before {
                 0 => asked.store(true, Ordering::SeqCst),

@@ -147,7 +147,9 @@ fn a_table_of_phones_is_a_preset() {
     ]);
     assert_eq!(
         shown.stdout,
-        "--up-rate 15.7077mbit \\\n--down-rate 21.4876mbit \\\n--delay 46.45ms\n"
+        "# queue: tail drop, up 196347b, down 268595b, derived from rate and delay; --queue \
+         chooses another\n--up-rate 15.7077mbit \\\n--down-rate 21.4876mbit \\\n--delay \
+         46.45ms\n"
     );
     let refused = |preset: &str, part: &str| {
         for command in [&["preset"][..], &["exec", "--preset"]] {

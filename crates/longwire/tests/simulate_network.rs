@@ -245,7 +245,7 @@ fn a_scenario_goes_on_while_frames_are_inside_and_not_for_ever() {
     assert_eq!(left(&out)["east"], [(hour + MS + 10 * MS, 1)]);
     let notes = ran.json()["notes"].to_string();
     assert!(
-        notes.contains("pause.toml") && notes.contains("1 events"),
+        notes.contains("pause.toml") && notes.contains("1 event of"),
         "{notes}"
     );
 

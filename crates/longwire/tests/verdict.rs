@@ -82,9 +82,9 @@ fn without_memory(report: &str) -> Option<Ran> {
     let ran = longwire(&[
         "exec",
         "--delay",
-        "200ms",
+        "1s",
         "--memory",
-        "16kb",
+        "256kb",
         "--require",
         CI,
         "--report",

@@ -134,15 +134,7 @@ pub fn start_recorded(
     fabric.watch_addresses(&addresses);
     let mut threads = Threads::new(config.faults.clone());
     let (workers, bell) = workers(ingress, fabric, &config, threads.control())?;
-    let together = workers.len() == 1;
-    notes.push(format!(
-        "placement: {} ({} cores)",
-        match together {
-            true => "one thread for all ports",
-            false => "a thread that receives and one that decides and sends",
-        },
-        host::cores()
-    ));
+    notes.push(placement_note(workers.len()));
     threads.keep(recorded.start(epoch)?);
     for (index, worker) in workers.into_iter().enumerate() {
         let (bell, realtime) = (Arc::clone(&worker.bell), config.realtime);
@@ -164,6 +156,14 @@ pub fn start_recorded(
         threads,
         addresses,
     })
+}
+
+fn placement_note(threads: usize) -> String {
+    let stages = match threads {
+        1 => "one thread for all ports",
+        _ => "a thread that receives and one that decides and sends",
+    };
+    format!("placement: {stages} ({} cores)", host::cores())
 }
 
 fn ingress_stage(

@@ -321,7 +321,7 @@ mod tests {
         };
         let library = Arc::new(Library::of(plugin, "moved"));
         let made = Instance::create(library, &[]).expect("it takes no parameters");
-        let mut moved = vec![Box::new(made)];
+        let mut moved = [Box::new(made)];
         let mut stream = Stream::new(1, 0, Purpose::MediumLoss);
         let mut packet = abi::Packet {
             at_ns: 0,

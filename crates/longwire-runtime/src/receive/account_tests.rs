@@ -140,7 +140,7 @@ fn stamps_that_go_back_are_said() {
     let report = account.report();
     assert_eq!(report.gap_us.min, -10.0);
     assert!((report.duration_s - 30e-6).abs() < 1e-12);
-    assert!(report.notes.iter().any(|note| note.starts_with("1 frames")));
+    assert!(report.notes.iter().any(|note| note.starts_with("1 frame ")));
 }
 
 #[test]

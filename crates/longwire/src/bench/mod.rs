@@ -278,14 +278,8 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
                 None => show(globals, found, verdict::print),
             }
         }
-        Bench::Idle(own) => {
-            let found = idle::measure(own.time(quick), kind)?;
-            show(globals, found, idle::print)
-        }
-        Bench::Live(own) => {
-            let found = live::measure(own.time(quick), kind)?;
-            show(globals, found, live::print)
-        }
+        Bench::Idle(own) => show(globals, idle::measure(own.time(quick), kind)?, idle::print),
+        Bench::Live(own) => show(globals, live::measure(own.time(quick), kind)?, live::print),
     }
 }
 

@@ -92,6 +92,8 @@ pub(super) struct CsvReader {
     /// Where each of [`COLUMNS`] stands in a line.
     layout: Layout,
     names: Names,
+    /// The epoch of the rows so far: a log has one.
+    epoch: Option<i64>,
     size: u64,
     /// An error ends the iteration.
     ended: bool,
@@ -117,6 +119,7 @@ impl CsvReader {
             record: ByteRecord::new(),
             layout,
             names: Names::default(),
+            epoch: None,
             size,
             ended: false,
         })
@@ -164,10 +167,16 @@ impl CsvReader {
             queue_packets: self.number(11)?,
             queue_bytes: self.number(12)?,
         };
-        let epoch = match self.layout.has_epoch() {
-            true => self.number(EPOCH)?,
-            false => 0,
+        let epoch = if self.layout.has_epoch() {
+            self.number(EPOCH)?
+        } else {
+            0
         };
+        // A line that is cut in its last field has part of a number there.
+        let first = *self.epoch.get_or_insert(epoch);
+        if epoch != first {
+            return Err(format!("epoch_ns {epoch} is not that of the log, {first}"));
+        }
         self.layout.resolve(&mut row, epoch);
         row.check()?;
         Ok(row)

@@ -243,19 +243,19 @@ fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome 
     } else {
         None
     };
-    let sum = |kind| {
+    let sum = |kind: &str| {
         let links = report.links.iter();
         links
             .filter_map(|link| link.artifacts.get(kind))
             .sum::<u64>()
     };
     let late = ["late", "late_paused", "late_start", "late_receiver"];
-    let late: u64 = late.iter().map(|kind| sum(kind)).sum();
+    let late: u64 = late.into_iter().map(sum).sum();
     let unseen = receiver.unseen.total();
     let unsent: u64 = match plan.sizes.len() {
         // One trial's are not counted as sent.
         1 => 0,
-        _ => UNSENT.iter().map(|kind| sum(kind)).sum(),
+        _ => UNSENT.into_iter().map(sum).sum(),
     };
     let excuse = if unseen > 0 {
         Some(format!(

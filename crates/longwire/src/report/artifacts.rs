@@ -25,6 +25,11 @@ pub fn is_own(kind: &str) -> bool {
     kind != LATE_PAUSED && kind != LATE_START
 }
 
+/// If artifacts of this kind are frames that were delivered, and late.
+pub fn is_late(kind: &str) -> bool {
+    ["late", LATE_PAUSED, LATE_START, "late_receiver"].contains(&kind)
+}
+
 /// Every kind that a report may hold.
 pub static ARTIFACTS: [ArtifactKind; 15] = [
     ArtifactKind {

@@ -152,21 +152,7 @@ fn rows(links: &[LinkReport], all: bool) -> Vec<Row> {
     if artifacts.is_empty() {
         add("artifacts", "", Tone::Plain, &|_| "0".to_owned());
     }
-    // Virtual time is never late: one row says it.
-    let late = all || links.iter().any(|link| link.lateness_us.max > 0.0);
-    for (name, of) in LATENESS.iter().filter(|(name, _)| late || *name == "max") {
-        add("lateness", name, Tone::Plain, &|link| {
-            lateness(link, of(&link.lateness_us))
-        });
-    }
-    let excused = |link: &LinkReport| link.lateness_own_us != link.lateness_us;
-    if links.iter().any(excused) {
-        for (name, of) in &LATENESS[..4] {
-            add("own lateness", name, Tone::Plain, &|link| {
-                lateness(link, of(&link.lateness_own_us))
-            });
-        }
-    }
+    lateness_rows(links, all, &mut add);
     departures(links, &mut add);
     send_stamps(links, &mut add);
     if all || links.iter().any(|link| link.queue_packets_max > 0) {
@@ -193,6 +179,29 @@ fn rows(links: &[LinkReport], all: bool) -> Vec<Row> {
         });
     }
     rows
+}
+
+/// The rows of lateness, and of the emulator's own where it differs.
+fn lateness_rows(
+    links: &[LinkReport],
+    all: bool,
+    add: &mut impl FnMut(&'static str, &str, Tone, &dyn Fn(&LinkReport) -> String),
+) {
+    // Virtual time is never late: one row says it.
+    let late = all || links.iter().any(|link| link.lateness_us.max > 0.0);
+    for (name, of) in LATENESS.iter().filter(|(name, _)| late || *name == "max") {
+        add("lateness", name, Tone::Plain, &|link| {
+            lateness(link, of(&link.lateness_us))
+        });
+    }
+    let excused = |link: &LinkReport| link.lateness_own_us != link.lateness_us;
+    if links.iter().any(excused) {
+        for (name, of) in &LATENESS[..4] {
+            add("own lateness", name, Tone::Plain, &|link| {
+                lateness(link, of(&link.lateness_own_us))
+            });
+        }
+    }
 }
 
 /// The rows of a replay's departures, if these are of a replay.

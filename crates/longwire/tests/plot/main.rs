@@ -169,6 +169,7 @@ fn one_extreme_among_very_many_frames_is_drawn() {
         };
         Row {
             arrival_ns,
+            departure_ns: Some(arrival_ns),
             release_ns: Some(arrival_ns + delay),
             ..row
         }

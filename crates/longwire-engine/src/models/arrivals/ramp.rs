@@ -91,6 +91,7 @@ impl Ramp {
         let (from, to) = (self.from.as_f64() * whole, self.to.as_f64() * whole);
         let rate = |share: f64| (from + (to - from) * share + 0.5) as u64;
         let mut text = String::from("steps:at=");
+        let mut separator = "";
         if self.steps == 0 {
             let _ = write!(text, "0s/{}bit;{}/{}bit", rate(0.0), self.time, rate(1.0));
             return text + ",change=linear";
@@ -99,7 +100,8 @@ impl Ramp {
             let time = u128::from(self.time.as_nanos()) * u128::from(step) / u128::from(self.steps);
             let time = Nanos::from_nanos(time as u64);
             let share = step as f64 / (self.steps - 1) as f64;
-            let _ = write!(text, "{time}/{}bit;", rate(share));
+            let _ = write!(text, "{separator}{time}/{}bit", rate(share));
+            separator = ";";
         }
         text
     }

@@ -103,7 +103,7 @@ mod tests {
             Some(Undo::Down),
         ] {
             let entry = entry(undo);
-            assert_eq!(parse(&written(&[entry.clone()])), [entry]);
+            assert_eq!(parse(&written(std::slice::from_ref(&entry))), [entry]);
         }
         assert_eq!(parse("1 2 3 eth0 ipv7\nnonsense\n1 2 3"), []);
     }

@@ -20,6 +20,7 @@ use serde_json::Value;
 use self::load::{Asked, Load};
 use self::site::Site;
 use crate::Error;
+use crate::report::artifacts::is_late;
 use crate::table::Table;
 
 /// What `bench control` takes.
@@ -138,9 +139,7 @@ fn summed(
         let kinds = ports
             .iter()
             .filter_map(|port| port["artifacts"].as_object());
-        let kinds = kinds
-            .flatten()
-            .filter(|(kind, _)| (*kind == "late") == late);
+        let kinds = kinds.flatten().filter(|(kind, _)| is_late(kind) == late);
         kinds.map(|(_, count)| of(count)).sum()
     };
     let dropped = links.iter().filter_map(|link| link["dropped"].as_object());

@@ -23,6 +23,7 @@ use serde::Serialize;
 use super::loss;
 use super::stations::{Lane, Stations};
 use crate::Error;
+use crate::report::artifacts::is_late;
 use crate::traffic::{round_trips, udp_flow};
 
 /// What `bench linkem` takes.
@@ -243,7 +244,7 @@ pub(super) fn measure(args: &LinkemArgs, kind: &str) -> Result<Findings, Error> 
 fn artifacts(running: &FabricRunning) -> u64 {
     let ports = running.handle().report().ports;
     let kinds = ports.iter().flat_map(|port| &port.artifacts);
-    let lost = kinds.filter(|(kind, _)| **kind != "late");
+    let lost = kinds.filter(|(kind, _)| !is_late(kind));
     lost.map(|(_, count)| *count).sum()
 }
 

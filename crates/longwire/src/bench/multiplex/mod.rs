@@ -24,6 +24,7 @@ use longwire_runtime::{Placement, WaitMode};
 use serde::Serialize;
 
 use crate::Error;
+use crate::report::artifacts::is_late;
 use crate::table::Table;
 use memory::Load;
 use share::{Share, Window, judge};
@@ -215,7 +216,7 @@ fn row(args: &MultiplexArgs, kind: &str, rate: BitRate, links: u32) -> Result<Ro
 fn of_report(report: &FabricReport) -> Row {
     let out = report.ports.last().cloned().unwrap_or_default();
     let lost = report.ports.iter().flat_map(|port| &port.artifacts);
-    let lost = lost.filter(|(kind, _)| **kind != "late");
+    let lost = lost.filter(|(kind, _)| !is_late(kind));
     Row {
         ports: "",
         rate_bits: 0,

@@ -229,7 +229,7 @@ mod tests {
         let small = page("a*", &event(), 5, 20);
         let rows: Vec<&str> = small.lines().collect();
         assert_eq!(rows.len(), 4, "{small}");
-        assert_eq!(rows[3], "and 1 more links");
+        assert_eq!(rows[3], "and 1 more link");
         assert!(rows.iter().all(|row| row.chars().count() < 20), "{small}");
         let large = page("a*", &event(), 50, 200);
         assert_eq!(large.lines().count(), 4, "{large}");

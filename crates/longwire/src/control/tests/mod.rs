@@ -217,7 +217,7 @@ fn what_is_no_socket_is_never_removed() {
     let why = refused(&unix(&long));
     assert!(why.contains("107 bytes"), "{why}");
     let why = refused(&unix(&folder.0.join("not/there")));
-    assert!(why.contains("make it first"), "{why}");
+    assert!(why.contains("mkdir -p"), "{why}");
 }
 
 #[test]
