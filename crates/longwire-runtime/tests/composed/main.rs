@@ -251,8 +251,8 @@ fn long_frames_are_fragmented_whatever_the_queue() {
         .filter(|entry| entry.info.name != "tail-drop")
         .map(|entry| Some(entry.info.name));
     let links = queues.map(|queue| fragmenting("100mbit", queue)).chain([
-        fragmenting("wifi", None),
-        fragmenting("wifi", Some("1000p")),
+        fragmenting("wifi:rate=100mbit", None),
+        fragmenting("wifi:rate=100mbit", Some("1000p")),
     ]);
     let case = |options| Case {
         options,

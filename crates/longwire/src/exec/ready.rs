@@ -62,7 +62,8 @@ impl SocketTables {
     /// on UDP.
     pub fn any_listens(&mut self) -> bool {
         // A socket is counted from the moment on at which it waits for others.
-        let counts: String = self.counts.iter_mut().filter_map(text).collect();
+        let texts: String = self.counts.iter_mut().filter_map(text).collect();
+        let counts = in_use(&texts);
         if self.without.as_ref() == Some(&counts) {
             return false;
         }
@@ -71,6 +72,17 @@ impl SocketTables {
         self.without = (!any && !counts.is_empty()).then_some(counts);
         any
     }
+}
+
+/// Returns the counts of sockets in use in a namespace, from lines such as
+/// `TCP: inuse 2 orphan 0 tw 0 alloc 9 mem 1`; the other numbers are those of
+/// all namespaces together.
+fn in_use(sockstat: &str) -> String {
+    let lines = sockstat.lines().filter_map(|line| {
+        let (protocol, rest) = line.split_once(": inuse ")?;
+        Some(format!("{protocol} {}\n", rest.split(' ').next()?))
+    });
+    lines.collect()
 }
 
 /// Reads a file of the kernel's from its start.
@@ -93,6 +105,12 @@ fn has(table: &str, state: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_of_other_namespaces_are_left_out() {
+        let text = "sockets: used 9\nTCP: inuse 2 orphan 0 tw 0 alloc 9 mem 1\nUDP6: inuse 1\n";
+        assert_eq!(in_use(text), "TCP 2\nUDP6 1\n");
+    }
 
     #[test]
     fn only_the_wanted_state_counts() {
