@@ -16,7 +16,7 @@ const GRACE: Duration = Duration::from_secs(3);
 
 /// A flag that the first signal sets: the run ends with its report. With the
 /// second, threads that do not end are left behind, and the report is written
-/// without them. The third one ends the program at once, as does [`GRACE`]
+/// without them. The third one ends the program at once, as does `GRACE`
 /// after the second, should it hang elsewhere.
 ///
 /// # Errors
