@@ -6,7 +6,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -122,7 +121,7 @@ static void misbehave(struct state *state)
     if (now(state, "abort"))
         abort();
     if (now(state, "divide"))
-        raise(SIGFPE); /* A division by zero is undefined: compilers drop it. */
+        zero = 7 / zero; /* Compilers turn 1 / zero into a comparison. */
     if (now(state, "stack"))
         overflow(NULL);
 }

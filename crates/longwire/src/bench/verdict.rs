@@ -136,14 +136,14 @@ fn one_run(args: &VerdictArgs, report: &Path, findings: &mut Findings) -> Result
     let mut command = Command::new(&program);
     // With this delay and the memory below, frames find no room.
     let delay = match args.fault {
-        Some(Fault::Memory) => "200ms",
+        Some(Fault::Memory) => "2s",
         _ => "10ms",
     };
     command.args(["exec", "-q", "--rate", "100mbit", "--delay", delay]);
     command.arg("--report").arg(report);
     command.args(["--require", &args.require]);
     if args.fault == Some(Fault::Memory) {
-        command.args(["--memory", "16kb"]);
+        command.args(["--memory", "256kb"]);
     }
     command.arg("--").arg(&program);
     command.args(["bench", "verdict", "--send", "far:9"]);
