@@ -1,7 +1,9 @@
 //! Links of any models with any traffic: the engine's own property test, with
 //! libFuzzer choosing.
 
-#[path = "../../crates/longwire-engine/tests/common/composition.rs"]
+#[path = "../../crates/longwire-engine/tests/it/common/composition.rs"]
 mod any_link;
+#[path = "../../crates/longwire-engine/tests/it/common/any_options.rs"]
+mod any_options;
 
 pub use any_link::check;

@@ -15,7 +15,7 @@ use longwire::control::requested_change;
 use longwire::topology::{Files, Topology};
 use longwire_engine::{Hook, Loader, Plugin};
 
-use crate::topology::is_small;
+use super::topology::is_small;
 
 /// What is changed: links apart and shared, a path over two of them, ports in
 /// a bridge.

@@ -23,8 +23,8 @@ use longwire_runtime::Feed;
 use longwire_runtime::feed::trace::{TraceConfig, TraceFeed};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::alter;
-use crate::capture::is_packed;
+use super::alter;
+use super::capture::is_packed;
 
 /// What ends the options.
 const END: &[u8] = b"\n---\n";

@@ -1,6 +1,6 @@
 //! What the fuzz targets check. Each is a function from arbitrary bytes that
-//! panics when something is wrong, so that libFuzzer, a test over the seeds
-//! and a debugger can all call it.
+//! panics when something is wrong, so that libFuzzer, the test over the seeds
+//! (`crates/longwire/tests/it/fuzz_seeds.rs`) and a debugger can all call it.
 
 pub mod alter;
 pub mod capture;

@@ -17,7 +17,9 @@ pub fn run_steps(runner: &mut Runner) {
     let folder = target_dir().join("api");
     let venv = folder.join("venv");
     runner.step("api: tools", || install(&venv));
-    runner.step("api: build", || run(cargo(["build", "-p", "longwire"])));
+    runner.step("api: build", || {
+        run(cargo(["build", "--workspace", "--bin", "longwire"]))
+    });
     runner.step("api: generated client, schemathesis", || {
         drive(&venv, &folder.join("run"))
     });

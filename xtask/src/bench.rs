@@ -5,12 +5,8 @@ use std::process::Command;
 
 use crate::runner::{Runner, cargo, limited, locked, root, run, run_all, target_dir};
 
-/// The cargo profile of the program that continuous integration runs: `release`
-/// without link-time optimisation.
-pub const QUICK: &str = "quick";
-
 /// What `longwire bench` measures without being given anything.
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     "throughput",
     "accuracy",
     "rate",
@@ -25,6 +21,7 @@ const KINDS: [&str; 14] = [
     "control",
     "replay-speed",
     "replay",
+    "verdict",
 ];
 
 /// Benches that measure without criterion; the others run once with `cargo test`.
@@ -33,7 +30,7 @@ const OF_PORTS: [&str; 3] = ["captures", "delay_line", "ports"];
 /// Runs each bench of `longwire-io`, and of the program, in its smallest form.
 pub fn run_tiny(runner: &mut Runner) {
     runner.step("benches of ports", || {
-        let mut command = cargo(["bench", "--profile", QUICK, "--package", "longwire-io"]);
+        let mut command = cargo(["bench", "--profile", "dev", "--package", "longwire-io"]);
         for bench in OF_PORTS {
             command.args(["--bench", bench]);
         }
@@ -41,9 +38,9 @@ pub fn run_tiny(runner: &mut Runner) {
         run(command)
     });
     runner.step("benches", || {
-        let mut build = cargo(["build", "--profile", QUICK, "--package", "longwire"]);
+        let mut build = cargo(["build", "--package", "longwire"]);
         build.args(locked());
-        let program = target_dir().join(QUICK).join("longwire");
+        let program = target_dir().join("debug/longwire");
         let bench = |kind: &str| -> Command {
             let mut command = limited(&program.to_string_lossy());
             command.args(["bench", kind, "--quick"]);

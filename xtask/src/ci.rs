@@ -22,7 +22,7 @@ pub fn run_steps(runner: &mut Runner) {
     runner.step("docs", docs);
     memory::loom(runner);
     memory::asan(runner);
-    runner.step("probe", probe);
+    runner.step("probe", || probe(false));
     bench::run_tiny(runner);
     fuzz::run_targets(runner, FUZZ_SECONDS);
     runner.step("nothing left behind", || leftovers::compare(&before));
@@ -67,17 +67,18 @@ fn docs() -> Outcome {
     run(command)
 }
 
-/// The README's first command, but for the profile: [`bench::QUICK`] in place of
-/// `release`.
-fn probe() -> Outcome {
+/// The README's first command, but for `--release`: the build that the tests need
+/// does the same. `cargo xtask long` runs the command as it stands there.
+pub fn probe(release: bool) -> Outcome {
     let readme = fs::read_to_string(root().join("README.md")).unwrap_or_default();
     let command = readme
         .lines()
         .find_map(|line| line.strip_prefix("cargo run --release "));
     match command {
         Some(arguments) => run(cargo(
-            ["run", "--profile", bench::QUICK]
+            ["run"]
                 .into_iter()
+                .chain(release.then_some("--release"))
                 .chain(arguments.split_whitespace()),
         )),
         None => Outcome::Failed("README.md has no line with `cargo run --release …`".to_owned()),

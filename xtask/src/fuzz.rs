@@ -1,40 +1,80 @@
 //! The fuzz targets, each for a while.
 
 use std::fs;
+use std::process::Command;
+use std::thread;
 
 use crate::memory::has_nightly;
 use crate::runner::{Outcome, Runner, cargo, root, run, succeeds, target_dir};
 
-/// Runs every target for `seconds`, beginning with the committed seeds.
+/// Builds the targets and runs each for `seconds`, beginning with the committed
+/// seeds: one target a core at a time.
 pub fn run_targets(runner: &mut Runner, seconds: u32) {
-    for target in targets() {
-        runner.step(&format!("fuzz {target}"), || fuzz(&target, seconds));
+    runner.step("fuzz: build", || match missing() {
+        Some(why) => Outcome::Skipped(why),
+        None => run(fuzz(&["build"])),
+    });
+    if missing().is_some() {
+        return;
+    }
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    for targets in targets().chunks(cores) {
+        runner.step(&format!("fuzz: {}", targets.join(", ")), || {
+            thread::scope(|scope| {
+                let start = |target: &String| {
+                    let target = target.clone();
+                    scope.spawn(move || run_target(&target, seconds))
+                };
+                let running: Vec<_> = targets.iter().map(start).collect();
+                let outcomes = running.into_iter().map(|thread| match thread.join() {
+                    Ok(outcome) => outcome,
+                    Err(_) => Outcome::Failed("it panicked".to_owned()),
+                });
+                // Each of them is waited for.
+                let outcomes: Vec<Outcome> = outcomes.collect();
+                let failed = |outcome: &Outcome| !matches!(outcome, Outcome::Passed);
+                outcomes.into_iter().find(failed).unwrap_or(Outcome::Passed)
+            })
+        });
     }
 }
 
-fn fuzz(target: &str, seconds: u32) -> Outcome {
-    if !has_nightly() {
-        return Outcome::Skipped("no nightly toolchain; its seeds are run as a test".to_owned());
-    }
-    if !succeeds("cargo", &["+nightly", "fuzz", "--version"]) {
-        let how = "needs cargo-fuzz: cargo install cargo-fuzz --locked";
-        return Outcome::Skipped(format!("{how}; its seeds are run as a test"));
-    }
+/// Why the targets cannot be fuzzed here.
+fn missing() -> Option<String> {
+    let what = if !has_nightly() {
+        "no nightly toolchain"
+    } else if !succeeds("cargo", &["+nightly", "fuzz", "--version"]) {
+        "needs cargo-fuzz: cargo install cargo-fuzz --locked"
+    } else {
+        return None;
+    };
+    Some(format!("{what}; its seeds are run as a test"))
+}
+
+/// `cargo fuzz` with these arguments.
+fn fuzz(arguments: &[&str]) -> Command {
+    let mut command = cargo(["+nightly", "fuzz"]);
+    command.arg(arguments[0]).arg("--target-dir");
+    command
+        .arg(target_dir().join("fuzz"))
+        .args(&arguments[1..])
+        // Added to what cargo-fuzz sets itself.
+        .env("RUSTFLAGS", "-Zthreads=2");
+    command
+}
+
+fn run_target(target: &str, seconds: u32) -> Outcome {
     // New inputs go to the first folder, the seeds are only read.
     let corpus = format!("fuzz/corpus/{target}");
     if let Err(error) = fs::create_dir_all(root().join(&corpus)) {
         return Outcome::Failed(format!("cannot make {corpus}: {error}"));
     }
-    let mut command = cargo(["+nightly", "fuzz", "run", "--target-dir"]);
-    command
-        .arg(target_dir().join("fuzz"))
-        .args([target, &corpus, &format!("fuzz/seeds/{target}"), "--"])
-        .args([
-            &format!("-max_total_time={seconds}"),
-            "-verbosity=0",
-            "-print_final_stats=1",
-        ]);
-    run(command)
+    let time = format!("-max_total_time={seconds}");
+    let seeds = format!("fuzz/seeds/{target}");
+    let options = [&time, "-verbosity=0", "-print_final_stats=1"];
+    run(fuzz(
+        &[&["run", target, &corpus, &seeds, "--"], &options[..]].concat(),
+    ))
 }
 
 /// The names of the targets, `fuzz/fuzz_targets/NAME.rs`.

@@ -12,6 +12,7 @@ mod ci;
 mod deny;
 mod fuzz;
 mod leftovers;
+mod long;
 mod memory;
 mod runner;
 mod test;
@@ -28,6 +29,7 @@ cargo xtask TASK
   asan            the tests of longwire-io under AddressSanitizer (needs nightly)
   bench-tiny      every bench once, as small as it gets, to see that it runs
   fuzz [SECONDS]  every fuzz target for so long (5), where nightly and cargo-fuzz are
+  long [SECONDS]  each fuzz target and a soak for so long (600); adds to docs/long-runs.md
   api             the control API with tools from PyPI: a generated client, schemathesis
   deny            licences and origins of the dependencies
 ";
@@ -51,6 +53,11 @@ fn main() -> ExitCode {
         ["fuzz"] => fuzz::run_targets(&mut runner, FUZZ_SECONDS_DEFAULT),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run_targets(&mut runner, seconds),
+            Err(_) => return usage(&format!("'{seconds}' is no number of seconds")),
+        },
+        ["long"] => long::run_steps(&mut runner, long::SECONDS_DEFAULT),
+        ["long", seconds] => match seconds.parse() {
+            Ok(seconds) => long::run_steps(&mut runner, seconds),
             Err(_) => return usage(&format!("'{seconds}' is no number of seconds")),
         },
         [] | ["help" | "--help" | "-h"] => {

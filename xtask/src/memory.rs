@@ -30,19 +30,14 @@ pub fn loom(runner: &mut Runner) {
         {
             return Outcome::Failed(format!("no {tests}/loom*.rs"));
         }
-        let mut command = cargo(["test", "--release", "--package", CRATE, "--test", "loom*"]);
-        command
-            .args(locked())
-            .env("RUSTFLAGS", "--cfg loom")
-            .env(
-                PREEMPTIONS.0,
-                env::var(PREEMPTIONS.0).unwrap_or(PREEMPTIONS.1.to_owned()),
-            )
-            // Other flags, other artifacts: keep them apart from the rest.
-            .env("CARGO_TARGET_DIR", target_dir().join("loom"))
-            // Models run long and link often: spend the time on neither.
-            .env("CARGO_PROFILE_RELEASE_LTO", "off")
-            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+        // The whole workspace's features, so that the other crates are built once
+        // for this and for everything else.
+        let feature = format!("{CRATE}/loom");
+        let mut command = cargo(["test", "--workspace", "--features", &feature]);
+        command.args(["--test", "loom*"]).args(locked()).env(
+            PREEMPTIONS.0,
+            env::var(PREEMPTIONS.0).unwrap_or(PREEMPTIONS.1.to_owned()),
+        );
         run(command)
     });
 }
@@ -61,7 +56,7 @@ pub fn asan(runner: &mut Runner) {
             // With a target named, build scripts and macros go unsanitised.
             .args(["--target", &host])
             .args(locked())
-            .env("RUSTFLAGS", "-Zsanitizer=address")
+            .env("RUSTFLAGS", "-Zsanitizer=address -Zthreads=2")
             .env("CARGO_TARGET_DIR", target_dir().join("asan"));
         run(command)
     });

@@ -39,7 +39,13 @@ impl Runner {
         self.done.push((name.to_owned(), time, outcome));
     }
 
-    /// Says what every step came to; fails if one failed.
+    /// The sentence of every step so far.
+    pub fn outcomes(&self) -> impl Iterator<Item = String> {
+        let steps = self.done.iter();
+        steps.map(|(name, time, outcome)| sentence(name, *time, outcome))
+    }
+
+    /// Prints the outcome of every step; fails if one failed.
     pub fn finish(self) -> ExitCode {
         let total: Duration = self.done.iter().map(|(_, time, _)| *time).sum();
         println!(

@@ -1,15 +1,24 @@
 //! Every test, and at the end the closing lines of all their runners.
 
+use std::env;
 use std::io::{self, BufRead, BufReader, PipeReader, Write};
 use std::process::{Command, ExitCode};
+use std::thread;
 
-use crate::ci::FUZZ_MANIFEST;
 use crate::leftovers;
-use crate::runner::{Outcome, cargo, is_ci, locked, target_dir};
+use crate::runner::{Outcome, cargo, is_ci, locked};
 
 /// What cargo says before a test program, and what that says at its end.
 const SUITE_STARTS: [&str; 2] = ["Running ", "Doc-tests "];
 const SUITE_ENDS: &str = "test result: ";
+
+/// How many tests a test program runs at a time.
+const THREADS: &str = "RUST_TEST_THREADS";
+
+/// Three for each core: many tests wait for programs and for time to pass.
+fn threads() -> usize {
+    3 * thread::available_parallelism().map_or(1, usize::from)
+}
 
 /// The suites of one run: headline and closing line.
 type Closings = Vec<(String, String)>;
@@ -31,15 +40,13 @@ pub fn run(chosen: &[&str]) -> ExitCode {
         let mut build = cargo(["test", "--no-run", "--workspace"]);
         build.args(locked());
         commands.insert(0, build);
-        // The fuzz targets over their seeds, on any toolchain.
-        let mut fuzz = cargo(["test", "--no-fail-fast"].into_iter().chain(FUZZ_MANIFEST));
-        // Dependencies are built once for both workspaces.
-        fuzz.args(locked()).env("CARGO_TARGET_DIR", target_dir());
-        commands.push(fuzz);
     }
     let mut closings = Closings::new();
     let mut failed = false;
-    for command in commands {
+    for mut command in commands {
+        if env::var_os(THREADS).is_none() {
+            command.env(THREADS, threads().to_string());
+        }
         match watch(command, &mut closings) {
             Ok(passed) => failed |= !passed,
             Err(error) => {

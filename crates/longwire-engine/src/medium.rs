@@ -33,7 +33,7 @@ pub(crate) struct Medium {
     /// What few links have; spares the others the look.
     extras: Option<Box<Extras>>,
     order: OrderPolicy,
-    /// What the rate model delays the frame that passes next, beside `delay`.
+    /// What the rate model adds to `delay` for the frame that passes next.
     rate_delay: Nanos,
     /// Every delivery says that headers are rewritten.
     rewrite: bool,

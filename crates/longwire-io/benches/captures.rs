@@ -7,7 +7,7 @@
 //! measurement runs for a moment only, with `-- --huge` a file of 20 GB is
 //! read, of which only the records' headers are on the disk.
 
-#[path = "../tests/common/frames.rs"]
+#[path = "../tests/it/common/frames.rs"]
 #[allow(dead_code, missing_docs, reason = "the tests use the rest")]
 mod frames;
 

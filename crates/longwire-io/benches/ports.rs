@@ -5,7 +5,7 @@
 //! `cargo bench -p longwire-io --bench ports`; with `-- --test` each
 //! measurement runs for a moment only.
 
-#[path = "../tests/common/pair.rs"]
+#[path = "../tests/it/common/pair.rs"]
 #[allow(dead_code, missing_docs, reason = "the tests use the rest")]
 mod pair;
 

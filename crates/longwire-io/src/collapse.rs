@@ -106,8 +106,8 @@ Rss:               16384 kB
         assert_eq!(starts, [0x100_0000, 0x7f10_0000_0000]);
     }
 
-    /// Memory of its own mapping, all of it in use: bytes that nobody may
-    /// touch lie on both sides.
+    /// A separate mapping, all of it in use, between two guard regions
+    /// without access.
     struct Region {
         start: *mut u8,
     }

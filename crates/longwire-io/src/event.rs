@@ -1,11 +1,11 @@
 //! Events that one thread signals and another waits for.
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 pub use modelled::Event;
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 pub use real::Event;
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 mod real {
     use std::os::fd::{AsFd, BorrowedFd};
 
@@ -47,7 +47,7 @@ mod real {
 }
 
 /// The same for loom's models: waiting is a call instead of a descriptor.
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 mod modelled {
     use std::os::fd::{AsFd, BorrowedFd};
 

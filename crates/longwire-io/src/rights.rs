@@ -38,12 +38,12 @@ impl Capability {
     }
 }
 
-/// A setting of an interface was changed, which takes `CAP_NET_ADMIN` to
-/// restore.
+/// A port is or was on an interface: it may have settings to restore, its own
+/// or those of a process that ended before it, which takes `CAP_NET_ADMIN`.
 static RESTORES: AtomicBool = AtomicBool::new(false);
 
-/// Notes that this process will restore settings of an interface, so that
-/// [`give_up`] keeps the right to.
+/// Notes that this process may have to restore settings of an interface, so
+/// that [`give_up`] keeps the right to.
 pub(crate) fn will_restore() {
     RESTORES.store(true, Ordering::Relaxed);
 }
@@ -51,40 +51,27 @@ pub(crate) fn will_restore() {
 /// Gives up the capabilities of the calling thread, for good, except those in
 /// `keep`, those that timing needs (`CAP_SYS_NICE` for priorities, and
 /// `CAP_IPC_LOCK`: without it, locked memory cannot grow), and
-/// `CAP_NET_ADMIN` where settings of an interface are to be restored. Those
-/// that the thread does not have stay absent.
+/// `CAP_NET_ADMIN` where settings of an interface may have to be restored.
+/// Those that the thread does not have stay absent.
 ///
 /// # Errors
 /// If the kernel refuses, which it does not for fewer capabilities.
 pub fn give_up(keep: &[Capability]) -> io::Result<()> {
+    let mut sets = Sets::get()?;
+    sets.retain(kept(keep, RESTORES.load(Ordering::Relaxed)));
+    sets.set()
+}
+
+/// The capabilities that stay, a bit each.
+fn kept(keep: &[Capability], restores: bool) -> u64 {
     let mut kept = Capability::SysNice.bit() | Capability::IpcLock.bit();
-    if RESTORES.load(Ordering::Relaxed) {
+    if restores {
         kept |= Capability::NetAdmin.bit();
     }
     for capability in keep {
         kept |= capability.bit();
     }
-    let mut sets = Sets::get()?;
-    for (word, set) in sets.words.iter_mut().enumerate() {
-        let kept = (kept >> (32 * word)) as u32;
-        set.effective &= kept;
-        set.permitted &= kept;
-        set.inheritable &= kept;
-    }
-    sets.set()
-}
-
-/// Returns the effective capabilities of the calling thread, a bit each; none
-/// where the kernel does not say.
-pub fn effective() -> u64 {
-    Sets::get().map_or(0, |sets| {
-        u64::from(sets.words[0].effective) | u64::from(sets.words[1].effective) << 32
-    })
-}
-
-/// Returns if the calling thread has a capability.
-pub fn has(capability: Capability) -> bool {
-    effective() & capability.bit() != 0
+    kept
 }
 
 /// `struct __user_cap_header_struct`.
@@ -133,6 +120,15 @@ impl Sets {
         }
     }
 
+    fn retain(&mut self, kept: u64) {
+        for (word, set) in self.words.iter_mut().enumerate() {
+            let kept = (kept >> (32 * word)) as u32;
+            set.effective &= kept;
+            set.permitted &= kept;
+            set.inheritable &= kept;
+        }
+    }
+
     fn set(&self) -> io::Result<()> {
         let mut header = Header::SELF;
         // SAFETY: as above; the kernel reads the two words.
@@ -149,21 +145,60 @@ impl Sets {
 mod tests {
     use super::*;
 
+    /// The effective, permitted and inheritable capabilities.
+    fn masks(sets: &Sets) -> [u64; 3] {
+        let of = |take: fn(&Word) -> u32| {
+            let [low, high] = &sets.words;
+            u64::from(take(low)) | u64::from(take(high)) << 32
+        };
+        [
+            of(|word| word.effective),
+            of(|word| word.permitted),
+            of(|word| word.inheritable),
+        ]
+    }
+
+    #[test]
+    fn exactly_the_capabilities_that_are_kept_stay() {
+        const TIMING: u64 = (1 << 14) | (1 << 23);
+        let all = Word {
+            effective: u32::MAX,
+            permitted: u32::MAX,
+            inheritable: u32::MAX,
+        };
+        for (keep, restores, expected) in [
+            (&[][..], false, TIMING),
+            (&[], true, TIMING | (1 << 12)),
+            (&[Capability::Kill], false, TIMING | (1 << 5)),
+            (&[Capability::Bpf], true, TIMING | (1 << 12) | (1 << 39)),
+        ] {
+            let mut sets = Sets { words: [all; 2] };
+            sets.retain(kept(keep, restores));
+            assert_eq!(masks(&sets), [expected; 3], "{keep:?} {restores}");
+            // Those that are absent stay absent.
+            let mut none = Sets {
+                words: [Word::default(); 2],
+            };
+            none.retain(kept(keep, restores));
+            assert_eq!(masks(&none), [0; 3]);
+        }
+    }
+
     #[test]
     fn a_thread_gives_up_its_own_capabilities_and_no_other_thread_s() {
-        let before = effective();
-        let inside = std::thread::spawn(|| {
+        let read = || masks(&Sets::get().expect("the kernel says"));
+        let before = read();
+        let inside = std::thread::spawn(move || {
             give_up(&[Capability::Kill]).expect("fewer are allowed");
-            effective()
+            read()
         });
         let inside = inside.join().expect("the thread ends");
-        let kept = [Capability::Kill, Capability::IpcLock, Capability::SysNice];
-        let kept = kept
-            .iter()
-            .fold(0, |mask, capability| mask | capability.bit());
-        // Another test of this process may have changed an interface.
-        let kept = kept | Capability::NetAdmin.bit();
-        assert_eq!(inside & !kept, 0, "{inside:x}");
-        assert_eq!(effective(), before);
+        // Another test of this process may have opened a port meanwhile.
+        let comparable = !Capability::NetAdmin.bit();
+        let kept = kept(&[Capability::Kill], false);
+        for (inside, before) in inside.iter().zip(before) {
+            assert_eq!(inside & comparable, before & kept, "{inside:x} {before:x}");
+        }
+        assert_eq!(read(), before);
     }
 }

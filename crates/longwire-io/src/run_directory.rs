@@ -27,7 +27,10 @@ const MODE: u32 = 0o755;
 /// the value of `XDG_RUNTIME_DIR`, then the system's.
 pub fn all(runtime_dir: Option<OsString>) -> Vec<PathBuf> {
     let user = runtime_dir.filter(|path| !path.is_empty());
-    let parents = [user.map(PathBuf::from), Some(PathBuf::from(SYSTEM))];
+    let user = user.map(PathBuf::from);
+    // As the service manager has it for services of the system.
+    let user = user.filter(|path| path != Path::new(SYSTEM));
+    let parents = [user, Some(PathBuf::from(SYSTEM))];
     let parents = parents.into_iter().flatten();
     parents.map(|parent| parent.join(NAME)).collect()
 }
@@ -63,4 +66,22 @@ pub fn is_private(directory: &Path) -> bool {
             && found.uid() == geteuid().as_raw()
             && found.mode() & WRITABLE_BY_OTHERS == 0
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_directory_is_looked_into_twice() {
+        let all = |user: &str| all(Some(OsString::from(user)));
+        let system = Path::new("/run/longwire");
+        assert_eq!(all("/run"), [system]);
+        assert_eq!(all("/run/"), [system]);
+        assert_eq!(all(""), [system]);
+        assert_eq!(
+            all("/run/user/1"),
+            [Path::new("/run/user/1/longwire"), system]
+        );
+    }
 }

@@ -1,14 +1,14 @@
 //! The atomics of the lock-free structures, in one place so that loom can
-//! stand in for them (`RUSTFLAGS="--cfg loom"`), and what loom cannot see by
+//! stand in for them (the feature `loom`, of these tests alone), and what loom cannot see by
 //! itself: who touches which bytes of the arena.
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 pub(crate) use std::sync::{
     Arc,
     atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
 };
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 pub(crate) use loom::sync::{
     Arc,
     atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
@@ -24,20 +24,23 @@ pub(crate) struct Padded<T>(pub(crate) T);
 /// for each granule of it. Outside loom it is nothing.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    #[cfg(loom)]
+    #[cfg(feature = "loom")]
     granules: Box<[loom::cell::UnsafeCell<()>]>,
 }
 
 /// Bytes that one watched cell stands for: what the smallest record has.
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 const GRANULE: usize = 16;
 
 impl Watch {
     /// For memory of `len` bytes.
-    #[cfg_attr(not(loom), allow(unused_variables, reason = "nothing is watched"))]
+    #[cfg_attr(
+        not(feature = "loom"),
+        allow(unused_variables, reason = "nothing is watched")
+    )]
     pub(crate) fn new(len: usize) -> Watch {
         Watch {
-            #[cfg(loom)]
+            #[cfg(feature = "loom")]
             granules: (0..len.div_ceil(GRANULE))
                 .map(|_| loom::cell::UnsafeCell::new(()))
                 .collect(),
@@ -46,9 +49,12 @@ impl Watch {
 
     /// Bytes are read: no other thread may be writing them.
     #[inline(always)]
-    #[cfg_attr(not(loom), allow(unused_variables, reason = "nothing is watched"))]
+    #[cfg_attr(
+        not(feature = "loom"),
+        allow(unused_variables, reason = "nothing is watched")
+    )]
     pub(crate) fn read(&self, at: usize, len: usize) {
-        #[cfg(loom)]
+        #[cfg(feature = "loom")]
         for granule in &self.granules[at / GRANULE..(at + len).div_ceil(GRANULE)] {
             granule.with(|_| ());
         }
@@ -56,9 +62,12 @@ impl Watch {
 
     /// Bytes are written: no other thread may be reading or writing them.
     #[inline(always)]
-    #[cfg_attr(not(loom), allow(unused_variables, reason = "nothing is watched"))]
+    #[cfg_attr(
+        not(feature = "loom"),
+        allow(unused_variables, reason = "nothing is watched")
+    )]
     pub(crate) fn write(&self, at: usize, len: usize) {
-        #[cfg(loom)]
+        #[cfg(feature = "loom")]
         for granule in &self.granules[at / GRANULE..(at + len).div_ceil(GRANULE)] {
             granule.with_mut(|_| ());
         }

@@ -2,8 +2,8 @@
 //! interleaving and with every value that the memory model lets them read. A
 //! wake-up that is lost leaves the sleeper waiting for ever, which loom
 //! reports as a deadlock. Run with
-//! `RUSTFLAGS="--cfg loom" cargo test -p longwire-io --release --test loom_bell`.
-#![cfg(loom)]
+//! `cargo test -p longwire-io --features loom --test loom_bell`.
+#![cfg(feature = "loom")]
 
 use longwire_engine::{Bytes, LinkId, Nanos};
 use longwire_io::delay_line::{

@@ -1,11 +1,11 @@
 //! The delay line under loom: every interleaving of a writer and a reader
 //! over a line of a few tiny segments. Run with
-//! `RUSTFLAGS="--cfg loom" cargo test -p longwire-io --release --test loom_delay_line`.
+//! `cargo test -p longwire-io --features loom --test loom_delay_line`.
 //!
 //! Under loom a segment has 96 bytes, so two records of 32 bytes fill it, and
 //! every granule of the arena is a cell that loom watches: a byte read or
 //! reused without an order between the threads fails the model.
-#![cfg(loom)]
+#![cfg(feature = "loom")]
 
 use longwire_engine::{Bytes, LinkId, Nanos};
 use longwire_io::Offload;

@@ -40,7 +40,7 @@ impl LatenessRecorder {
         }
     }
 
-    /// Adds to the shared histogram if it is time and nobody reads it.
+    /// Adds to the shared histogram if it is time and no reader holds it.
     /// Returns whether it did.
     pub(crate) fn flush(
         &mut self,

@@ -72,7 +72,7 @@ impl ThreadEnd {
         ThreadEnd::failed(format!("a thread panicked; please report this: {message}"))
     }
 
-    /// The end of a thread that was told to stop and is not waited for.
+    /// The end of a thread that does not stop and is not waited for.
     pub fn left_behind() -> ThreadEnd {
         ThreadEnd::failed("a thread did not end when the run was stopped".to_owned())
     }

@@ -209,11 +209,11 @@ fn joined(thread: JoinHandle<ThreadEnd>) -> ThreadEnd {
         .unwrap_or_else(|panic| ThreadEnd::panicked(&*panic))
 }
 
-/// A thread that was told to stop has so many looks to return from a plugin:
-/// 2 s. Out of a plugin it has all the time that it needs.
+/// How often a stopping thread is looked at until its plugin must have
+/// returned: 2 s. Outside a plugin there is no limit.
 const LOOKS_MAX: u32 = 100;
 
-/// In a hurry any thread has so many.
+/// The limit for any thread in a hurried stop.
 const LOOKS_HURRIED: u32 = 5;
 
 /// Finds threads that a run's end does not wait for.
@@ -244,7 +244,7 @@ impl LeftBehind {
         self.any = true;
         match call {
             Some(call) => {
-                call.report("has not returned, and the run was told to stop");
+                call.report("has not returned since the run was stopped");
                 Some(ThreadEnd::default())
             }
             None => Some(ThreadEnd::left_behind()),

@@ -200,14 +200,19 @@ impl Waiter {
             self.window.wakes += 1;
             let until = until.min(gathered_at);
             wait_for(until, &[], bell);
-            self.witness.slept(until, monotonic_now());
+            self.witness.slept(start, until.max(start), monotonic_now());
             return;
         }
         let woken = wait_for(until, sources, bell);
         let now = monotonic_now();
-        self.witness.slept(until, now);
+        // A time that had passed when the wait began ends it at once. What
+        // came before is the emulator's own lateness: neither a pause of the
+        // machine nor a slow wake-up.
+        let due = until.max(start);
+        self.witness.slept(start, due, now);
         match woken {
-            Woken::Timer => self.learn(now.saturating_sub(until)),
+            Woken::Timer if until > start => self.learn(now.saturating_sub(due)),
+            Woken::Timer => {}
             Woken::Frames => self.window.wakes += 1,
             Woken::Bell => {}
         }

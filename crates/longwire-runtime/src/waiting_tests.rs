@@ -146,3 +146,28 @@ fn work_between_two_turns_of_spinning_is_no_pause() {
     waiter.plan(None);
     assert!(waiter.witness.log.max < Nanos::from_millis(50));
 }
+
+#[test]
+fn a_time_that_had_passed_before_the_wait_is_no_pause() {
+    for crowded in [false, true] {
+        let mut waiter = new_waiter(WaitMode::Adaptive);
+        waiter.crowd = Crowd::of(crowded);
+        waiter.witness.begin();
+        let margin = waiter.margin;
+        let bell = bell();
+        let sleep_past = |waiter: &mut Waiter| {
+            let past = monotonic_now().saturating_sub(Nanos::from_secs(20));
+            waiter.sleep(past, &[], &bell);
+        };
+        sleep_past(&mut waiter);
+        // The same where frames are left to gather.
+        waiter.plan(None);
+        waiter.window.wakes = WAKES_MANY;
+        assert_eq!(waiter.moderates(), crowded);
+        sleep_past(&mut waiter);
+        // The machine may have stood still for a moment.
+        let longest = waiter.witness.log.max;
+        assert!(longest < Nanos::from_secs(10), "{longest}");
+        assert_eq!(waiter.margin, margin, "it did not wake up");
+    }
+}

@@ -22,12 +22,15 @@ use crate::waiting::PauseLog;
 /// A shorter delay is a wake-up as usual.
 pub(crate) const PAUSE_MIN: Nanos = Nanos::from_micros(100);
 
-/// A longer one excuses no lateness: the run was disturbed, whoever did it.
+/// A longer one excuses no lateness: the run was disturbed.
 const PAUSE_MAX: Nanos = Nanos::from_millis(100);
 
 /// The kernel's accounts are read again before a wait when they are older than
 /// this.
 const FRESH: Nanos = Nanos::from_millis(1);
+
+/// Giving a core away and getting it back takes longer.
+const SWITCH_MIN: Nanos = Nanos::from_micros(2);
 
 /// Pauses that are remembered: a frame is late by recent ones.
 const REMEMBERED: usize = 512;
@@ -168,10 +171,16 @@ impl Witness {
         }
     }
 
-    /// The thread has slept, with a timer set for `due`.
+    /// The thread has slept since `start`, with a timer set for `due`, which is
+    /// not before `start`: the time between would count as a pause.
     #[inline]
-    pub fn slept(&mut self, due: Nanos, woke: Nanos) {
-        self.sleeps += 1;
+    pub fn slept(&mut self, start: Nanos, due: Nanos, woke: Nanos) {
+        // A call that found something at once switched no context. If it
+        // counted, a stop by a signal in the same millisecond would seem to be
+        // explained.
+        if woke.saturating_sub(start) >= SWITCH_MIN {
+            self.sleeps += 1;
+        }
         if woke.saturating_sub(due) >= PAUSE_MIN {
             self.judge(due, woke);
         }
@@ -284,14 +293,79 @@ mod tests {
         assert_eq!(stood_still(&[], micros(0), micros(9)), Nanos::ZERO);
     }
 
-    #[test]
-    fn a_stop_and_a_busy_core_are_no_pause_but_a_late_timer_is_seen() {
+    /// A witness of this thread, and where it publishes; `None` where the
+    /// kernel keeps no accounts.
+    fn witness() -> Option<(Witness, Arc<Pauses>)> {
         let shared = Arc::new(Pauses::default());
         let mut witness = Witness::new(Arc::clone(&shared));
         witness.begin();
-        if witness.file.is_none() {
-            return;
+        witness.file.is_some().then_some((witness, shared))
+    }
+
+    /// Gives the core away `times` times.
+    fn block(times: usize) {
+        for _ in 0..times {
+            std::thread::sleep(std::time::Duration::from_millis(1));
         }
+    }
+
+    #[test]
+    fn a_late_timer_is_a_pause_and_a_stop_is_none() {
+        let Some((mut witness, shared)) = witness() else {
+            return;
+        };
+        // A page that has to be read would void one of them.
+        let seen = (1..=5).any(|second| {
+            let due = Nanos::from_secs(second);
+            witness.before_wait(due);
+            // The sleep itself switches the context once.
+            block(1);
+            witness.slept(due, due, due.saturating_add(Nanos::from_millis(90)));
+            witness.log.count == 1
+        });
+        assert!(seen, "{:?}", witness.log);
+        let all = stood_still(&[Arc::clone(&shared)], Nanos::ZERO, Nanos::MAX);
+        // Others may have had the core for a part of the time.
+        assert!(all <= Nanos::from_millis(90), "{all}");
+        assert!(all >= PAUSE_MIN, "{all}");
+        // It blocked more often than it slept.
+        let due = Nanos::from_secs(6);
+        witness.before_wait(due);
+        block(2);
+        // Waits that found something at once make up for none of it.
+        for _ in 0..3 {
+            witness.slept(due, due, due.saturating_add(Nanos::from_nanos(800)));
+        }
+        witness.slept(due, due, due.saturating_add(Nanos::from_millis(90)));
+        assert_eq!(witness.log.count, 1);
+        assert_eq!(
+            stood_still(&[shared], Nanos::from_secs(6), Nanos::MAX),
+            Nanos::ZERO
+        );
+    }
+
+    #[test]
+    fn a_timer_in_time_is_no_pause() {
+        let Some((mut witness, _)) = witness() else {
+            return;
+        };
+        let due = Nanos::from_secs(5);
+        witness.before_wait(due);
+        for woke in [
+            due,
+            due.saturating_sub(micros(500)),
+            due.saturating_add(micros(99)),
+        ] {
+            witness.slept(due, due, woke);
+        }
+        assert_eq!(witness.log.count, 0);
+    }
+
+    #[test]
+    fn a_gap_without_a_switch_is_a_pause_and_a_long_one_no_excuse() {
+        let Some((mut witness, shared)) = witness() else {
+            return;
+        };
         let now = Nanos::from_secs(5);
         witness.before_wait(now);
         // Nothing happened to this thread between the two readings.

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use longwire::report::stderr::print_line;
 use longwire::{Cli, Error};
 use longwire_runtime::shutdown;
 
@@ -23,9 +24,9 @@ fn run(cli: &Cli) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("error: {error}");
+            print_line(format_args!("error: {error}"));
             if let Some(remedy) = error.remedy() {
-                eprintln!("to mend it: {remedy}");
+                print_line(format_args!("fix: {remedy}"));
             }
             error.exit_code()
         }

@@ -1,14 +1,18 @@
 //! What to do where the system refuses something: the same words in
 //! `longwire doctor` and behind the error of a command.
 
+use std::ffi::OsStr;
 use std::io;
+use std::path::Path;
 
 use longwire_io::PortError;
 use longwire_io::net::NetError;
+use longwire_io::run_directory;
 use longwire_runtime::StartError;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use crate::Error;
+use crate::control::CANNOT_LISTEN;
 use crate::exec::ExecError;
 
 /// Without the rights that ports on interfaces take.
@@ -38,8 +42,26 @@ pub fn of(error: &Error) -> Option<String> {
         Error::Port(error) => of_port(error),
         Error::Start(StartError::Memory(_) | StartError::Thread(_)) => of_memory(),
         Error::Exec(ExecError::Net(NetError::System { what, source, .. })) => of_tun(what, source),
+        Error::File {
+            path,
+            action: CANNOT_LISTEN,
+            source,
+        } if source.kind() == io::ErrorKind::PermissionDenied => Some(of_socket(path)),
         _ => None,
     }
+}
+
+/// A socket's directory in which this user may not write.
+fn of_socket(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(OsStr::new("link.sock"));
+    let name = name.to_string_lossy();
+    let own = match std::env::var_os(run_directory::VARIABLE) {
+        Some(directory) if !directory.is_empty() => {
+            format!(", or --control $XDG_RUNTIME_DIR/longwire/{name}")
+        }
+        _ => String::new(),
+    };
+    format!("name a socket in a directory of yours: --control ./{name}{own}")
 }
 
 fn of_port(error: &PortError) -> Option<String> {

@@ -13,7 +13,7 @@ pub(crate) fn give_up(report: &ReportArgs, needs: &[Capability]) {
     give_up_for(report.report.as_deref(), needs);
 }
 
-/// As [`give_up`], for the report's file.
+/// As [`give_up`], for the report's file, and for threads that write none.
 pub(crate) fn give_up_for(report: Option<&Path>, needs: &[Capability]) {
     let mut kept = needs.to_vec();
     if report.is_some() {
@@ -21,9 +21,4 @@ pub(crate) fn give_up_for(report: Option<&Path>, needs: &[Capability]) {
     }
     // A run that keeps its rights is as good a run.
     let _ = rights::give_up(&kept);
-}
-
-/// Gives up all rights of the calling thread.
-pub(crate) fn give_up_all() {
-    let _ = rights::give_up(&[]);
 }

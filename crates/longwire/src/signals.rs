@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
 use std::time::Duration;
 
+use crate::report::stderr::print_line;
 use crate::rights;
 use longwire_runtime::shutdown;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -27,7 +28,7 @@ pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let thread = Builder::new().name("longwire-signals".to_owned());
     thread.spawn(move || {
-        rights::give_up_all();
+        rights::give_up_for(None, &[]);
         for (before, _) in signals.forever().enumerate() {
             match before {
                 0 => asked.store(true, Ordering::SeqCst),
@@ -41,7 +42,9 @@ pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
 
 fn hurry() {
     shutdown::hurry();
-    eprintln!("not waiting any longer; a third signal ends the program without a report");
+    print_line(format_args!(
+        "not waiting any longer; a third signal ends the program without a report"
+    ));
     let thread = Builder::new().name("longwire-grace".to_owned());
     if thread.spawn(end_late).is_err() {
         end_late();

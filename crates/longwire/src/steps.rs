@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Globals;
+use crate::report::stderr::print_line;
 use crate::report::text::count;
 
 /// Work that is done within this time shows nothing.
@@ -162,7 +163,7 @@ impl Shared {
             let now = *locked(&self.steps.name);
             if now != step || written.elapsed() >= LINE_EVERY {
                 (step, written) = (now, Instant::now());
-                eprintln!("{} …", self.steps.words());
+                print_line(format_args!("{} …", self.steps.words()));
             }
             if self.wait(REDRAW) {
                 return;

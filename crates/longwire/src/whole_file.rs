@@ -7,17 +7,21 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
-/// Writes a file as a whole. What is no regular file (a device, a FIFO) is
-/// written to directly; so is a file in a directory that takes no other.
+use longwire_io::open;
+
+/// Writes a file as a whole. What is no regular file (a device, a pipe) is
+/// written to directly; so is a file in a directory that takes no other, and a
+/// file whose owner a new one cannot have.
 ///
 /// # Errors
 /// If it cannot be written; then a regular file is as it was before.
 pub fn write(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let target = Target::of(path)?;
     if target.is_special {
-        return fill(File::create(path)?, &content).map(drop);
+        return fill(open::to_write(path)?, &content).map(drop);
     }
     let temporary = match Temporary::create(&target) {
         Err(error) if target.is_there && is_denied(&error) => return overwrite(path, &content),
@@ -35,8 +39,7 @@ pub fn write(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) ->
 pub fn check(path: &Path) -> io::Result<()> {
     let target = Target::of(path)?;
     if target.is_special {
-        // Opening a FIFO would wait for its reader, and be its only writer.
-        return Ok(());
+        return open::check(path);
     }
     match Temporary::create(&target) {
         Err(error) if target.is_there && is_denied(&error) => {
@@ -65,6 +68,9 @@ fn overwrite(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) ->
     fs::write(path, bytes)
 }
 
+/// The most temporary files of killed processes that stand in the way.
+const LEFTOVERS_MAX: u32 = 100;
+
 /// Where a file is to be.
 struct Target {
     /// Without symbolic links, which stay what they are.
@@ -76,10 +82,12 @@ struct Target {
 
 impl Target {
     fn of(path: &Path) -> io::Result<Target> {
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let found = match fs::metadata(&path) {
-            Ok(found) => Some(found),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        let (path, found) = match fs::metadata(path) {
+            Ok(found) => {
+                let resolved = fs::canonicalize(path);
+                (resolved.unwrap_or_else(|_| path.to_owned()), Some(found))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (end_of_links(path), None),
             Err(error) => return Err(error),
         };
         if found.as_ref().is_some_and(fs::Metadata::is_dir) || path.file_name().is_none() {
@@ -93,6 +101,17 @@ impl Target {
     }
 }
 
+/// Returns the path to which symbolic links lead, where no file is yet.
+fn end_of_links(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    // The kernel has refused links without end.
+    while let Ok(next) = fs::read_link(&path) {
+        path.pop();
+        path.push(next);
+    }
+    path
+}
+
 /// A file next to the target, which is removed unless it takes its place.
 struct Temporary {
     path: PathBuf,
@@ -101,20 +120,40 @@ struct Temporary {
 
 impl Temporary {
     fn create(target: &Target) -> io::Result<Temporary> {
-        let mut name = OsString::from(".");
-        name.push(target.path.file_name().unwrap_or_default());
-        name.push(format!(".{}.tmp", std::process::id()));
-        let path = target.path.with_file_name(name);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&path)?;
-        let temporary = Temporary { path, file };
+        let mut number = 0;
+        let temporary = loop {
+            let path = Temporary::path(target, number);
+            let created = OpenOptions::new().write(true).create_new(true).open(&path);
+            match created {
+                Ok(file) => break Temporary { path, file },
+                // Left by a killed process with the same number.
+                Err(error)
+                    if error.kind() == io::ErrorKind::AlreadyExists && number < LEFTOVERS_MAX =>
+                {
+                    number += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        };
         if target.is_there {
-            let permissions = fs::metadata(&target.path)?.permissions();
-            temporary.file.set_permissions(permissions)?;
+            let found = fs::metadata(&target.path)?;
+            let own = temporary.file.metadata()?;
+            temporary.file.set_permissions(found.permissions())?;
+            if found.uid() != own.uid() {
+                fchown(&temporary.file, Some(found.uid()), Some(found.gid()))?;
+            } else if found.gid() != own.gid() {
+                // Another group is no reason to write in place.
+                let _ = fchown(&temporary.file, None, Some(found.gid()));
+            }
         }
         Ok(temporary)
+    }
+
+    fn path(target: &Target, number: u32) -> PathBuf {
+        let mut name = OsString::from(".");
+        name.push(target.path.file_name().unwrap_or_default());
+        name.push(format!(".{}.{number}.tmp", std::process::id()));
+        target.path.with_file_name(name)
     }
 
     fn persist(self, target: &Target) -> io::Result<()> {
@@ -194,6 +233,58 @@ mod tests {
         write(&link, |out| out.write_all(b"new")).expect("writable");
         assert_eq!(fs::read(&path).expect("it is there"), b"new");
         assert!(link.is_symlink());
+    }
+
+    #[test]
+    fn a_link_to_no_file_stays_one() {
+        let dir = Dir::new("dangling");
+        let (path, link) = (dir.0.join("real"), dir.0.join("link"));
+        symlink("middle", &link).expect("a link");
+        symlink("real", dir.0.join("middle")).expect("a link");
+        write(&link, |out| out.write_all(b"new")).expect("writable");
+        assert_eq!(fs::read(&path).expect("it is there"), b"new");
+        assert_eq!(dir.names(), ["link", "middle", "real"]);
+        assert!(link.is_symlink());
+    }
+
+    #[test]
+    fn leftovers_of_a_killed_process_do_not_matter() {
+        let dir = Dir::new("leftovers");
+        let path = dir.0.join("a.json");
+        let target = Target::of(&path).expect("a target");
+        for number in 0..3 {
+            fs::write(Temporary::path(&target, number), "left").expect("writable");
+        }
+        check(&path).expect("writable");
+        write(&path, |out| out.write_all(b"new")).expect("writable");
+        assert_eq!(fs::read(&path).expect("it is there"), b"new");
+        assert_eq!(dir.names().len(), 4);
+    }
+
+    #[test]
+    fn a_file_keeps_its_owner() {
+        if !nix::unistd::geteuid().is_root() {
+            return;
+        }
+        let dir = Dir::new("owner");
+        let path = dir.0.join("a.json");
+        fs::write(&path, "old").expect("writable");
+        let owner = Some(61_234);
+        std::os::unix::fs::chown(&path, owner, owner).expect("a user");
+        write(&path, |out| out.write_all(b"new")).expect("writable");
+        // A run that has started may no longer give files away.
+        let later = path.clone();
+        let limited = std::thread::spawn(move || {
+            crate::rights::give_up_for(Some(&later), &[]);
+            check(&later)?;
+            write(&later, |out| out.write_all(b"newer"))
+        });
+        let found = || fs::metadata(&path).expect("it is there");
+        assert_eq!((found().uid(), found().gid()), (61_234, 61_234));
+        limited.join().expect("it ends").expect("writable");
+        assert_eq!(fs::read(&path).expect("it is there"), b"newer");
+        assert_eq!((found().uid(), found().gid()), (61_234, 61_234));
+        assert_eq!(dir.names(), ["a.json"]);
     }
 
     #[test]

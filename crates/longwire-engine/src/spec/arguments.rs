@@ -374,27 +374,11 @@ fn known_params(model: &ModelInfo) -> String {
     names.join(", ")
 }
 
-/// Warns of rates such as `10Mbps` and `0s/10Mbps;5s/2Mbps`: in measurements a
-/// capital letter in front of bps means bits, here, as in tc, bps is bytes.
+/// Warns of rates such as `10Mbps` and `0s/10Mbps;5s/2Mbps`.
 fn capital_rates(unit: Unit, value: &str) -> Option<String> {
     if !matches!(unit, Unit::Rate | Unit::Text(_)) {
         return None;
     }
     let mut tokens = value.split(['/', ';']).map(str::trim);
-    let (token, rate) = tokens.find_map(|token| {
-        let unit = token.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-        let is_capital = unit.starts_with(['K', 'M', 'G']) && unit.ends_with("bps");
-        let rate = token.parse::<BitRate>().ok().filter(|_| is_capital)?;
-        Some((token, rate))
-    })?;
-    let number = token.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let prefix = token[number.len()..]
-        .chars()
-        .next()
-        .map(|c| c.to_ascii_lowercase());
-    let prefix = prefix.unwrap_or_default();
-    Some(format!(
-        "{token} is {rate}: as in tc, {prefix}bps is bytes a second; write {number}{prefix}bit if \
-         bits are meant, or {rate}"
-    ))
+    tokens.find_map(BitRate::doubt)
 }

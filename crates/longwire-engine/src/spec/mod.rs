@@ -115,7 +115,7 @@ pub enum SpecError {
     },
     #[error("{model}: '{key}' is given twice")]
     Repeated { model: &'static str, key: String },
-    #[error("{model}: '{text}' has a comma with nothing behind it or in front of it; leave it out")]
+    #[error("{model}: '{text}' has a comma with nothing after or before it; leave it out")]
     EmptyItem { model: &'static str, text: String },
     #[error("{model}: '{key}' must be given, for example {key}={example}")]
     Missing {

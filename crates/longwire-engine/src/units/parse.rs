@@ -4,6 +4,7 @@
 //! Numbers are decimal and exact: `1.5gbit` is 1,500,000,000 bit/s, and
 //! `0.3ns` is refused rather than rounded. A unit is never guessed.
 
+use alloc::format;
 use alloc::string::{String, ToString};
 use core::str::FromStr;
 
@@ -198,6 +199,27 @@ impl FromStr for BitRate {
             }),
             bits => Ok(BitRate(bits)),
         }
+    }
+}
+
+impl BitRate {
+    /// A warning about a rate such as `10Mbps`: in measurements a capital
+    /// letter in front of bps means bits; here, as in tc, bps is bytes a
+    /// second.
+    #[must_use]
+    pub fn doubt(text: &str) -> Option<String> {
+        let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let number = &text[..text.len() - unit.len()];
+        let prefix = unit.chars().next().filter(|c| "KMG".contains(*c))?;
+        let rate = text
+            .parse::<BitRate>()
+            .ok()
+            .filter(|_| unit.ends_with("bps"))?;
+        let prefix = prefix.to_ascii_lowercase();
+        Some(format!(
+            "{text} is {rate}: as in tc, {prefix}bps is bytes a second; write \
+             {number}{prefix}bit if bits are meant, or {rate}"
+        ))
     }
 }
 

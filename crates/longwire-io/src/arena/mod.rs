@@ -22,11 +22,11 @@ pub(crate) use segments::{FreeSegments, ReturnRing, Returns};
 
 /// Bytes of a segment. It must hold the longest frame (a 64 KB super-packet)
 /// and is better small, so that a held-back frame pins little.
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 pub(crate) const SEGMENT: usize = 128 << 10;
 
 /// Small enough for loom to fill it with two frames.
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 pub(crate) const SEGMENT: usize = 96;
 
 /// Why memory for a delay line could not be had.

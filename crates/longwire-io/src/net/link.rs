@@ -44,6 +44,17 @@ fn request(action: &'static str, name: &str, message: Message) -> Result<(), Net
         .map_err(|source| refused(action, name, source))
 }
 
+/// As [`request`], in the namespace of `netlink`.
+fn request_by(
+    netlink: &mut Netlink,
+    action: &'static str,
+    name: &str,
+    message: Message,
+) -> Result<(), NetError> {
+    let done = netlink.request(message);
+    done.map_err(|source| refused(action, name, source))
+}
+
 /// Brings a device up. `lo` too: a new namespace has it down.
 pub fn link_up(name: &str) -> Result<(), NetError> {
     request("bring up", name, about(libc::RTM_NEWLINK, name, UP, UP))
@@ -52,6 +63,12 @@ pub fn link_up(name: &str) -> Result<(), NetError> {
 /// Takes a device down.
 pub fn link_down(name: &str) -> Result<(), NetError> {
     request("take down", name, about(libc::RTM_NEWLINK, name, 0, UP))
+}
+
+/// Takes a device down, in the namespace of `netlink`.
+pub(crate) fn link_down_by(netlink: &mut Netlink, name: &str) -> Result<(), NetError> {
+    let message = about(libc::RTM_NEWLINK, name, 0, UP);
+    request_by(netlink, "take down", name, message)
 }
 
 /// Removes a device; of a veth pair, both ends.
@@ -68,9 +85,26 @@ pub fn set_mtu(name: &str, mtu: u32) -> Result<(), NetError> {
 
 /// Sets how many packets the kernel's queue in front of the device holds.
 pub fn set_tx_queue_len(name: &str, packets: u32) -> Result<(), NetError> {
+    let message = tx_queue_len(name, packets);
+    request(SET_QUEUE_LEN, name, message)
+}
+
+/// As [`set_tx_queue_len`], in the namespace of `netlink`.
+pub(crate) fn set_tx_queue_len_by(
+    netlink: &mut Netlink,
+    name: &str,
+    packets: u32,
+) -> Result<(), NetError> {
+    let message = tx_queue_len(name, packets);
+    request_by(netlink, SET_QUEUE_LEN, name, message)
+}
+
+const SET_QUEUE_LEN: &str = "set the queue length of";
+
+fn tx_queue_len(name: &str, packets: u32) -> Message {
     let mut message = about(libc::RTM_NEWLINK, name, 0, 0);
     message.number(libc::IFLA_TXQLEN, packets);
-    request("set the queue length of", name, message)
+    message
 }
 
 /// Sets the MAC address.

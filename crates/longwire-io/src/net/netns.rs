@@ -94,6 +94,20 @@ pub struct NetNamespace {
     inode: u64,
 }
 
+/// Runs `work` on a separate thread, and waits for it.
+///
+/// # Errors
+/// If there can be no more threads (`ulimit -u`).
+fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, NetError> {
+    thread::scope(|scope| {
+        let started = thread::Builder::new().spawn_scoped(scope, work);
+        let thread = started
+            .map_err(|e| NetError::system("start", "a thread (`ulimit -u` bounds them)", e))?;
+        let ended = thread.join();
+        Ok(ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
 impl NetNamespace {
     /// Makes a new, empty network namespace. The calling thread stays where
     /// it is.
@@ -104,16 +118,11 @@ impl NetNamespace {
     pub fn new() -> Result<NetNamespace, NetError> {
         // A namespace is made by moving a thread into it; this one has no
         // other purpose, and leaves the descriptor behind.
-        thread::scope(|scope| {
-            scope
-                .spawn(|| {
-                    unshare(CloneFlags::CLONE_NEWNET)
-                        .map_err(|e| NetError::system("make", "a network namespace", e))?;
-                    NetNamespace::current()
-                })
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
+        on_a_thread(|| {
+            unshare(CloneFlags::CLONE_NEWNET)
+                .map_err(|e| NetError::system("make", "a network namespace", e))?;
+            NetNamespace::current()
+        })?
     }
 
     /// The namespace that the calling thread is in.
@@ -164,15 +173,10 @@ impl NetNamespace {
             .map_err(|e| NetError::system("enter", "a network namespace", e))
     }
 
-    /// Runs `work` on a thread of its own inside the namespace, and waits for
-    /// it. A panic of `work` goes on in the caller.
+    /// Runs `work` on a separate thread inside the namespace, and waits for it.
+    /// A panic of `work` goes on in the caller.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NetError> {
-        thread::scope(|scope| {
-            scope
-                .spawn(|| self.enter().map(|()| work()))
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
+        on_a_thread(|| self.enter().map(|()| work()))?
     }
 
     /// Whether the namespace belongs to the user namespace of this process, or

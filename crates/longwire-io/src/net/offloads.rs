@@ -18,8 +18,8 @@ const SEGMENTATION: &[&str] = &[
 
 /// Makes every frame that is received on an interface as long as on the wire:
 /// frames are not merged on it, and the other end of a veth pair, where it is
-/// in the same namespace, does not leave cutting up to it. What was done, and
-/// what could not be, is said in `notes`; how it is undone, in `changing`.
+/// in the same namespace, does not leave cutting up to it. `notes`
+/// gets what was changed and what could not be, `changing` how to undo it.
 pub(crate) fn wire_size(
     ethtool: &Ethtool,
     interface: &Interface,

@@ -120,13 +120,13 @@ impl PortLock {
             // at once, one at least sees the other.
             Reads::Copies => {
                 held.extend(locks.share(Claim::Read));
-                if let Some(holder) = Holder::of(&locks.name(Claim::Take)) {
+                if let Some(holder) = other(|| Holder::of(&locks.name(Claim::Take))) {
                     return Err(locks.refuse(Claim::Take, &holder));
                 }
             }
             Reads::Frames => {
                 held.extend(locks.take(Claim::Take)?);
-                if let Some(holder) = locks.reader() {
+                if let Some(holder) = other(|| locks.reader()) {
                     return Err(locks.refuse(Claim::Read, &holder));
                 }
             }
@@ -155,6 +155,20 @@ fn name_of(index: u32, claim: Claim) -> String {
     format!("longwire/{index}/{}", claim.word())
 }
 
+/// A holder that `look` finds. This process itself counts after some looks only:
+/// a port that it has just closed may still have its socket in a child that has
+/// not yet started its program.
+fn other(look: impl Fn() -> Option<Holder>) -> Option<Holder> {
+    let own = Some(process::id().cast_signed());
+    for _ in 0..TRIES {
+        match look() {
+            Some(holder) if holder.process == own => std::thread::sleep(TRY_AGAIN),
+            found => return found,
+        }
+    }
+    look()
+}
+
 /// The locks of one interface.
 struct Locks<'a> {
     port: &'a str,
@@ -176,7 +190,7 @@ impl Locks<'_> {
                 Err(Errno::EADDRINUSE) => {}
                 Err(_) => return Ok(None),
             }
-            if let Some(holder) = Holder::of(&name) {
+            if let Some(holder) = other(|| Holder::of(&name)) {
                 return Err(self.refuse(claim, &holder));
             }
             // It has ended meanwhile, or does not listen yet.
@@ -185,7 +199,7 @@ impl Locks<'_> {
         Err(self.refuse(claim, &Holder { process: None }))
     }
 
-    /// A lock that any number of ports can have: each has a name of its own.
+    /// A lock that any number of ports can have: each has a separate name.
     fn share(&self, claim: Claim) -> Option<OwnedFd> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -221,7 +235,7 @@ fn bound(name: &str) -> nix::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let held = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
     bind(held.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
-    // Each question takes a place of the queue, and nobody answers.
+    // Each connection takes a place of the backlog, and none is accepted.
     listen(&held, Backlog::MAXCONN)?;
     Ok(held)
 }

@@ -24,7 +24,7 @@ pub trait OwnRx: Send {
     ) -> Result<Received, PortError>;
 
     /// Becomes readable when frames wait, and stays so until they have been
-    /// handed in: a socket, or an [`Event`](crate::Event) that whoever queues
+    /// handed in: a socket, or an [`Event`](crate::Event) that the sender of
     /// frames signals and [`OwnRx::receive`] clears before it looks. `None`
     /// for a port that cannot be waited for: an idle thread asks it every
     /// millisecond.

@@ -16,16 +16,14 @@ use super::lock::PortLock;
 use crate::net::ethtool::Ethtool;
 use crate::net::interface::Interface;
 use crate::net::offloads;
-use crate::net::record::{Changing, PortRecord, Undo};
+use crate::net::record::{Changing, PortRecord, Restorer, Undo};
 
 /// The lock on an interface, and what was changed on it for a port; restored
 /// when dropped, and after SIGKILL by the next port that is opened.
 #[derive(Debug)]
 pub(crate) struct Settings {
     record: PortRecord,
-    // Both stay bound to the namespace that they were opened in.
-    ipv6: Option<File>,
-    ethtool: Option<Ethtool>,
+    restorer: Restorer,
     // The last to go: until then no other port changes the interface.
     _lock: PortLock,
 }
@@ -41,8 +39,7 @@ impl Settings {
     ) -> Settings {
         let name = &interface.name;
         let (record, mut changing) = PortRecord::begin(interface.index, name, wanted.quiet);
-        let ethtool = Ethtool::open().ok();
-        if let Some(ethtool) = &ethtool {
+        if let Ok(ethtool) = &Ethtool::open() {
             match wanted.frames {
                 Frames::AsTheyCome => {}
                 Frames::Reversible => {
@@ -51,43 +48,22 @@ impl Settings {
                 Frames::WireSize => offloads::wire_size(ethtool, interface, &mut changing, notes),
             }
         }
-        let ipv6 = if wanted.quiet {
-            quiet(name, &mut changing, notes)
-        } else {
-            None
-        };
+        if wanted.quiet {
+            quiet(name, &mut changing, notes);
+        }
         Settings {
             record,
-            ipv6,
-            ethtool,
+            restorer: Restorer::open(name),
             _lock: lock,
-        }
-    }
-
-    /// Restores one setting. Fails when the device is gone, and the setting
-    /// with it.
-    fn undo(&self, device: &str, undo: &Undo) {
-        match undo {
-            Undo::Ipv6 => {
-                if let Some(file) = &self.ipv6 {
-                    let _ = file.write_at(b"0", 0);
-                }
-            }
-            Undo::Feature(feature) => {
-                if let Some(ethtool) = &self.ethtool {
-                    let on = std::iter::once((feature.as_str(), true));
-                    let _ = ethtool.set_features(device, on);
-                }
-            }
-            // Of TAP devices, which have settings of their own.
-            Undo::QueueLen(_) | Undo::Down => {}
         }
     }
 }
 
 impl Drop for Settings {
     fn drop(&mut self) {
-        self.record.end(|device, undo| self.undo(device, undo));
+        let restorer = &mut self.restorer;
+        self.record
+            .end(|device, undo| restorer.restore(device, undo));
     }
 }
 
@@ -111,15 +87,12 @@ pub(crate) enum Frames {
     WireSize,
 }
 
-/// Switches IPv6 off on an interface where that loses nothing. Returns the
-/// file of the setting: writing "0" to it switches IPv6 on again.
-fn quiet(name: &str, changing: &mut Changing, notes: &mut Vec<String>) -> Option<File> {
+/// Switches IPv6 off on an interface where that loses nothing.
+fn quiet(name: &str, changing: &mut Changing, notes: &mut Vec<String>) {
     let file = match open_ipv6(name) {
-        Ok(file) => file?,
-        Err(error) => {
-            notes.push(cannot_switch_off(name, &error));
-            return None;
-        }
+        Ok(Some(file)) => file,
+        Ok(None) => return,
+        Err(error) => return notes.push(cannot_switch_off(name, &error)),
     };
     match disable_ipv6(name, &file, changing) {
         Ok(Ipv6::Disabled) => notes.push(format!(
@@ -131,7 +104,6 @@ fn quiet(name: &str, changing: &mut Changing, notes: &mut Vec<String>) -> Option
         )),
         Err(error) => notes.push(cannot_switch_off(name, &error)),
     }
-    Some(file)
 }
 
 fn cannot_switch_off(name: &str, error: &io::Error) -> String {

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use longwire_engine::{Delivery, DropReason, Nanos};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// A counter that one thread writes.
 #[derive(Debug, Default)]
@@ -57,7 +57,9 @@ pub struct LinkTotals {
     pub packets_out: u64,
     /// Their bytes.
     pub bytes_out: u64,
-    /// Frames that it lost, in the order of [`DropReason::ALL`].
+    /// Frames that it lost, in the order of [`DropReason::ALL`]. They are
+    /// written by their reasons' names, as of a single link.
+    #[serde(serialize_with = "by_reason")]
     pub drops: [u64; DropReason::ALL.len()],
     /// Deliveries held back to stay in order.
     pub raised: u64,
@@ -136,6 +138,14 @@ impl LinkCells {
             bytes_in: self.bytes_in.get(),
         }
     }
+}
+
+fn by_reason<S: Serializer>(
+    drops: &[u64; DropReason::ALL.len()],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let named = DropReason::ALL.iter().map(|reason| reason.name());
+    serializer.collect_map(named.zip(drops))
 }
 
 impl LinkTotals {

@@ -17,7 +17,8 @@ use super::cells::LinkCells;
 use super::frames::{Exit, Frame, Frames};
 use super::ledger::Ledger;
 use super::orders::{Order, Orders};
-use crate::stage::BURST;
+use crate::counters::Artifact;
+use crate::stage::{BURST, LateFrame};
 
 /// Where a classifier sends frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -271,10 +272,16 @@ impl Core {
         Some((frame, release, last))
     }
 
-    /// A frame was handed over later than it is allowed to be.
-    pub(super) fn was_late(&self, last: Option<LinkId>, lateness: Nanos, overloaded: bool) {
-        if let Some(cells) = last.and_then(|link| self.yard.cells_of(link)) {
-            cells.late(lateness, overloaded);
+    /// A frame was handed over later than it is allowed to be. Its last link
+    /// counts it as the port does, and only what is the emulator's own.
+    pub(super) fn was_late(&self, late: &LateFrame) {
+        let Some(cells) = late.link.and_then(|link| self.yard.cells_of(link)) else {
+            return;
+        };
+        match late.artifact {
+            Artifact::Late => cells.late(late.lateness, false),
+            Artifact::Overload => cells.late(late.lateness, true),
+            _ => {}
         }
     }
 

@@ -159,24 +159,6 @@ impl SwitchReport {
     }
 }
 
-/// The kinds of artifacts that a port of a fabric counts. Only a replay is
-/// behind its trace.
-const FABRIC_ARTIFACTS: [Artifact; 13] = [
-    Artifact::Late,
-    Artifact::LateReceiver,
-    Artifact::LatePaused,
-    Artifact::LateStart,
-    Artifact::Memory,
-    Artifact::Refused,
-    Artifact::RingFull,
-    Artifact::TooLong,
-    Artifact::SendFailed,
-    Artifact::PortDown,
-    Artifact::Unusable,
-    Artifact::Unrecorded,
-    Artifact::Overload,
-];
-
 impl PortReport {
     pub(super) fn of(name: &str, shared: &LinkShared, epoch: Nanos) -> PortReport {
         let egress = EgressCounts::from_cells(shared.egress.load());
@@ -185,7 +167,11 @@ impl PortReport {
         let lateness = shared.lateness.lock();
         let lateness = lateness.unwrap_or_else(PoisonError::into_inner);
         let decided = LinkCounts::default();
-        let artifacts = FABRIC_ARTIFACTS.map(|kind| {
+        // Only a replay is behind its trace.
+        let kinds = Artifact::ALL
+            .into_iter()
+            .filter(|kind| *kind != Artifact::Behind);
+        let artifacts = kinds.map(|kind| {
             (
                 kind.name(),
                 summary::artifact(kind, &ingress, &decided, &egress),
@@ -197,7 +183,7 @@ impl PortReport {
             bytes_in: ingress.bytes,
             packets_out: egress.packets,
             bytes_out: egress.bytes,
-            artifacts: artifacts.into_iter().collect(),
+            artifacts: artifacts.collect(),
             lateness_us,
             lateness_own_us,
             lateness_spread: LatenessSpread::of(&lateness),

@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::counters::LinkShared;
 use crate::port_loss::OnPortLoss;
 use crate::record::Tap;
-use crate::stage::{Account, AddressWatch, BURST, Judge, Step, Whose};
+use crate::stage::{Account, AddressWatch, BURST, Judge, Step};
 use crate::witness::Pauses;
 
 /// A port that is full is tried again after this time at the latest.
@@ -251,7 +251,6 @@ impl<T: TxPort> Fabric<T> {
             return Ok(0);
         }
         let frames = &mut self.core.yard.frames;
-        let mut last_links = Vec::new();
         while output.account.batch.len() < BURST {
             let Some(next) = output.ready.front() else {
                 break;
@@ -274,19 +273,18 @@ impl<T: TxPort> Fabric<T> {
                 break;
             }
             output.account.taken_off(&descriptor);
-            output.account.pushed(&descriptor, bytes, now, pushed);
-            let lateness = now.saturating_sub(next.release);
-            if lateness > self.tolerance
-                && output.account.judge.whose(next.release, lateness).0 == Whose::Own
-            {
-                last_links.push((next.last, lateness));
-            }
+            let account = &mut output.account;
+            account.pushed_from(next.last, &descriptor, bytes, now, pushed);
             if let Some(next) = output.ready.pop_front() {
                 frames.free(next.frame);
             }
         }
         *full |= !output.ready.is_empty();
-        let left = match output.account.flush(&mut output.port, &self.clock) {
+        let core = &self.core;
+        let flushed = output
+            .account
+            .flush_noting(&mut output.port, &self.clock, |late| core.was_late(&late));
+        let left = match flushed {
             Ok((left, _)) => left,
             Err(error) if self.on_port_loss.outlives(&error) => {
                 self.ports[index].loss.set(now, &error);
@@ -295,9 +293,6 @@ impl<T: TxPort> Fabric<T> {
             }
             Err(error) => return Err(error),
         };
-        for (last, lateness) in last_links {
-            self.core.was_late(last, lateness, overloaded);
-        }
         Ok(left)
     }
 

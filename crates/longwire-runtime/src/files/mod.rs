@@ -2,7 +2,7 @@
 //!
 //! Only regular files are read: a FIFO, a socket or a device may block for
 //! ever, and opening some devices has effects. A regular file may block too,
-//! on a network file system for example. So a thread of its own opens and
+//! on a network file system for example. So a separate thread opens and
 //! reads the file, and its reader gives up at a deadline.
 
 mod access;
@@ -85,7 +85,7 @@ impl Default for ReadLimits {
     }
 }
 
-/// A regular file that a thread of its own reads.
+/// A regular file that a separate thread reads.
 #[derive(Debug)]
 pub struct FileReader {
     pieces: Receiver<Result<Vec<u8>, FileError>>,
@@ -207,7 +207,7 @@ impl Read for FileReader {
     }
 }
 
-/// Reads a file to its end, or until nobody takes what is read.
+/// Reads a file to its end, or until the receiver is gone.
 fn send(
     path: &Path,
     access: &FileAccess,

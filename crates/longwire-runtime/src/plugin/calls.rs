@@ -302,7 +302,7 @@ mod tests {
             site.during(Function::Lose, || ());
             site.during(Function::Delay, || {
                 begin.send((thread_id(), own_call())).expect("heard");
-                ended.recv().expect("told");
+                ended.recv().expect("the end is signalled");
             });
             assert_eq!(own_call(), None);
         });

@@ -2,6 +2,8 @@
 //! functions here are called from C.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::fmt;
+use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -122,6 +124,12 @@ unsafe extern "C" fn fail(host: *const abi::Host, message: *const c_char) -> c_i
     abi::ERROR
 }
 
+/// Writes a line to stderr. A closed stderr is no fault of the plugin, so it
+/// must not cause a panic in its call.
+fn print_line(line: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 /// # Safety
 /// As of [`fail`].
 unsafe extern "C" fn log(host: *const abi::Host, message: *const c_char) {
@@ -132,9 +140,12 @@ unsafe extern "C" fn log(host: *const abi::Host, message: *const c_char) {
     guarded(host, (), || {
         let lines = host.lines.fetch_add(1, Ordering::Relaxed);
         if lines < LINES_MAX {
-            eprintln!("plugin {}: {}", host.name, message());
+            print_line(format_args!("plugin {}: {}", host.name, message()));
         } else if lines == LINES_MAX {
-            eprintln!("plugin {}: further messages are left out", host.name);
+            print_line(format_args!(
+                "plugin {}: further messages are left out",
+                host.name
+            ));
         } else {
             // Lest the count ever wraps.
             host.lines.store(LINES_MAX + 1, Ordering::Relaxed);

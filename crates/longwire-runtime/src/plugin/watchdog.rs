@@ -22,7 +22,7 @@ const LOOKS_MAX: u32 = 100;
 const STUCK: &str = "has not returned for 5 s";
 
 /// What is reported when it keeps a run from its end.
-const STUCK_AT_END: &str = "has not returned, and the run was told to stop";
+const STUCK_AT_END: &str = "has not returned since the run was stopped";
 
 /// Starts the watchdog, once.
 pub(super) fn start() {

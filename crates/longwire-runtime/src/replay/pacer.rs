@@ -181,7 +181,7 @@ impl Pacer {
             None => (until, sleep_for(until.saturating_sub(start), bell)),
         };
         let end = monotonic_now();
-        self.witness.slept(until, end);
+        self.witness.slept(start, until.max(start), end);
         self.slept = true;
         self.share.asleep = self.share.asleep.saturating_add(end.saturating_sub(start));
         if !woken {

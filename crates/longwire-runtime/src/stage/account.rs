@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use longwire_engine::Nanos;
+use longwire_engine::{LinkId, Nanos};
 use longwire_io::delay_line::Descriptor;
 use longwire_io::{PortError, Pushed, TxPort};
 
@@ -12,7 +12,7 @@ use super::addresses::PortAddresses;
 use super::departures::Departures;
 use super::own::{Judge, Whose};
 use crate::clock::Clock;
-use crate::counters::{EgressCounts, LinkShared};
+use crate::counters::{Artifact, EgressCounts, LinkShared};
 use crate::lateness::LatenessRecorder;
 use crate::receive::SentLog;
 use crate::record::{Event, Tap};
@@ -39,6 +39,18 @@ pub(crate) struct Handed {
     release: Nanos,
     wire_frames: u32,
     wire_bytes: u32,
+    /// The last link that it came through, where links are counted too.
+    link: Option<LinkId>,
+}
+
+/// A frame that left later than the tolerance.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LateFrame {
+    /// The last link that it came through, where links are counted too.
+    pub link: Option<LinkId>,
+    pub lateness: Nanos,
+    /// How the port's account counts it.
+    pub artifact: Artifact,
 }
 
 /// The accounts of an egress stage.
@@ -95,6 +107,19 @@ impl Account {
     /// A frame that was due by `due_by` was given to the port.
     #[inline]
     pub fn pushed(&mut self, frame: &Descriptor, bytes: &[u8], due_by: Nanos, pushed: Pushed) {
+        self.pushed_from(None, frame, bytes, due_by, pushed);
+    }
+
+    /// As [`Account::pushed`], for a frame that came through `link` last.
+    #[inline]
+    pub fn pushed_from(
+        &mut self,
+        link: Option<LinkId>,
+        frame: &Descriptor,
+        bytes: &[u8],
+        due_by: Nanos,
+        pushed: Pushed,
+    ) {
         let (wire_frames, wire_bytes) = wire_frames_of(frame);
         if pushed == Pushed::Refused {
             self.counts.refused += u64::from(wire_frames);
@@ -106,6 +131,7 @@ impl Account {
             release: frame.release,
             wire_frames,
             wire_bytes: wire_bytes as u32,
+            link,
         });
         if let Some(addresses) = &self.addresses {
             addresses.delivered(bytes, due_by.saturating_sub(self.lead).max(frame.release));
@@ -129,11 +155,22 @@ impl Account {
         port: &mut T,
         clock: &Clock,
     ) -> Result<(usize, Nanos), PortError> {
+        self.flush_noting(port, clock, |_| {})
+    }
+
+    /// As [`Account::flush`], and hands each frame that was late to `late`.
+    #[inline]
+    pub fn flush_noting<T: TxPort>(
+        &mut self,
+        port: &mut T,
+        clock: &Clock,
+        late: impl FnMut(LateFrame),
+    ) -> Result<(usize, Nanos), PortError> {
         let handover = clock.now();
         self.leaving(handover);
         let left = port.flush()?;
         let end = clock.now();
-        self.handed_over(left, handover, end);
+        self.handed_over(left, handover, end, late);
         if !self.batch.is_empty() {
             match port.unsent() {
                 0 => self.none_waits(),
@@ -157,7 +194,13 @@ impl Account {
     /// The port takes them one after the other, so each has its share of the
     /// call. A call's time is not all the emulator's: where both ends are on
     /// this machine, the kernel does the receiver's work in it.
-    fn handed_over(&mut self, left: usize, start: Nanos, end: Nanos) {
+    fn handed_over(
+        &mut self,
+        left: usize,
+        start: Nanos,
+        end: Nanos,
+        mut late: impl FnMut(LateFrame),
+    ) {
         let left = left.min(self.batch.len());
         if self.timeless {
             self.batch.drain(..left);
@@ -172,6 +215,7 @@ impl Account {
             let Handed {
                 release,
                 wire_frames,
+                link,
                 ..
             } = handed;
             let lateness = handover.saturating_sub(release);
@@ -182,13 +226,27 @@ impl Account {
             let steps = Nanos::from_nanos(lateness.as_nanos() / LATENESS_STEP * LATENESS_STEP);
             if lateness >= threshold {
                 let frames = u64::from(wire_frames);
-                match self.judge.judge(release, lateness, steps, frames) {
-                    Whose::Timely => {}
-                    Whose::Own if release <= self.full_at => self.counts.late_receiver += frames,
-                    Whose::Own if self.overloaded => self.counts.overload += frames,
-                    Whose::Own => self.counts.late += frames,
-                    Whose::Machine => self.counts.late_paused += frames,
-                    Whose::Start => self.counts.late_start += frames,
+                let whose = self.judge.judge(release, lateness, steps, frames);
+                let counts = &mut self.counts;
+                let counted = match whose {
+                    Whose::Timely => None,
+                    Whose::Own if release <= self.full_at => {
+                        Some((Artifact::LateReceiver, &mut counts.late_receiver))
+                    }
+                    Whose::Own if self.overloaded => {
+                        Some((Artifact::Overload, &mut counts.overload))
+                    }
+                    Whose::Own => Some((Artifact::Late, &mut counts.late)),
+                    Whose::Machine => Some((Artifact::LatePaused, &mut counts.late_paused)),
+                    Whose::Start => Some((Artifact::LateStart, &mut counts.late_start)),
+                };
+                if let Some((artifact, count)) = counted {
+                    *count += frames;
+                    late(LateFrame {
+                        link,
+                        lateness,
+                        artifact,
+                    });
                 }
             }
             if steps != alike.0 {

@@ -14,14 +14,14 @@ mod own;
 mod segments;
 mod send_stamps;
 
-pub(crate) use account::Account;
+pub(crate) use account::{Account, LateFrame};
 pub(crate) use addresses::{AddressWatch, PortAddresses};
 pub use decider::Decider;
 pub(crate) use departures::DeparturesShared;
 pub use egress::{Egress, EgressParts};
 pub(crate) use feeding::{FeedShared, FeedStep, Feeding, FeedingOutput};
 pub use ingress::{Ingress, IngressParts, shares_memory};
-pub(crate) use own::{CorrectionsShared, Judge, Whose, own};
+pub(crate) use own::{CorrectionsShared, Judge, own};
 pub(crate) use send_stamps::SendStampsShared;
 
 use longwire_engine::Nanos;

@@ -4,7 +4,8 @@
 //! the requirement is a fault that was missed. A run is `longwire exec` as its
 //! user starts it, with datagrams across a link for a fraction of a second.
 
-use std::net::{ToSocketAddrs, UdpSocket};
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -236,10 +237,11 @@ fn pin_to_first_core() {
 
 /// Sends datagrams at even times; runs inside.
 fn send(address: &str, time: Duration) -> Result<(), Error> {
+    // Of the family of the socket: a name may have addresses of both.
     let mut addresses = address.to_socket_addrs()?;
     let address = addresses
-        .next()
-        .ok_or_else(|| Error::Failed(format!("{address} has no address")))?;
+        .find(SocketAddr::is_ipv4)
+        .ok_or_else(|| Error::Failed(format!("{address} has no IPv4 address")))?;
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     let start = Instant::now();
     let datagram = [0u8; LEN];
@@ -249,8 +251,13 @@ fn send(address: &str, time: Duration) -> Result<(), Error> {
             break;
         }
         std::thread::sleep(due.saturating_sub(start.elapsed()));
-        // Nobody listens, and some answers say so.
-        let _ = socket.send_to(&datagram, address);
+        match socket.send_to(&datagram, address) {
+            // The port is closed, and some answers say so.
+            Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => {
+                return Err(error.into());
+            }
+            _ => {}
+        }
     }
     Ok(())
 }

@@ -258,7 +258,8 @@ impl PumpArgs {
         }
     }
 
-    fn faults(&self) -> &Faults {
+    /// The faults of the links' plugins.
+    pub fn faults(&self) -> &Faults {
         &self.link.0.faults
     }
 }

@@ -120,8 +120,8 @@ pub struct SeedArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Report")]
 pub struct ReportArgs {
-    /// Exit with code 3 unless the run was so true, as in
-    /// 'artifacts-own<0.1%'
+    /// Exit with code 3 unless these conditions hold, as in
+    /// 'artifacts-lost=0,artifacts-own<5%,packets_in>0'
     #[arg(long, value_name = "EXPRESSION", long_help = REQUIRE_HELP)]
     pub require: Option<Requirement>,
 
@@ -131,7 +131,8 @@ pub struct ReportArgs {
 }
 
 const REQUIRE_HELP: &str = "\
-Exit with code 3 unless the run was so true; for CI: --require 'artifacts-own<0.1%'
+Exit with code 3 unless these conditions hold; for CI:
+--require 'artifacts-lost=0,artifacts-own<5%,packets_in>0'
 
 Conditions are joined by commas: a name, one of < <= = >= > and a value. Names:
   artifacts, artifacts.KIND      all that the emulator did and no model asked for
@@ -147,7 +148,8 @@ Conditions are joined by commas: a name, one of < <= = >= > and a value. Names:
   stops.count, .max, .total      when the process was stopped; of the whole run
   received.NAME                  all that `receive --require` knows, with --receive
 Artifacts and drops are compared with a count or with a share of the frames: artifacts<0.1%. \
-Times need a unit. A condition holds for every link; up.NAME or down.NAME is about one.";
+Times need a unit. A condition holds for every link; up.NAME or \
+down.NAME is about one, and adsl7.down.NAME about one of a network's.";
 
 /// How stages wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

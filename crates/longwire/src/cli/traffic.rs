@@ -1,12 +1,14 @@
 //! Options that say what is generated.
 
 use std::net::{IpAddr, Ipv6Addr};
+use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use longwire_engine::models::arrivals::{ArrivalModel, LoadRate};
 use longwire_engine::models::sizes::SizeModel;
 use longwire_engine::models::{self, Kind};
+use longwire_engine::units::UnitError;
 use longwire_engine::{BitRate, Nanos};
 use longwire_runtime::FileLoader;
 use longwire_runtime::feed::generator::{
@@ -21,6 +23,24 @@ use crate::suggest;
 const TRAFFIC: &str = "Traffic";
 const HEADERS: &str = "Headers";
 
+/// A rate as it was written, with a warning where it may be a slip.
+#[derive(Clone, Debug)]
+pub struct GivenRate {
+    rate: LoadRate,
+    doubt: Option<String>,
+}
+
+impl FromStr for GivenRate {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<GivenRate, UnitError> {
+        Ok(GivenRate {
+            rate: text.parse()?,
+            doubt: BitRate::doubt(text),
+        })
+    }
+}
+
 /// What is generated.
 #[derive(Clone, Debug, Args)]
 pub struct TrafficArgs {
@@ -28,7 +48,7 @@ pub struct TrafficArgs {
     /// 100 %
     #[arg(id = "pace", long = "rate", value_name = "RATE", help_heading = TRAFFIC)]
     #[arg(allow_hyphen_values = true)]
-    pub rate: Option<LoadRate>,
+    pub rate: Option<GivenRate>,
 
     /// What a rate in bits counts beside the frames' own bytes, as in
     /// ethernet; without it, nothing, but in a profile ethernet
@@ -212,18 +232,31 @@ impl TrafficArgs {
         let text = self.rate_framing.as_deref().unwrap_or(default);
         let framing = models::FRAMING.parse(text);
         let framing = framing.map_err(|error| Error::Usage(format!("--rate-framing: {error}")))?;
-        let bits = matches!(self.rate, Some(LoadRate::Bits(..)));
+        let bits = matches!(self.rate(), Some(LoadRate::Bits(..)));
         if self.rate_framing.is_some() && !bits {
             return Err(Error::Usage(
                 "--rate-framing counts bits; give --rate in bits, as in 1gbit".to_owned(),
             ));
         }
-        Ok(self.rate.map(|rate| rate.framed(framing)))
+        Ok(self.rate().map(|rate| rate.framed(framing)))
+    }
+
+    fn rate(&self) -> Option<LoadRate> {
+        self.rate.as_ref().map(|given| given.rate)
+    }
+
+    /// Warnings about values that may be slips.
+    pub fn doubts(&self) -> Vec<String> {
+        let doubt = self.rate.as_ref().and_then(|given| given.doubt.as_ref());
+        doubt
+            .map(|doubt| format!("--rate: {doubt}"))
+            .into_iter()
+            .collect()
     }
 
     /// The rate in bits of a wire, if that is how it was given.
     pub fn line_rate(&self) -> Option<BitRate> {
-        match self.rate {
+        match self.rate() {
             Some(LoadRate::Bits(rate, _)) => Some(rate),
             _ => None,
         }

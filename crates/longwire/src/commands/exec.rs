@@ -23,7 +23,7 @@ use crate::cli::{
     DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
 };
 use crate::control::ControlArgs;
-use crate::exec::{self, Device, Environment, EnvironmentConfig, Event, Side};
+use crate::exec::{self, Device, Environment, EnvironmentConfig, Event, Foundation, Side};
 use crate::probe::{self, Asked, Findings};
 use crate::report::finish::{self, Place};
 use crate::report::live::Status;
@@ -53,7 +53,7 @@ Examples:
   longwire exec --rate 100mbit --loss 0.1% --peer 'iperf3 -s' -- iperf3 -c far
   longwire exec --peer 'iperf3 -s' -- iperf3 -J -c far | jq .end.sum_received
   longwire exec --up-rate 2mbit --down-rate 20mbit -- bash
-  longwire exec --delay 20ms --control ./link.sock -- bash     and `longwire ctl`
+  longwire exec --delay 20ms --control ./link.sock -- bash     in it: longwire ctl
   longwire exec network.toml --scenario rush-hour.toml --time 1min -- ./client
   sudo longwire exec --delay 50ms --uplink -- curl https://example.org";
 
@@ -153,9 +153,9 @@ pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
 
 /// Runs a command or the probe behind one link that does not change.
 fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    let (up, down) = args.link.links()?;
+    let (foundation, (up, down)) = prepare(args, || args.link.links())?;
     let asked = Asked::new(&up, &down);
-    let mut environment = Environment::new(&environment_for(args, [&up, &down]))?;
+    let mut environment = Environment::on(foundation, &environment_for(args, [&up, &down]))?;
     let (near, far) = open_ports(&environment, &args.port)?;
     let links = [setup("up", up), setup("down", down)];
     let warnings = start::announce(&links, globals)?;
@@ -198,6 +198,24 @@ enum Outcome {
     Probed(Box<Findings>),
     /// `None` if the link ended before the command did.
     Ended(Option<Ended>),
+}
+
+/// Lays the foundation of the environment, then calls `read`, which may load
+/// plugins. What is wrong with the arguments comes before what is wrong with the
+/// system.
+///
+/// # Errors
+/// Those of `read`, and if the foundation cannot be laid.
+pub(super) fn prepare<T>(
+    args: &ExecArgs,
+    read: impl FnOnce() -> Result<T, Error>,
+) -> Result<(Foundation, T), Error> {
+    let foundation = Foundation::new(args.uplink);
+    let watch = foundation.as_ref().ok().map(Foundation::end_on_signal);
+    let watch = watch.transpose()?;
+    let read = read()?;
+    drop(watch);
+    Ok((foundation?, read))
 }
 
 /// Returns an environment whose devices have room for the longest frame that
@@ -311,7 +329,6 @@ fn show(
                 return finish::finish_as(&all, report, &args.report, globals, Place::Stdout);
             }
             probe::print(&found);
-            println!();
             finish::finish(report, &args.report, globals, Place::Stdout)
         }
         Outcome::Ended(ended) => {

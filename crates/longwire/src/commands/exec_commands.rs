@@ -1,7 +1,6 @@
 //! The two commands of `exec`: started, watched, and stopped in time.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
@@ -12,7 +11,9 @@ use longwire_engine::Nanos;
 use super::exec::ExecArgs;
 use crate::error::EXIT_FAILED;
 use crate::exec::{self, Environment, Event, PEER_WAIT, PeerOutput, exit_code_of};
+use crate::report::stderr::print_line;
 use crate::{Error, Globals};
+use longwire_io::open;
 
 /// The interval at which the link is checked while the commands run.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
@@ -49,7 +50,7 @@ impl PeerArgs {
         let Some(path) = &self.peer_output else {
             return Ok(PeerOutput::Prefixed);
         };
-        let file = File::create(path).map_err(|source| Error::File {
+        let file = open::to_write(path).map_err(|source| Error::File {
             path: path.clone(),
             action: "cannot write the peer's output",
             source,
@@ -199,7 +200,7 @@ impl<'a> Commands<'a> {
     /// --quiet; not with --json, so that stderr stays machine-readable.
     fn remark(&mut self, remark: String) {
         if !self.globals.json {
-            eprintln!("{remark}");
+            print_line(format_args!("{remark}"));
         }
         self.notes.printed.push(remark);
     }

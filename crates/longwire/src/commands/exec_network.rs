@@ -5,13 +5,14 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use longwire_engine::LinkConfig;
 use longwire_io::port::Port;
+use longwire_io::rights::Capability;
 use longwire_runtime::{Faults, FileLoader};
 
-use super::exec::{ExecArgs, environment_for, environment_needs, open_ports};
+use super::exec::{ExecArgs, environment_for, environment_needs, open_ports, prepare};
 use super::exec_commands::{Commands, Ended};
 use super::run_network::{self, NetworkSetup};
 use super::run_pair;
@@ -33,11 +34,19 @@ pub(super) fn run(
     args: &ExecArgs,
     globals: &Globals,
 ) -> Result<ExitCode, Error> {
-    let (topology, mut remarks) = topology(file, args, globals)?;
-    let ends = ends(&topology)?;
-    let links = longest_frames(&topology)?;
-    let mut environment = Environment::new(&environment_for(args, &links))?;
+    let (foundation, (topology, mut remarks, ends, links)) = prepare(args, || {
+        let (topology, remarks) = topology(file, args, globals)?;
+        let ends = ends(&topology)?;
+        let links = longest_frames(&topology)?;
+        Ok((topology, remarks, ends, links))
+    })?;
+    let mut environment = Environment::on(foundation, &environment_for(args, &links))?;
+    // A large network takes long to prepare, and no command handles signals
+    // yet.
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut watch = Some(environment.children().watch_for_stop(&stop)?);
     let control = control::bind(&args.control)?;
+    environment.set_control(control.address()?);
     let (near, far) = open_ports(&environment, &args.port)?;
     let mut ports = [(ends[0], near), (ends[1], far)];
     ports.sort_by_key(|(index, _)| *index);
@@ -51,7 +60,7 @@ pub(super) fn run(
         seed: run_network::seed(&topology, args.seed.seed)?,
         topology,
         remarks,
-        stop: &Arc::new(AtomicBool::new(false)),
+        stop: &stop,
         running: &args.running,
         record: &args.record,
         report: None,
@@ -61,8 +70,16 @@ pub(super) fn run(
     let (mut started, mut ended) = (false, None);
     let carried = run_network::carry(setup, ports, control, globals, &mut |pause| {
         if !started {
+            watch = None;
+            if stop.load(Ordering::SeqCst) {
+                let message = "interrupted before the command started";
+                return Err(Error::Failed(message.to_owned()));
+            }
             commands.start()?;
-            rights::give_up(&args.report, &environment_needs(args));
+            // Files that the scenario names may be other users'.
+            let mut needs = environment_needs(args);
+            needs.push(Capability::DacOverride);
+            rights::give_up(&args.report, &needs);
             started = true;
         }
         ended = commands.wait(pause);

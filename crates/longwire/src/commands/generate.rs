@@ -1,7 +1,7 @@
 //! `longwire generate`: made-up traffic at exact times, and the tests that
 //! are made of it.
 
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use clap::Args;
 use longwire_engine::Nanos;
 use longwire_io::port::registry;
 use longwire_runtime::feed::generator::{GeneratorConfig, GeneratorError, GeneratorFeed};
-use longwire_runtime::receive::{ReceiveConfig, ReceiveError, ReceiveReport, Receiving};
+use longwire_runtime::receive::{ReceiveConfig, ReceiveReport, Receiving};
 use longwire_runtime::replay::{self, Replaying};
 use longwire_runtime::{Feed, RunReport};
 use serde::Serialize;
@@ -19,8 +19,10 @@ use super::generate_file;
 use super::replay::watch;
 use crate::cli::{LINK_HELP, PumpArgs, TrafficArgs};
 use crate::profile::{self, ProfileArgs, Received};
+use crate::receiving::refused;
 use crate::report::finish::{Place, check_file, finish_as};
 use crate::report::start;
+use crate::report::stderr::print_line;
 use crate::signals::stop_flag;
 use crate::{Error, Globals, rights};
 
@@ -105,6 +107,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         ));
     }
     check_file(args.pump.report.report.as_deref())?;
+    start::warn(&args.traffic.doubts(), globals)?;
     let capture = args.pump.to.first().map(String::as_str);
     let capture = capture.map(generate_file::capture).transpose()?.flatten();
     if args.profile.profile.is_some() {
@@ -167,10 +170,8 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
 /// # Errors
 /// If the port cannot be opened.
 pub(crate) fn receive(port: &str) -> Result<Receiving, Error> {
-    Receiving::open(port, ReceiveConfig::default()).map_err(|error| match error {
-        ReceiveError::Port(error) => Error::Port(error),
-        error => Error::Failed(format!("--receive {port}: {error}")),
-    })
+    let opened = Receiving::open(port, ReceiveConfig::default());
+    opened.map_err(|error| refused(port, error))
 }
 
 /// Starts one run; returns it with what may surprise.
@@ -223,8 +224,8 @@ pub(crate) fn settle(
 
 /// Says something of a profile's progress where people look.
 pub(crate) fn say(line: &str, globals: &Globals) -> io::Result<()> {
-    match globals.talks() {
-        true => writeln!(io::stderr(), "{line}"),
-        false => Ok(()),
+    if globals.talks() {
+        print_line(format_args!("{line}"));
     }
+    Ok(())
 }

@@ -11,16 +11,16 @@ use longwire_engine::Nanos;
 use longwire_io::port::pcap::{CaptureFormat, CaptureWriter, Record};
 use longwire_runtime::feed::generator::{GeneratorConfig, GeneratorFeed};
 use longwire_runtime::record::Epoch;
-use longwire_runtime::{Feed, InputReport, LinkSetup, RunReport};
+use longwire_runtime::{Faults, Feed, InputReport, LinkSetup, RunReport};
 
 use super::generate::GenerateArgs;
 use crate::cli::{PumpArgs, StartAt};
 use crate::log::LogWriter;
 use crate::progress::Progress;
-use crate::report::finish::{Place, finish};
+use crate::report::finish::{Place, finish, on_stuck_plugin};
 use crate::report::start;
 use crate::signals::stop_flag;
-use crate::simulate::{Direction, Simulation};
+use crate::simulate::{Direction, Simulation, check_faults};
 use crate::{Error, Globals};
 
 /// Frames that are made between two looks at the user's signals.
@@ -75,13 +75,15 @@ pub(super) fn run(
         .transpose()?;
     let mut writer = CaptureWriter::create(file)?;
     let notes = start::announce([&link], globals)?;
-    let links = vec![(Direction::Up, link.config)];
+    let links = vec![(Direction::Up, link)];
     let mut simulation = Simulation::new(links, pump.seed.seed, Some(start));
     log.into_iter().for_each(|log| simulation.write_log(log));
+    on_stuck_plugin(pump.seed.seed, &pump.report, globals, Place::Stdout);
     let mut generation = Generation {
         feed: Box::new(feed),
         simulation,
         start,
+        faults: pump.faults().clone(),
     };
     let began = Instant::now();
     let ended = generation.run(&mut writer, &stop, globals);
@@ -108,10 +110,15 @@ struct Generation {
     feed: Box<dyn Feed>,
     simulation: Simulation,
     start: Nanos,
+    /// Faults of plugins.
+    faults: Faults,
 }
 
 impl Generation {
-    /// Generates everything; `false` if the user ended it.
+    /// Generates everything; returns `false` if a signal ended it.
+    ///
+    /// # Errors
+    /// If the capture or the log cannot be written, or a plugin failed.
     fn run(
         &mut self,
         writer: &mut CaptureWriter,
@@ -124,9 +131,9 @@ impl Generation {
             wall: start,
         });
         let mut progress = Progress::new(Progress::SHARE, globals);
-        let mut end = false;
-        while !end && !stop.load(Ordering::Relaxed) {
-            let simulation = &mut self.simulation;
+        let (mut end, mut stopped) = (false, false);
+        while !end && !stopped {
+            let (simulation, faults) = (&mut self.simulation, &self.faults);
             let mut taken = Ok(());
             let received = self.feed.feed(BURST, &mut |fed| {
                 let record = Record {
@@ -135,12 +142,16 @@ impl Generation {
                     wire_len: fed.wire_len,
                     interface: 0,
                 };
-                if taken.is_ok() {
-                    taken = simulation.frame(Direction::Up, record, writer);
+                // A plugin may take long over each frame.
+                stopped = stopped || stop.load(Ordering::Relaxed);
+                if taken.is_ok() && !stopped {
+                    taken = simulation
+                        .frame(Direction::Up, record, writer)
+                        .and_then(|()| check_faults(faults));
                 }
             })?;
             taken?;
-            end = received.end;
+            end = received.end && !stopped;
             if progress.shows() {
                 let done = self.feed.status().fraction.unwrap_or(0.0);
                 progress.at((done * 1_000.0) as u64, Some(1_000));
@@ -148,19 +159,16 @@ impl Generation {
         }
         progress.clear();
         self.simulation.finish(writer)?;
+        check_faults(&self.faults)?;
         Ok(end)
     }
 
     fn report(&self, pump: &PumpArgs) -> RunReport {
-        let mut links = self.simulation.reports();
-        for link in &mut links {
-            "out".clone_into(&mut link.name);
-        }
         let status = self.feed.status();
         RunReport {
             seed: pump.seed.seed,
             epoch_ns: self.start.as_nanos(),
-            links,
+            links: self.simulation.reports(),
             inputs: vec![InputReport {
                 name: status.name,
                 fraction: status.fraction,
@@ -182,7 +190,7 @@ fn check(args: &GenerateArgs, config: &GeneratorConfig) -> Result<(), Error> {
         return usage("how much? give --time or --count: a file takes frames without end");
     }
     if args.receive.is_some() {
-        return usage("--receive: nothing is sent, for --to is a capture");
+        return usage("--receive needs a port, not a capture");
     }
     if args.pump.record.capture.is_some() {
         return usage("--capture: --to is the capture already");

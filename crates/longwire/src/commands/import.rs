@@ -1,7 +1,6 @@
 //! `longwire import`: a topology from a script in the manner of Emulab's.
 
-use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,6 +8,7 @@ use clap::Args;
 
 use crate::Error;
 use crate::topology::ns;
+use longwire_io::open;
 
 /// What `import` takes.
 #[derive(Debug, Args)]
@@ -28,17 +28,27 @@ pub struct ImportArgs {
     pub paths: usize,
 }
 
+/// The most bytes of a script.
+const SCRIPT_MAX: u64 = 64 << 20;
+
 /// Writes the topology of a script.
 ///
 /// # Errors
 /// If there is something in it that is not understood, by its line, or a file
 /// cannot be read or written.
 pub fn run(args: &ImportArgs) -> Result<ExitCode, Error> {
-    let text = fs::read_to_string(&args.file).map_err(|source| Error::File {
+    let failed = |source| Error::File {
         path: args.file.clone(),
         action: "cannot be read",
         source,
-    })?;
+    };
+    let mut text = String::new();
+    let file = open::to_read(&args.file).map_err(failed)?;
+    let read = file.take(SCRIPT_MAX + 1).read_to_string(&mut text);
+    if read.map_err(failed)? as u64 > SCRIPT_MAX {
+        let file = args.file.display();
+        return Err(Error::Usage(format!("{file}: a script has at most 64 MiB")));
+    }
     let toml = ns::import(&text, args.paths).map_err(|problem| {
         let file = args.file.display();
         Error::Usage(format!("{file}:{problem}"))

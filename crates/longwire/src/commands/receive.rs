@@ -21,6 +21,7 @@ use crate::progress::Progress;
 use crate::receiving::{ReceiveRequirement, text};
 use crate::report::finish::{check_file, write_file};
 use crate::report::live::Status;
+use crate::report::stderr::print_line;
 use crate::signals::stop_flag;
 use crate::{Error, Globals, rights};
 
@@ -215,10 +216,13 @@ fn receive(
     rights::give_up_for(args.report.as_deref(), &[]);
     if !globals.quiet {
         for note in receiving.notes() {
-            eprintln!("{note}");
+            print_line(format_args!("{note}"));
         }
         // Also with --json: whoever starts a sender waits for this line.
-        eprintln!("receiving at {}; Ctrl-C ends with the report", args.port);
+        print_line(format_args!(
+            "receiving at {}; Ctrl-C ends with the report",
+            args.port
+        ));
     }
     let started = Instant::now();
     let time = args.end.time.map(|t| Duration::from_nanos(t.as_nanos()));
@@ -259,12 +263,12 @@ fn finish(
     let not_kept = kept.err().map(|error| error.to_string());
     let errors: Vec<&String> = report.error.iter().chain(&not_kept).collect();
     for error in &errors {
-        eprintln!("error: {error}");
+        print_line(format_args!("error: {error}"));
     }
     let required = args.require.as_ref();
     let unmet = required.map_or_else(Vec::new, |required| required.unmet(report));
     for clause in &unmet {
-        eprintln!("not met: {clause}");
+        print_line(format_args!("not met: {clause}"));
     }
     Ok(match (errors.is_empty(), unmet.is_empty()) {
         (false, _) => ExitCode::from(EXIT_FAILED),

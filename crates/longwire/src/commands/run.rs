@@ -32,7 +32,7 @@ Examples:
   longwire run network.toml --control /run/longwire/a.sock     and `longwire ctl`
   longwire run network.toml --scenario rush-hour.toml --capture run --log run.csv
   longwire run packet:eth1 packet:eth2 --delay 5ms --time 1min \\
-      --require 'lateness.p99<50us,artifacts-own<0.1%' --json";
+      --require 'lateness.p99<50us,artifacts-lost=0,artifacts-own<5%,packets_in>0' --json";
 
 /// What `run` takes.
 #[derive(Debug, Args)]

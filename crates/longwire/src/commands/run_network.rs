@@ -55,6 +55,9 @@ pub(super) fn run_topology(
     args: &RunArgs,
     globals: &Globals,
 ) -> Result<ExitCode, Error> {
+    if args.control.control.is_empty() {
+        refuse_unknown_links(&topology, &args.report)?;
+    }
     let stop = stop_flag()?;
     // Clients that connect before the run starts wait until it does.
     let control = control::bind(&args.control)?;
@@ -83,6 +86,26 @@ pub(super) fn run_topology(
     finish(&report, &args.report, globals, Place::Stdout)
 }
 
+/// Refuses a requirement about a link that is not there, rather than at the end
+/// of a long run. Links come by the control API only.
+fn refuse_unknown_links(topology: &Topology, args: &ReportArgs) -> Result<(), Error> {
+    let Some(required) = &args.require else {
+        return Ok(());
+    };
+    let ports = topology.ports.iter().map(|port| port.name.to_string());
+    let links = topology.links.iter().flat_map(|link| match link.down {
+        Some(_) => vec![format!("{}.up", link.name), format!("{}.down", link.name)],
+        None => vec![link.name.to_string()],
+    });
+    // Of what was not recorded, in the report.
+    let names: Vec<String> = ports.chain(links).chain(["recording".to_owned()]).collect();
+    let unknown = required.unknown(names.iter().map(String::as_str));
+    match unknown.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Usage(format!("--require: {}", unknown.join("; ")))),
+    }
+}
+
 /// A network that is ready to run.
 pub(super) struct NetworkSetup<'a> {
     /// The network.
@@ -98,7 +121,7 @@ pub(super) struct NetworkSetup<'a> {
     /// What it records.
     pub record: &'a RecordArgs,
     /// The report, to which a run that has started limits its rights; `None` if
-    /// the caller limits them.
+    /// the caller limits them. The control API limits its own.
     pub report: Option<&'a ReportArgs>,
 }
 
@@ -286,23 +309,24 @@ fn direct(
 ) -> Result<(Option<String>, LateCommands), Error> {
     let mut failed = None;
     let mut late = LateCommands::default();
-    let mut told = 0;
+    let mut reported = 0;
     let mut over = false;
     while !over && !running.ended() {
         over = pause(LOOK)?;
         let until = controller.elapsed().saturating_add(AHEAD);
         // One by one: a scenario may have any number of them.
         while !over && let Some(command) = scenario.next_due(until) {
-            late.note(command.at.unwrap_or(Nanos::ZERO), controller.elapsed());
+            let at = command.at.unwrap_or(Nanos::ZERO);
             if let Err(problem) = controller.schedule(&command) {
-                let at = command.at.unwrap_or(Nanos::ZERO);
                 failed.get_or_insert(format!("scenario at {at}: {problem}"));
             }
+            // Afterwards: preparing the command may have taken too long.
+            late.note(at, controller.elapsed());
             over = pause(Duration::ZERO)? || running.ended();
         }
         controller.tidy();
         let lost = running.handle().lost_ports();
-        for (name, port) in lost.iter().skip(told) {
+        for (name, port) in lost.iter().skip(reported) {
             let remark = format!(
                 "port {name} went away: {}; the run goes on without it",
                 port.error
@@ -310,7 +334,7 @@ fn direct(
             // A terminal that is gone is no reason to end the run.
             let _ = start::warn(std::slice::from_ref(&remark), globals);
         }
-        told = lost.len();
+        reported = lost.len();
     }
     Ok((failed, late))
 }

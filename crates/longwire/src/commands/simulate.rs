@@ -148,7 +148,7 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     };
     refuse_options_of_networks(args)?;
     let (ways, links) = ways(args)?;
-    check_output(output, args, globals)?;
+    check_output(output, args)?;
     let stop = stop_flag()?;
     let mut reader = CaptureReader::open(&args.input)?;
     if reader.packing().is_some() {
@@ -159,7 +159,6 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let log = args.log.as_ref().map(LogWriter::create).transpose()?;
     let mut notes = start::announce(&links, globals)?;
     let started = Instant::now();
-    let links = links.into_iter().map(|link| link.config);
     let links = ways.directions().into_iter().zip(links).collect();
     let mut simulation = Simulation::new(links, args.seed.seed, args.epoch.map(Nanos::from_nanos));
     log.into_iter().for_each(|log| simulation.write_log(log));
@@ -254,20 +253,15 @@ fn refuse_options_of_networks(args: &SimulateArgs) -> Result<(), Error> {
 }
 
 /// Refuses an output that would destroy the input or a terminal's screen.
-fn check_output(output: &str, args: &SimulateArgs, globals: &Globals) -> Result<(), Error> {
+fn check_output(output: &str, args: &SimulateArgs) -> Result<(), Error> {
     let usage = |message: String| Err(Error::Usage(message));
     if CaptureFormat::of(output).is_none() {
         return usage(format!(
             "OUT '{output}': end its name in .pcap or .pcapng, or write - for stdout"
         ));
     }
-    if output == "-" {
-        if globals.json {
-            return usage("OUT is stdout, and so is --json; use --report FILE".to_owned());
-        }
-        if io::stdout().is_terminal() {
-            return usage("OUT is a terminal; name a file, or pipe stdout".to_owned());
-        }
+    if output == "-" && io::stdout().is_terminal() {
+        return usage("OUT is a terminal; name a file, or pipe stdout".to_owned());
     }
     if let Some(path) = args.log.clone()
         && LogFormat::of(&path).is_none()

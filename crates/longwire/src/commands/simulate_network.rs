@@ -38,7 +38,7 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
             .collect::<Result<Vec<_>, _>>()
     };
     let (ins, outs) = (named(&args.inputs, "--in")?, named(&args.outputs, "--out")?);
-    check_files(&ins, &outs, args, globals)?;
+    check_files(&ins, &outs, args)?;
     let seed = run_network::seed(&topology, args.seed.seed)?;
     let stop = stop_flag()?;
     let faults = Faults::new();
@@ -131,18 +131,10 @@ fn refuse_options_of_one_link(args: &SimulateArgs) -> Result<(), Error> {
 }
 
 /// Refuses outputs that would destroy an input or one another.
-fn check_files(
-    ins: &[PortFile],
-    outs: &[PortFile],
-    args: &SimulateArgs,
-    globals: &Globals,
-) -> Result<(), Error> {
+fn check_files(ins: &[PortFile], outs: &[PortFile], args: &SimulateArgs) -> Result<(), Error> {
     let usage = |message: String| Err(Error::Usage(message));
     if ins.iter().filter(|file| file.path == "-").count() > 1 {
         return usage("two of --in are stdin; only one can be".to_owned());
-    }
-    if globals.json && outs.iter().any(|out| out.path == "-") {
-        return usage("--out is stdout, and so is --json; use --report FILE".to_owned());
     }
     for out in outs {
         if CaptureFormat::of(&out.path).is_none() {

@@ -25,6 +25,10 @@ impl FromStr for Address {
         let Some(address) = text.strip_prefix(TCP) else {
             return match text {
                 "" => Err("write the path of a socket, or tcp:ADDRESS:PORT".to_owned()),
+                address if address.parse::<SocketAddr>().is_ok() => Err(format!(
+                    "'{address}' is an address and no path: write {TCP}{address}; for a socket \
+                     of that name ./{address}"
+                )),
                 path => Ok(Address::Unix(PathBuf::from(path))),
             };
         };
@@ -56,7 +60,17 @@ mod tests {
             let address: Address = text.parse().expect(text);
             assert_eq!(address.to_string(), text);
         }
-        for text in ["", "tcp:", "tcp:localhost:1", "tcp:127.0.0.1", "tcp:[::1]"] {
+        let bare = "127.0.0.1:9470".parse::<Address>();
+        let bare = bare.expect_err("it is no path");
+        assert!(bare.contains("write tcp:127.0.0.1:9470"), "{bare}");
+        for text in [
+            "",
+            "[::1]:9470",
+            "tcp:",
+            "tcp:localhost:1",
+            "tcp:127.0.0.1",
+            "tcp:[::1]",
+        ] {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
     }

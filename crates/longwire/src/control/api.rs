@@ -181,7 +181,7 @@ impl Api {
     /// Gives memory that was freed back to the system, once for all requests
     /// of a moment.
     fn trim_soon(self: Arc<Api>) {
-        // At the end of a run there is nobody left to do it, and no need.
+        // At the end of a run there is no runtime left, and no need.
         let Ok(handle) = Handle::try_current() else {
             return;
         };

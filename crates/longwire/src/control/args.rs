@@ -1,6 +1,5 @@
 //! What the command line says of the control API.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +9,7 @@ use clap::{Args, ValueEnum};
 use super::address::Address;
 use super::guard::{Files, Tokens};
 use crate::Error;
+use longwire_io::open;
 
 /// The control API of a run.
 #[derive(Clone, Debug, Args)]
@@ -146,7 +146,7 @@ pub(crate) fn token(path: &Path) -> Result<Vec<u8>, Error> {
         action: "cannot read the token",
         source,
     };
-    let file = File::open(path).map_err(failed)?;
+    let file = open::to_read(path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.mode() & 0o777;
     if mode & 0o077 != 0 {
         return refuse(format!(

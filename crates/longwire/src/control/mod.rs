@@ -30,6 +30,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+use std::ffi::OsString;
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -49,6 +50,7 @@ pub use address::Address;
 pub(crate) use args::token;
 pub use args::{ControlArgs, Detail};
 pub use server::Server;
+pub(crate) use socket::CANNOT_LISTEN;
 
 /// Addresses at which somebody will answer. Whoever connects before that
 /// waits. Dropping it gives them back.
@@ -138,6 +140,24 @@ impl Bound {
     /// Where it listens, in sentences.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// The address at which a program of this run finds it, as `ctl` reads it:
+    /// a socket if there is one, which needs no network, as an absolute path.
+    /// `None` without addresses.
+    ///
+    /// # Errors
+    /// If the address of a listener cannot be read.
+    pub fn address(&self) -> io::Result<Option<OsString>> {
+        let is_socket = |listener: &&Listener| matches!(listener, Listener::Unix(..));
+        let socket = self.listeners.iter().find(is_socket);
+        let Some(listener) = socket.or(self.listeners.first()) else {
+            return Ok(None);
+        };
+        Ok(Some(match listener {
+            Listener::Unix(_, named) => std::path::absolute(named.path())?.into(),
+            Listener::Tcp(listener) => Address::Tcp(listener.local_addr()?).to_string().into(),
+        }))
     }
 
     /// Answers about this run until the server is dropped. `None` when there

@@ -119,7 +119,7 @@ fn parameter(parameter: &Parameter) -> Value {
 const ALWAYS: [(&str, &str); 5] = [
     (
         "400",
-        "The request says something that cannot be; nothing was changed",
+        "The request is not as this document describes; nothing was changed",
     ),
     ("401", "The token is lacking or wrong"),
     (
@@ -169,6 +169,13 @@ fn responses(route: &Route) -> Value {
     let mut also = ALWAYS.to_vec();
     if route.body.is_some() {
         also.extend(WITH_BODY);
+    }
+    if route.changes() {
+        also.push((
+            "422",
+            "A value, or the name of a link, a path or a file, does not fit the run; nothing was \
+             changed",
+        ));
     }
     if route.braces().is_some() && !route.changes() {
         also.push(("404", "There is no such link"));

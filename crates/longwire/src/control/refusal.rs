@@ -51,8 +51,14 @@ impl Refusal {
         Refusal::new(StatusCode::NOT_FOUND, error)
     }
 
-    /// 400: a change, and all that is wrong with it. Nothing was changed.
+    /// A change, and all that is wrong with it: 400 if it is not of the shape
+    /// that the document describes, 422 if a value or a name does not fit the
+    /// run (RFC 9110, section 15.5.21). Nothing was changed.
     pub fn problems(problems: Vec<Problem>) -> Refusal {
+        let status = match problems.iter().any(|problem| problem.is_malformed) {
+            true => StatusCode::BAD_REQUEST,
+            false => StatusCode::UNPROCESSABLE_ENTITY,
+        };
         let error = match problems.as_slice() {
             [] => "the change is refused".to_owned(),
             [one] => line(one),
@@ -60,7 +66,7 @@ impl Refusal {
         };
         Refusal {
             problems,
-            ..Refusal::bad(error)
+            ..Refusal::new(status, error)
         }
     }
 

@@ -15,6 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use longwire_io::rights::Capability;
 use longwire_runtime::host::{lower_priority, prompt_priority, return_large_blocks};
 use nix::unistd::geteuid;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -29,7 +30,7 @@ use super::places::{Held, Places, Seat};
 use super::refusal::Refusal;
 use super::reply::Body;
 use super::socket::Named;
-use crate::Error;
+use crate::{Error, rights};
 
 /// The most connections at one address. For one more, the one that has been
 /// idle longest is closed. Fewer than these can have a request that is being
@@ -161,6 +162,9 @@ pub fn serve(
     let thread = std::thread::Builder::new()
         .name("longwire-ctl".to_owned())
         .spawn(move || {
+            // Before a client is heard: this thread and those that it starts
+            // open files that clients name.
+            rights::give_up_for(None, &[Capability::DacOverride]);
             prompt_priority();
             run(runtime, doors, &house);
             slow.0.shutdown_background();

@@ -31,6 +31,9 @@ use crate::Error;
 /// Only its owner may connect.
 const MODE: u32 = 0o600;
 
+/// What the system refuses in a directory of other users.
+pub(crate) const CANNOT_LISTEN: &str = "cannot listen";
+
 /// Another run that starts in the same folder is waited for so long.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -41,6 +44,13 @@ pub struct Named {
     path: PathBuf,
     /// Device and inode.
     identity: (u64, u64),
+}
+
+impl Named {
+    /// Its path, as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
 }
 
 impl Drop for Named {
@@ -81,7 +91,7 @@ pub fn open(path: &Path) -> Result<(UnixListener, Named), Error> {
     let ours = socket(AddressFamily::Unix, SockType::Stream, kind, None)
         .and_then(|ours| fchmod(&ours, Mode::from_bits_truncate(MODE)).map(|()| ours))
         .map_err(|error| failed("cannot make a socket")(error.into()))?;
-    bind(ours.as_raw_fd(), &address).map_err(|error| failed("cannot listen")(error.into()))?;
+    bind(ours.as_raw_fd(), &address).map_err(|error| failed(CANNOT_LISTEN)(error.into()))?;
     let made = fs::symlink_metadata(path).map_err(failed("the socket is not there"))?;
     let named = Named {
         path: path.to_owned(),
@@ -93,7 +103,7 @@ pub fn open(path: &Path) -> Result<(UnixListener, Named), Error> {
             .map_err(failed("its mode cannot be set"))?;
     }
     let backlog = Backlog::MAXCONN;
-    listen(&ours, backlog).map_err(|error| failed("cannot listen")(error.into()))?;
+    listen(&ours, backlog).map_err(|error| failed(CANNOT_LISTEN)(error.into()))?;
     Ok((UnixListener::from(ours), named))
 }
 
@@ -107,8 +117,16 @@ fn turn(path: &Path) -> Result<Flock<File>, Error> {
         .iter()
         .any(|own| own == folder)
     {
-        // An error shows when the directory is opened.
-        let _ = run_directory::create(folder);
+        // Other errors show when the directory is opened.
+        if let Err(source) = run_directory::create(folder)
+            && source.kind() == io::ErrorKind::PermissionDenied
+        {
+            return Err(Error::File {
+                path: path.to_owned(),
+                action: CANNOT_LISTEN,
+                source,
+            });
+        }
     }
     let file = File::open(folder).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => Error::Usage(format!(

@@ -33,7 +33,7 @@ fn cores(usable: usize) -> Finding {
     match usable {
         0 | 1 => Finding::warn("cores", "1 usable")
             .costs("the emulator and the programs under test take turns: milliseconds of lateness")
-            .mend("give this machine or container at least 2 cores"),
+            .fix("give this machine or container at least 2 cores"),
         2 | 3 => Finding::ok(
             "cores",
             format!("{usable} usable: both directions share them with the programs under test"),
@@ -55,7 +55,7 @@ fn quota(cpu_max: &str) -> Option<Finding> {
             "whoever uses more is stopped until the next period of {} ms begins",
             period / 1e3
         ))
-        .mend("run without --cpus or a CPU limit, or with --wait block to stay below it");
+        .fix("run without --cpus or a CPU limit, or with --wait block to stay below it");
     Some(finding)
 }
 
@@ -70,7 +70,7 @@ fn virtualised(cpuinfo: &str) -> Finding {
     let vendor = read("/sys/class/dmi/id/sys_vendor").unwrap_or_else(|| "unknown".to_owned());
     Finding::warn("virtual machine", format!("yes ({vendor})"))
         .costs("the host pauses it now and then, for milliseconds; such pauses are reported apart")
-        .mend("measure on hardware of your own, or on a host with cores of its own for the guest")
+        .fix("measure on dedicated hardware, or on a host that dedicates cores to the guest")
 }
 
 /// Time that the host gave to others while this machine wanted to run.
@@ -92,7 +92,7 @@ fn stolen(stat: &str) -> Option<Finding> {
     }
     let finding = Finding::warn("stolen time", found)
         .costs("the host runs others on these cores: lateness that Longwire cannot help")
-        .mend("a larger or dedicated instance");
+        .fix("a larger or dedicated instance");
     Some(finding)
 }
 
@@ -121,7 +121,7 @@ fn idle_states() -> Finding {
             format!("{}, down to {name}", driver.unwrap_or("unknown driver")),
         )
         .costs(format!("a sleeping core takes up to {us} us to wake"))
-        .mend("cpupower idle-set -D 10, or the kernel parameter processor.max_cstate=1"),
+        .fix("cpupower idle-set -D 10, or the kernel parameter processor.max_cstate=1"),
         (driver, deepest) => Finding::ok(
             "idle states",
             match deepest {
@@ -138,7 +138,7 @@ fn governor(governor: Option<String>) -> Finding {
         Some("performance") => Finding::ok("frequency governor", "performance"),
         Some(other) => Finding::warn("frequency governor", other)
             .costs("after idling, the first frames are handled at a low frequency")
-            .mend("cpupower frequency-set -g performance"),
+            .fix("cpupower frequency-set -g performance"),
     }
 }
 

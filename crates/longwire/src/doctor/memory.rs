@@ -34,7 +34,7 @@ fn addresses(limit: Option<u64>) -> Finding {
     }
     Finding::warn("addresses", found)
         .costs("runs may not start: memory for frames that wait is reserved at once")
-        .mend(format!("{ADDRESS_SPACE}, or a smaller --memory"))
+        .fix(format!("{ADDRESS_SPACE}, or a smaller --memory"))
 }
 
 fn huge_pages(transparent: Option<&str>, reserved: Option<i64>) -> Finding {
@@ -46,7 +46,7 @@ fn huge_pages(transparent: Option<&str>, reserved: Option<i64>) -> Finding {
     }
     Finding::warn("huge pages", found)
         .costs("with long delays at high rates, each frame misses the TLB: a few ns a frame")
-        .mend("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, or sysctl vm.nr_hugepages=128")
+        .fix("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, or sysctl vm.nr_hugepages=128")
 }
 
 /// What frames may wait in.
@@ -68,7 +68,7 @@ fn available(meminfo: &str) -> Option<Finding> {
     }
     let finding = Finding::warn("available", found)
         .costs("long delays at high rates may find no memory for frames that wait")
-        .mend("limit it with --memory, and the delay and rate with it");
+        .fix("limit it with --memory, and the delay and rate with it");
     Some(finding)
 }
 
@@ -84,7 +84,7 @@ fn lockable(limit: u64, unlimited: bool) -> Finding {
     }
     Finding::warn("lockable", found)
         .costs("memory is not locked, and xdp: ports may be refused theirs")
-        .mend("ulimit -l unlimited, or CAP_IPC_LOCK")
+        .fix("ulimit -l unlimited, or CAP_IPC_LOCK")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What this machine allows, and what spoils accuracy on it.
 //!
 //! Every check looks at one thing and says what it found, what that costs
-//! and how to mend it. A file that is missing, as in containers, is a finding
+//! and how to fix it. A file that is missing, as in containers, is a finding
 //! and never an error.
 
 mod cpu;
@@ -46,9 +46,9 @@ pub struct Finding {
     /// What that costs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
-    /// How to mend it.
+    /// How to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mend: Option<String>,
+    pub fix: Option<String>,
 }
 
 impl Finding {
@@ -58,7 +58,7 @@ impl Finding {
             status: Status::Ok,
             found: found.into(),
             cost: None,
-            mend: None,
+            fix: None,
         }
     }
 
@@ -81,8 +81,8 @@ impl Finding {
         self
     }
 
-    fn mend(mut self, mend: impl Into<String>) -> Finding {
-        self.mend = Some(mend.into());
+    fn fix(mut self, fix: impl Into<String>) -> Finding {
+        self.fix = Some(fix.into());
         self
     }
 }
@@ -146,8 +146,8 @@ pub fn write(out: &mut impl Write, groups: &[Group], paint: Paint) -> io::Result
             if let Some(cost) = &finding.cost {
                 writeln!(out, "{:indent$}{} {cost}", "", paint.dim("costs:"))?;
             }
-            if let Some(mend) = &finding.mend {
-                writeln!(out, "{:indent$}{} {mend}", "", paint.dim("mend: "))?;
+            if let Some(fix) = &finding.fix {
+                writeln!(out, "{:indent$}{} {fix}", "", paint.dim("fix:  "))?;
             }
         }
     }
@@ -182,10 +182,10 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_cost_and_mend_under_the_finding() {
+    fn the_table_says_cost_and_fix_under_the_finding() {
         let finding = Finding::warn("clock", "hpet")
             .costs("1 us a read")
-            .mend("tsc=reliable");
+            .fix("tsc=reliable");
         let groups = [Group {
             name: "timing",
             findings: vec![finding, Finding::ok("pauses", "none")],
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(
             String::from_utf8_lossy(&out),
             "timing\n  warn  clock   hpet\n                costs: 1 us a read\n                \
-             mend:  tsc=reliable\n  ok    pauses  none\n1 ok, 1 warning, 0 failures\n"
+             fix:   tsc=reliable\n  ok    pauses  none\n1 ok, 1 warning, 0 failures\n"
         );
         assert_eq!(worst(&groups), Status::Warn);
     }

@@ -37,7 +37,7 @@ fn kernel(release: &str) -> Finding {
     }
     Finding::warn("kernel", release)
         .costs("AF_XDP is missing or slow here")
-        .mend("Linux 5.4 or later")
+        .fix("Linux 5.4 or later")
 }
 
 /// Whether the kernel knows a protocol, by its list of them.
@@ -55,14 +55,14 @@ fn packet_sockets(protocols: &str) -> Finding {
     // A module that nobody has asked for yet is not on the list.
     Finding::warn("packet:", "AF_PACKET is not loaded")
         .costs("the first packet: port has to load it, which may be refused")
-        .mend("modprobe af_packet")
+        .fix("modprobe af_packet")
 }
 
 fn xdp(in_kernel: bool, allowed: bool, bpf_disabled: Option<i64>) -> Finding {
     if !in_kernel {
         return Finding::warn("xdp:", "this kernel has no AF_XDP")
             .costs("no xdp: ports; packet: takes their place, at about half the speed")
-            .mend("a kernel with CONFIG_XDP_SOCKETS");
+            .fix("a kernel with CONFIG_XDP_SOCKETS");
     }
     if !allowed {
         let why = match bpf_disabled {
@@ -71,7 +71,7 @@ fn xdp(in_kernel: bool, allowed: bool, bpf_disabled: Option<i64>) -> Finding {
         };
         return Finding::warn("xdp:", why)
             .costs("no xdp: ports for this user; packet: takes their place")
-            .mend("sudo, or CAP_BPF with CAP_NET_ADMIN and CAP_NET_RAW");
+            .fix("sudo, or CAP_BPF with CAP_NET_ADMIN and CAP_NET_RAW");
     }
     Finding::ok("xdp:", "AF_XDP is there, and BPF is allowed")
 }
@@ -83,11 +83,11 @@ fn tun() -> Finding {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             Finding::warn("tap:", "/dev/net/tun is missing")
                 .costs("no tap: ports")
-                .mend(remedies::TUN_MISSING)
+                .fix(remedies::TUN_MISSING)
         }
         Err(error) => Finding::warn("tap:", format!("/dev/net/tun: {error}"))
             .costs("no tap: ports")
-            .mend(remedies::TUN_DENIED),
+            .fix(remedies::TUN_DENIED),
     }
 }
 

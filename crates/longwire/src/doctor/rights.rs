@@ -63,7 +63,7 @@ fn but_exec_fails(namespaces: Finding) -> Finding {
     let found = "no setting of the system forbids them, yet exec fails (next line)";
     Finding::warn(namespaces.topic, found)
         .costs("exec cannot build its network")
-        .mend(
+        .fix(
             "what confines this process, say a container's seccomp profile: start that with \
              --security-opt seccomp=unconfined or --privileged",
         )
@@ -153,7 +153,7 @@ fn interfaces(mask: u64, scope: Scope, exec_works: bool) -> Finding {
             true => "; exec works all the same",
             false => "",
         };
-        let (whose, mend) = match scope.owns_network {
+        let (whose, fix) = match scope.owns_network {
             true => ("", remedies::PORT_RIGHTS),
             false => (
                 " for this network, which belongs to another user namespace",
@@ -163,12 +163,12 @@ fn interfaces(mask: u64, scope: Scope, exec_works: bool) -> Finding {
         };
         return Finding::warn("ports", format!("without {needed}{whose}"))
             .costs(format!("run: no ports on the host's interfaces{exec}"))
-            .mend(mend);
+            .fix(fix);
     }
     if !useful.is_empty() {
         return Finding::warn("ports", format!("without {useful}"))
             .costs("run: no xdp: ports (CAP_BPF), unlocked memory (CAP_IPC_LOCK) or normal priority (CAP_SYS_NICE)")
-            .mend(remedies::PORT_RIGHTS);
+            .fix(remedies::PORT_RIGHTS);
     }
     Finding::ok("ports", "every kind may be opened")
 }
@@ -186,7 +186,7 @@ fn priority(sys_nice: bool) -> Finding {
     let real_time = soft(Resource::RLIMIT_RTPRIO);
     Finding::warn("priority", format!("normal (real-time limit {real_time})"))
         .costs("other programs may delay releases when the machine is busy")
-        .mend("CAP_SYS_NICE, or `nice -20` in /etc/security/limits.conf")
+        .fix("CAP_SYS_NICE, or `nice -20` in /etc/security/limits.conf")
 }
 
 /// What decides whether namespaces can be made.
@@ -201,7 +201,7 @@ struct Namespaces {
 
 fn namespaces(found: &Namespaces) -> Finding {
     const COST: &str = "exec cannot build its network";
-    let refused = |what: &str, mend: &str| Finding::fail("namespaces", what).costs(COST).mend(mend);
+    let refused = |what: &str, fix: &str| Finding::fail("namespaces", what).costs(COST).fix(fix);
     if found.networks == Some(0) {
         return refused(
             "network namespaces are switched off",
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_of_refusing_namespaces_has_its_own_mend() {
+    fn each_way_of_refusing_namespaces_has_its_own_fix() {
         let open = || Namespaces {
             admin: false,
             networks: Some(100),
@@ -344,13 +344,10 @@ mod tests {
                 "CONFIG_USER_NS",
             ),
         ];
-        for (case, mend) in cases {
+        for (case, fix) in cases {
             let finding = namespaces(&case);
             assert_eq!(finding.status, Status::Fail);
-            assert!(
-                finding.mend.is_some_and(|text| text.contains(mend)),
-                "{mend}"
-            );
+            assert!(finding.fix.is_some_and(|text| text.contains(fix)), "{fix}");
         }
     }
 }

@@ -48,7 +48,7 @@ fn clock() -> Finding {
     }
     Finding::warn("clock", found)
         .costs("every frame needs the time: throughput and accuracy suffer")
-        .mend("the kernel parameter clocksource=tsc, if the TSC is stable here")
+        .fix("the kernel parameter clocksource=tsc, if the TSC is stable here")
 }
 
 fn timer_slack() -> Finding {
@@ -120,7 +120,7 @@ fn waking(latencies: &[Duration]) -> Finding {
     }
     Finding::warn("wake-up", found)
         .costs("to be on time, Longwire wakes that much before each release and spins the rest")
-        .mend("--wait spin where a core can be spared; fewer other programs; shallower idle states")
+        .fix("--wait spin where a core can be spared; fewer other programs; shallower idle states")
 }
 
 /// How long the witness spins, and from when on a gap is a pause.
@@ -160,7 +160,7 @@ fn pausing(pauses: &[Duration]) -> Finding {
         ),
     )
     .costs("frames due during a pause are that late; runs report pauses apart")
-    .mend("fewer other programs; on a virtual machine, a host that is not shared")
+    .fix("fewer other programs; on a virtual machine, a host that is not shared")
 }
 
 #[cfg(test)]

@@ -3,11 +3,10 @@
 use std::ffi::{OsStr, OsString};
 use std::time::{Duration, Instant};
 
-use longwire_io::net::record::restore_leftovers;
 use longwire_io::net::{NetError, NetNamespace};
 
 use super::error::ExecError;
-use super::forwarding;
+use super::foundation::Foundation;
 use super::guard::Guard;
 use super::mounts::Mounts;
 use super::network::{self, Plan};
@@ -15,7 +14,7 @@ use super::peer_output::{PeerOutput, Relay};
 use super::ready::SocketTables;
 use super::silence;
 use super::spawn::{self, Place};
-use super::supervise::{Children, Event, Signals};
+use super::supervise::{Children, Event};
 use super::uplink::Uplink;
 use super::user;
 
@@ -26,6 +25,9 @@ pub const PEER_WAIT: Duration = Duration::from_secs(2);
 /// CPU time.
 const LOOK_MIN: Duration = Duration::from_millis(2);
 const LOOK_MAX: Duration = Duration::from_millis(50);
+
+/// The variable in which `longwire ctl` looks for the control API.
+const CONTROL_VARIABLE: &str = "LONGWIRE_CONTROL";
 
 /// One of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,42 +122,37 @@ pub struct Environment {
     plan: Plan,
     device: Device,
     notes: Vec<String>,
+    /// For the command in near only.
+    control: Option<OsString>,
     uplink: Option<Uplink>,
     // The last to go: it looks after what the others leave.
     guard: Guard,
 }
 
 impl Environment {
-    /// Makes the networks.
+    /// Makes the networks. Call before any thread is started, as
+    /// [`Foundation::new`], which this begins with.
     ///
-    /// Call before any thread is started: without root's rights the process
-    /// moves into a user namespace, which it can only do alone, and a small
-    /// process is forked that cleans up should this one be killed. From here
-    /// on SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD of this process arrive
-    /// as [`Event`]s only.
+    /// # Errors
+    ///
+    /// As of [`Foundation::new`] and [`Environment::on`].
+    pub fn new(config: &EnvironmentConfig) -> Result<Environment, ExecError> {
+        Environment::on(Foundation::new(config.uplink)?, config)
+    }
+
+    /// Makes the networks. There may be threads by now. The uplink must be
+    /// that of the foundation.
     ///
     /// # Errors
     ///
     /// When the system does not allow namespaces (the message says which
     /// setting stands in the way), and when an uplink is asked for and cannot
     /// be had.
-    pub fn new(config: &EnvironmentConfig) -> Result<Environment, ExecError> {
-        let as_root = user::has_rights();
-        if config.uplink && !as_root {
-            return Err(ExecError::Uplink(
-                "only root may connect the link to the host's network; run Longwire with sudo, \
-                 or leave --uplink out and run the other end with --peer"
-                    .into(),
-            ));
-        }
-        if as_root {
-            forwarding::release_stale();
-            restore_leftovers();
-        } else {
-            user::enter_user_namespace()?;
-        }
-        let mut guard = Guard::start()?;
-        let signals = Signals::take()?;
+    pub fn on(
+        foundation: Foundation,
+        config: &EnvironmentConfig,
+    ) -> Result<Environment, ExecError> {
+        let Foundation { mut guard, signals } = foundation;
         let plan = match config.uplink {
             true => Uplink::choose_plan()?,
             false => Plan::USUAL,
@@ -191,6 +188,7 @@ impl Environment {
             plan,
             device: config.device,
             notes,
+            control: None,
             uplink,
             guard,
         })
@@ -223,7 +221,7 @@ impl Environment {
         }
     }
 
-    /// Waits until the kernel has nothing of its own to send any more. Call
+    /// Waits until the kernel itself has nothing more to send. Call
     /// with both ports open, and discard what they have received by then:
     /// nothing but the commands' frames follows.
     ///
@@ -258,6 +256,11 @@ impl Environment {
         &mut self.children
     }
 
+    /// Sets where the command in near finds the control API.
+    pub fn set_control(&mut self, address: Option<OsString>) {
+        self.control = address;
+    }
+
     /// Starts the command in near. Call from a thread that lives as long as
     /// the run, and once the link is up.
     ///
@@ -266,7 +269,10 @@ impl Environment {
     /// When there is no such command, or it may not be run;
     /// [`ExecError::exit_code`] is then a shell's 127 or 126.
     pub fn spawn_near(&mut self, words: &[OsString]) -> Result<(), ExecError> {
-        let variables = self.plan.names().variables();
+        let names = self.plan.names().variables();
+        let mut variables: Vec<_> = names.map(|(name, value)| (name, value.into())).into();
+        let control = self.control.clone();
+        variables.extend(control.map(|address| (CONTROL_VARIABLE, address)));
         let child = spawn::start(&self.near, words, &variables, None)?;
         self.children.set_command(child);
         Ok(())
@@ -289,6 +295,7 @@ impl Environment {
     ) -> Result<bool, ExecError> {
         let words = ["sh".into(), "-c".into(), command.to_owned()];
         let variables = self.plan.names().variables();
+        let variables = variables.map(|(name, value)| (name, value.into()));
         let opened = output.open();
         let (streams, relay) = opened
             .map_err(|error| ExecError::system("open pipes for the peer's command", error))?;

@@ -9,14 +9,15 @@
 //!                                                    --uplink: │ the host
 //! ```
 //!
-//! Read [`environment`] first; [`network`] is the devices and addresses,
-//! [`mounts`] the names, [`spawn`] and [`supervise`] the commands,
+//! Read [`environment`] first; [`foundation`] is what it begins with, [`network`]
+//! the devices and addresses, [`mounts`] the names, [`spawn`] and [`supervise`] the commands,
 //! [`peer_output`] what the peer prints, [`guard`] the clean-up, [`uplink`] the
 //! way out.
 
 pub mod environment;
 pub mod error;
 pub mod forwarding;
+pub mod foundation;
 pub mod guard;
 pub mod hosts;
 pub mod mounts;
@@ -32,6 +33,7 @@ pub mod user;
 
 pub use environment::{Device, Environment, EnvironmentConfig, PEER_WAIT, PortPlace, Side};
 pub use error::{ExecError, describe, exit_code_of};
+pub use foundation::Foundation;
 pub use network::{DEVICE, Plan};
 pub use peer_output::PeerOutput;
 pub use supervise::{Children, Event, Signals};

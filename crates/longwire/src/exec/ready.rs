@@ -11,6 +11,9 @@ const TCP_LISTEN: &str = "0A";
 /// State 07 of `/proc/net/udp`: bound, and not connected.
 const UDP_BOUND: &str = "07";
 
+/// The most looks in a row at the counts alone.
+const SKIPPED_MAX: u32 = 9;
+
 /// The kernel's tables of the sockets in one namespace.
 #[derive(Debug)]
 pub struct SocketTables {
@@ -20,6 +23,8 @@ pub struct SocketTables {
     counts: Vec<File>,
     /// The counts for which the tables have no socket that waits.
     without: Option<String>,
+    /// Looks at the counts alone since the last look at the tables.
+    skipped: u32,
 }
 
 impl SocketTables {
@@ -55,6 +60,7 @@ impl SocketTables {
             tables,
             counts,
             without: None,
+            skipped: 0,
         })
     }
 
@@ -64,9 +70,13 @@ impl SocketTables {
         // A socket is counted from the moment on at which it waits for others.
         let texts: String = self.counts.iter_mut().filter_map(text).collect();
         let counts = in_use(&texts);
-        if self.without.as_ref() == Some(&counts) {
+        // Between two looks one socket may have closed and another begun to
+        // wait: equal counts do not prove equal sockets.
+        if self.without.as_ref() == Some(&counts) && self.skipped < SKIPPED_MAX {
+            self.skipped += 1;
             return false;
         }
+        self.skipped = 0;
         let mut tables = self.tables.iter_mut();
         let any = tables.any(|(file, state)| text(file).is_some_and(|text| has(&text, state)));
         self.without = (!any && !counts.is_empty()).then_some(counts);
@@ -110,6 +120,28 @@ mod tests {
     fn counts_of_other_namespaces_are_left_out() {
         let text = "sockets: used 9\nTCP: inuse 2 orphan 0 tw 0 alloc 9 mem 1\nUDP6: inuse 1\n";
         assert_eq!(in_use(text), "TCP 2\nUDP6 1\n");
+    }
+
+    #[test]
+    fn a_socket_is_found_although_the_counts_stay_equal() {
+        let dir = std::env::temp_dir().join(format!("longwire-ready-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("a directory");
+        let file = |name: &str, text: &str| {
+            std::fs::write(dir.join(name), text).expect("writable");
+            File::open(dir.join(name)).expect("it is there")
+        };
+        // A connected socket is replaced by one that is only bound.
+        let row = |state: &str| format!("heading\n0: 0100007F:0035 00000000:0000 {state}\n");
+        let mut sockets = SocketTables {
+            counts: vec![file("sockstat", "UDP: inuse 1 mem 0\n")],
+            tables: vec![(file("udp", &row("01")), UDP_BOUND)],
+            without: None,
+            skipped: 0,
+        };
+        assert!(!sockets.any_listens());
+        file("udp", &row(UDP_BOUND));
+        assert!((0..=SKIPPED_MAX).any(|_| sockets.any_listens()));
+        let _ = std::fs::remove_dir_all(dir);
     }
 
     #[test]

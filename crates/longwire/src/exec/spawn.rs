@@ -37,7 +37,7 @@ pub struct Place {
 pub fn start(
     place: &Place,
     words: &[OsString],
-    variables: &[(&str, String)],
+    variables: &[(&str, OsString)],
     streams: Option<PeerStreams>,
 ) -> Result<Child, ExecError> {
     let Some((program, arguments)) = words.split_first() else {

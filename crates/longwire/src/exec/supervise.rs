@@ -3,8 +3,11 @@
 
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::process::{Child, ExitStatus};
-use std::thread::sleep;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -13,6 +16,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 
 use super::error::ExecError;
+use crate::rights;
 
 /// Time between SIGTERM and SIGKILL for the peer's command.
 const PEER_GRACE: Duration = Duration::from_secs(2);
@@ -30,9 +34,9 @@ pub enum Event {
 }
 
 /// The signals of Longwire itself, read from a descriptor.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Signals {
-    descriptor: SignalFd,
+    descriptor: Arc<SignalFd>,
 }
 
 impl Signals {
@@ -44,7 +48,9 @@ impl Signals {
         set.thread_block().map_err(failed)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let descriptor = SignalFd::with_flags(&set, flags).map_err(failed)?;
-        Ok(Signals { descriptor })
+        Ok(Signals {
+            descriptor: Arc::new(descriptor),
+        })
     }
 
     /// The signals that are taken. Commands are started without this.
@@ -67,11 +73,69 @@ impl Signals {
         let milliseconds = timeout.as_micros().div_ceil(1000);
         let timeout = PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX);
         let _ = poll(&mut polled, timeout);
+        self.read()
+    }
+
+    /// Reads a signal that has arrived.
+    fn read(&self) -> Option<(Signal, bool)> {
         let info = self.descriptor.read_signal().ok().flatten()?;
         let signal = Signal::try_from(info.ssi_signo.cast_signed()).ok()?;
         // The kernel's own codes are positive, those of processes are not.
         Some((signal, info.ssi_code <= libc::SI_USER))
     }
+}
+
+/// A thread that handles signals to stop, while the main thread is busy and no
+/// command runs. Dropping it ends it.
+#[derive(Debug)]
+pub struct StopWatch {
+    /// Closing it wakes the thread.
+    end: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl StopWatch {
+    pub(super) fn start(
+        signals: Signals,
+        handle: impl Fn(Signal) + Send + 'static,
+    ) -> io::Result<StopWatch> {
+        let (end, ended) = UnixStream::pair()?;
+        let thread = Builder::new().name("longwire-signals".to_owned());
+        let thread = thread.spawn(move || {
+            rights::give_up_for(None, &[]);
+            while !wait_for_end(&signals, &ended) {
+                match signals.read() {
+                    None | Some((Signal::SIGCHLD, _)) => {}
+                    Some((signal, _)) => handle(signal),
+                }
+            }
+        })?;
+        Ok(StopWatch {
+            end: Some(end),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for StopWatch {
+    fn drop(&mut self) {
+        self.end = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Waits for a signal or for the other end of `ended` to close; returns
+/// whether it has closed and no signal has arrived.
+fn wait_for_end(signals: &Signals, ended: &UnixStream) -> bool {
+    let mut polled = [
+        PollFd::new(signals.descriptor.as_fd(), PollFlags::POLLIN),
+        PollFd::new(ended.as_fd(), PollFlags::POLLIN),
+    ];
+    let waited = poll(&mut polled, PollTimeout::NONE);
+    let [signal, end] = polled.map(|polled| polled.any().unwrap_or(false));
+    waited.is_ok() && end && !signal
 }
 
 /// The commands that run, and what became of them.
@@ -100,6 +164,18 @@ impl Children {
             stops_sent: 0,
             terminal: foreground,
         }
+    }
+
+    /// Starts to turn signals to stop into a flag. Until it is dropped, the
+    /// signals are not returned by [`Children::next`].
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub fn watch_for_stop(&self, stop: &Arc<AtomicBool>) -> io::Result<StopWatch> {
+        let stop = Arc::clone(stop);
+        StopWatch::start(self.signals.clone(), move |_| {
+            stop.store(true, Ordering::SeqCst);
+        })
     }
 
     /// Watches over the command in near.

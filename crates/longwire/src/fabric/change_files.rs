@@ -16,14 +16,37 @@ use longwire_runtime::{FileAccess, FileLoader, FileReader, ReadLimits, try_plugi
 
 use crate::topology::Files;
 
-/// The files that a change names have at most so many bytes together.
-const BYTES_MAX: u64 = 64 << 20;
+/// Limits on the files of one change.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChangeLimits {
+    /// The size of all files together, in bytes, without those that the
+    /// topology itself names.
+    bytes: u64,
+    /// The bytes that all links of the change read, those of one file once
+    /// for each link; `None` without a limit.
+    served: Option<u64>,
+    /// The time in which all files must have been read; `None` with the limit
+    /// of each file alone.
+    time: Option<Duration>,
+}
 
-/// All links that a change sets read at most so many bytes of them.
-const SERVED_MAX: u64 = 1 << 30;
+impl ChangeLimits {
+    /// For a request to the control API: its client is not the user who
+    /// started the run.
+    pub const REQUEST: ChangeLimits = ChangeLimits {
+        bytes: 64 << 20,
+        served: Some(1 << 30),
+        time: Some(Duration::from_secs(10)),
+    };
 
-/// The files of a change must have been read so soon.
-const TIME: Duration = Duration::from_secs(10);
+    /// For a command of the scenario: as its first commands, which are
+    /// prepared before the start.
+    pub const SCENARIO: ChangeLimits = ChangeLimits {
+        bytes: u64::MAX,
+        served: None,
+        time: None,
+    };
+}
 
 /// Why a change without access to files is refused.
 const NO_ACCESS: &str = "changes over TCP read no files: start the run with --control-files DIR, \
@@ -40,6 +63,7 @@ pub(super) struct ChangeFiles {
     access: Option<FileAccess>,
     /// What the topology itself names, and so may be named again.
     own: Arc<BTreeSet<String>>,
+    limits: ChangeLimits,
     fetched: Mutex<Fetched>,
 }
 
@@ -58,10 +82,21 @@ enum Wanted {
     Plugin(String, Parameters),
 }
 
-/// What is left of a change's time and bytes.
+/// The rest of a change's time and bytes.
 struct Budget {
-    until: Instant,
+    /// `None` without a limit.
+    until: Option<Instant>,
     bytes: u64,
+}
+
+impl Budget {
+    /// The time for one more file, at most `usual`.
+    fn time(&self, usual: Duration) -> Duration {
+        match self.until {
+            Some(until) => until.saturating_duration_since(Instant::now()),
+            None => usual,
+        }
+    }
 }
 
 impl ChangeFiles {
@@ -71,11 +106,13 @@ impl ChangeFiles {
         loader: &Arc<FileLoader>,
         access: Option<FileAccess>,
         own: &Arc<BTreeSet<String>>,
+        limits: ChangeLimits,
     ) -> ChangeFiles {
         ChangeFiles {
             loader: Arc::clone(loader),
             access,
             own: Arc::clone(own),
+            limits,
             fetched: Mutex::default(),
         }
     }
@@ -94,8 +131,8 @@ impl ChangeFiles {
         let had: usize = had.map(|bytes| bytes.len()).sum();
         drop(fetched);
         let mut budget = Budget {
-            until: Instant::now() + TIME,
-            bytes: BYTES_MAX.saturating_sub(had as u64),
+            until: self.limits.time.map(|time| Instant::now() + time),
+            bytes: self.limits.bytes.saturating_sub(had as u64),
         };
         for wanted in wanted {
             match wanted {
@@ -104,7 +141,7 @@ impl ChangeFiles {
                     self.fetched().files.insert(path, read);
                 }
                 Wanted::Plugin(path, parameters) => {
-                    let left = budget.until.saturating_duration_since(Instant::now());
+                    let left = budget.time(ReadLimits::default().time);
                     let tried = self.access_to(&path);
                     let tried =
                         tried.and_then(|access| try_plugin(&path, &access, &parameters, left));
@@ -133,13 +170,14 @@ impl ChangeFiles {
             true => FileAccess::Any,
             false => self.access.clone().ok_or(NO_ACCESS)?,
         };
+        let usual = ReadLimits::default();
         let limits = ReadLimits {
             bytes: if own {
-                ReadLimits::default().bytes
+                usual.bytes
             } else {
-                budget.bytes
+                budget.bytes.min(usual.bytes)
             },
-            time: budget.until.saturating_duration_since(Instant::now()),
+            time: budget.time(usual.time),
         };
         let mut bytes = Vec::new();
         let reader = FileReader::open(path, &access, limits, self.loader.stop());
@@ -162,11 +200,13 @@ impl ChangeFiles {
         };
         let bytes = read.clone()?;
         fetched.served += bytes.len() as u64;
-        if fetched.served > SERVED_MAX {
+        if let Some(most) = self.limits.served
+            && fetched.served > most
+        {
             let error = format!(
                 "the links of this change read more than {} MiB of files together; change fewer at \
                  a time",
-                SERVED_MAX >> 20
+                most >> 20
             );
             return Err(error);
         }
@@ -213,5 +253,35 @@ impl Files for ChangeFiles {
 
     fn may_quote(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use longwire_runtime::Faults;
+
+    use super::*;
+
+    /// Reads a file of 40 MiB for as many links, and returns how many had it.
+    fn served(limits: ChangeLimits, links: usize) -> usize {
+        let name = format!("longwire-served-{}-{links}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let file = std::fs::File::create(&path).expect("a file");
+        file.set_len(40 << 20).expect("its length");
+        let loader = Arc::new(FileLoader::reporting_to(&Faults::new()));
+        let files = ChangeFiles::new(&loader, Some(FileAccess::Any), &Arc::default(), limits);
+        let path = path.to_string_lossy();
+        assert!(files.read(&path, &mut |_| Ok(())).is_err(), "not read yet");
+        assert!(files.fetch());
+        let read = (0..links).filter(|_| files.read(&path, &mut |_| Ok(())).is_ok());
+        let read = read.count();
+        let _ = std::fs::remove_file(&*path);
+        read
+    }
+
+    #[test]
+    fn a_command_of_the_scenario_has_no_limit_of_requests() {
+        assert_eq!(served(ChangeLimits::REQUEST, 60), 25);
+        assert_eq!(served(ChangeLimits::SCENARIO, 61), 61);
     }
 }

@@ -11,7 +11,7 @@ use longwire_runtime::{FileAccess, FileLoader};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::change_files::ChangeFiles;
+use super::change_files::{ChangeFiles, ChangeLimits};
 use super::changes::{Changes, Done, SentChange};
 use super::known::Known;
 use super::numbered::{Coming, Numbered};
@@ -227,7 +227,7 @@ impl Controller {
     /// Why it cannot be done: what it is about may have been removed.
     pub fn schedule(&self, command: &Command) -> Result<(), Problem> {
         let turn = self.take_turn();
-        let files = self.files(Some(&FileAccess::Any));
+        let files = self.files(Some(&FileAccess::Any), ChangeLimits::SCENARIO);
         let prepared = loop {
             let prepared = self.look(|network| network.works(command, &*files, &self.bin));
             if !files.fetch() {
@@ -283,7 +283,7 @@ impl Controller {
     /// something is wrong, nothing has been numbered. To be called by who has
     /// the turn.
     fn make_ready(&self, body: &Value, access: Option<&FileAccess>) -> Result<Ready, Vec<Problem>> {
-        let files = self.files(access);
+        let files = self.files(access, ChangeLimits::REQUEST);
         loop {
             let made = self.try_ready(body, &files);
             // What lacks a file is refused, and read again with it.
@@ -293,8 +293,8 @@ impl Controller {
         }
     }
 
-    fn files(&self, access: Option<&FileAccess>) -> Arc<ChangeFiles> {
-        let files = ChangeFiles::new(&self.loader, access.cloned(), &self.own_files);
+    fn files(&self, access: Option<&FileAccess>, limits: ChangeLimits) -> Arc<ChangeFiles> {
+        let files = ChangeFiles::new(&self.loader, access.cloned(), &self.own_files, limits);
         Arc::new(files)
     }
 

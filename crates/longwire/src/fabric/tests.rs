@@ -115,6 +115,18 @@ impl Site {
         times.into_iter().min().expect("three")
     }
 
+    /// Checks that some frame of a station takes less than this: on a busy
+    /// machine many do not.
+    fn takes_less(&mut self, station: u8, than: Duration) {
+        assert!((0..20).any(|_| self.takes(station) < than), "{station}");
+    }
+
+    /// How many frames have come to a link upwards.
+    fn packets_in(&self, link: &str) -> u64 {
+        let link = self.controller.link(link).expect("it is there");
+        link.up.totals.packets_in
+    }
+
     fn change(&self, body: &Value) -> Changed {
         let changed = self.controller.change(body, None);
         changed.unwrap_or_else(|problems| panic!("{body}: {problems:?}"))
@@ -174,7 +186,8 @@ const MS: Duration = Duration::from_millis(1);
 fn links_come_change_and_go_while_frames_cross_them() {
     let mut site = Site::new(NETWORK);
     assert!(site.takes(1) >= 20 * MS);
-    assert!(site.takes(9) < 20 * MS, "no link is for it");
+    // No link is for it.
+    site.takes_less(9, 20 * MS);
     let changed = site.change(&json!({
         "add": { "link": [{ "name": "new", "template": "slow", "match": "src=10.0.0.9" }] },
     }));
@@ -185,21 +198,14 @@ fn links_come_change_and_go_while_frames_cross_them() {
     assert_eq!(view.up.options["delay"], "60ms");
     assert_eq!(view.matchers, ["src=10.0.0.9", "dst=10.0.0.9"]);
     site.change(&json!({ "set": { "ne*.up": { "delay": "30ms" } } }));
-    let took = site.takes(9);
-    assert!(took >= 30 * MS && took < 60 * MS, "{took:?}");
+    assert!(site.takes(9) >= 30 * MS);
+    site.takes_less(9, 60 * MS);
 
     // What is in flight arrives, and its link is not there any more.
     site.change(&json!({ "set": { "new": { "delay": "150ms" } } }));
+    let before = site.packets_in("new");
     site.send(9);
-    while site
-        .controller
-        .link("new")
-        .expect("there")
-        .up
-        .totals
-        .packets_in
-        < 7
-    {
+    while site.packets_in("new") == before {
         std::thread::sleep(MS);
     }
     let changed = site.change(&json!({ "remove": ["new"] }));
@@ -210,7 +216,7 @@ fn links_come_change_and_go_while_frames_cross_them() {
     assert_eq!(station, 1, "{station}: what was on its way comes later");
     let (station, _) = site.next(PATIENCE).expect("it arrives");
     assert_eq!(station, 9);
-    assert!(site.takes(9) < 30 * MS);
+    site.takes_less(9, 30 * MS);
 
     // The name is free again, and the core has forgotten the old link.
     site.controller.tidy();
@@ -226,22 +232,23 @@ fn links_come_change_and_go_while_frames_cross_them() {
     let rows: Vec<_> = rows
         .map(|row| (row.removed, row.totals.packets_in))
         .collect();
-    assert_eq!(rows, [(true, 7), (false, 3)]);
+    assert_eq!(rows, [(true, before + 1), (false, 3)]);
 }
 
 #[test]
 fn a_change_is_made_at_its_time_and_seen_then() {
     let mut site = Site::new(NETWORK);
-    let changed = site.change(&json!({ "in": "300ms", "down": ["second"], "set": {
+    let changed = site.change(&json!({ "in": "2s", "down": ["second"], "set": {
         "first": { "loss": ["100%"] } } }));
     let at = Nanos::from_nanos(changed.at_ns);
     assert_eq!(
         site.controller.link("second").expect("there").up.state,
         "up"
     );
-    assert!(site.takes(2) < 300 * MS);
-    std::thread::sleep(300 * MS);
-    assert!(site.controller.elapsed() > at);
+    site.takes(2);
+    while site.controller.elapsed() <= at.saturating_add(Nanos::from_millis(10)) {
+        std::thread::sleep(MS);
+    }
     let second = site.controller.link("second").expect("there");
     assert_eq!(
         (second.up.state, second.down.expect("both").state),

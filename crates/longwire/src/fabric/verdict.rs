@@ -25,7 +25,7 @@ pub(super) fn of(report: &NetworkReport) -> Verdict {
     let (faithful, line) = if let Some(error) = &report.fabric.error {
         (false, format!("the run ended early: {error}"))
     } else if let Some(lost) = lost_ports(report) {
-        (false, format!("the network was not whole: {lost}"))
+        (false, format!("a port was lost: {lost}"))
     } else if let Some(overload) = Overload::of(&report.links) {
         let line = format!(
             "the network fell behind what was asked for: {}; {}",

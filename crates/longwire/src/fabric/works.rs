@@ -104,6 +104,7 @@ impl Numbered {
             field: "move".to_owned(),
             reason: format!("no link or path is called '{name}'"),
             remedy: "it may have been removed".to_owned(),
+            is_malformed: false,
         })
     }
 
@@ -136,6 +137,7 @@ fn nothing_to_move(class: &str) -> Problem {
         field: "move".to_owned(),
         reason: format!("'{class}' has no matcher, so there are no frames of it to move"),
         remedy: "move a link or a path that has one".to_owned(),
+        is_malformed: false,
     }
 }
 
@@ -147,6 +149,7 @@ pub(super) fn refused(link: &str, error: &OptionError) -> Problem {
         field: format!("{link}.{}", error.option),
         reason: suggest::spec_error_without_content(&error.source),
         remedy: format!("`longwire models {}` shows what there is", error.option),
+        is_malformed: false,
     }
 }
 

@@ -14,7 +14,6 @@ mod parquet;
 mod row;
 mod verdicts;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 pub use columns::COLUMNS;
@@ -24,6 +23,7 @@ pub(crate) use verdicts::{Number, VerdictLog};
 
 use self::csv::{CsvReader, CsvWriter};
 use self::parquet::{ParquetReader, ParquetWriter};
+use longwire_io::open;
 
 /// How a log is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl LogWriter {
         let Some(format) = LogFormat::of(&path) else {
             return Err(LogError::Extension { path });
         };
-        let created = File::create(&path);
+        let created = open::to_write(&path);
         let file = created.map_err(|source| LogError::file(&path, "cannot create it", source))?;
         let format = match format {
             LogFormat::Csv => Writer::Csv(Box::new(CsvWriter::new(file, &path)?)),
@@ -189,7 +189,7 @@ impl Iterator for LogReader {
 fn is_parquet(path: &Path) -> Result<bool, LogError> {
     use std::io::Read;
     let mut start = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(4).read_to_end(&mut start));
+    let read = open::to_read(path).and_then(|file| file.take(4).read_to_end(&mut start));
     read.map_err(|source| LogError::file(path, "cannot read it", source))?;
     Ok(start == b"PAR1")
 }

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::PlotError;
 use crate::log::LogReader;
+use longwire_io::open;
 
 /// A file to draw from.
 #[derive(Debug)]
@@ -29,9 +30,30 @@ pub enum Input {
 
 /// Of a run's report, what is drawn.
 #[derive(Debug, Deserialize)]
+#[serde(from = "Written")]
 pub struct Report {
-    /// Its links.
+    /// Its links; of a network also its ports, at which lateness is measured.
     pub links: Vec<ReportLink>,
+}
+
+/// A report as it is written: of a link, or of a network, which has ports.
+#[derive(Deserialize)]
+struct Written {
+    links: Vec<ReportLink>,
+    #[serde(default)]
+    ports: Vec<ReportLink>,
+}
+
+impl From<Written> for Report {
+    fn from(written: Written) -> Report {
+        let Written { mut links, ports } = written;
+        if !ports.is_empty() {
+            // Most of the links of a large network carry nothing.
+            links.retain(|link| link.packets_in > 0);
+            links.extend(ports);
+        }
+        Report { links }
+    }
 }
 
 /// Of a link's report, what is drawn. Times are in microseconds.
@@ -41,9 +63,44 @@ pub struct ReportLink {
     pub name: String,
     pub packets_in: u64,
     pub packets_out: u64,
-    pub drops: BTreeMap<String, u64>,
+    /// None of a port.
+    #[serde(default)]
+    pub drops: Drops,
+    /// Of a network's links only.
+    #[serde(default)]
+    pub dropped: BTreeMap<String, u64>,
+    /// A network counts them at its ports.
+    #[serde(default)]
     pub artifacts: BTreeMap<String, u64>,
-    pub lateness_us: ReportLateness,
+    /// A network measures it at its ports.
+    pub lateness_us: Option<ReportLateness>,
+}
+
+/// Drops by reason.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Drops {
+    /// By name.
+    Named(BTreeMap<String, u64>),
+    /// As networks' reports had them at first: in an order that the report
+    /// does not tell. Their names are in `dropped`.
+    Numbered(Vec<u64>),
+}
+
+impl Default for Drops {
+    fn default() -> Drops {
+        Drops::Named(BTreeMap::new())
+    }
+}
+
+impl ReportLink {
+    /// Drops by reason.
+    pub fn drops(&self) -> &BTreeMap<String, u64> {
+        match &self.drops {
+            Drops::Named(drops) => drops,
+            Drops::Numbered(_) => &self.dropped,
+        }
+    }
 }
 
 /// Handover − release, in microseconds.
@@ -69,7 +126,7 @@ impl Input {
             source,
         };
         let path = path.to_owned();
-        let file = File::open(&path).map_err(unreadable)?;
+        let file = open::to_read(&path).map_err(unreadable)?;
         if !file.metadata().map_err(unreadable)?.is_file() {
             let what = "not a file; figures are drawn from files, which are read twice".to_owned();
             return Err(PlotError::Nothing { path, what });

@@ -1,9 +1,11 @@
 //! The probe's table.
 
+use std::io::{self, Write};
+
 use super::{Findings, OneDirection};
 use crate::table::Table;
 
-/// Prints what was found next to what was asked for.
+/// Prints what was found next to what was asked for, if stdout has a reader.
 pub fn print(findings: &Findings) {
     let mut table = Table::new(&["", "asked up", "found up", "asked down", "found down"]);
     let mut row =
@@ -42,12 +44,13 @@ pub fn print(findings: &Findings) {
         },
         |way| format!("{:.2} % of {}", way.loss_percent, way.datagrams),
     );
-    table.print();
     let rtt = millis(findings.rtt_ms);
-    println!(
-        "round trip: asked {:.3} ms, found {rtt}",
+    let text = format!(
+        "{}round trip: asked {:.3} ms, found {rtt}\n\n",
+        table.text(),
         findings.rtt_expected_ms
     );
+    let _ = io::stdout().write_all(text.as_bytes());
 }
 
 fn millis(value: Option<f64>) -> String {

@@ -14,6 +14,7 @@ use longwire_runtime::receive::ReceiveReport;
 use super::received::{Received, UNSENT, sent};
 use super::trial::{Length, Outcome, Tester, Trial};
 use crate::commands::generate::{GenerateArgs, receive, say, settle, start_feed};
+use crate::report::artifacts::is_late;
 use crate::report::text::count_of;
 use crate::{Error, Globals};
 
@@ -249,8 +250,9 @@ fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome 
             .filter_map(|link| link.artifacts.get(kind))
             .sum::<u64>()
     };
-    let late = ["late", "late_paused", "late_start", "late_receiver"];
-    let late: u64 = late.into_iter().map(sum).sum();
+    let artifacts = report.links.iter().flat_map(|link| &link.artifacts);
+    let late = artifacts.filter(|(kind, _)| is_late(kind));
+    let late: u64 = late.map(|(_, count)| *count).sum();
     let unseen = receiver.unseen.total();
     let unsent: u64 = match plan.sizes.len() {
         // One trial's are not counted as sent.

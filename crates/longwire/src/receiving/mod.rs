@@ -1,8 +1,8 @@
 //! What was received, in words, and what it must have been.
 
-mod beside;
+mod receivers;
 pub mod require;
 pub mod text;
 
-pub use beside::Receivers;
+pub use receivers::{Receivers, refused};
 pub use require::ReceiveRequirement;

@@ -27,8 +27,27 @@ pub fn is_own(kind: &str) -> bool {
 
 /// If artifacts of this kind are frames that were delivered, and late.
 pub fn is_late(kind: &str) -> bool {
-    ["late", LATE_PAUSED, LATE_START, "late_receiver"].contains(&kind)
+    LATE.contains(&kind)
 }
+
+/// Whether artifacts of this kind are frames that the emulator lost.
+pub fn is_lost(kind: &str) -> bool {
+    LOST.contains(&kind)
+}
+
+/// The kinds of [`is_lost`].
+const LOST: [&str; 7] = [
+    "memory",
+    "refused",
+    "ring_full",
+    "too_long",
+    "port_down",
+    "send_failed",
+    "unusable",
+];
+
+/// The kinds of [`is_late`].
+const LATE: [&str; 5] = ["late", LATE_PAUSED, LATE_START, "late_receiver", "overload"];
 
 /// Every kind that a report may hold.
 pub static ARTIFACTS: [ArtifactKind; 15] = [
@@ -104,3 +123,18 @@ pub static ARTIFACTS: [ArtifactKind; 15] = [
                it; sort the capture by time",
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_of_an_overload_are_late_and_not_lost() {
+        assert!(is_late("overload"));
+        assert!(!is_late("refused") && !is_late("behind"));
+        assert!(LATE.iter().all(|kind| !is_lost(kind)));
+        for kind in LATE.iter().chain(&LOST).copied() {
+            assert!(ARTIFACTS.iter().any(|row| row.name == kind), "{kind}");
+        }
+    }
+}

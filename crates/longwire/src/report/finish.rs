@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use longwire_runtime::{RunReport, shutdown};
 use serde::Serialize;
 
+use super::stderr::{ignore_closed, print_line};
 use super::text;
 use crate::cli::{Paint, ReportArgs};
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
@@ -47,7 +48,7 @@ pub fn on_stuck_plugin(seed: u64, args: &ReportArgs, globals: &Globals, place: P
             ..RunReport::default()
         };
         if let Err(error) = finish(&report, &args, &globals, place) {
-            eprintln!("error: {error}");
+            print_line(format_args!("error: {error}"));
         }
     });
 }
@@ -67,7 +68,8 @@ pub fn finish_as(
     finish_with(json, report, text, args, globals, place)
 }
 
-/// Like [`finish_as`], for a command that has its own words for its report.
+/// Like [`finish_as`], for a command that has its own words for its report. A
+/// reader of the report that is gone changes neither file nor exit code.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -80,35 +82,37 @@ pub fn finish_with(
     place: Place,
 ) -> Result<ExitCode, Error> {
     let kept = write_file(args.report.as_deref(), json);
-    match place {
-        Place::Stdout if globals.json => write_json(&mut io::stdout().lock(), json)?,
+    ignore_closed(match place {
+        Place::Stdout if globals.json => write_json(&mut io::stdout().lock(), json),
         // Last of all, see below.
-        Place::Stderr if globals.json => {}
-        Place::Stdout => write_text(&mut io::stdout(), text, globals)?,
-        Place::Stderr if globals.quiet => {}
-        Place::Stderr => write_text(&mut io::stderr(), text, globals)?,
-    }
+        Place::Stderr if globals.json => Ok(()),
+        Place::Stdout => write_text(&mut io::stdout(), text, globals),
+        Place::Stderr if globals.quiet => Ok(()),
+        Place::Stderr => {
+            let _ = write_text(&mut io::stderr(), text, globals);
+            Ok(())
+        }
+    })?;
     // A report on stderr has it already.
     let shown = place == Place::Stderr && (globals.json || !globals.quiet);
     if let Some(error) = &report.error
         && !shown
     {
-        eprintln!("error: {error}");
+        print_line(format_args!("error: {error}"));
     }
     let unmet = args.require.as_ref().map(|required| required.unmet(report));
     let unmet = unmet.unwrap_or_default();
     for clause in &unmet {
-        eprintln!("not met: {clause}");
+        print_line(format_args!("not met: {clause}"));
     }
     // The report has been shown: the file is missing, and nothing else.
     if let Err(error) = &kept {
-        eprintln!("error: {error}");
+        print_line(format_args!("error: {error}"));
     }
     if globals.json && place == Place::Stderr {
         // The end of stderr: lines before it are of others.
         let mut out = BufWriter::new(io::stderr().lock());
-        write_json(&mut out, json)?;
-        out.flush()?;
+        ignore_closed(write_json(&mut out, json).and_then(|()| out.flush()))?;
     }
     let failed = report.error.is_some() || kept.is_err();
     Ok(match (failed, unmet.is_empty()) {

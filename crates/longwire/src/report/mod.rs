@@ -7,6 +7,7 @@ mod received;
 mod replay;
 pub mod require;
 pub mod start;
+pub mod stderr;
 pub mod text;
 mod undelivered;
 pub mod verdict;

@@ -8,13 +8,16 @@ use std::io::{self, Write};
 use longwire_runtime::LinkReport;
 use longwire_runtime::receive::ReceiveReport;
 
-use super::require::{RequireError, same};
+use super::require::{RequireError, named, no_such_link};
 use super::text::{count, count_of};
 use crate::cli::Paint;
 use crate::receiving::{ReceiveRequirement, text};
 
 /// What a requirement about a receiver begins with.
 const PREFIX: &str = "received.";
+
+/// What stands between a link and such a requirement.
+const BEHIND_LINK: &str = ".received.";
 
 /// Writes a part for each receiver.
 ///
@@ -85,15 +88,15 @@ impl ReceivedClause {
     ///
     /// # Errors
     /// If what is behind `received.` is no condition.
-    pub(super) fn parse(
-        clause: &str,
-        is_link: impl Fn(&str) -> bool,
-    ) -> Option<Result<ReceivedClause, RequireError>> {
-        let (link, condition) = match clause.split_once('.') {
-            Some((link, rest)) if is_link(link) => (Some(link.to_owned()), rest),
-            _ => (None, clause),
+    pub(super) fn parse(clause: &str) -> Option<Result<ReceivedClause, RequireError>> {
+        let (link, condition) = match clause.strip_prefix(PREFIX) {
+            Some(condition) => (None, condition),
+            None => {
+                let (link, condition) = clause.split_once(BEHIND_LINK)?;
+                (Some(link.to_owned()), condition)
+            }
         };
-        let requirement = condition.strip_prefix(PREFIX)?.parse();
+        let requirement = condition.parse();
         let refused = |source| RequireError::Received {
             clause: clause.to_owned(),
             source,
@@ -111,10 +114,16 @@ impl ReceivedClause {
 
     /// What of it was not met: a sentence for each link.
     pub(super) fn unmet(&self, links: &[LinkReport]) -> Vec<String> {
-        let about = |link: &&LinkReport| self.link.as_ref().is_none_or(|l| same(l, &link.name));
+        let about = match &self.link {
+            Some(name) => named(name, links),
+            None => links.iter().collect(),
+        };
+        if let (Some(name), true) = (&self.link, about.is_empty()) {
+            return vec![no_such_link(&self.text, name, links)];
+        }
         let mut unmet = Vec::new();
         let mut found = false;
-        for link in links.iter().filter(about) {
+        for link in about {
             let Some(received) = &link.received else {
                 continue;
             };
@@ -169,7 +178,7 @@ mod tests {
     #[test]
     fn requirements_are_of_one_receiver_or_of_all() {
         let links = [link("out1", 0), link("out2", 5)];
-        let parse = |text| ReceivedClause::parse(text, |name| name.starts_with("out"));
+        let parse = ReceivedClause::parse;
         let unmet = |text| match parse(text) {
             Some(Ok(clause)) => clause.unmet(&links),
             other => panic!("{text}: {other:?}"),

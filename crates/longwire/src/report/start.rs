@@ -1,11 +1,12 @@
 //! What is said before a run: the link in full, and what may surprise.
 
-use std::io::{self, Write};
+use std::io;
 
 use longwire_engine::LinkConfig;
 use longwire_engine::models::order::OrderPolicy;
 use longwire_runtime::LinkSetup;
 
+use super::stderr::print_line;
 use crate::Globals;
 use crate::cli::Paint;
 
@@ -13,26 +14,19 @@ use crate::cli::Paint;
 /// the warnings, for the report.
 ///
 /// # Errors
-/// If stderr cannot be written.
+/// If stderr cannot be written, unless its reader is gone.
 pub fn announce<'a>(
     links: impl IntoIterator<Item = &'a LinkSetup>,
     globals: &Globals,
 ) -> io::Result<Vec<String>> {
-    let mut out = io::stderr();
-    let paint = Paint::new(globals, &out);
+    let paint = Paint::new(globals, &io::stderr());
     let mut said = Vec::new();
     for LinkSetup { name, config } in links {
         let warnings = warnings(name, config);
         if globals.talks() {
-            writeln!(
-                out,
-                "{} {}",
-                paint.bold(format_args!("{name}:")),
-                line(config)
-            )?;
-            for warning in &warnings {
-                writeln!(out, "{} {warning}", paint.warn("warning:"))?;
-            }
+            let name = paint.bold(format_args!("{name}:"));
+            print_line(format_args!("{name} {}", line(config)));
+            warn(&warnings, globals)?;
         }
         said.extend(warnings);
     }
@@ -42,12 +36,11 @@ pub fn announce<'a>(
 /// Warns of what came out to be otherwise than the user may think.
 ///
 /// # Errors
-/// If stderr cannot be written.
+/// If stderr cannot be written, unless its reader is gone.
 pub fn warn(warnings: &[String], globals: &Globals) -> io::Result<()> {
-    let mut out = io::stderr();
-    let paint = Paint::new(globals, &out);
+    let paint = Paint::new(globals, &io::stderr());
     for warning in warnings.iter().filter(|_| globals.talks()) {
-        writeln!(out, "{} {warning}", paint.warn("warning:"))?;
+        print_line(format_args!("{} {warning}", paint.warn("warning:")));
     }
     Ok(())
 }
@@ -55,12 +48,12 @@ pub fn warn(warnings: &[String], globals: &Globals) -> io::Result<()> {
 /// Says what was decided and found at start, if the user wants to know.
 ///
 /// # Errors
-/// If stderr cannot be written.
+/// If stderr cannot be written, unless its reader is gone.
 pub fn notes<'a>(notes: impl IntoIterator<Item = &'a String>, globals: &Globals) -> io::Result<()> {
-    let mut out = io::stderr();
-    let paint = Paint::new(globals, &out);
+    let paint = Paint::new(globals, &io::stderr());
     for note in notes.into_iter().filter(|_| globals.talks()) {
-        writeln!(out, "{}", paint.dim(format_args!("note: {note}")))?;
+        let note = paint.dim(format_args!("note: {note}"));
+        print_line(format_args!("{note}"));
     }
     Ok(())
 }

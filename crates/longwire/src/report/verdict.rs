@@ -12,8 +12,8 @@ use super::text::{count, micros};
 use super::undelivered::Undelivered;
 use crate::cli::Paint;
 
-/// A link with a smaller share of artifacts of its own was what was asked for,
-/// apart from these.
+/// Below this share of its own artifacts a link was what was asked for,
+/// apart from them.
 pub const SHARE_SMALL: f64 = 0.001;
 
 /// From this share of the run on, waiting for a core is worth a hint.

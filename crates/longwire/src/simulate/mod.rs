@@ -16,7 +16,7 @@ use longwire_engine::{
     Delivery, DropReason, Emulator, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict,
 };
 use longwire_io::port::pcap::{CaptureWriter, Record};
-use longwire_runtime::LinkReport;
+use longwire_runtime::{Faults, LinkReport, LinkSetup};
 
 pub use replay::{End, Replay, Unassigned, Ways};
 pub use sides::{Mac, Near, Sides};
@@ -79,10 +79,12 @@ pub struct Simulation {
     log: Option<VerdictLog>,
 }
 
-/// What is known of a link beside its state.
+/// A link's description and counts, without its state.
 #[derive(Debug)]
 struct Simulated {
     direction: Direction,
+    /// Its name in reports and logs.
+    name: String,
     config: Vec<(&'static str, String)>,
     counts: Counts,
 }
@@ -138,10 +140,11 @@ impl Counts {
 impl Simulation {
     /// Fresh links, each of its own direction.
     /// Schedules and traces count from `epoch`, or from the first frame.
-    pub fn new(links: Vec<(Direction, LinkConfig)>, seed: u64, epoch: Option<Nanos>) -> Simulation {
-        let simulated = links.iter().map(|(direction, config)| Simulated {
+    pub fn new(links: Vec<(Direction, LinkSetup)>, seed: u64, epoch: Option<Nanos>) -> Simulation {
+        let simulated = links.iter().map(|(direction, link)| Simulated {
             direction: *direction,
-            config: config.describe(),
+            name: link.name.clone(),
+            config: link.config.describe(),
             counts: Counts::default(),
         });
         let stores = links.iter().map(|_| FrameStore::new());
@@ -155,14 +158,14 @@ impl Simulation {
             log: None,
             configs: links
                 .into_iter()
-                .map(|(direction, config)| (direction.link_id(), config))
+                .map(|(direction, link)| (direction.link_id(), link.config))
                 .collect(),
         }
     }
 
     /// Writes every verdict into a log.
     pub fn write_log(&mut self, writer: LogWriter) {
-        let names = self.links.iter().map(|link| link.direction.name());
+        let names = self.links.iter().map(|link| link.name.as_str());
         self.log = Some(VerdictLog::new(writer, names));
     }
 
@@ -351,7 +354,7 @@ impl Simulation {
             other => (other, 0),
         });
         LinkReport {
-            name: link.direction.name().to_owned(),
+            name: link.name.clone(),
             config: by_name(&link.config),
             packets_in: counts.packets_in,
             packets_out: counts.packets_out,
@@ -369,6 +372,18 @@ impl Simulation {
             memory_max: self.stores.0[index].memory_max(),
             ..LinkReport::default()
         }
+    }
+}
+
+/// Checks that no plugin has failed: decisions of a plugin after its failure
+/// mean nothing.
+///
+/// # Errors
+/// The first fault, if there is one.
+pub fn check_faults(faults: &Faults) -> Result<(), Error> {
+    match faults.any() {
+        true => Err(Error::Failed(faults.first().unwrap_or_default())),
+        false => Ok(()),
     }
 }
 

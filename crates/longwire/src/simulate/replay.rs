@@ -6,7 +6,7 @@ use longwire_io::port::pcap::{CaptureReader, CaptureWriter, Record};
 use longwire_runtime::Faults;
 use serde::Serialize;
 
-use super::{Direction, Sides, Simulation};
+use super::{Direction, Sides, Simulation, check_faults};
 use crate::Error;
 use crate::report::text::count_of;
 
@@ -57,7 +57,7 @@ pub struct Replay {
     faults: Faults,
 }
 
-/// Between two looks at the signals and the clock so many frames pass.
+/// Frames between two reports of progress.
 const FRAMES_A_LOOK: u32 = 4096;
 
 impl Replay {
@@ -91,7 +91,7 @@ impl Replay {
                 match reader.next() {
                     Ok(Some(record)) => {
                         self.frame(record, writer)?;
-                        self.fault()?;
+                        check_faults(&self.faults)?;
                         // A plugin may take long over each frame.
                         if stop.load(Ordering::Relaxed) {
                             return Ok(End::Interrupted);
@@ -99,7 +99,7 @@ impl Replay {
                     }
                     Ok(None) => {
                         self.simulation.finish(writer)?;
-                        return self.fault().map(|()| End::Whole);
+                        return check_faults(&self.faults).map(|()| End::Whole);
                     }
                     Err(error) => {
                         self.simulation.finish(writer)?;
@@ -107,18 +107,7 @@ impl Replay {
                     }
                 }
             }
-            if stop.load(Ordering::Relaxed) {
-                return Ok(End::Interrupted);
-            }
             progress(reader.stored_offset(), reader.size());
-        }
-    }
-
-    /// What a plugin decides after it has failed means nothing.
-    fn fault(&self) -> Result<(), Error> {
-        match self.faults.any() {
-            true => Err(Error::Failed(self.faults.first().unwrap_or_default())),
-            false => Ok(()),
         }
     }
 

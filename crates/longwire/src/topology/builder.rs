@@ -20,7 +20,7 @@ use crate::steps::Steps;
 pub(super) struct Builder<'a> {
     pub complaints: Complaints<'a>,
     pub store: OptionStore,
-    /// Told of each link.
+    /// Counts each link.
     pub steps: &'a Steps,
     /// Where files are that the file names.
     pub folder: &'a Path,

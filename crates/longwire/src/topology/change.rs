@@ -89,6 +89,7 @@ impl Topology {
                 field: field.to_owned(),
                 reason: reason.to_owned(),
                 remedy: remedy.to_owned(),
+                is_malformed: true,
             }]
         };
         let Some(object) = body.as_object() else {
@@ -117,7 +118,9 @@ impl Topology {
         let mut draft = self.begin(complaints, &folder, files);
         let builder = &mut draft.builder;
         let file = file.get_ref();
+        builder.complaints.checking_shape = true;
         tree::check(&fields::CHANGE, file, "", &mut builder.complaints);
+        builder.complaints.checking_shape = false;
         let mut change = Change::default();
         // What follows from a field that could not be read is no help.
         if builder.complaints.is_fine() {

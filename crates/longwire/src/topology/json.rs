@@ -73,14 +73,21 @@ fn push(text: &mut String, value: &Value) -> Result<(), String> {
 }
 
 /// TOML's whole numbers have 64 bits with a sign; larger ones go as text, and
-/// the reader says what it expected.
+/// the reader says what it expected. JSON's `2.0` is a whole number (JSON Schema
+/// 2020-12, section 6.1.1).
 fn push_number(text: &mut String, number: &serde_json::Number) {
-    match number
+    /// Whole numbers up to it are exact in floating point.
+    const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+    let whole = number.as_f64().filter(|real| real.fract() == 0.0);
+    if number
         .as_u64()
         .is_some_and(|number| i64::try_from(number).is_err())
     {
-        true => push_text(text, &number.to_string()),
-        false => text.push_str(&number.to_string()),
+        push_text(text, &number.to_string());
+    } else if let Some(real) = whole.filter(|real| number.is_f64() && real.abs() <= EXACT_MAX) {
+        text.push_str(&(real as i64).to_string());
+    } else {
+        text.push_str(&number.to_string());
     }
 }
 
@@ -109,7 +116,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_the_same() {
         let value = json!({
-            "a \"b\" \\ \n \u{7f} \u{1} é": { "x": [1, -2, 2.5, 1e30, "t"], "empty": {} },
+            "a \"b\" \\ \n \u{7f} \u{1} é": { "x": [1, -2, 2.5, 1e30, "t", 3.0], "empty": {} },
             "list": [[["deep"]], { "k": true }],
             "none": [],
         });
@@ -122,6 +129,7 @@ mod tests {
         let first = names.iter().find(|name| name.starts_with('a')).unwrap();
         assert_eq!(read[first.as_str()]["x"][1].as_integer(), Some(-2));
         assert_eq!(read[first.as_str()]["x"][3].as_float(), Some(1e30));
+        assert_eq!(read[first.as_str()]["x"][5].as_integer(), Some(3));
     }
 
     #[test]

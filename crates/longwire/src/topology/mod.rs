@@ -35,7 +35,6 @@ mod tree;
 mod workload;
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -59,6 +58,7 @@ pub use timeline::{Action, Command, Event, RampStep, State, Timeline};
 use crate::steps::Steps;
 use builder::Builder;
 pub(crate) use builder::direction;
+use longwire_io::open;
 use options::OptionStore;
 use problem::Complaints;
 use tree::Placed;
@@ -158,6 +158,15 @@ impl Topology {
             return Err(complaints.finish().err().unwrap_or_default());
         };
         let file = file.get_ref();
+        if scenario.is_none() && scenario::is_one(file) {
+            let remedy = format!(
+                "give it beside the topology that it is about: `longwire check network.toml \
+                 --scenario {name}`"
+            );
+            let reason = "the file has only [[at]]: it is a scenario, and no topology";
+            complaints.refuse(0..0, "", reason, &remedy);
+            return Err(complaints.finish().err().unwrap_or_default());
+        }
         tree::check(&fields::FILE, file, "", &mut complaints);
         let mut builder = begin(file, (folder, steps), complaints);
         steps.begin("reading links", None);
@@ -216,7 +225,7 @@ fn named_text(path: &Path) -> Result<(String, String), Vec<Problem>> {
 }
 
 fn read_file(path: &Path) -> Result<String, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
+    let file = open::to_read(path).map_err(|error| error.to_string())?;
     let mut text = String::new();
     let read = file.take(FILE_MAX + 1).read_to_string(&mut text);
     read.map_err(|error| error.to_string())?;

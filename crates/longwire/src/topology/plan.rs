@@ -207,7 +207,7 @@ impl Topology {
             return text;
         };
         let numbered = format!("in-port={number}");
-        // A filter has a language of its own.
+        // A filter has a separate language.
         let (fields, filter) = text.split_at(text.find("filter=").unwrap_or(text.len()));
         let fields = fields.split(',').map(|field| match field == numbered {
             true => format!("in-port={}", port.name),

@@ -27,6 +27,10 @@ pub struct Problem {
     pub reason: String,
     /// What to do.
     pub remedy: String,
+    /// Whether the file is not of the shape that its schema describes; else a
+    /// value or a name does not fit.
+    #[serde(skip)]
+    pub is_malformed: bool,
 }
 
 impl fmt::Display for Problem {
@@ -83,6 +87,8 @@ pub(super) struct Complaints<'a> {
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
     more: usize,
+    /// Whether the shape of the file is being checked.
+    pub checking_shape: bool,
     /// Whether problems in rows of another file tell nothing of what is in
     /// them.
     rows_unquoted: bool,
@@ -97,6 +103,7 @@ impl<'a> Complaints<'a> {
             problems: Vec::new(),
             warnings: Vec::new(),
             more: 0,
+            checking_shape: false,
             rows_unquoted: false,
         }
     }
@@ -156,6 +163,7 @@ impl<'a> Complaints<'a> {
                 field: "csv".to_owned(),
                 reason: format!("'{file}', line {line}: not a row of links"),
                 remedy: "`longwire check` of a topology that names this file tells more".to_owned(),
+                is_malformed: false,
             };
         }
         let (file, line, column) = match place {
@@ -172,6 +180,7 @@ impl<'a> Complaints<'a> {
             field,
             reason,
             remedy,
+            is_malformed: self.checking_shape,
         }
     }
 
@@ -224,7 +233,8 @@ impl<'a> Complaints<'a> {
                 column: 0,
                 field: String::new(),
                 reason: format!("and {}", number_of(self.more as u64, "more problem")),
-                remedy: "mend these first".to_owned(),
+                remedy: "fix these first".to_owned(),
+                is_malformed: false,
             });
         }
         Err(self.problems)
@@ -233,7 +243,9 @@ impl<'a> Complaints<'a> {
 
 /// `did you mean 'rate'?`, or what there is.
 pub(super) fn meant<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    let known: Vec<&str> = known.into_iter().collect();
+    // What was taken away has no name any more.
+    let known = known.into_iter().filter(|name| !name.is_empty());
+    let known: Vec<&str> = known.collect();
     match closest(text, known.iter().copied()) {
         Some(word) => format!("did you mean '{word}'?"),
         None if known.is_empty() => "there are none".to_owned(),
@@ -244,3 +256,17 @@ pub(super) fn meant<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) ->
 
 /// How many names a message lists.
 const LISTED_MAX: usize = 24;
+
+#[cfg(test)]
+mod meant_tests {
+    use super::meant;
+
+    #[test]
+    fn what_was_taken_away_is_not_listed() {
+        assert_eq!(
+            meant("nosuch", ["", "adsl1", "adsl2", ""]),
+            "there are adsl1, adsl2"
+        );
+        assert_eq!(meant("nosuch", [""]), "there are none");
+    }
+}

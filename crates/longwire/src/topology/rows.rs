@@ -77,7 +77,7 @@ pub(super) fn read(item: &Placed<&DeTable>, own: &Duplex, builder: &mut Builder)
             .from_reader(file),
         Err(error) => {
             let reason = format!("'{}': {error}", csv.value);
-            let remedy = "name a file beside this one";
+            let remedy = "name a file in the same directory";
             builder
                 .complaints
                 .refuse(csv.span, "link.csv", reason, remedy);
@@ -155,7 +155,7 @@ fn columns(
             let reason = format!("'{file}': {error}");
             builder
                 .complaints
-                .refuse(at, "link.csv", reason, "name a file beside this one");
+                .refuse(at, "link.csv", reason, "name a file in the same directory");
             return None;
         }
         Err(error) => {

@@ -1,6 +1,8 @@
 //! A scenario in a file of its own: `[[at]]` tables and nothing else, about a
 //! topology that has been read.
 
+use toml::de::DeTable;
+
 use super::builder::Builder;
 use super::fields::{EVENT, Field, Kind, Section};
 use super::problem::Complaints;
@@ -26,6 +28,12 @@ pub struct ScenarioText<'a> {
     pub name: &'a str,
     /// What is in it.
     pub text: &'a str,
+}
+
+/// Whether a file says what such a file may say, and nothing else.
+pub(super) fn is_one(file: &DeTable) -> bool {
+    let named = |name: &str| SCENARIO.fields.iter().any(|field| field.name == name);
+    !file.is_empty() && file.keys().all(|key| named(key.get_ref()))
 }
 
 /// Reads a scenario. All links and paths must have been read. Problems are

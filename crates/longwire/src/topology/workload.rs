@@ -78,7 +78,7 @@ impl Load {
         let (mut each, mut ramps) = (at_once, 0_u64);
         for ramp in &event.ramps {
             let links = links(&ramp.pattern);
-            // A step first, and so many behind it.
+            // A first step, and that many more.
             let steps = ramp.steps.saturating_add(1);
             let step = Nanos::from_nanos(ramp.time.as_nanos() / ramp.steps.max(1));
             let within = in_a_second(step).saturating_add(1).min(steps);

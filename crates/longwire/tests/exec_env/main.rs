@@ -12,6 +12,9 @@ mod uplink;
 
 use std::panic;
 use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 /// Who runs the program under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,38 +30,62 @@ pub const ORDINARY: u32 = 61_234;
 
 type Test = (&'static str, fn(User));
 
+/// A test as one user, by its name.
+type Run = (String, fn(User), User);
+
 fn main() -> ExitCode {
     if let Some(role) = std::env::var_os(role::VARIABLE) {
         return role::play(&role);
     }
-    let tests: Vec<Test> = [runs::TESTS, leftovers::TESTS, uplink::TESTS].concat();
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let list = words.iter().any(|word| word == "--list");
     let filter = words.iter().find(|word| !word.starts_with('-'));
-    let (mut failed, mut ran) = (0, 0);
-    for (name, test) in tests {
-        for user in users() {
-            let name = format!("{name}::{user:?}");
-            if filter.is_some_and(|part| !name.contains(part.as_str())) {
-                continue;
-            }
-            if list {
-                println!("{name}: test");
-                continue;
-            }
-            ran += 1;
-            let passed = panic::catch_unwind(|| test(user)).is_ok();
-            println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
-            failed += usize::from(!passed);
+    let users = users();
+    let runs = |tests: &[Test]| -> Vec<Run> {
+        let runs = tests.iter().flat_map(|(name, test)| {
+            let run = |user: &User| (format!("{name}::{user:?}"), *test, *user);
+            users.iter().map(run).collect::<Vec<_>>()
+        });
+        let chosen = |run: &Run| filter.is_none_or(|part| run.0.contains(part.as_str()));
+        runs.filter(chosen).collect()
+    };
+    let apart = runs(runs::TESTS);
+    // These compare the whole machine before and after.
+    let alone = [runs(leftovers::TESTS), runs(uplink::TESTS)].concat();
+    if words.iter().any(|word| word == "--list") {
+        for (name, ..) in apart.iter().chain(&alone) {
+            println!("{name}: test");
         }
+        return ExitCode::SUCCESS;
     }
-    if !list {
-        // In the words of the standard runner, for tools that count.
-        let (outcome, passed) = (if failed == 0 { "ok" } else { "FAILED" }, ran - failed);
-        println!("\ntest result: {outcome}. {passed} passed; {failed} failed");
-    }
+    let ran = apart.len() + alone.len();
+    let failed = play_all(apart, WORKERS) + play_all(alone, 1);
+    // In the words of the standard runner, for tools that count.
+    let (outcome, passed) = (if failed == 0 { "ok" } else { "FAILED" }, ran - failed);
+    println!("\ntest result: {outcome}. {passed} passed; {failed} failed");
     let _ = std::fs::remove_dir_all(role::scratch());
     ExitCode::from(u8::from(failed > 0))
+}
+
+/// How many tests run at a time: most of them wait for programs.
+const WORKERS: usize = 6;
+
+/// Runs tests on so many threads; returns how many failed.
+fn play_all(runs: Vec<Run>, workers: usize) -> usize {
+    let failed = AtomicUsize::new(0);
+    let runs = Mutex::new(runs.into_iter());
+    let next = || runs.lock().expect("no panic holds it").next();
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while let Some((name, test, user)) = next() {
+                    let passed = panic::catch_unwind(|| test(user)).is_ok();
+                    println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
+                    failed.fetch_add(usize::from(!passed), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    failed.into_inner()
 }
 
 /// As whom the tests can run here. Nobody at all is a failure in CI.

@@ -15,7 +15,7 @@ pub mod trace;
 /// Copies of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copies {
-    /// How many beside the frame itself.
+    /// Copies in addition to the frame itself.
     pub count: u32,
     /// Each has a delay of its own, drawn from the link's delay model;
     /// otherwise all have the frame's.

@@ -34,7 +34,7 @@ pub(super) const COPIES: Param = Param {
     name: "copies",
     unit: Unit::Count,
     default: Some("1"),
-    help: "how many copies there are beside the frame itself, 1 to 100",
+    help: "number of copies in addition to the frame itself, 1 to 100",
 };
 
 /// The parameter of when copies arrive.
@@ -42,7 +42,7 @@ pub(super) const DELAY: Param = Param {
     name: "delay",
     unit: Unit::Choice(&["same", "own"]),
     default: Some("same"),
-    help: "same: the copies arrive with the frame; own: each has a delay of its own",
+    help: "same: the copies arrive with the frame; own: each has a separate delay",
 };
 
 /// More is a slip of the pen.

@@ -31,7 +31,7 @@ pub struct Classes {
 pub struct Class {
     /// Its share, as a multiple of the others'.
     pub weight: u32,
-    /// The most it holds, beside the limit of all classes together.
+    /// The most it holds, within the limit of all classes together.
     pub limit: QueueLimit,
 }
 

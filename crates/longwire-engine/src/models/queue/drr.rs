@@ -26,7 +26,7 @@ static INFO: ModelInfo = ModelInfo {
             unit: Unit::Text("ef+va*4@100p/rest*8/le"),
             default: Some("cs6+cs7+ef+va*4/rest*8/le"),
             help: "code points of each class, between slashes: numbers, ranges 32-39, names, or \
-                   rest; * and a weight, @ and a limit of its own may follow",
+                   rest; * and a weight, @ and a limit for the class may follow",
         },
         parameters::limit_of_all("1000p"),
         parameters::LIMIT_BYTES_OF_ALL,

@@ -1,4 +1,4 @@
-//! FQ-CoDel: flows take turns, and each has a CoDel of its own.
+//! FQ-CoDel: flows take turns, and each has a separate CoDel.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -20,7 +20,7 @@ pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 static INFO: ModelInfo = ModelInfo {
     name: "fq-codel",
     summary: "flow queues with CoDel (RFC 8290): flows that build no queue go first, the others \
-              share by deficit round robin, each with a CoDel of its own",
+              share by deficit round robin, each with a separate CoDel",
     params: &[
         parameters::limit("10240p"),
         Param {

@@ -36,10 +36,10 @@ pub(super) const fn limit_of_all(default: &'static str) -> Param {
     }
 }
 
-/// The most bytes held in all classes together, beside the limit in frames.
+/// The most bytes held in all classes together, in addition to the limit in frames.
 pub(super) const LIMIT_BYTES_OF_ALL: Param = Param {
-    help: "the most bytes held, of all classes together, beside the limit in frames; left out, \
-           there is no such limit",
+    help: "the most bytes held, of all classes together, in addition to the limit in frames; \
+           left out, there is no such limit",
     ..LIMIT_BYTES
 };
 

@@ -25,7 +25,7 @@ static INFO: ModelInfo = ModelInfo {
             unit: Unit::Text("ef+va@100p/rest/le"),
             default: Some("cs6+cs7+ef+va/rest/le"),
             help: "code points of each class, highest first, between slashes: numbers, ranges \
-                   32-39, names, or rest; @ and a limit of its own may follow",
+                   32-39, names, or rest; @ and a limit for the class may follow",
         },
         parameters::limit_of_all("1000p"),
         parameters::LIMIT_BYTES_OF_ALL,

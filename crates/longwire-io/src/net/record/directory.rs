@@ -1,7 +1,7 @@
 //! The directory of records.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::thread::sleep;
@@ -17,6 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What the names of records begin with.
 const PREFIX: &str = "settings-";
+
+/// What the name of a record's next version begins with, before its own name.
+const NEXT: &str = "new-";
 
 /// The directory of records, locked: one process at a time changes settings
 /// or restores them.
@@ -74,6 +77,30 @@ impl Directory {
     }
 }
 
+/// Replaces what a record holds, in one step: after a SIGKILL at any point
+/// the file has either the old contents or the new. Returns the new file, which
+/// was locked before it had the record's name: to others the record of a
+/// living process is locked throughout.
+pub(super) fn replace(path: &Path, contents: &str) -> io::Result<Flock<File>> {
+    let next = next_version(path);
+    let lock = Flock::lock(File::create(&next)?, FlockArg::LockExclusiveNonblock);
+    let mut lock = lock.map_err(|(_, error)| error)?;
+    lock.write_all(contents.as_bytes())?;
+    fs::rename(next, path)?;
+    Ok(lock)
+}
+
+/// Removes a record, and what a process left that was killed in [`replace`].
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    let _ = fs::remove_file(next_version(path));
+    fs::remove_file(path)
+}
+
+fn next_version(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{NEXT}{name}"))
+}
+
 /// Locks a file; `None` if another process keeps it locked.
 fn lock_within(mut file: File, patience: Duration) -> Option<Flock<File>> {
     let end = Instant::now() + patience;
@@ -93,4 +120,35 @@ fn is_locked(path: &Path) -> bool {
     };
     let lock = Flock::lock(file, FlockArg::LockSharedNonblock);
     matches!(lock, Err((_, nix::Error::EWOULDBLOCK)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_replaced_as_a_whole_and_stays_locked() {
+        let directory = std::env::temp_dir().join(format!("longwire-record-{}", process::id()));
+        fs::create_dir_all(&directory).expect("a directory");
+        let path = directory.join("settings-1");
+        let file = File::create_new(&path).expect("a file");
+        let first = Flock::lock(file, FlockArg::LockExclusiveNonblock).expect("a lock");
+        // One that holds the old version open, as a reader does that a
+        // rewrite in place would show half of a record.
+        let mut before = File::open(&path).expect("a file");
+        fs::write(&path, "before\n").expect("it is written");
+        // What a process left that was killed while it wrote.
+        fs::write(next_version(&path), "half of a rec").expect("it is written");
+        let second = replace(&path, "after\n").expect("it is replaced");
+        drop(first);
+        assert!(is_locked(&path), "to others the process is alive");
+        assert_eq!(fs::read_to_string(&path).expect("a record"), "after\n");
+        let old = io::read_to_string(&mut before).expect("the old version");
+        assert_eq!(old, "before\n");
+        assert!(!next_version(&path).exists());
+        drop(second);
+        assert!(!is_locked(&path));
+        remove(&path).expect("it is removed");
+        fs::remove_dir(&directory).expect("nothing is left in it");
+    }
 }

@@ -30,6 +30,13 @@ pub(super) struct Entry {
     pub(super) undo: Option<Undo>,
 }
 
+impl Entry {
+    /// Whether both are of ports on the same interface.
+    pub(super) fn is_of_port_of(&self, other: &Entry) -> bool {
+        self.namespace == other.namespace && self.port == other.port
+    }
+}
+
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let NamespaceId { cookie, inode } = self.namespace;

@@ -4,43 +4,47 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::directory::Directory;
-use super::entry::{Entry, Undo, parse, written};
-use super::{Record, own};
-use crate::net::ethtool::Ethtool;
+use super::directory::{Directory, remove, replace};
+use super::entry::{Entry, parse, written};
+use super::{Record, Restorer, append, own};
 use crate::net::netns::{self, NamespaceId, NetNamespace};
-use crate::net::{link, sysctl};
 
 /// Restores the settings that killed processes left changed, in all network
-/// namespaces that can be entered.
+/// namespaces that can be entered. What another process needs changed is left
+/// to that.
 pub fn restore_leftovers() {
-    let own = own();
+    let mut own = own();
     let directory = Directory::lock();
-    restore_left(&directory, own.as_ref().and_then(Record::path), |_| false);
+    restore_left(&directory, own.as_mut(), |_| false);
 }
 
 /// As [`restore_leftovers`], with the directory locked. Entries that are to be
 /// kept are not restored; returns if there were any.
 pub(super) fn restore_left(
     directory: &Directory,
-    own: Option<&Path>,
+    mut own: Option<&mut Record>,
     is_kept: impl Fn(&Entry) -> bool,
 ) -> bool {
-    let left = directory.others(own).into_iter();
-    let left: Vec<PathBuf> = left
-        .filter(|(_, lives)| !lives)
-        .map(|(path, _)| path)
-        .collect();
+    let others = directory.others(own.as_deref().and_then(Record::path));
+    let (living, left): (Vec<_>, Vec<_>) = others.into_iter().partition(|(_, lives)| *lives);
     if left.is_empty() {
         return false;
     }
+    let living: Vec<(PathBuf, Vec<Entry>)> = living
+        .into_iter()
+        .map(|(path, _)| {
+            let entries = entries_of(&path);
+            (path, entries)
+        })
+        .collect();
     let here = NamespaceId::current();
     let mut kept = false;
     let mut places = None;
-    for path in left {
-        let mut entries = parse(&fs::read_to_string(&path).unwrap_or_default());
+    for (path, _) in left {
+        let mut entries = entries_of(&path);
         let count = entries.len();
         entries.retain(|entry| entry.undo.is_some());
+        entries.retain(|entry| !hand_over(entry, own.as_deref_mut(), &living));
         let (ours, mut others): (Vec<Entry>, Vec<Entry>) = entries
             .into_iter()
             .partition(|entry| entry.namespace == here);
@@ -55,14 +59,32 @@ pub(super) fn restore_left(
             others.retain(|entry| !restore_there(entry, places));
         }
         let _ = if others.is_empty() || is_old(&path) {
-            fs::remove_file(&path)
+            remove(&path)
         } else if others.len() < count {
-            fs::write(&path, written(&others))
+            replace(&path, &written(&others)).map(drop)
         } else {
             Ok(())
         };
     }
     kept
+}
+
+fn entries_of(path: &Path) -> Vec<Entry> {
+    parse(&fs::read_to_string(path).unwrap_or_default())
+}
+
+/// Hands an entry to a process that has a port on the same interface: it needs
+/// the setting as it is, and restores it at its end. Returns if there is one.
+fn hand_over(entry: &Entry, own: Option<&mut Record>, living: &[(PathBuf, Vec<Entry>)]) -> bool {
+    let is_user = |entries: &[Entry]| entries.iter().any(|other| other.is_of_port_of(entry));
+    if let Some(own) = own
+        && is_user(&own.entries())
+    {
+        own.add(entry.clone());
+        return true;
+    }
+    let heir = living.iter().find(|(_, entries)| is_user(entries));
+    heir.is_some_and(|(path, _)| append(path, std::slice::from_ref(entry)).is_ok())
 }
 
 /// Whether a record is so old that the namespaces that are left in it, which
@@ -95,20 +117,7 @@ fn restore_there(entry: &Entry, places: &[(u64, PathBuf)]) -> bool {
 /// Restores a setting of the calling thread's namespace. Fails if the device
 /// is gone, and the setting with it.
 fn restore_here(entry: &Entry) {
-    let device = &entry.device;
-    if device.contains('/') {
-        return;
+    if let Some(undo) = &entry.undo {
+        Restorer::open(&entry.device).restore(&entry.device, undo);
     }
-    let _ = match &entry.undo {
-        None => Ok(()),
-        Some(Undo::Ipv6) => sysctl::set(&format!("ipv6/conf/{device}/disable_ipv6"), "0"),
-        Some(Undo::Feature(feature)) => {
-            let _ = Ethtool::open().and_then(|ethtool| {
-                ethtool.set_features(device, std::iter::once((feature.as_str(), true)))
-            });
-            Ok(())
-        }
-        Some(Undo::QueueLen(places)) => link::set_tx_queue_len(device, places.cast_unsigned()),
-        Some(Undo::Down) => link::link_down(device),
-    };
 }

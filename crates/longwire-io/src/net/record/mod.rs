@@ -15,6 +15,7 @@
 mod directory;
 mod entry;
 mod leftovers;
+mod restorer;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -23,11 +24,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::fcntl::Flock;
 
-use self::directory::Directory;
+use self::directory::{Directory, remove, replace};
 pub(crate) use self::entry::Undo;
 use self::entry::{Entry, parse, written};
 use self::leftovers::restore_left;
 pub use self::leftovers::restore_leftovers;
+pub(crate) use self::restorer::Restorer;
 use super::netns::NamespaceId;
 use crate::rights;
 
@@ -35,7 +37,7 @@ use crate::rights;
 #[derive(Debug)]
 enum Record {
     /// A file, locked.
-    File { path: PathBuf, _lock: Flock<File> },
+    File { path: PathBuf, lock: Flock<File> },
     /// Where there can be no file: what a killed process changed, stays.
     Memory(Vec<Entry>),
 }
@@ -45,7 +47,7 @@ static OWN: Mutex<Option<Record>> = Mutex::new(None);
 impl Record {
     fn create(directory: &Directory) -> Record {
         match directory.create_record() {
-            Ok((path, lock)) => Record::File { path, _lock: lock },
+            Ok((path, lock)) => Record::File { path, lock },
             Err(_) => Record::Memory(Vec::new()),
         }
     }
@@ -75,8 +77,12 @@ impl Record {
 
     fn set(&mut self, entries: Vec<Entry>) {
         match self {
-            Record::File { path, .. } => {
-                let _ = fs::write(path, written(&entries));
+            Record::File { path, lock } => {
+                // Without it the old version stays: more is restored than
+                // need be.
+                if let Ok(next) = replace(path, &written(&entries)) {
+                    *lock = next;
+                }
             }
             Record::Memory(own) => *own = entries,
         }
@@ -107,7 +113,11 @@ impl PortRecord {
     /// thread's namespace. What killed processes left is restored first; but
     /// IPv6 of this interface stays off if `quiet`, and is this port's to
     /// restore: switched on, it would send at once.
+    ///
+    /// A port may change nothing, and have to restore what another process
+    /// changed that ends before it: the process keeps the right to.
     pub(crate) fn begin(port: u32, device: &str, quiet: bool) -> (PortRecord, Changing) {
+        rights::will_restore();
         let mut own = own();
         let directory = Directory::lock();
         let record = PortRecord {
@@ -117,7 +127,7 @@ impl PortRecord {
         let is_kept = |entry: &Entry| {
             quiet && record.is_of(entry) && entry.device == device && entry.undo == Some(Undo::Ipv6)
         };
-        let kept = restore_left(&directory, own.as_ref().and_then(Record::path), is_kept);
+        let kept = restore_left(&directory, own.as_mut(), is_kept);
         own.get_or_insert_with(|| Record::create(&directory));
         let mut changing = Changing {
             record,
@@ -163,14 +173,13 @@ impl PortRecord {
                 }
             }
         }
-        let is_last = rest.is_empty();
-        record.set(rest);
-        if is_last {
-            if let Record::File { path, .. } = record {
-                let _ = fs::remove_file(path);
-            }
-            *own = None;
+        if !rest.is_empty() {
+            return record.set(rest);
         }
+        if let Record::File { path, .. } = record {
+            let _ = remove(path);
+        }
+        *own = None;
     }
 
     fn is_of(&self, entry: &Entry) -> bool {
@@ -185,7 +194,6 @@ fn own() -> MutexGuard<'static, Option<Record>> {
 impl Changing {
     /// Notes a change, to be called before it is made.
     pub(crate) fn note(&mut self, device: &str, undo: Undo) {
-        rights::will_restore();
         self.add(device, Some(undo));
     }
 

@@ -328,6 +328,7 @@ fn open_input(path: &str) -> io::Result<File> {
     if path == "-" {
         return Ok(io::stdin().as_fd().try_clone_to_owned()?.into());
     }
+    // A capture may well come through a FIFO, for which it is waited.
     File::open(path)
 }
 

@@ -1,6 +1,6 @@
 //! Writing capture files, nanosecond pcap or pcapng.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 
@@ -10,6 +10,7 @@ use nix::poll::PollFlags;
 use super::reader::failed;
 use super::source::is_ready;
 use super::{CAPTURED_MAX, link_type};
+use crate::open;
 use crate::port::PortError;
 
 /// Bytes gathered before they are written by themselves.
@@ -273,11 +274,7 @@ fn open_output(path: &str) -> io::Result<File> {
     if path == "-" {
         return Ok(io::stdout().as_fd().try_clone_to_owned()?.into());
     }
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(path)
+    open::to_write(path)
 }
 
 fn push_words(buffer: &mut Vec<u8>, words: &[u32]) {

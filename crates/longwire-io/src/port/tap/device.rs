@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use crate::net::interface::Interface;
-use crate::net::record::{PortRecord, Undo};
+use crate::net::record::{PortRecord, Restorer, Undo};
 use crate::port::lock::{self, PortLock};
 use crate::port::vnet;
 use crate::port::{PortError, options};
@@ -56,7 +56,7 @@ pub(super) struct Device {
     settings: Settings,
     counters: Option<File>,
     /// What was changed on a device that was there before.
-    record: Option<PortRecord>,
+    record: Option<(PortRecord, Restorer)>,
     _lock: Option<PortLock>,
 }
 
@@ -166,15 +166,15 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        if let Some(record) = self.record.take() {
-            record.end(|_, undo| self.settings.undo(undo));
+        if let Some((record, mut restorer)) = self.record.take() {
+            record.end(|device, undo| restorer.restore(device, undo));
         }
     }
 }
 
 impl Before {
     /// Notes how what is about to be changed is restored.
-    fn record(&self, interface: &Interface) -> PortRecord {
+    fn record(&self, interface: &Interface) -> (PortRecord, Restorer) {
         let name = &interface.name;
         let (record, mut changing) = PortRecord::begin(interface.index, name, false);
         if self.flags & libc::IFF_UP as libc::c_short == 0 {
@@ -183,7 +183,7 @@ impl Before {
         if self.queue_len < QUEUE_LEN {
             changing.note(name, Undo::QueueLen(self.queue_len));
         }
-        record
+        (record, Restorer::open(name))
     }
 }
 
@@ -275,17 +275,6 @@ impl Settings {
             let _ = self.set_queue_len(queue_len);
         }
         self.set_flags(now.flags | libc::IFF_UP as libc::c_short)
-    }
-
-    /// Restores a setting; best effort: the device may be gone.
-    fn undo(&self, undo: &Undo) {
-        let _ = match undo {
-            Undo::QueueLen(places) => self.set_queue_len(*places),
-            Undo::Down => self.read().map_or(Ok(()), |now| {
-                self.set_flags(now.flags & !(libc::IFF_UP as libc::c_short))
-            }),
-            Undo::Ipv6 | Undo::Feature(_) => Ok(()),
-        };
     }
 
     fn set_flags(&self, flags: libc::c_short) -> io::Result<()> {

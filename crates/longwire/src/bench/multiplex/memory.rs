@@ -308,7 +308,7 @@ mod tests {
         let outcome = run(&load).unwrap();
         let lost = |port: &longwire_runtime::fabric::PortReport| {
             let kinds = port.artifacts.iter();
-            let lost = kinds.filter(|(kind, _)| !is_late(kind) && **kind != "overload");
+            let lost = kinds.filter(|(kind, _)| !is_late(kind));
             lost.map(|(_, count)| *count).sum::<u64>()
         };
         assert_eq!(outcome.report.ports.iter().map(lost).sum::<u64>(), 0);

@@ -1,6 +1,5 @@
 //! What is asked for as the body of a change (docs/control.md).
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -10,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{Action, AddArgs, MoveArgs, NamesArgs, SetArgs, WhenArgs};
 use crate::Error;
 use crate::cli::given;
+use longwire_io::open;
 
 /// The largest change: what the server takes.
 const CHANGE_MAX: u64 = 16 << 20;
@@ -120,7 +120,7 @@ fn read(path: &Path) -> Result<Value, Error> {
     match path.as_os_str() == "-" {
         true => io::stdin().take(CHANGE_MAX + 1).read_to_string(&mut text),
         false => {
-            File::open(path).and_then(|file| file.take(CHANGE_MAX + 1).read_to_string(&mut text))
+            open::to_read(path).and_then(|file| file.take(CHANGE_MAX + 1).read_to_string(&mut text))
         }
     }
     .map_err(failed)?;

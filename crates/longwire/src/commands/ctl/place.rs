@@ -1,6 +1,7 @@
 //! Which running Longwire is meant.
 
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use longwire_io::run_directory;
 
 use crate::Error;
 use crate::control::Address;
+use crate::control::client::ONLY_OWNER;
 
 /// What names the address when the command line does not.
 pub(super) const ADDRESS: &str = "LONGWIRE_CONTROL";
@@ -36,10 +38,20 @@ pub(super) fn find(
 /// The only socket of these folders at which somebody listens.
 fn only(folders: &[PathBuf]) -> Result<Address, Error> {
     let sockets: Vec<PathBuf> = folders.iter().flat_map(|folder| sockets(folder)).collect();
-    let listens = |path: &&PathBuf| UnixStream::connect(path).is_ok();
-    let alive: Vec<&PathBuf> = sockets.iter().filter(listens).collect();
+    let (mut alive, mut others) = (Vec::new(), Vec::new());
+    for path in &sockets {
+        match UnixStream::connect(path) {
+            Ok(_) => alive.push(path),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => others.push(path),
+            Err(_) => {}
+        }
+    }
     match alive.as_slice() {
         [one] => Ok(Address::Unix((*one).clone())),
+        [] if !others.is_empty() => Err(Error::Failed(format!(
+            "{}: {ONLY_OWNER}",
+            written(others.iter().map(|path| path.as_path()))
+        ))),
         [] => Err(Error::Failed(nobody(folders, &sockets))),
         several => Err(Error::Usage(format!(
             "several runs can be controlled: {}; say which with --control PATH, or in {ADDRESS}",

@@ -255,8 +255,12 @@ pub(super) fn changes(client: &mut Client, globals: &Globals) -> Result<(), Erro
             let at = Nanos::from_nanos(done.at_ns);
             let until = done.until_ns.map(Nanos::from_nanos);
             let until = until.map_or_else(String::new, |until| format!(" to {until}"));
-            let links = number_of(done.links, "link");
-            text += &format!("{at}{until} by {}, {links}: {}", done.by, done.change);
+            // What is added or removed sets no options of links.
+            let links = match done.links {
+                0 => String::new(),
+                links => format!(", {}", number_of(links, "link")),
+            };
+            text += &format!("{at}{until} by {}{links}: {}", done.by, done.change);
             if let Some(error) = done.error {
                 text += &format!("; not made: {error}");
             }

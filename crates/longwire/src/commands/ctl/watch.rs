@@ -198,7 +198,7 @@ mod tests {
     fn event() -> Event {
         let totals = json!({
             "packets_in": 10, "bytes_in": 1000, "packets_out": 8, "bytes_out": 800,
-            "drops": [2], "dropped": { "loss": 2 }, "raised": 0, "ecn_marked": 0,
+            "drops": { "loss": 2, "mtu": 0 }, "dropped": { "loss": 2 }, "raised": 0, "ecn_marked": 0,
             "corrupted": 0, "duplicated": 0, "late": 0, "queued": 0,
         });
         let rates = json!({

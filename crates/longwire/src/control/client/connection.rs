@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-use super::error::{ClientError, Refused};
+use super::error::{ClientError, ONLY_OWNER, Refused};
 use super::events::{EVENT_MAX, Event, Events};
 use crate::control::Address;
 
@@ -285,9 +285,7 @@ fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such socket".to_owned(),
         io::ErrorKind::ConnectionRefused => "nobody listens there".to_owned(),
-        io::ErrorKind::PermissionDenied => {
-            "only the user who started the run may ask it, and root (try sudo)".to_owned()
-        }
+        io::ErrorKind::PermissionDenied => ONLY_OWNER.to_owned(),
         _ => error.to_string(),
     }
 }

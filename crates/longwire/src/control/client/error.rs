@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::control::Address;
 
+/// Why a socket does not let one in.
+pub const ONLY_OWNER: &str = "only the user who started the run may ask it, and root (try sudo)";
+
 /// What a server says of a request that it refuses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {

@@ -122,10 +122,9 @@ fn direction() -> Value {
 
 fn totals() -> Value {
     let reasons = DropReason::ALL.iter().map(|reason| reason.name());
-    let reasons = format!(
-        "frames lost by reason, those that there were: {}",
-        reasons.collect::<Vec<_>>().join(", ")
-    );
+    let reasons = reasons.collect::<Vec<_>>().join(", ");
+    let drops = format!("frames lost by reason: {reasons}");
+    let dropped = "of drops, the reasons that there were; will be left out one day";
     object(
         "What was counted",
         &[
@@ -136,7 +135,8 @@ fn totals() -> Value {
                 count("frames delivered, duplicates included"),
             ),
             ("bytes_out", count("their bytes")),
-            ("dropped", counts(&reasons)),
+            ("drops", counts(&drops)),
+            ("dropped", counts(dropped)),
             ("raised", count("deliveries held back to stay in order")),
             (
                 "ecn_marked",

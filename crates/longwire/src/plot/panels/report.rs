@@ -11,7 +11,7 @@ use crate::plot::scene::{Colour, Scene};
 pub(super) fn height(panel: Panel, data: &Data) -> f64 {
     let (rows, series) = match panel {
         Panel::Lateness if least_lateness(data).is_none() => (1, 1),
-        Panel::Lateness => (LATENESS.len(), data.reports.len()),
+        Panel::Lateness => (LATENESS.len(), measured(data).count()),
         Panel::Counts => (COUNTS.len(), data.reports.len()),
         _ => (reasons(data).len(), data.reports.len() + data.logs.len()),
     };
@@ -25,7 +25,7 @@ type Count = (&'static str, fn(&ReportLink) -> u64);
 const COUNTS: [Count; 4] = [
     ("in", |link| link.packets_in),
     ("out", |link| link.packets_out),
-    ("dropped", |link| sum(link.drops.values())),
+    ("dropped", |link| sum(link.drops().values())),
     ("artifacts", |link| sum(link.artifacts.values())),
 ];
 
@@ -49,7 +49,7 @@ pub(super) fn draw_drops(scene: &mut Scene, frame: &Frame, data: &Data) {
         let logs = data.logs.iter();
         let logs = logs.map(|link| of(link.data.reasons.get(reason)));
         let reports = data.reports.iter();
-        let reports = reports.map(|link| of(link.data.drops.get(reason)));
+        let reports = reports.map(|link| of(link.data.drops().get(reason)));
         row(&reason.replace('_', " "), logs.chain(reports))
     });
     let rows: Vec<Row> = rows.collect();
@@ -63,7 +63,7 @@ pub(super) fn draw_drops(scene: &mut Scene, frame: &Frame, data: &Data) {
 /// The reasons for which something was dropped.
 fn reasons(data: &Data) -> Vec<String> {
     let logs = data.logs.iter().flat_map(|link| &link.data.reasons);
-    let reports = data.reports.iter().flat_map(|link| &link.data.drops);
+    let reports = data.reports.iter().flat_map(|link| link.data.drops());
     let counted = logs.chain(reports).filter(|(_, count)| **count > 0);
     let mut reasons: Vec<String> = counted.map(|(reason, _)| reason.clone()).collect();
     reasons.sort();
@@ -125,8 +125,8 @@ const LATENESS: [Measure; 4] = [
 pub(super) fn draw_lateness(scene: &mut Scene, frame: &Frame, data: &Data) {
     let rows = LATENESS.iter().map(|(name, of)| {
         // Reports have microseconds.
-        let late = data.reports.iter().map(|link| {
-            let nanos = (of(&link.data.lateness_us) * 1e3).max(0.0);
+        let late = measured(data).map(|(lateness, _)| {
+            let nanos = (of(lateness) * 1e3).max(0.0);
             (nanos, TIME.write(nanos))
         });
         Row {
@@ -154,13 +154,20 @@ pub(super) fn draw_lateness(scene: &mut Scene, frame: &Frame, data: &Data) {
     // A bar begins a decade below the least value, so that it is seen.
     let low = 10f64.powf(least.log10().floor() - 1.0);
     let x = Axis::logarithmic(low, most(&rows) * 2.0, TIME);
-    horizontal(scene, frame, &x, &rows, &colours(data, false));
+    let colours: Vec<Colour> = measured(data).map(|(_, colour)| colour).collect();
+    horizontal(scene, frame, &x, &rows, &colours);
     frame.captions(scene, &captions);
+}
+
+/// Lateness where it was measured: a network's links have none of their own.
+fn measured(data: &Data) -> impl Iterator<Item = (&ReportLateness, Colour)> {
+    let reports = data.reports.iter();
+    reports.filter_map(|of| Some((of.data.lateness_us.as_ref()?, of.colour)))
 }
 
 /// The least lateness above 0, in nanoseconds.
 fn least_lateness(data: &Data) -> Option<f64> {
-    let links = data.reports.iter().map(|link| &link.data.lateness_us);
-    let measured = links.flat_map(|late| LATENESS.iter().map(|(_, of)| of(late) * 1e3));
-    measured.filter(|late| *late > 0.0).reduce(f64::min)
+    let measured = measured(data);
+    let times = measured.flat_map(|(late, _)| LATENESS.iter().map(|(_, of)| of(late) * 1e3));
+    times.filter(|late| *late > 0.0).reduce(f64::min)
 }

@@ -6,7 +6,7 @@ use longwire_engine::{DropReason, Nanos};
 use longwire_runtime::{Lateness, LinkReport, Pauses, RunReport};
 
 use super::RequireError;
-use crate::report::artifacts::{ARTIFACTS, is_own};
+use crate::report::artifacts::{ARTIFACTS, is_lost, is_own};
 
 /// What is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub(super) enum Measure {
     Artifacts(Option<String>),
     /// All kinds but those that are not the emulator's own.
     ArtifactsOwn,
+    /// All kinds that are frames lost by the emulator.
+    ArtifactsLost,
     /// For one reason, or all of them.
     Drops(Option<String>),
     /// When the machine stood still.
@@ -78,9 +80,10 @@ const TIMES: [Times; 4] = [
 ];
 
 /// Names of measures that are plain counts of a link.
-const COUNTS: [(&str, Measure); 7] = [
+const COUNTS: [(&str, Measure); 8] = [
     ("artifacts", Measure::Artifacts(None)),
     ("artifacts-own", Measure::ArtifactsOwn),
+    ("artifacts-lost", Measure::ArtifactsLost),
     ("drops", Measure::Drops(None)),
     ("packets_in", Measure::PacketsIn),
     ("packets_out", Measure::PacketsOut),
@@ -136,6 +139,14 @@ pub(super) fn parse(name: &str) -> Result<Measure, RequireError> {
     }
 }
 
+/// Whether a name begins like one that there is: `drops.lost`.
+pub(super) fn is_family(name: &str) -> bool {
+    let family = name.split_once('.').map_or(name, |(family, _)| family);
+    let counted = COUNTS.iter().any(|(known, _)| *known == family);
+    let timed = TIMES.iter().any(|(known, _)| *known == family);
+    counted || timed || ["pauses", "stops"].contains(&family)
+}
+
 fn known_names() -> String {
     let times = TIMES.map(|(family, _)| prefixed(family, &LATENESS.map(|(name, _)| name)));
     let pauses = ["pauses", "stops"].map(|of| prefixed(of, &PAUSES.map(|(name, _)| name)));
@@ -145,7 +156,7 @@ fn known_names() -> String {
     format!(
         "{counts}, {artifacts}, {drops}, {}, {}, \
          received.NAME of what `receive --require` knows, \
-         each also of one link as in up.artifacts",
+         each also of one link as in up.artifacts, and of a network's as in adsl7.down.drops",
         times.join(", "),
         pauses.join(", "),
     )
@@ -208,8 +219,21 @@ impl Measure {
     pub(super) fn is_shared(&self) -> bool {
         matches!(
             self,
-            Measure::Artifacts(_) | Measure::ArtifactsOwn | Measure::Drops(_)
+            Measure::Artifacts(_)
+                | Measure::ArtifactsOwn
+                | Measure::ArtifactsLost
+                | Measure::Drops(_)
         )
+    }
+
+    /// Whether a link was measured at all: a network measures lateness where
+    /// frames leave it, at its ports.
+    pub(super) fn is_measured(&self, link: &LinkReport) -> bool {
+        match self {
+            Measure::Lateness(_) => !link.lateness_us.max.is_nan(),
+            Measure::LatenessOwn(_) => !link.lateness_own_us.max.is_nan(),
+            _ => true,
+        }
     }
 
     /// If it is a time rather than a count.
@@ -231,7 +255,14 @@ impl Measure {
             Some(kind) => counts.get(kind.as_str()).copied().unwrap_or(0),
             None => counts.values().sum(),
         };
+        let of_kinds = |chosen: fn(&str) -> bool| -> u64 {
+            let kinds = link.artifacts.iter().filter(|(kind, _)| chosen(kind));
+            kinds.map(|(_, count)| count).sum()
+        };
         let count = match self {
+            Measure::Lateness(_) | Measure::LatenessOwn(_) if !self.is_measured(link) => {
+                return None;
+            }
             // The report gives microseconds, rounded nowhere.
             Measure::Lateness(measure) => return Some(measure.of(&link.lateness_us) * 1e3),
             Measure::LatenessOwn(measure) => {
@@ -247,10 +278,8 @@ impl Measure {
                 return stamps.map(|found| measure.of(&found.lateness_us) * 1e3);
             }
             Measure::Artifacts(kind) => sum(&link.artifacts, kind),
-            Measure::ArtifactsOwn => {
-                let own = link.artifacts.iter().filter(|(kind, _)| is_own(kind));
-                own.map(|(_, count)| count).sum()
-            }
+            Measure::ArtifactsOwn => of_kinds(is_own),
+            Measure::ArtifactsLost => of_kinds(is_lost),
             Measure::Drops(reason) => sum(&link.drops, reason),
             Measure::PacketsIn => link.packets_in,
             Measure::PacketsOut => link.packets_out,

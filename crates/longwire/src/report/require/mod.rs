@@ -3,7 +3,8 @@
 //!
 //! Clauses are separated by commas and must all hold. A clause is a name, a
 //! comparison and a value; it holds for every link, or for one when a link's
-//! name stands in front: `up.lateness.p99<50us`. Counts of artifacts and drops
+//! name stands in front: `up.lateness.p99<50us`, `adsl7.down.drops=0`. Which links
+//! there are is known when the run has ended. Counts of artifacts and drops
 //! are compared with a count or, written with `%`, with a share of the frames.
 
 mod measure;
@@ -21,8 +22,9 @@ use crate::receiving::require::ReceiveRequireError;
 
 /// The line for CI that the documents recommend: more than 99.9 % of the frames
 /// of each link were what was asked for, apart from those that a witnessed pause
-/// of the machine or the start of the program made late.
-pub const RECOMMENDED: &str = "artifacts-own<0.1%";
+/// of the machine or the start of the program made late. A test that never used
+/// its link has no artifacts, and is not to pass for that.
+pub const RECOMMENDED: &str = "artifacts-lost=0,artifacts-own<5%,packets_in>0";
 
 /// What a run must have been.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,25 +73,11 @@ const COMPARISONS: [(&str, Comparison); 5] = [
     ("=", Comparison::Equal),
 ];
 
-/// Links that a run may have.
-const LINKS: [&str; 4] = ["up", "down", "ab", "ba"];
-
-/// Whether a link may be called so.
-fn is_link(name: &str) -> bool {
-    LINKS.contains(&name) || is_output(name)
-}
-
-/// Whether a replay may call an output so: `out`, `out1`, `out2`, …
-fn is_output(name: &str) -> bool {
-    let number = name.strip_prefix("out");
-    number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
 /// Why a requirement was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum RequireError {
-    #[error("nothing is required; write for example artifacts-own<0.1%")]
+    #[error("nothing is required; write for example {RECOMMENDED}")]
     Empty,
     #[error("'{text}' has an empty condition; remove the comma next to it")]
     EmptyClause { text: String },
@@ -99,6 +87,8 @@ pub enum RequireError {
     UnknownName { name: String, known: String },
     #[error("'{clause}': {source}")]
     Value { clause: String, source: UnitError },
+    #[error("'{clause}': '{value}' is no count; write a count, as in 5, or a share, as in 0.1%")]
+    Count { clause: String, value: String },
     #[error("'{clause}': '{value}' is not a share; write a number and %, as in 0.1%")]
     Share { clause: String, value: String },
     #[error("'{clause}': only artifacts and drops are compared with a share of the frames")]
@@ -130,7 +120,7 @@ impl FromStr for Requirement {
                     text: text.to_owned(),
                 });
             }
-            match ReceivedClause::parse(clause, is_link) {
+            match ReceivedClause::parse(clause) {
                 Some(received) => required.received.push(received?),
                 None => required.clauses.push(clause.parse()?),
             }
@@ -192,24 +182,61 @@ fn parse_value(clause: &str, measure: &Measure, text: &str) -> Result<Value, Req
         true => text.parse().map(Nanos::as_nanos),
         false => parse_count(text),
     };
-    value
-        .map(Value::Plain)
-        .map_err(|source| RequireError::Value {
-            clause: clause.to_owned(),
-            source,
-        })
+    value.map(Value::Plain).map_err(|source| {
+        let clause = clause.to_owned();
+        // A fraction of a count is meant as a share.
+        match measure.is_shared() && text.parse::<f64>().is_ok_and(|value| value >= 0.0) {
+            true => RequireError::Count {
+                clause,
+                value: text.to_owned(),
+            },
+            false => RequireError::Value { clause, source },
+        }
+    })
 }
 
-/// Splits a name into its link, if one stands in front, and its measure.
+/// Splits a name into its link, if one stands in front, and its measure. A
+/// link's name may have dots: the longest rest that is a measure is taken.
 fn parse_name(name: &str) -> Result<(Option<String>, Measure), RequireError> {
-    let (link, rest) = match name.split_once('.') {
-        Some((link, rest)) if is_link(link) => (Some(link.to_owned()), rest),
-        _ => (None, name),
+    let unknown = match measure::parse(name) {
+        Ok(measure) => return Ok((None, measure)),
+        Err(unknown) => unknown,
     };
-    Ok((link, measure::parse(rest)?))
+    let mut nearest = None;
+    for (at, _) in name.match_indices('.') {
+        let (link, rest) = (&name[..at], &name[at + 1..]);
+        match measure::parse(rest) {
+            Ok(measure) if !link.is_empty() => return Ok((Some(link.to_owned()), measure)),
+            Err(error) if measure::is_family(rest) => nearest = Some(error),
+            _ => {}
+        }
+    }
+    // What is wrong about `ac.down.drops.lost` is a reason of drops.
+    Err(match measure::is_family(name) {
+        true => unknown,
+        false => nearest.unwrap_or(unknown),
+    })
 }
 
 impl Requirement {
+    /// Clauses that name a link that is not among these, a sentence for each. For
+    /// a network whose links are fixed, before its run.
+    pub fn unknown<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+        let links = names.map(|name| LinkReport {
+            name: name.to_owned(),
+            ..LinkReport::default()
+        });
+        let links: Vec<LinkReport> = links.collect();
+        let clauses = self.clauses.iter();
+        let unknown = clauses.filter_map(|clause| {
+            let name = clause.link.as_ref()?;
+            let is_unknown = named(name, &links).is_empty();
+            let known = || known(name, &links, "are");
+            is_unknown.then(|| format!("{}: there is no link '{name}'; {}", clause.text, known()))
+        });
+        unknown.collect()
+    }
+
     /// What of it the run did not meet: a sentence for each clause and link.
     pub fn unmet(&self, report: &RunReport) -> Vec<String> {
         let mut unmet = Vec::new();
@@ -218,13 +245,21 @@ impl Requirement {
                 unmet.extend(clause.unmet_by(found, "the run"));
                 continue;
             }
-            let about =
-                |link: &&LinkReport| clause.link.as_ref().is_none_or(|l| same(l, &link.name));
-            let mut links = report.links.iter().filter(about).peekable();
-            if links.peek().is_none() {
-                unmet.push(format!("{}: the run had no such link", clause.text));
+            match &clause.link {
+                None => {
+                    // Of a network's links only the ports' lateness is measured.
+                    let links = report.links.iter();
+                    let links = links.filter(|link| clause.measure.is_measured(link));
+                    unmet.extend(links.filter_map(|link| clause.unmet(link)));
+                }
+                Some(name) => {
+                    let links = named(name, &report.links);
+                    if links.is_empty() {
+                        unmet.push(no_such_link(&clause.text, name, &report.links));
+                    }
+                    unmet.extend(links.into_iter().filter_map(|link| clause.unmet(link)));
+                }
             }
-            unmet.extend(links.filter_map(|link| clause.unmet(link)));
         }
         for clause in &self.received {
             unmet.extend(clause.unmet(&report.links));
@@ -233,14 +268,72 @@ impl Requirement {
     }
 }
 
-/// Whether two names mean the same direction: `up` is `ab`, `down` is `ba`.
-pub(super) fn same(one: &str, other: &str) -> bool {
-    let direction = |name| match name {
-        "ab" => "up",
-        "ba" => "down",
-        other => other,
+/// The direction that a name means: `up` is `ab`, `down` is `ba`.
+fn direction(name: &str) -> Option<&'static str> {
+    match name {
+        "up" | "ab" => Some("up"),
+        "down" | "ba" => Some("down"),
+        _ => None,
+    }
+}
+
+/// A name without its direction, if it ends in one.
+fn without_direction(name: &str) -> Option<&str> {
+    let (link, way) = name.rsplit_once('.')?;
+    matches!(way, "up" | "down").then_some(link)
+}
+
+/// The links that a name means: the one that is called so; a direction of the
+/// only link; or both directions of a link.
+pub(super) fn named<'a>(name: &str, links: &'a [LinkReport]) -> Vec<&'a LinkReport> {
+    let same = |link: &&LinkReport| {
+        link.name == name || (direction(name).is_some() && direction(name) == direction(&link.name))
     };
-    direction(one) == direction(other)
+    let found: Vec<&LinkReport> = links.iter().filter(same).collect();
+    if !found.is_empty() {
+        return found;
+    }
+    let Some(way) = direction(name) else {
+        let of_it = |link: &&LinkReport| without_direction(&link.name) == Some(name);
+        return links.iter().filter(of_it).collect();
+    };
+    let mut directions = links
+        .iter()
+        .filter_map(|link| without_direction(&link.name));
+    let Some(only) = directions.next() else {
+        return Vec::new();
+    };
+    if directions.any(|other| other != only) {
+        return Vec::new();
+    }
+    let wanted = format!("{only}.{way}");
+    links.iter().filter(|link| link.name == wanted).collect()
+}
+
+/// How many links a sentence lists.
+const LISTED_MAX: usize = 12;
+
+/// Says that there is no such link, and which there are.
+pub(super) fn no_such_link(clause: &str, name: &str, links: &[LinkReport]) -> String {
+    let known = known(name, links, "were");
+    format!("{clause}: the run had no such link '{name}'; {known}")
+}
+
+/// What was meant, or which links there `are` or `were`.
+fn known(name: &str, links: &[LinkReport], are: &str) -> String {
+    let names = || links.iter().map(|link| link.name.as_str());
+    match crate::suggest::closest(name, names()) {
+        Some(close) => format!("did you mean '{close}'?"),
+        None if links.is_empty() => format!("there {are} none"),
+        None => {
+            let listed: Vec<&str> = names().take(LISTED_MAX).collect();
+            let more = match links.len().saturating_sub(LISTED_MAX) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("there {are} {}{more}", listed.join(", "))
+        }
+    }
 }
 
 impl Clause {
@@ -250,7 +343,14 @@ impl Clause {
                 Value::Plain(_) => self.unmet_by(found, &link.name),
                 Value::Share(wanted) => self.unmet_share(found, wanted, link),
             },
-            None => Some(format!("{}: {} has no send stamps", self.text, link.name)),
+            None if self.measure.is_measured(link) => {
+                Some(format!("{}: {} has no send stamps", self.text, link.name))
+            }
+            None => Some(format!(
+                "{}: of a network's links no lateness is measured, only of its ports: name the \
+                 port at which {}'s frames leave",
+                self.text, link.name
+            )),
         }
     }
 

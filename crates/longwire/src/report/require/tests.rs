@@ -104,8 +104,104 @@ fn a_run_without_the_link_does_not_meet_what_is_asked_of_it() {
     let requirement: Requirement = "down.artifacts=0".parse().unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(
         requirement.unmet(&one_way),
-        ["down.artifacts=0: the run had no such link"]
+        ["down.artifacts=0: the run had no such link 'down'; there were up"]
     );
+}
+
+/// A network's report with links of these names.
+fn network(names: &[&str]) -> RunReport {
+    let links = names.iter().map(|name| LinkReport {
+        name: (*name).to_owned(),
+        packets_in: 10,
+        drops: [("loss", u64::from(name.ends_with("down")))].into(),
+        lateness_us: Lateness {
+            max: f64::NAN,
+            p99: f64::NAN,
+            ..Lateness::default()
+        },
+        ..LinkReport::default()
+    });
+    let port = LinkReport {
+        name: "far".to_owned(),
+        packets_in: 10,
+        ..LinkReport::default()
+    };
+    RunReport {
+        links: [port].into_iter().chain(links).collect(),
+        ..RunReport::default()
+    }
+}
+
+#[test]
+fn a_networks_links_are_named_with_their_directions() {
+    let network = network(&["ac.up", "ac.down", "b.c.up", "b.c.down"]);
+    let unmet = |text: &str| {
+        let requirement: Requirement = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
+        requirement.unmet(&network)
+    };
+    assert!(unmet("ac.up.drops=0,ac.up.drops.loss=0,b.c.up.drops=0").is_empty());
+    assert_eq!(unmet("ac.down.drops=0"), ["ac.down.drops=0: ac.down had 1"]);
+    assert_eq!(unmet("b.c.down.drops.loss<5%").len(), 1);
+    // Both directions of a link.
+    assert_eq!(unmet("ac.drops=0"), ["ac.drops=0: ac.down had 1"]);
+    assert_eq!(
+        unmet("down.drops=0"),
+        [
+            "down.drops=0: the run had no such link 'down'; there were far, ac.up, ac.down, b.c.up, \
+          b.c.down"
+        ]
+    );
+    assert_eq!(
+        unmet("ac.dwn.drops=0"),
+        ["ac.dwn.drops=0: the run had no such link 'ac.dwn'; did you mean 'ac.down'?"]
+    );
+}
+
+#[test]
+fn links_that_are_not_there_are_told_of_beforehand() {
+    let requirement: Requirement = "ac.dwn.drops=0,down.drops=0,drops=0,stops.count=0"
+        .parse()
+        .expect("it is right");
+    let unknown = requirement.unknown(["far", "ac.up", "ac.down"].into_iter());
+    assert_eq!(
+        unknown,
+        ["ac.dwn.drops=0: there is no link 'ac.dwn'; did you mean 'ac.down'?"]
+    );
+}
+
+#[test]
+fn up_and_down_are_the_directions_of_the_only_link() {
+    let network = network(&["link.up", "link.down"]);
+    let requirement: Requirement = "up.drops=0,ba.drops=0".parse().expect("it is right");
+    assert_eq!(requirement.unmet(&network), ["ba.drops=0: link.down had 1"]);
+}
+
+#[test]
+fn lateness_of_a_networks_links_is_that_of_its_ports() {
+    let network = network(&["link.up"]);
+    let unmet = |text: &str| {
+        let requirement: Requirement = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
+        requirement.unmet(&network)
+    };
+    assert!(unmet("lateness.p99<1ms,far.lateness.p99<1ms").is_empty());
+    let named = unmet("up.lateness.p99<1ms");
+    assert!(
+        named.len() == 1 && named[0].contains("only of its ports"),
+        "{named:?}"
+    );
+}
+
+#[test]
+fn a_run_in_which_no_frame_came_does_not_meet_what_is_recommended() {
+    let requirement: Requirement = RECOMMENDED.parse().expect("it is right");
+    let idle = RunReport {
+        links: vec![LinkReport {
+            name: "up".to_owned(),
+            ..LinkReport::default()
+        }],
+        ..RunReport::default()
+    };
+    assert_eq!(requirement.unmet(&idle), ["packets_in>0: up had 0"]);
 }
 
 #[test]
@@ -113,7 +209,8 @@ fn what_is_unknown_is_refused_with_what_is_known() {
     assert!(refusal("lateness.p98<5us").contains("lateness.p99, lateness.p999"));
     assert!(refusal("drops.lost=0").contains("drops.queue_full"));
     assert!(refusal("jitter<5us").contains("packets_in"));
-    assert!(refusal("sideways.artifacts=0").contains("not known"));
+    assert!(refusal("sideways.jitter=0").contains("not known"));
+    assert!(refusal("ac.down.drops.lost=0").contains("drops.queue_full"));
     assert!(refusal("lateness<5us").contains("lateness.p50"));
     assert!(refusal("artifacts.lat=0").contains("artifacts.late, artifacts.late_paused"));
 }
@@ -194,6 +291,12 @@ fn what_is_not_the_emulators_own_is_left_out_where_that_is_asked_for() {
     assert_eq!(unmet("artifacts=0").len(), 2);
     assert_eq!(unmet("artifacts-own=0"), ["artifacts-own=0: down had 3"]);
     assert!(unmet("up.artifacts-own<0.1%").is_empty());
+    report.links[0].artifacts.insert("memory", 2);
+    let unmet = |text: &str| {
+        let requirement: Requirement = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
+        requirement.unmet(&report)
+    };
+    assert_eq!(unmet("artifacts-lost=0"), ["artifacts-lost=0: up had 2"]);
     assert_eq!(unmet("artifacts.late_paused=0").len(), 2);
     assert_eq!(unmet("lateness.max<100us").len(), 2);
     assert!(unmet("lateness-own.max<100us").is_empty());
@@ -215,6 +318,10 @@ fn what_is_no_share_is_refused() {
     assert!(refusal("lateness.p99<1%").contains("only artifacts and drops"));
     assert!(refusal("packets_out>50%").contains("only artifacts and drops"));
     assert!(refusal("artifacts<x%").contains("0.1%"));
+    assert_eq!(
+        refusal("artifacts-own<0.1"),
+        "'artifacts-own<0.1': '0.1' is no count; write a count, as in 5, or a share, as in 0.1%"
+    );
     assert!(refusal("artifacts<-1%").contains("not a share"));
     assert!(refusal("artifacts<nan%").contains("not a share"));
 }

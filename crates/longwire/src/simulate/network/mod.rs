@@ -15,7 +15,7 @@ pub use inputs::{Inputs, PortFile};
 pub use outputs::Outputs;
 pub use script::Script;
 
-use super::End;
+use super::{End, check_faults};
 use crate::Error;
 use crate::fabric::Changes;
 
@@ -72,7 +72,7 @@ impl<'a> NetworkReplay<'a> {
         loop {
             for _ in 0..FRAMES_A_LOOK {
                 match self.frame(stop) {
-                    Ok(true) => fault(&self.faults)?,
+                    Ok(true) => check_faults(&self.faults)?,
                     Ok(false) => return self.drain(stop),
                     Err(Stop::Signal) => return Ok(End::Interrupted),
                     Err(Stop::Input(error)) => {
@@ -105,7 +105,7 @@ impl<'a> NetworkReplay<'a> {
             if stop.load(Ordering::Relaxed) {
                 return Err(Stop::Signal);
             }
-            fault(&self.faults).map_err(Stop::Other)?;
+            check_faults(&self.faults).map_err(Stop::Other)?;
             let given = self.script.give(&mut self.simulation);
             let done = given.and_then(|()| {
                 self.simulation
@@ -147,7 +147,7 @@ impl<'a> NetworkReplay<'a> {
             let outputs = &mut self.outputs;
             self.simulation
                 .advance(at, &mut |leaving| outputs.write(leaving))?;
-            fault(&self.faults)?;
+            check_faults(&self.faults)?;
             if stop.load(Ordering::Relaxed) {
                 return Ok(End::Interrupted);
             }
@@ -171,14 +171,6 @@ impl<'a> NetworkReplay<'a> {
     pub fn finish(self) -> (FabricReport, Result<(), Error>) {
         let written = self.outputs.finish();
         (self.simulation.stop(), written)
-    }
-}
-
-/// What a plugin decides after it has failed means nothing.
-fn fault(faults: &Faults) -> Result<(), Error> {
-    match faults.any() {
-        true => Err(Error::Failed(faults.first().unwrap_or_default())),
-        false => Ok(()),
     }
 }
 

@@ -183,6 +183,37 @@ fn what_is_probably_not_meant_is_warned_of() {
     );
 }
 
+#[test]
+fn directions_of_one_link_may_match_the_same_frames() {
+    // Both ways: from a network to itself.
+    let link =
+        |name: &str, net: &str| format!("[[link]]\nname = \"{name}\"\nmatch = \"src={net}\"\n");
+    let one = good(&link("x", "10.0.0.0/8"));
+    assert_eq!(one.doubts(), Vec::<String>::new());
+    let two = good(&(link("x", "10.0.0.0/8") + &link("y", "11.0.0.0/8"))).doubts();
+    assert!(!two.is_empty(), "they have frames in common");
+    let apart = |doubt: &String| doubt.contains("of x.") && doubt.contains("of y.");
+    assert!(two.iter().all(apart), "{two:?}");
+}
+
+#[test]
+fn a_scenario_is_no_topology_and_is_told_so() {
+    let text = "[[at]]\ntime = \"1s\"\ndown = [\"x\"]\n";
+    let problems = Topology::parse("call.toml", text, Path::new("")).expect_err("it is none");
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(
+        problems[0].reason.contains("it is a scenario"),
+        "{problems:?}"
+    );
+    let remedy = &problems[0].remedy;
+    assert!(
+        remedy.contains("check network.toml --scenario call.toml"),
+        "{remedy}"
+    );
+    let empty = Topology::parse("none.toml", "", Path::new("")).expect_err("there is nothing");
+    assert!(!empty[0].reason.contains("scenario"), "{empty:?}");
+}
+
 /// Values are warned of once, where they are written first; a pair of options
 /// at its link.
 #[test]

@@ -11,7 +11,7 @@ use crate::units::{Bytes, Nanos, Packets, parse_count, parse_real};
 pub(super) static INFO: ModelInfo = ModelInfo {
     name: "dualpi2",
     summary: "two queues with coupled control (RFC 9332): L4S traffic, ECT(1) and CE, has a \
-              shallow queue of its own beside a classic one under PI2",
+              separate shallow queue next to a classic one under PI2",
     params: &[
         parameters::limit("10000p"),
         Param {

@@ -1,0 +1,249 @@
+//! Links of any models at all, made from arbitrary bytes, and what must hold
+//! of every one of them. The property test and the fuzz target share it.
+
+use std::collections::BTreeMap;
+
+use super::any_options::{Choices, Examples, options};
+use longwire_engine::emulator::ItemBytes;
+use longwire_engine::{
+    Delivery, Emulator, FrameMeta, Link, LinkConfig, LinkId, LinkOptions, Nanos, Verdict,
+};
+
+/// A frame that is offered.
+#[derive(Clone, Debug)]
+struct Offered {
+    arrival: u64,
+    flow: usize,
+    bytes: Vec<u8>,
+}
+
+/// Flows differ in their ports, code points and congestion fields.
+const FLOWS: usize = 5;
+
+fn frames(choices: &mut Choices<'_>) -> Vec<Offered> {
+    let mut now = 1_000_000_000;
+    let gaps = [0, 1, 500, 12_000, 120_000, 3_000_000, 90_000_000];
+    let count = 20 + choices.below(150);
+    let mut usual = 12_000;
+    let frame = |_| {
+        if choices.one_in(20) {
+            usual = choices.pick(&gaps);
+        }
+        now += match choices.one_in(3) {
+            true => usual * 3,
+            false => usual,
+        };
+        let flow = choices.below(FLOWS);
+        let len = choices.pick(&[60, 64, 590, 1514, 1514, 4000]);
+        Offered {
+            arrival: now,
+            flow,
+            bytes: packet(flow, len),
+        }
+    };
+    (0..count).map(frame).collect()
+}
+
+/// UDP over IPv4 or IPv6, or no IP at all.
+fn packet(flow: usize, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0xa5; len];
+    let class = [0x00, 0x02, 0x01, 0xb9, 0x03][flow];
+    match flow {
+        4 => bytes[12..14].copy_from_slice(&[0x12, 0x34]),
+        3 => {
+            bytes[12..14].copy_from_slice(&[0x86, 0xdd]);
+            bytes[14..18].copy_from_slice(&[0x60 | class >> 4, class << 4, 0, 0]);
+            let payload = (len - 54) as u16;
+            bytes[18..20].copy_from_slice(&payload.to_be_bytes());
+            bytes[20..22].copy_from_slice(&[17, 64]);
+        }
+        _ => {
+            bytes[12..14].copy_from_slice(&[0x08, 0x00]);
+            let total = (len - 14) as u16;
+            bytes[14..16].copy_from_slice(&[0x45, class]);
+            bytes[16..18].copy_from_slice(&total.to_be_bytes());
+            bytes[18..24].copy_from_slice(&[0, flow as u8, 0, 0, 64, 17]);
+            bytes[34..36].copy_from_slice(&(flow as u16).to_be_bytes());
+        }
+    }
+    bytes
+}
+
+/// Finds bytes by the index of a frame.
+struct ByIndex<'a>(&'a [Offered]);
+
+impl ItemBytes<usize> for ByIndex<'_> {
+    fn bytes<'a>(&'a self, item: &'a usize) -> &'a [u8] {
+        &self.0[*item].bytes
+    }
+}
+
+/// What became of the frames of one run.
+#[derive(Debug, Default, PartialEq)]
+struct Outcome {
+    /// By the index of the frame: its verdicts in order.
+    verdicts: BTreeMap<usize, Vec<Verdict>>,
+    /// Frames in the order of their releases.
+    polled: Vec<(usize, Delivery)>,
+    queued: usize,
+    waiting: usize,
+}
+
+/// Checks one link, made and used as `data` says.
+pub fn check(data: &[u8]) {
+    let mut choices = Choices(data);
+    let options = options(&mut choices);
+    let seed = choices.below(65_536) as u64;
+    let config = || parse(&options);
+    let frames = in_pieces(frames(&mut choices), &Link::new(config(), seed, LinkId(0)));
+    let often = run(config(), seed, &frames, true);
+    let rarely = run(config(), seed, &frames, false);
+    assert_eq!(often.verdicts, rarely.verdicts, "late polling: {options:?}");
+    assert_eq!(often.polled, rarely.polled, "late polling: {options:?}");
+    conserves(&often, frames.len(), &options);
+    keeps_order(
+        &often,
+        &frames,
+        &Link::new(config(), seed, LinkId(0)),
+        &options,
+    );
+}
+
+fn parse(options: &LinkOptions) -> LinkConfig {
+    let parsed = options.parse_with(&Examples);
+    let config = parsed.unwrap_or_else(|error| panic!("{options:?}: {error}"));
+    LinkConfig {
+        epoch: Nanos::from_nanos(900_000_000),
+        ..config
+    }
+}
+
+/// The frames as they are offered to a link that may fragment them.
+fn in_pieces(frames: Vec<Offered>, link: &Link) -> Vec<Offered> {
+    let mut offered = Vec::new();
+    for frame in frames {
+        let mut pieces = Vec::new();
+        let take = |piece: &[u8]| pieces.push(piece.to_vec());
+        if link.fragment(&frame.bytes, &mut Vec::new(), take) {
+            let piece = |bytes| Offered { bytes, ..frame };
+            offered.extend(pieces.into_iter().map(piece));
+        } else {
+            offered.push(frame);
+        }
+    }
+    offered
+}
+
+/// Offers every frame; polls at each instant at which there is something to
+/// do, or only as often as the contract asks for.
+fn run(config: LinkConfig, seed: u64, frames: &[Offered], often: bool) -> Outcome {
+    let mut emulator = Emulator::new(vec![Link::new(config, seed, LinkId(0))]);
+    let mut outcome = Outcome::default();
+    for (index, frame) in frames.iter().enumerate() {
+        let arrival = Nanos::from_nanos(frame.arrival);
+        while often && let Some(next) = emulator.next_at().filter(|next| *next < arrival) {
+            step(&mut emulator, next, frames, &mut outcome);
+        }
+        step(&mut emulator, arrival, frames, &mut outcome);
+        let meta = FrameMeta {
+            arrival,
+            len: frame.bytes.len() as u32,
+        };
+        let verdict = emulator.offer(LinkId(0), meta, &frame.bytes, index);
+        if verdict != Verdict::Queued {
+            decided(&mut emulator, index, verdict, frames, &mut outcome);
+        }
+        take_decided(&mut emulator, frames, &mut outcome);
+    }
+    step(&mut emulator, Nanos::MAX, frames, &mut outcome);
+    outcome.queued = emulator.queued();
+    outcome.waiting = emulator.waiting();
+    outcome
+}
+
+fn step(emulator: &mut Emulator<usize>, now: Nanos, frames: &[Offered], outcome: &mut Outcome) {
+    emulator.advance(now, &ByIndex(frames));
+    take_decided(emulator, frames, outcome);
+    let end = Nanos::from_nanos(u64::MAX - 1);
+    while let Some((_, index, delivery)) = emulator.poll(now.min(end)) {
+        outcome.polled.push((index, delivery));
+    }
+}
+
+fn take_decided(emulator: &mut Emulator<usize>, frames: &[Offered], outcome: &mut Outcome) {
+    while let Some(next) = emulator.next_decided() {
+        let copies = outcome.verdicts.get(&next.item).map_or(0, Vec::len);
+        assert_eq!(next.copy, copies > 0, "frame {}", next.item);
+        decided(emulator, next.item, next.verdict, frames, outcome);
+    }
+}
+
+fn decided(
+    emulator: &mut Emulator<usize>,
+    index: usize,
+    verdict: Verdict,
+    frames: &[Offered],
+    outcome: &mut Outcome,
+) {
+    let verdicts = outcome.verdicts.entry(index).or_default();
+    if let Verdict::Deliver(delivery) = verdict {
+        let arrival = Nanos::from_nanos(frames[index].arrival);
+        assert!(delivery.departure >= arrival && delivery.release >= delivery.departure);
+        if verdicts.is_empty() && delivery.edits.any() {
+            let mut bytes = frames[index].bytes.clone();
+            if let Some(link) = emulator.link_mut(LinkId(0)) {
+                link.edit(&delivery, &mut bytes);
+            }
+        }
+    }
+    verdicts.push(verdict);
+}
+
+/// Every frame is decided about once, or still queued; every delivery is
+/// released, or never will be.
+fn conserves(outcome: &Outcome, offered: usize, options: &LinkOptions) {
+    assert_eq!(
+        outcome.verdicts.len() + outcome.queued,
+        offered,
+        "{options:?}"
+    );
+    let mut deliveries = 0;
+    for verdicts in outcome.verdicts.values() {
+        for (at, verdict) in verdicts.iter().enumerate() {
+            let last = at + 1 == verdicts.len();
+            match verdict {
+                Verdict::Deliver(delivery) => assert_eq!(delivery.more, !last, "{options:?}"),
+                Verdict::Drop(_) => assert_eq!(verdicts.len(), 1, "{options:?}"),
+                Verdict::Queued => panic!("decided as queued: {options:?}"),
+            }
+            deliveries += usize::from(matches!(verdict, Verdict::Deliver(_)));
+        }
+    }
+    assert_eq!(
+        outcome.polled.len() + outcome.waiting,
+        deliveries,
+        "{options:?}"
+    );
+}
+
+/// Unless reordering was asked for, frames of one flow come out in the order
+/// in which they went in, and releases never decrease.
+fn keeps_order(outcome: &Outcome, frames: &[Offered], link: &Link, options: &LinkOptions) {
+    // Fragments but the first have no ports, and may go another way through a
+    // queue that tells flows apart.
+    if !link.in_order() || link.fragments() {
+        return;
+    }
+    let mut last = [0; FLOWS];
+    let mut release = Nanos::ZERO;
+    for (index, delivery) in &outcome.polled {
+        let flow = frames[*index].flow;
+        assert!(
+            last[flow] <= *index,
+            "flow {flow} is reordered: {options:?}"
+        );
+        assert!(release <= delivery.release, "{options:?}");
+        last[flow] = *index;
+        release = delivery.release;
+    }
+}

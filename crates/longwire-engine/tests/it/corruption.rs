@@ -1,0 +1,379 @@
+//! Corruption: how many bits, which, and what becomes of the checksums.
+
+use crate::common::binomial_bounds;
+use crate::common::frames::{self, Ipv4, PLAIN4, Sample};
+use longwire_engine::{DropReason, LinkOptions, Verdict};
+use proptest::prelude::*;
+
+const CONFIDENCE: f64 = 0.9998;
+
+/// Sends so many copies of a frame over a link that corrupts, and gives what
+/// arrives, with which bits are other ones.
+fn send(corrupt: &str, frame: &[u8], count: u64, mut take: impl FnMut(&[u8], &[u64])) {
+    let mut link = crate::common::link(&[("corrupt", corrupt)], 1);
+    for index in 0..count {
+        let meta = crate::common::frame(index * 1_000, frame.len() as u32);
+        let Verdict::Deliver(delivery) = link.offer(meta, frame) else {
+            panic!("not delivered");
+        };
+        let mut bytes = frame.to_vec();
+        if delivery.edits.any() {
+            link.edit(&delivery, &mut bytes);
+        }
+        take(&bytes, &changed(frame, &bytes));
+    }
+}
+
+/// The places of the bits that differ.
+fn changed(one: &[u8], other: &[u8]) -> Vec<u64> {
+    let bits = (0..one.len() as u64 * 8).filter(|bit| {
+        let (at, mask) = ((bit / 8) as usize, 0x80 >> (bit % 8));
+        (one[at] ^ other[at]) & mask != 0
+    });
+    bits.collect()
+}
+
+fn assert_within(what: &str, count: u64, trials: u64, p: f64) {
+    let (low, high) = binomial_bounds(trials, p, CONFIDENCE);
+    assert!(
+        (low..=high).contains(&count),
+        "{what}: {count} of {trials}, not {low} to {high}"
+    );
+}
+
+/// Each of 80 bits is turned over alike, and as many in each frame as asked.
+#[test]
+fn random_bits_are_spread_evenly() {
+    const FRAMES: u64 = 40_000;
+    for bits in [1u64, 3, 16, 17, 79, 80, 500] {
+        let wanted = bits.min(80);
+        let mut hits = [0u64; 80];
+        let mut spoilt = 0;
+        send(
+            &format!("random:rate=50%,bits={bits}"),
+            &[0x5a; 10],
+            FRAMES,
+            |_, changed| {
+                spoilt += u64::from(!changed.is_empty());
+                assert!(changed.is_empty() || changed.len() as u64 == wanted);
+                changed.iter().for_each(|bit| hits[*bit as usize] += 1);
+            },
+        );
+        assert_within("frames", spoilt, FRAMES, 0.5);
+        for (bit, hits) in hits.into_iter().enumerate() {
+            match wanted {
+                80 => assert_eq!(hits, spoilt),
+                wanted => assert_within(&format!("bit {bit}"), hits, spoilt, wanted as f64 / 80.0),
+            }
+        }
+    }
+}
+
+/// The number of bits in a frame is binomial: each count up to seven against
+/// its probability, and the mean of many.
+#[test]
+fn bit_errors_are_binomial() {
+    const FRAMES: u64 = 100_000;
+    for (rate, len) in [(1e-4f64, 125usize), (2e-3, 125), (0.01, 40), (0.5, 3)] {
+        let bits = len * 8;
+        let mut counts = [0u64; 8];
+        let mut sum = 0u64;
+        send(
+            &format!("ber:{rate:e}"),
+            &vec![0x11; len],
+            FRAMES,
+            |_, changed| {
+                sum += changed.len() as u64;
+                if let Some(count) = counts.get_mut(changed.len()) {
+                    *count += 1;
+                }
+            },
+        );
+        let mut probability = (1.0 - rate).powi(bits as i32);
+        for (bits_spoilt, count) in counts.into_iter().enumerate() {
+            let what = format!("{rate}, {len} bytes, {bits_spoilt} bits");
+            assert_within(&what, count, FRAMES, probability);
+            let left = (bits - bits_spoilt) as f64 / (bits_spoilt + 1) as f64;
+            probability *= left * rate / (1.0 - rate);
+        }
+        assert_within("bits in all", sum, FRAMES * bits as u64, rate);
+    }
+}
+
+/// So many errors that their number is drawn in parts.
+#[test]
+fn many_bit_errors_are_binomial_too() {
+    const FRAMES: u64 = 1_000;
+    let mut sum = 0u64;
+    send("ber:0.3", &[0x77; 1_500], FRAMES, |_, changed| {
+        sum += changed.len() as u64;
+        // Ten deviations of 50.
+        assert!(changed.len().abs_diff(3_600) < 500, "{}", changed.len());
+    });
+    assert_within("bits in all", sum, FRAMES * 12_000, 0.3);
+    send("ber:0", &[0x77; 1_500], 1_000, |_, changed| {
+        assert!(changed.is_empty())
+    });
+}
+
+#[test]
+fn bits_at_an_offset_are_those_asked_for() {
+    send("offset:offset=3,bits=12", &[0; 9], 5, |_, changed| {
+        assert!(changed.iter().copied().eq(24..36), "{changed:?}");
+    });
+    send("offset:8", &[0; 9], 5, |_, changed| {
+        assert_eq!(changed, [64])
+    });
+    // No more bits than are left, and none behind the end.
+    send("offset:offset=8,bits=100", &[0; 9], 5, |_, changed| {
+        assert!(changed.iter().copied().eq(64..72));
+    });
+    send("offset:9", &[0; 9], 5, |_, changed| {
+        assert!(changed.is_empty())
+    });
+    let mut spoilt = 0;
+    send("offset:offset=1,rate=20%", &[0; 9], 50_000, |_, changed| {
+        spoilt += changed.len() as u64;
+    });
+    assert_within("frames", spoilt, 50_000, 0.2);
+}
+
+/// Two bits of the payload, of the transport header, of an address: kept, a
+/// checksum is wrong afterwards; repaired, all are right, and nothing but
+/// them has changed.
+#[test]
+fn checksums_are_kept_or_repaired() {
+    for sample in frames::samples() {
+        let Sample { name, frame, .. } = &sample;
+        assert!(sample.holds(frame), "{name}");
+        let address = sample.ip_at + if sample.version == 4 { 14 } else { 20 };
+        let end = frame.len();
+        for at in [end - 1, end - 2, sample.transport_at, address] {
+            let arrived = |checksum| {
+                let mut arrived = Vec::new();
+                let text = format!("offset:offset={at},bits=2,checksum={checksum}");
+                send(&text, frame, 1, |bytes, _| arrived = bytes.to_vec());
+                arrived
+            };
+            let kept = arrived("keep");
+            assert_eq!(changed_bytes(frame, &kept), [at], "{name}");
+            assert!(!sample.holds(&kept), "{name} at {at}");
+            // ICMP over IPv4 alone covers no address.
+            let uncovered = at == address && sample.protocol == 1;
+            assert_eq!(sample.transport_holds(&kept), uncovered, "{name} at {at}");
+            let repaired = arrived("repair");
+            assert!(sample.holds(&repaired), "{name} at {at}");
+            assert_eq!(repaired[at], kept[at], "{name} at {at}");
+            let others = changed_bytes(&kept, &repaired);
+            assert!(others.len() <= 4, "{name} at {at}: {others:?}");
+        }
+    }
+}
+
+/// A datagram that claims to be shorter than its packet: what is behind its
+/// end is no part of the sum (RFC 768), and its own length is what the
+/// pseudo-header has. One that claims to be longer, or shorter than its
+/// header, has no right checksum, and keeps the one it has.
+#[test]
+fn the_length_of_a_datagram_counts_in_its_checksum() {
+    for version in [4, 6] {
+        let datagram = frames::transport(version, 17, (7, 9), 0, &[0xab; 56]);
+        let packet = match version {
+            4 => PLAIN4.packet(17, &datagram),
+            _ => frames::ipv6(0, &[], 17, &datagram),
+        };
+        let ethertype = if version == 4 { 0x0800 } else { 0x86dd };
+        let frame = frames::ethernet(&[], ethertype, &packet);
+        let udp = frame.len() - datagram.len();
+        let arrived = |bit: u32, checksum: &str| {
+            let text = format!("offset:offset={},bits={bit},checksum={checksum}", udp + 5);
+            let mut arrived = Vec::new();
+            send(&text, &frame, 1, |bytes, _| arrived = bytes.to_vec());
+            arrived
+        };
+        // The length of 64 becomes 192, 128, 160 or 191: more than is there.
+        for bits in [1, 2, 3, 8] {
+            let repaired = arrived(bits, "repair");
+            assert_eq!(
+                changed_bytes(&frame, &repaired),
+                [udp + 5],
+                "{version} {bits}"
+            );
+        }
+        let mut shorter = frame.clone();
+        shorter[udp + 5] = 40;
+        let sum = frames::datagram_sum(version, &shorter[..udp + 40], udp);
+        assert_ne!(sum, 0, "{version}: it was right by accident");
+        assert!(longwire_engine::repair_checksums(&mut shorter));
+        let sum = frames::datagram_sum(version, &shorter[..udp + 40], udp);
+        assert_eq!(sum, 0, "{version}: a receiver drops it");
+        let own = [udp + 5, udp + 6, udp + 7];
+        let others = changed_bytes(&frame, &shorter);
+        assert!(others.iter().all(|at| own.contains(at)), "{others:?}");
+    }
+}
+
+/// What is repaired away was not corrupted: only frames that arrive with other
+/// bytes than they left with are said to be.
+#[test]
+fn a_frame_that_the_repair_gives_back_is_not_corrupted() {
+    let mut restored = 0;
+    for sample in frames::samples() {
+        let Sample { name, frame, .. } = &sample;
+        let at = if sample.version == 4 {
+            sample.ip_at + 10
+        } else if sample.protocol == 58 {
+            sample.transport_at + 2
+        } else {
+            continue;
+        };
+        let text = format!("offset:offset={at},checksum=repair");
+        let mut link = crate::common::link(&[("corrupt", &text)], 1);
+        let verdict = link.offer(crate::common::frame(0, frame.len() as u32), frame);
+        let Verdict::Deliver(delivery) = verdict else {
+            panic!("{name}: {verdict:?}");
+        };
+        assert!(!delivery.edits.corrupt, "{name}");
+        restored += 1;
+    }
+    assert!(restored > 4);
+    // Whatever the bits: the flag `corrupted` differs, and nothing else
+    // does.
+    for sample in frames::samples() {
+        let mut link = crate::common::link(&[("corrupt", "random:rate=80%,checksum=repair")], 9);
+        let (mut differs, mut same) = (0, 0);
+        for index in 0..2_000 {
+            let frame = &sample.frame;
+            let meta = crate::common::frame(index * 1_000, frame.len() as u32);
+            let Verdict::Deliver(delivery) = link.offer(meta, frame) else {
+                panic!("not delivered");
+            };
+            let mut bytes = frame.clone();
+            link.edit(&delivery, &mut bytes);
+            assert_eq!(delivery.edits.corrupt, bytes != *frame, "{}", sample.name);
+            differs += u32::from(delivery.edits.corrupt);
+            same += u32::from(!delivery.edits.corrupt);
+        }
+        assert!(differs > 1_000 && same > 300, "{differs} {same}");
+    }
+}
+
+fn changed_bytes(one: &[u8], other: &[u8]) -> Vec<usize> {
+    let differs = |at: &usize| one[*at] != other[*at];
+    (0..one.len()).filter(differs).collect()
+}
+
+/// What has no checksum gets none, and what covers bytes that are elsewhere
+/// keeps its own.
+#[test]
+fn some_checksums_are_left_alone() {
+    let mut udp = frames::transport(4, 17, (1, 2), 0, &[5; 20]);
+    udp[6..8].fill(0);
+    let fragment = |fragment| {
+        let segment = frames::transport(4, 17, (1, 2), 0, &[5; 32]);
+        let ip = Ipv4 { fragment, ..PLAIN4 };
+        ip.packet(17, &segment)
+    };
+    let routing: (u8, &[u8]) = (
+        43,
+        &[
+            0, 2, 0, 1, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
+        ],
+    );
+    let tcp6 = frames::transport(6, 6, (1, 2), 0, &[5; 20]);
+    for (name, packet) in [
+        ("without a checksum", PLAIN4.packet(17, &udp)),
+        ("first fragment", fragment(0x2000)),
+        ("later fragment", fragment(0x0007)),
+        ("further hops", frames::ipv6(0, &[routing], 6, &tcp6)),
+    ] {
+        let ethertype = if packet[0] >> 4 == 4 { 0x0800 } else { 0x86dd };
+        let frame = frames::ethernet(&[], ethertype, &packet);
+        let last = frame.len() - 1;
+        let text = format!("offset:offset={last},checksum=repair");
+        send(&text, &frame, 1, |_, changed| {
+            assert_eq!(changed, [last as u64 * 8], "{name}");
+        });
+    }
+}
+
+#[test]
+fn what_cannot_be_corrupted_is_refused() {
+    for (text, message) in [
+        (
+            "random:1%,bits=0",
+            "corrupt: random: bits is 1 to 524280, the bits of the longest frame",
+        ),
+        (
+            "offset:offset=65535",
+            "corrupt: offset: offset=65535 is behind every frame; the most is 65534",
+        ),
+        (
+            "ber:0.6",
+            "corrupt: ber: rate: '0.6' is outside 0 to 0.5, where nothing of a frame is left",
+        ),
+    ] {
+        let mut options = LinkOptions::default();
+        options.set("corrupt", text.to_owned());
+        assert_eq!(options.parse().unwrap_err().to_string(), message);
+    }
+}
+
+/// Corruption draws whether a frame is lost or not, and loss is not moved by
+/// it.
+#[test]
+fn loss_and_corruption_leave_each_other_alone() {
+    let outcome = |parts: &[(&str, &str)]| {
+        let mut link = crate::common::link(parts, 5);
+        let offer =
+            |index: u64| match link.offer(crate::common::frame(index * 1_000, 100), &[0; 100]) {
+                Verdict::Deliver(delivery) => {
+                    let mut bytes = [0; 100];
+                    link.edit(&delivery, &mut bytes);
+                    Some(bytes)
+                }
+                Verdict::Drop(DropReason::Loss) => None,
+                other => panic!("{other:?}"),
+            };
+        (0..3_000).map(offer).collect::<Vec<_>>()
+    };
+    let both = outcome(&[("corrupt", "ber:1e-3"), ("loss", "30%")]);
+    let corrupted = outcome(&[("corrupt", "ber:1e-3")]);
+    let lost = outcome(&[("loss", "30%")]);
+    for ((both, corrupted), lost) in both.iter().zip(&corrupted).zip(&lost) {
+        assert_eq!(both.is_none(), lost.is_none());
+        assert!(both.is_none() || both == corrupted);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Whatever bits are spoilt, repairing changes nothing but checksums, and
+    /// repairing again nothing at all.
+    #[test]
+    fn repair_is_its_own_repair(
+        which in 0usize..11,
+        flips in proptest::collection::vec((any::<prop::sample::Index>(), 0u8..8), 0..6),
+        cut in any::<prop::sample::Index>(),
+        whole in any::<bool>(),
+    ) {
+        let mut frame = frames::samples().swap_remove(which).frame;
+        for (at, bit) in &flips {
+            let at = at.index(frame.len());
+            frame[at] ^= 1 << bit;
+        }
+        if !whole {
+            frame.truncate(cut.index(frame.len() + 1));
+        }
+        let mut once = frame.clone();
+        longwire_engine::repair_checksums(&mut once);
+        prop_assert!(changed_bytes(&frame, &once).len() <= 4);
+        let mut twice = once.clone();
+        longwire_engine::repair_checksums(&mut twice);
+        prop_assert_eq!(&twice, &once);
+        if flips.is_empty() && whole {
+            prop_assert_eq!(&once, &frame, "a right checksum stays");
+        }
+    }
+}

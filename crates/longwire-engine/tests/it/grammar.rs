@@ -1,0 +1,236 @@
+//! The grammar of models: what is read, and what is refused in which words.
+
+use longwire_engine::models;
+use proptest::prelude::*;
+
+fn written<M: std::fmt::Display>(kind: &models::Kind<M>, text: &str) -> String {
+    match kind.parse(text) {
+        Ok(model) => model.to_string(),
+        Err(error) => panic!("{text}: {error}"),
+    }
+}
+
+fn refusal<M>(kind: &models::Kind<M>, text: &str) -> String {
+    match kind.parse(text) {
+        Ok(_) => panic!("'{text}' was read"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn names_keys_and_bare_values_are_read() {
+    let uniform = "uniform:min=10ms,max=20ms";
+    for text in [
+        "uniform:min=10ms,max=20ms",
+        "uniform:max=20ms,min=10ms",
+        "uniform:10ms,20ms",
+        "uniform:max=20ms,10ms",
+        " uniform : min = 10ms , max = 20ms ",
+    ] {
+        assert_eq!(written(&models::DELAY, text), uniform, "{text}");
+    }
+    assert_eq!(written(&models::DELAY, "20ms"), "20ms");
+    assert_eq!(written(&models::DELAY, "0"), "0ns");
+    assert_eq!(written(&models::DELAY, "constant:20ms"), "20ms");
+    assert_eq!(
+        written(&models::DELAY, "exponential:20ms"),
+        "exponential:mean=20ms,min=0ns"
+    );
+    assert_eq!(written(&models::RATE, "10mbit"), "10mbit");
+    assert_eq!(written(&models::RATE, "fixed:rate=10mbit"), "10mbit");
+    assert_eq!(written(&models::RATE, "unlimited"), "unlimited");
+    assert_eq!(written(&models::QUEUE, "100p"), "100p");
+    assert_eq!(written(&models::QUEUE, "64kb"), "64kb");
+    assert_eq!(
+        written(&models::QUEUE, "64kb,100p"),
+        "tail-drop:packets=100p,bytes=64kb"
+    );
+    assert_eq!(written(&models::QUEUE, "unlimited"), "unlimited");
+    assert_eq!(written(&models::LOSS, "1%"), "packet:rate=1%");
+    assert_eq!(
+        written(&models::LOSS, "1%,entry"),
+        "packet:rate=1%,at=entry"
+    );
+    assert_eq!(written(&models::LOSS, "ber:1e-6"), "ber:rate=1e-6");
+    assert_eq!(written(&models::FRAMING, "ethernet"), "ethernet");
+    assert_eq!(
+        written(&models::FRAMING, "bytes:overhead=18,cell=48,cell-header=5"),
+        "bytes:overhead=18,cell=48,cell-header=5"
+    );
+    assert_eq!(written(&models::ORDER, "reorder"), "reorder");
+}
+
+#[test]
+fn models_and_parameters_that_do_not_exist_are_refused() {
+    let names = models::DELAY.entries.iter().map(|entry| entry.info.name);
+    let names = names.collect::<Vec<_>>().join(", ");
+    assert!(names.starts_with("constant, uniform, "), "{names}");
+    let known = format!("known: {names}; or a plain value such as 20ms");
+    for (text, name) in [
+        ("gauss:mean=20ms", "gauss"),
+        ("fast", "fast"),
+        ("Constant", "Constant"),
+        ("delay=20ms", "delay=20ms"),
+        ("20ms:5ms", "20ms"),
+        (":20ms", ""),
+    ] {
+        let message = format!("unknown delay model '{name}'; {known}");
+        assert_eq!(refusal(&models::DELAY, text), message, "{text}");
+    }
+    assert_eq!(
+        refusal(&models::DELAY, "uniform:mean=20ms"),
+        "uniform has no parameter 'mean'; it takes min, max, correlation"
+    );
+    assert_eq!(
+        refusal(&models::ORDER, "reorder:often"),
+        "reorder has no parameter 'often'; it takes no parameters"
+    );
+    assert_eq!(
+        refusal(&models::FRAMING, "24"),
+        "unknown framing model '24'; known: none, ethernet, atm, docsis, \
+         wireguard, wifi, bytes; \
+         or a plain value such as ethernet"
+    );
+}
+
+#[test]
+fn missing_repeated_and_empty_values_are_refused() {
+    for (text, message) in [
+        ("", "nothing given; write 20ms"),
+        ("  ", "nothing given; write 20ms"),
+        (
+            "uniform",
+            "uniform: 'min' must be given, for example min=20ms",
+        ),
+        (
+            "uniform:10ms",
+            "uniform: 'max' must be given, for example max=20ms",
+        ),
+        (
+            "uniform:min=,max=2ms",
+            "uniform: nothing after 'min='; write for example min=20ms",
+        ),
+        ("uniform:min=1ms,min=2ms", "uniform: 'min' is given twice"),
+        ("1ms,2ms", "constant: 'delay' is given twice"),
+        (
+            "uniform:min=2ms,max=1ms",
+            "uniform: min=2ms is above max=1ms",
+        ),
+        (
+            "exponential:1ms,2ms",
+            "exponential: min=2ms is above mean=1ms",
+        ),
+    ] {
+        assert_eq!(refusal(&models::DELAY, text), message, "{text}");
+    }
+}
+
+#[test]
+fn values_are_refused_with_their_unit() {
+    // A plain value is told its unit alone, a named one its parameter too.
+    assert_eq!(
+        refusal(&models::DELAY, "20"),
+        "'20' has no unit; write for example 20ms"
+    );
+    assert_eq!(
+        refusal(&models::DELAY, "10minutes"),
+        "'10minutes': unknown unit 'minutes'; times are in ns, us, ms, s, min or h"
+    );
+    assert_eq!(
+        refusal(&models::DELAY, "-5ms"),
+        "'-5ms' is negative; the least is 0"
+    );
+    assert_eq!(
+        refusal(&models::DELAY, "uniform:min=5,max=20ms"),
+        "uniform: min: '5' has no unit; write for example 20ms"
+    );
+    assert_eq!(
+        refusal(&models::DELAY, "uniform:5ms,late"),
+        "uniform: 'late' fits none of its parameters; \
+         write for example max=20ms or correlation=25%"
+    );
+    assert_eq!(
+        refusal(&models::LOSS, "1"),
+        "'1' has no unit; write for example 1%"
+    );
+    assert_eq!(
+        refusal(&models::LOSS, "1%,at=exit"),
+        "packet: at: 'exit' is none of medium, entry"
+    );
+    assert_eq!(
+        refusal(&models::RATE, "0bit"),
+        "'0bit' is zero; write 'unlimited' for a link without a rate"
+    );
+}
+
+/// A queue is given in packets or bytes: a value that is neither is told of
+/// both, and one that is out of its range is told so.
+#[test]
+fn a_queue_is_refused_in_the_unit_it_was_meant_in() {
+    let neither = |text| {
+        format!(
+            "tail-drop: '{text}' fits none of its parameters; write for example packets=100p or bytes=64kb"
+        )
+    };
+    assert_eq!(refusal(&models::QUEUE, "100"), neither("100"));
+    assert_eq!(refusal(&models::QUEUE, "64tb"), neither("64tb"));
+    assert_eq!(
+        refusal(&models::QUEUE, "1.5p"),
+        "'1.5p' is finer than 1p, the least step"
+    );
+    assert_eq!(
+        refusal(&models::QUEUE, "2000gb"),
+        "'2000gb' is too large; the most is 1024gb"
+    );
+    assert_eq!(
+        refusal(&models::QUEUE, "tail-drop"),
+        "tail-drop: give packets=…, bytes=… or both, for example 100p or 64kb"
+    );
+    assert_eq!(
+        refusal(&models::QUEUE, "0p"),
+        "tail-drop: a queue of 0 passes nothing; the least is 1p"
+    );
+    assert_eq!(
+        refusal(&models::FRAMING, "bytes:cell=0"),
+        "bytes: cell=0 is outside 1..65535"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn no_text_makes_a_model_panic(
+        text in "(?s:.{0,60})",
+        near in "(constant|uniform|exponential|ber|packet|tail-drop|bytes|fixed|reorder|)[:=,a-z0-9.%-]{0,40}",
+    ) {
+        for text in [&text, &near] {
+            let _ = models::RATE.parse(text);
+            let _ = models::FRAMING.parse(text);
+            let _ = models::QUEUE.parse(text);
+            let _ = models::LOSS.parse(text);
+            let _ = models::DELAY.parse(text);
+            let _ = models::ORDER.parse(text);
+        }
+    }
+
+    /// Whatever was read, with whatever spaces, is written so that it reads
+    /// back to the same.
+    #[test]
+    fn delays_read_back(a in 0u64..90_000_000_000, b in 0u64..90_000_000_000, space in " ?") {
+        let (low, high) = (a.min(b), a.max(b));
+        for text in [
+            format!("{a}ns{space}"),
+            format!("uniform:{space}min={low}ns,max={high}ns"),
+            format!("exponential:{low}ns,{space}mean={high}ns"),
+        ] {
+            let first = models::DELAY.parse(&text);
+            prop_assert!(first.is_ok(), "{:?}", first);
+            let first = first.unwrap();
+            let again = models::DELAY.parse(&first.to_string()).unwrap();
+            prop_assert_eq!(again.to_string(), first.to_string());
+            prop_assert_eq!(again.mean(), first.mean());
+            prop_assert_eq!(again.fixed(), first.fixed());
+        }
+    }
+}

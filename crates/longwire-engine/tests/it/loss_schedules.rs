@@ -1,0 +1,235 @@
+//! Losses by count, by list and over time: which frames they are is certain.
+
+use crate::common::binomial_bounds;
+use crate::common::files::{file, passing, stream};
+use longwire_engine::models::LOSS;
+use longwire_engine::models::loss::LossModel;
+use longwire_engine::random::{Purpose, Stream};
+use longwire_engine::{DropReason, Nanos, Verdict};
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000_000_000;
+const EPOCH: u64 = 12_345_678_901;
+
+fn parse(model: &str, contents: &str) -> Box<dyn LossModel> {
+    let placed = LOSS.parse_with(model, &file(contents));
+    let mut model = placed.unwrap_or_else(|error| panic!("{error}")).model;
+    model.start(Nanos::from_nanos(EPOCH));
+    model
+}
+
+fn refusal(model: &str, contents: &str) -> String {
+    LOSS.parse_with(model, &file(contents))
+        .unwrap_err()
+        .to_string()
+}
+
+/// The numbers, from 1, of those lost of so many frames.
+fn lost(model: &str, contents: &str, frames: u64) -> Vec<u64> {
+    let mut model = parse(model, contents);
+    let frame = passing(EPOCH, 1000);
+    let mut judge = |_: &u64| model.judge(&frame, &mut stream()) == Some(DropReason::Loss);
+    (1..=frames).filter(|number| judge(number)).collect()
+}
+
+#[test]
+fn every_nth_frame_is_lost() {
+    assert_eq!(lost("nth:every=100", "", 350), [100, 200, 300]);
+    assert_eq!(lost("nth:every=3,offset=4", "", 14), [7, 10, 13]);
+    assert_eq!(lost("nth:1", "", 4), [1, 2, 3, 4]);
+    assert!(lost("nth:every=18446744073709551615,offset=3", "", 1_000).is_empty());
+    assert_eq!(
+        refusal("nth:every=0", ""),
+        "nth: every=0 would lose none; the least is 1"
+    );
+}
+
+#[test]
+fn listed_frames_are_lost() {
+    assert_eq!(lost("list:packets=3;7;9-12", "", 40), [3, 7, 9, 10, 11, 12]);
+    // In any order, also one upon the other.
+    assert_eq!(
+        lost("list:packets=9-12; 3 ;10-14;7-8", "", 40),
+        [3, 7, 8, 9, 10, 11, 12, 13, 14]
+    );
+    // It begins again behind its last number.
+    let looped = lost("list:packets=2;4-5,end=loop", "", 16);
+    assert_eq!(looped, [2, 4, 5, 7, 9, 10, 12, 14, 15]);
+    assert_eq!(lost("list:packets=1,end=loop", "", 3), [1, 2, 3]);
+    for (packets, message) in [
+        ("0", "list: packets: the first frame is number 1"),
+        (
+            "3;x",
+            "list: packets: 'x' is no number and no range such as 9-12",
+        ),
+        (
+            "3;",
+            "list: packets: '' is no number and no range such as 9-12",
+        ),
+        ("9-7", "list: packets: '9-7' ends before it begins"),
+        (
+            "1-2-3",
+            "list: packets: '1-2-3' is no number and no range such as 9-12",
+        ),
+    ] {
+        assert_eq!(refusal(&format!("list:packets={packets}"), ""), message);
+    }
+}
+
+#[test]
+fn a_file_says_which_frames_are_lost() {
+    let contents = "1101\n # 0 is lost\n1 0\n";
+    assert_eq!(lost("per-packet:file=x,end=stop", contents, 30), [3, 6]);
+    assert_eq!(lost("per-packet:file=x", contents, 14), [3, 6, 9, 12]);
+    // More than one word of bits, against the text itself.
+    let bits: String = (0..1_000u32)
+        .map(|n| {
+            if n.wrapping_mul(2_654_435_761) >> 29 == 0 {
+                '0'
+            } else {
+                '1'
+            }
+        })
+        .collect();
+    let expected = bits.chars().zip(1..).filter(|(bit, _)| *bit == '0');
+    let expected: Vec<u64> = expected.map(|(_, number)| number).collect();
+    assert!(expected.len() > 50);
+    assert_eq!(lost("per-packet:file=x,end=stop", &bits, 1_500), expected);
+    assert_eq!(
+        refusal("per-packet:file=l.txt", "110\n10 2\n"),
+        "per-packet: file: l.txt: line 2: column 4: '2' is neither 0 nor 1"
+    );
+    assert_eq!(
+        refusal("per-packet:file=l.txt", "# nothing"),
+        "per-packet: file: l.txt: it says nothing of any frame"
+    );
+}
+
+/// Whether a frame is lost so long after the epoch.
+fn down(model: &mut Box<dyn LossModel>, since: u64) -> bool {
+    let frame = passing(EPOCH + since, 1000);
+    let lost = model.judge(&frame, &mut stream());
+    assert!(matches!(lost, None | Some(DropReason::Outage)));
+    lost.is_some()
+}
+
+#[test]
+fn outages_come_with_their_period() {
+    let mut outage = parse("outage:period=10s,duration=500ms,offset=3s", "");
+    for lap in [0, 1, 99] {
+        let start = (lap * 10 + 3) * SECOND;
+        assert!(!down(&mut outage, start - 1));
+        assert!(down(&mut outage, start));
+        assert!(down(&mut outage, start + 500 * MS - 1));
+        assert!(!down(&mut outage, start + 500 * MS));
+        assert!(!down(&mut outage, start + 9 * SECOND));
+    }
+    // Before the first one there is none, whatever the period.
+    let frame = passing(EPOCH - SECOND, 1000);
+    assert_eq!(outage.judge(&frame, &mut stream()), None);
+    assert!(!down(&mut outage, 0));
+    let mut always = parse("outage:period=1s,duration=1s", "");
+    assert!(down(&mut always, 0) && down(&mut always, 77 * SECOND - 1));
+    assert_eq!(
+        refusal("outage:period=1s,duration=2s", ""),
+        "outage: duration=2s is above period=1s"
+    );
+    assert_eq!(
+        refusal("outage:period=0,duration=0", ""),
+        "outage: period=0 is no period; the least is 1ns"
+    );
+}
+
+#[test]
+fn outages_come_at_their_times() {
+    let spans = [(2, 3), (3, 4), (10, 15)];
+    let mut once = parse("outages:schedule=2s/1s;3s/1s;10s/5s", "");
+    let mut again = parse("outages:schedule=2s/1s; 3s/1s; 10s/5s,repeat=20s", "");
+    let is_in = |since: u64| {
+        spans
+            .iter()
+            .any(|(start, end)| (start * SECOND..end * SECOND).contains(&since))
+    };
+    // Forwards and backwards, on every second and beside it.
+    let times = (0..60).chain((0..60).rev());
+    for since in times.flat_map(|second| [second * SECOND, (second + 1) * SECOND - 1]) {
+        assert_eq!(down(&mut once, since), is_in(since), "{since}");
+        assert_eq!(
+            down(&mut again, since),
+            is_in(since % (20 * SECOND)),
+            "{since}"
+        );
+    }
+    for (schedule, message) in [
+        (
+            "5s",
+            "outages: schedule: '5s': write START/DURATION, for example 10s/500ms",
+        ),
+        (
+            "5s/2s;6s/1s",
+            "outages: schedule: '6s/1s' begins before the outage before it has ended",
+        ),
+        (
+            "5s/2",
+            "outages: schedule: '5s/2': '2' has no unit; write for example 20ms",
+        ),
+        (
+            "5s/2s,repeat=6s",
+            "outages: repeat=6s is before the last outage ends, at 7s",
+        ),
+    ] {
+        assert_eq!(
+            refusal(&format!("outages:schedule={schedule}"), ""),
+            message
+        );
+    }
+}
+
+/// On the medium it is the departure that meets an outage, at the entry the
+/// arrival: 1000 bytes take 8 ms at 1 Mbit/s.
+#[test]
+fn an_outage_meets_the_departure_or_the_arrival() {
+    let outcome = |place: &str, arrival: u64| {
+        let loss = format!("outages:schedule=100ms/10ms,at={place}");
+        let parts = [("rate", "1mbit"), ("loss", loss.as_str())];
+        crate::common::link(&parts, 1).offer(crate::common::frame(arrival * MS, 1000), &[])
+    };
+    assert_eq!(outcome("medium", 95), Verdict::Drop(DropReason::Outage));
+    assert!(matches!(outcome("medium", 105), Verdict::Deliver(_)));
+    assert!(matches!(outcome("entry", 95), Verdict::Deliver(_)));
+    assert_eq!(outcome("entry", 105), Verdict::Drop(DropReason::EntryLoss));
+}
+
+/// 60,000 frames in each row's time, within bounds that 99.98 % of correct
+/// models keep.
+#[test]
+fn a_trace_says_how_probable_losses_are() {
+    let contents = "time_s,loss_percent\n0,0\n60,25\n120,100\n180,1.5\n";
+    let rates = [0.0, 0.25, 1.0, 0.015];
+    for (end, after) in [("loop", rates[1]), ("hold", rates[3]), ("stop", 0.0)] {
+        let mut trace = parse(&format!("trace:file=x,end={end}"), contents);
+        let mut stream = Stream::new(1, 0, Purpose::MediumLoss);
+        for (minute, rate) in rates.into_iter().chain([after; 2]).enumerate() {
+            // A loop is four minutes long; its second one comes last.
+            let minute = if minute == 4 { 5 } else { minute as u64 };
+            let lost = (0..60_000).filter(|index| {
+                let frame = passing(EPOCH + minute * 60 * SECOND + index * MS, 500);
+                trace.judge(&frame, &mut stream) == Some(DropReason::Loss)
+            });
+            let lost = lost.count() as u64;
+            let (low, high) = match rate {
+                0.0 => (0, 0),
+                1.0 => (60_000, 60_000),
+                rate => binomial_bounds(60_000, rate, 0.9998),
+            };
+            assert!(
+                (low..=high).contains(&lost),
+                "{end}, {minute}: {lost} at {rate}"
+            );
+        }
+    }
+    assert_eq!(
+        refusal("trace:file=t.csv", "time_s,loss_percent\n0,1\n1,101\n"),
+        "trace: file: t.csv: line 3: loss: '101' is too large; the most is 100%"
+    );
+}

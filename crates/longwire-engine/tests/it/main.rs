@@ -1,0 +1,43 @@
+//! The tests of this crate in one program: it is linked once.
+#![allow(missing_docs, reason = "tests")]
+
+mod common;
+
+mod alter;
+mod arrivals;
+mod bridge;
+mod changes;
+mod classify;
+mod composition;
+mod corruption;
+mod delay_correlation;
+mod delay_distributions;
+mod delay_files;
+mod delay_schedules;
+mod departure;
+mod displacement;
+mod doubts;
+mod edits;
+mod filter_tools;
+mod formats;
+mod framing;
+mod grammar;
+mod loss_chains;
+mod loss_content;
+mod loss_schedules;
+mod netem_trace;
+mod network;
+mod opportunities;
+mod options;
+mod presets;
+mod probe;
+mod queues;
+mod rates;
+mod registry;
+mod release;
+mod schedule;
+mod sizes;
+mod statistics;
+mod streams;
+mod tables;
+mod units;

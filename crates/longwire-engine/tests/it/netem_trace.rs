@@ -1,0 +1,200 @@
+//! Models as the crate netem-trace 0.4.6 writes them, in all of its forms,
+//! against the values that it draws from them (`data/netem-trace`).
+
+use std::collections::HashMap;
+
+use longwire_engine::trace::{Contents, Mapping, Quantity, TraceReader};
+use longwire_engine::{Nanos, models};
+
+use crate::common::files::{file, passing, stream};
+
+/// A model's file, and the parts in it by their names.
+fn parts(text: &'static str) -> HashMap<&'static str, &'static str> {
+    let parts = text.split("== ").filter(|part| !part.is_empty());
+    parts.map(|part| part.split_once('\n').unwrap()).collect()
+}
+
+/// Reads a document of a quantity.
+fn read(quantity: Quantity, text: &str) -> Contents {
+    let mut reader = TraceReader::new(None, Mapping::usual(quantity));
+    let contents = reader.feed(text.as_bytes()).and_then(|()| reader.finish());
+    contents.unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// Rows of a time and a value, neighbours of one value as one, as series
+/// keep them.
+fn joined(rows: impl Iterator<Item = (String, u64)>) -> Vec<(String, u64)> {
+    let mut joined: Vec<(String, u64)> = Vec::new();
+    for (value, time) in rows {
+        match joined.last_mut() {
+            Some(last) if last.0 == value => last.1 += time,
+            _ => joined.push((value, time)),
+        }
+    }
+    joined
+}
+
+/// The part `values`; an empty pattern chooses no frame.
+fn values(part: &str) -> Vec<(String, u64)> {
+    joined(part.lines().map(|row| {
+        let (time, value) = row.split_once(' ').unwrap();
+        (value.replace("[]", "[0.0]"), time.parse().unwrap())
+    }))
+}
+
+/// What a reader makes of a document, once through.
+fn contents(quantity: Quantity, text: &str) -> Vec<(String, u64)> {
+    match read(quantity, text) {
+        Contents::Series(series, false) => joined(
+            series
+                .stretches()
+                .map(|(value, time)| (value.to_string(), time)),
+        ),
+        Contents::Patterns(patterns, false) => {
+            let shown = |steps: &u64| match *steps as f64 / Quantity::LOSS_STEPS as f64 {
+                whole if whole.fract() == 0.0 => format!("{whole:.1}"),
+                part => part.to_string(),
+            };
+            let rows = patterns.series.stretches().map(|(index, time)| {
+                let pattern: Vec<String> =
+                    patterns.sets[index as usize].iter().map(shown).collect();
+                (format!("[{}]", pattern.join(" ")), time)
+            });
+            joined(rows)
+        }
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+fn check(quantity: Quantity, name: &str, text: &'static str) {
+    let parts = parts(text);
+    let values = values(parts["values"]);
+    assert!(!values.is_empty());
+    for form in ["human.json", "human.toml", "plain.json", "plain.toml"] {
+        let found = contents(quantity, parts[form]);
+        assert_eq!(found, values, "{name} in the form {form}");
+    }
+}
+
+macro_rules! files {
+    ($quantity:expr, $($name:literal),*) => {
+        $(check($quantity, $name, include_str!(concat!("data/netem-trace/", $name, ".txt")));)*
+    };
+}
+
+#[test]
+fn rates_are_read_in_every_form() {
+    files!(
+        Quantity::Rate,
+        "bw-trace",
+        "bw-trace-in-pattern",
+        "bw-static",
+        "bw-static-default",
+        "bw-normalized",
+        "bw-sawtooth",
+        "bw-sawtooth-only-rising",
+        "bw-repeated"
+    );
+}
+
+#[test]
+fn delays_are_read_in_every_form() {
+    files!(
+        Quantity::Delay,
+        "delay-static",
+        "delay-static-default",
+        "delay-repeated"
+    );
+}
+
+#[test]
+fn loss_patterns_are_read_in_every_form() {
+    files!(
+        Quantity::Loss,
+        "loss-static",
+        "loss-static-default",
+        "loss-repeated"
+    );
+}
+
+#[test]
+fn duplication_patterns_are_read_in_every_form() {
+    files!(
+        Quantity::Duplication,
+        "duplicate-static",
+        "duplicate-repeated"
+    );
+}
+
+/// A pattern of certain and impossible losses: after none, one and two lost
+/// frames in a row, then what holds for more.
+#[test]
+fn patterns_count_the_frames_chosen_in_a_row() {
+    let text = "{\"RepeatedLossPatternConfig\":{\"pattern\":[\
+                {\"StaticLossConfig\":{\"loss\":[1,1,0],\"duration\":\"6ns\"}},\
+                {\"StaticLossConfig\":{\"loss\":[0],\"duration\":\"2ns\"}},\
+                {\"StaticLossConfig\":{\"loss\":[1.0,0.0],\"duration\":\"4ns\"}},\
+                {\"StaticLossConfig\":{\"loss\":[],\"duration\":\"2ns\"}}],\"count\":0}}";
+    let expected = "110110001010001101100010";
+    let mut loss = models::LOSS
+        .parse_with("trace:file=x", &file(text))
+        .unwrap();
+    loss.model.start(Nanos::from_nanos(100));
+    let lost = |at| match loss.model.judge(&passing(100 + at, 64), &mut stream()) {
+        Some(_) => '1',
+        None => '0',
+    };
+    assert_eq!((0..24u64).map(lost).collect::<String>(), expected);
+
+    let text = text
+        .replace("Loss", "Duplicate")
+        .replace("loss", "duplicate");
+    let spec = "trace:file=x,copies=3";
+    let mut model = models::DUPLICATION.parse_with(spec, &file(&text)).unwrap();
+    model.start(Nanos::from_nanos(100));
+    let doubled = |at| match model.judge(&passing(100 + at, 64), &mut stream()) {
+        Some(copies) if copies.count == 3 => '1',
+        _ => '0',
+    };
+    assert_eq!((0..24u64).map(doubled).collect::<String>(), expected);
+}
+
+#[test]
+fn wrong_patterns_are_refused() {
+    for (text, message) in [
+        (
+            "{\"StaticLossConfig\":{\"loss\":[1.5]}}",
+            "loss: 1.5 is above 1",
+        ),
+        (
+            "{\"StaticLossConfig\":{\"loss\":0.5}}",
+            "it is no list of probabilities",
+        ),
+        ("{\"StaticLossConfig\":{\"loss\":[-0.5]}}", "negative"),
+        ("{\"StaticBwConfig\":{}}", "no model of a loss"),
+    ] {
+        let refused = models::LOSS.parse_with("trace:file=x", &file(text));
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains(message), "{refused}");
+    }
+    for (text, message) in [
+        (
+            "{\"TraceBwConfig\":{\"pattern\":[[\"25ms\"]]}}",
+            "row 1: it is no list such as",
+        ),
+        (
+            "{\"TraceBwConfig\":{\"pattern\":[[\"25ms\",[\"10\"]]]}}",
+            "row 1: '10' is not written like 12Mbps",
+        ),
+        (
+            "{\"TraceBwConfig\":{\"patern\":[]}}",
+            "unknown key 'patern'; known: pattern",
+        ),
+        ("{\"TraceBwConfig\":{}}", "it lasts no time"),
+        ("{\"TraceBwConfig\":7}", "it is no list such as"),
+    ] {
+        let refused = models::RATE.parse_with("trace:file=x", &file(text));
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains(message), "{refused}");
+    }
+}

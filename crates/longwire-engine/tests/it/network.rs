@@ -1,0 +1,381 @@
+//! A network of links against the same links one after the other, each given
+//! all its arrivals at once, and against itself called at other times.
+
+use std::collections::BTreeMap;
+
+use longwire_engine::emulator::ItemBytes;
+use longwire_engine::network::Surroundings;
+use longwire_engine::random::Stream;
+use longwire_engine::{
+    Delivery, DropReason, Emulator, FrameMeta, Link, LinkId, LinkOptions, Nanos, Network, PathId,
+    Verdict,
+};
+use proptest::prelude::*;
+
+const SEED: u64 = 11;
+
+/// A frame: its number, and bytes of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Frame {
+    number: u64,
+    bytes: Vec<u8>,
+}
+
+/// Frees nothing, notes everything.
+#[derive(Default)]
+struct Notes {
+    left: Vec<(Nanos, LinkId, Frame)>,
+    dropped: Vec<(LinkId, u64, DropReason)>,
+    delivered: Vec<(LinkId, u64, Nanos, bool)>,
+    forgotten: u64,
+    came: BTreeMap<LinkId, usize>,
+}
+
+impl ItemBytes<Frame> for Notes {
+    fn bytes<'a>(&'a self, frame: &'a Frame) -> &'a [u8] {
+        &frame.bytes
+    }
+}
+
+impl Surroundings<Frame> for Notes {
+    fn edit(&mut self, frame: &mut Frame, edit: &mut dyn FnMut(&mut [u8])) {
+        edit(&mut frame.bytes);
+    }
+
+    fn copy(&mut self, frame: &Frame) -> Frame {
+        frame.clone()
+    }
+
+    fn fragment(&mut self, of: &Frame, bytes: &[u8]) -> Option<Frame> {
+        Some(Frame {
+            number: of.number,
+            bytes: bytes.to_vec(),
+        })
+    }
+
+    fn came(&mut self, link: LinkId, _len: u32) {
+        *self.came.entry(link).or_default() += 1;
+    }
+
+    fn dropped(&mut self, link: LinkId, frame: Frame, reason: DropReason) {
+        self.dropped.push((link, frame.number, reason));
+    }
+
+    fn delivered(&mut self, link: LinkId, frame: &Frame, len: u32, of: &Delivery, again: bool) {
+        assert_eq!(len as usize, frame.bytes.len());
+        self.delivered.push((link, frame.number, of.release, again));
+    }
+
+    fn leaves(&mut self, frame: Frame, last: LinkId, release: Nanos) {
+        self.left.push((release, last, frame));
+    }
+
+    fn forget(&mut self, _frame: Frame) {
+        self.forgotten += 1;
+    }
+}
+
+fn link(options: &LinkOptions, id: usize) -> Link {
+    let config = options.parse().expect("an option that is right");
+    Link::new(config, SEED, LinkId(id as u32))
+}
+
+/// What is sent: when, on which path.
+type Sent = Vec<(Nanos, usize, Frame)>;
+
+/// Bursts and pauses on random paths. No two frames arrive at once: links
+/// then meet no ties, which the oracle would break its own way.
+fn sent(paths: usize, frames: u64, seed: u64) -> Sent {
+    let mut stream = Stream::of_seed(seed);
+    let mut at = Nanos::ZERO;
+    let mut sent = Sent::new();
+    for number in 0..frames {
+        let mean = if stream.up_to(9) == 0 {
+            3_000_000
+        } else {
+            40_000
+        };
+        at = at.saturating_add(stream.exponential(Nanos::from_nanos(mean)));
+        at = at.saturating_add(Nanos::from_nanos(1));
+        let path = stream.up_to(paths as u64 - 1) as usize;
+        let bytes = vec![number as u8; 60 + stream.up_to(1_400) as usize];
+        sent.push((at, path, Frame { number, bytes }));
+    }
+    sent
+}
+
+/// The network, asked at the arrivals and at other times besides.
+fn through_network(links: &[LinkOptions], paths: &[Vec<usize>], sent: &Sent, extra: u64) -> Notes {
+    let mut network = Network::new();
+    for (id, options) in links.iter().enumerate() {
+        network.add_link(LinkId(id as u32), link(options, id));
+    }
+    for (id, path) in paths.iter().enumerate() {
+        let links: Vec<_> = path.iter().map(|link| LinkId(*link as u32)).collect();
+        assert!(network.add_path(PathId(id as u32), &links));
+    }
+    let mut notes = Notes::default();
+    let mut stream = Stream::of_seed(extra);
+    let mut before = Nanos::ZERO;
+    for (at, path, frame) in sent {
+        for _ in 0..extra.min(stream.up_to(3)) {
+            let between = at.saturating_sub(before).as_nanos();
+            let asked = before.saturating_add(Nanos::from_nanos(stream.up_to(between)));
+            network.advance(asked, &mut notes);
+            before = asked;
+        }
+        network.advance(*at, &mut notes);
+        before = *at;
+        let meta = FrameMeta {
+            arrival: *at,
+            len: frame.bytes.len() as u32,
+        };
+        let offered = network.offer(PathId(*path as u32), meta, frame.clone(), &mut notes);
+        assert_eq!(offered, Ok(()));
+    }
+    while let Some(next) = network.next_at() {
+        let step = Nanos::from_millis(if extra > 0 { 1 } else { 100_000 });
+        network.advance(next.max(before).saturating_add(step), &mut notes);
+    }
+    assert_eq!(network.frames(), 0);
+    for (id, came) in &notes.came {
+        let of_it = |link: &LinkId| usize::from(link == id);
+        let first = notes.delivered.iter().filter(|(.., again)| !again);
+        let gone = first.map(|(link, ..)| of_it(link)).sum::<usize>()
+            + notes
+                .dropped
+                .iter()
+                .map(|(link, ..)| of_it(link))
+                .sum::<usize>();
+        assert_eq!(*came, gone, "frames of {id:?}");
+    }
+    notes
+}
+
+/// Every link by itself, those first that come first in every path. `None`
+/// where frames from different links arrive at one at the same instant: the
+/// network orders them by when they were decided about, which links by
+/// themselves do not show.
+fn one_by_one(links: &[LinkOptions], paths: &[Vec<usize>], sent: &Sent) -> Option<Notes> {
+    let mut notes = Notes::default();
+    let mut arrivals: BTreeMap<(usize, Nanos, u64), (usize, Frame)> = BTreeMap::new();
+    let mut sources: BTreeMap<(usize, Nanos), usize> = BTreeMap::new();
+    for (nth, (at, path, frame)) in sent.iter().enumerate() {
+        arrivals.insert((paths[*path][0], *at, nth as u64), (*path, frame.clone()));
+        sources.insert((paths[*path][0], *at), usize::MAX);
+    }
+    let mut nth = sent.len() as u64;
+    for (id, options) in links.iter().enumerate() {
+        let mut emulator = Emulator::new(vec![link(options, id)]);
+        let mine: Vec<_> = arrivals
+            .range((id, Nanos::ZERO, 0)..(id + 1, Nanos::ZERO, 0))
+            .map(|((_, at, _), carried)| (*at, carried.clone()))
+            .collect();
+        let note = |verdict: Verdict, number: u64, notes: &mut Notes| {
+            if let Verdict::Drop(reason) = verdict {
+                notes.dropped.push((LinkId(id as u32), number, reason));
+            }
+        };
+        for (at, carried) in mine {
+            emulator.advance(at, &());
+            let meta = FrameMeta {
+                arrival: at,
+                len: carried.1.bytes.len() as u32,
+            };
+            let (number, bytes) = (carried.1.number, carried.1.bytes.clone());
+            let verdict = emulator.offer(LinkId(0), meta, &bytes, carried);
+            note(verdict, number, &mut notes);
+            while let Some(decided) = emulator.next_decided() {
+                note(decided.verdict, decided.item.1.number, &mut notes);
+            }
+        }
+        emulator.advance(Nanos::MAX, &());
+        while let Some(decided) = emulator.next_decided() {
+            note(decided.verdict, decided.item.1.number, &mut notes);
+        }
+        while let Some((_, (path, frame), delivery)) = emulator.poll(Nanos::MAX) {
+            let hop = paths[path]
+                .iter()
+                .position(|link| *link == id)
+                .expect("on its path");
+            match paths[path].get(hop + 1) {
+                Some(next) => {
+                    nth += 1;
+                    let source = sources.entry((*next, delivery.release)).or_insert(id);
+                    if *source != id {
+                        return None;
+                    }
+                    arrivals.insert((*next, delivery.release, nth), (path, frame));
+                }
+                None => notes
+                    .left
+                    .push((delivery.release, LinkId(id as u32), frame)),
+            }
+        }
+    }
+    Some(notes)
+}
+
+fn options(pairs: &[(&str, &str)]) -> LinkOptions {
+    let mut options = LinkOptions::default();
+    for (name, text) in pairs {
+        assert!(options.set(name, (*text).to_owned()));
+    }
+    options
+}
+
+fn any_link() -> impl Strategy<Value = LinkOptions> {
+    let rate = prop::sample::select(vec!["unlimited", "10mbit", "123457bit", "1gbit"]);
+    let queue = prop::sample::select(vec!["10p", "5000b", "codel", "fq-codel", "pie"]);
+    let delay = prop::sample::select(vec!["0s", "1ms", "uniform:min=1ms,max=9ms", "50us"]);
+    let loss = prop::sample::select(vec!["none", "3%"]);
+    let order = prop::sample::select(vec!["in-order", "reorder"]);
+    (rate, queue, delay, loss, order).prop_map(|(rate, queue, delay, loss, order)| {
+        options(&[
+            ("rate", rate),
+            ("queue", queue),
+            ("delay", delay),
+            ("loss", loss),
+            ("order", order),
+        ])
+    })
+}
+
+/// Paths over links in rising order, so that the oracle can go through them
+/// in that order.
+fn any_network() -> impl Strategy<Value = (Vec<LinkOptions>, Vec<Vec<usize>>)> {
+    prop::collection::vec(any_link(), 1..6).prop_flat_map(|links| {
+        let count = links.len();
+        let path = prop::collection::vec(any::<bool>(), count).prop_map(move |on| {
+            let chosen: Vec<_> = (0..count).filter(|link| on[*link]).collect();
+            if chosen.is_empty() { vec![0] } else { chosen }
+        });
+        (Just(links), prop::collection::vec(path, 1..5))
+    })
+}
+
+fn sorted<T: Ord + Clone>(list: &[T]) -> Vec<T> {
+    let mut list = list.to_vec();
+    list.sort();
+    list
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn hop_by_hop_equals_link_by_link((links, paths) in any_network(), seed in any::<u64>()) {
+        let sent = sent(paths.len(), 400, seed);
+        let expected = one_by_one(&links, &paths, &sent);
+        prop_assume!(expected.is_some());
+        let (found, expected) = (through_network(&links, &paths, &sent, 0), expected.expect("no tie"));
+        let left = |notes: &Notes| {
+            let left = notes.left.iter();
+            sorted(&left.map(|(at, link, frame)| (*at, *link, frame.number)).collect::<Vec<_>>())
+        };
+        prop_assert_eq!(left(&found), left(&expected));
+        prop_assert_eq!(sorted(&found.dropped), sorted(&expected.dropped));
+    }
+
+    #[test]
+    fn when_it_is_called_changes_nothing((links, paths) in any_network(), seed in any::<u64>(), extra in 1..u64::MAX) {
+        let sent = sent(paths.len(), 300, seed);
+        let once = through_network(&links, &paths, &sent, 0);
+        let often = through_network(&links, &paths, &sent, extra);
+        prop_assert_eq!(once.left, often.left);
+        prop_assert_eq!(once.dropped, often.dropped);
+        prop_assert_eq!(once.delivered, often.delivered);
+    }
+}
+
+/// Three links of a path, of which the middle one is the slowest: the frames
+/// leave at its pace, after all the delays.
+#[test]
+fn a_path_is_as_fast_as_its_slowest_link() {
+    let links = [
+        options(&[("rate", "100mbit"), ("delay", "1ms")]),
+        options(&[("rate", "8mbit"), ("delay", "2ms")]),
+        options(&[("rate", "80mbit"), ("delay", "3ms")]),
+    ];
+    let frame = |number| Frame {
+        number,
+        bytes: vec![0; 1_000],
+    };
+    let sent: Sent = (0..10)
+        .map(|n| (Nanos::from_nanos(n), 0, frame(n)))
+        .collect();
+    let notes = through_network(&links, &[vec![0, 1, 2]], &sent, 0);
+    // 80 us, 1 ms, 100 us on the wires, 6 ms on the way; then one a ms.
+    let expected: Vec<_> = (0..10)
+        .map(|n| Nanos::from_micros(7_180 + 1_000 * n))
+        .collect();
+    let found: Vec<_> = notes.left.iter().map(|(at, _, _)| *at).collect();
+    assert_eq!(found, expected);
+}
+
+/// Copies and fragments are frames of their own on the links that follow, and
+/// what one link does to bytes is there on the next.
+#[test]
+fn copies_fragments_and_edits_go_on() {
+    let links = [
+        options(&[
+            ("duplicate", "100%"),
+            ("rewrite", "ip:ttl=9"),
+            ("delay", "1ms"),
+        ]),
+        options(&[("mtu", "fragment:500"), ("delay", "1ms")]),
+        options(&[("rate", "1mbit"), ("queue", "codel"), ("delay", "1ms")]),
+    ];
+    let mut bytes = vec![0; 14 + 1_020];
+    bytes[12..14].copy_from_slice(&[0x08, 0x00]);
+    bytes[14] = 0x45;
+    bytes[16..18].copy_from_slice(&1_020u16.to_be_bytes());
+    bytes[22] = 64;
+    bytes[23] = 17;
+    longwire_engine::repair_checksums(&mut bytes);
+    let sent: Sent = vec![(Nanos::from_micros(1), 0, Frame { number: 0, bytes })];
+    let notes = through_network(&links, &[vec![0, 1, 2]], &sent, 0);
+    // Two copies, three fragments each: 480 + 480 + 40 bytes of payload.
+    assert_eq!(notes.left.len(), 6, "{:?}", notes.dropped);
+    assert_eq!(notes.forgotten, 2);
+    for (_, last, frame) in &notes.left {
+        assert_eq!(*last, LinkId(2));
+        assert_eq!(frame.bytes[22], 64 - 9, "time to live");
+    }
+}
+
+#[test]
+fn links_in_use_stay_and_paths_in_use_stay() {
+    let mut network: Network<Frame> = Network::new();
+    let mut notes = Notes::default();
+    network.add_link(
+        LinkId(0),
+        link(&options(&[("rate", "1mbit"), ("queue", "codel")]), 0),
+    );
+    assert!(!network.add_path(PathId(0), &[]));
+    assert!(!network.add_path(PathId(0), &[LinkId(0), LinkId(1)]));
+    assert!(network.add_path(PathId(0), &[LinkId(0)]));
+    assert!(network.remove_link(LinkId(0)).is_none());
+    let (meta, frame) = (
+        FrameMeta {
+            arrival: Nanos::ZERO,
+            len: 100,
+        },
+        Frame {
+            number: 0,
+            bytes: vec![0; 100],
+        },
+    );
+    assert!(
+        network
+            .offer(PathId(7), meta, frame.clone(), &mut notes)
+            .is_err()
+    );
+    assert!(network.offer(PathId(0), meta, frame, &mut notes).is_ok());
+    assert!(!network.remove_path(PathId(0)));
+    network.advance(Nanos::from_secs(1), &mut notes);
+    assert_eq!(notes.left.len(), 1);
+    assert!(network.remove_path(PathId(0)));
+    assert!(network.remove_link(LinkId(0)).is_some());
+    assert_eq!(network.next_at(), None);
+}

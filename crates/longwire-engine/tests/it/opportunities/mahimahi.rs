@@ -1,0 +1,103 @@
+//! mahimahi's rule.
+
+use longwire_engine::models;
+use proptest::prelude::*;
+
+use crate::opportunities::{
+    Files, MILLI, Opportunities, any_frames, any_millis, counted, departures, lines,
+};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_500))]
+
+    #[test]
+    fn departures_are_those_of_mahimahis_rule(
+        millis in any_millis(),
+        frames in any_frames(),
+        repeats in any::<bool>(),
+        epoch in prop_oneof![Just(0u64), 0u64..1 << 50],
+        (size, overhead) in prop_oneof![Just((1504u64, -10i64)), Just((1500, -14)), (1u64..4_000, -100i64..100)],
+    ) {
+        let mut oracle = Opportunities::new(&millis, size, repeats);
+        for (arrival, len) in &frames {
+            oracle.arrive(*arrival, counted(*len, overhead));
+        }
+        oracle.drain();
+        let expected: Vec<u64> = oracle.departures.iter().map(|at| epoch + at).collect();
+        let frames: Vec<(u64, u32)> = frames.iter().map(|(at, len)| (epoch + at, *len)).collect();
+        let end = if repeats { "loop" } else { "stop" };
+        let rate = format!(
+            "mahimahi:file=t,end={end},opportunity={size}b,overhead={overhead}"
+        );
+        let files = [("t", lines(&millis))];
+        for managed in [false, true] {
+            let departures = departures(&rate, &files, epoch, managed, &frames);
+            prop_assert_eq!(&departures, &expected, "managed: {}", managed);
+        }
+    }
+}
+
+/// What the wrap does, by hand: opportunities at 2, 2 and 5 ms, then at 7, 7
+/// and 10, and so on. A full frame takes one, and a small one shares it.
+#[test]
+fn a_trace_begins_again_at_its_last_time() {
+    let files = [("t", "2\n2\n5\n".to_owned())];
+    let full = vec![(0u64, 1_514u32); 7];
+    let at = |rate: &str, frames: &[(u64, u32)]| {
+        let departures = departures(rate, &files, 0, false, frames);
+        departures.iter().map(|at| at / MILLI).collect::<Vec<u64>>()
+    };
+    assert_eq!(at("trace:t", &full), [2, 2, 5, 7, 7, 10, 12]);
+    assert_eq!(at("mahimahi:t,stop", &full), [2, 2, 5]);
+    // 100 bytes count 90: sixteen of them fit into one opportunity, and the
+    // seventeenth ends in the next.
+    assert_eq!(at("trace:t", &[(0, 100); 18])[15..], [2, 2, 2]);
+    assert_eq!(at("trace:t", &[(3 * MILLI, 100); 17])[15..], [5, 7]);
+    // A frame that comes with an opportunity has missed it.
+    assert_eq!(at("trace:t", &[(5 * MILLI, 100)]), [7]);
+}
+
+/// 4 GB, a byte at a time: as many opportunities, three in each 5 ms.
+#[test]
+fn a_frame_of_very_many_opportunities_is_delivered_at_once() {
+    let files = [("t", "2\n2\n5\n".to_owned())];
+    let rate = "mahimahi:file=t,opportunity=1b,overhead=0";
+    let departures = departures(rate, &files, 0, false, &[(0, u32::MAX)]);
+    assert_eq!(departures, [u64::from(u32::MAX) / 3 * 5 * MILLI]);
+}
+
+#[test]
+fn wrong_lines_are_refused_with_their_number() {
+    let refusal = |text: &str| {
+        let files = [("t.up", text.to_owned())];
+        let rate = models::RATE.parse_with("mahimahi:t.up", &Files(&files));
+        rate.err()
+            .map_or_else(|| panic!("{text:?} was read"), |error| error.to_string())
+    };
+    for (text, message) in [
+        (
+            "1\n5\n4\n",
+            "line 3: 4 ms is before the 5 ms of the line above",
+        ),
+        (
+            "1\n\n2\n",
+            "line 2: '' is not a whole number of milliseconds",
+        ),
+        (
+            "1.5\n",
+            "line 1: '1.5' is not a whole number of milliseconds",
+        ),
+        ("-1\n", "line 1: '-1' is not a whole number of milliseconds"),
+        (
+            "4294967296\n",
+            "line 1: '4294967296' is too large; the most is 4294967295",
+        ),
+        ("", "it holds no opportunity"),
+        (
+            "0\n0\n",
+            "its last opportunity is at 0 ms, so it has no length",
+        ),
+    ] {
+        assert_eq!(refusal(text), format!("mahimahi: file: t.up: {message}"));
+    }
+}

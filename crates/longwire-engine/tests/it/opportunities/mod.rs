@@ -1,0 +1,215 @@
+//! Packet delivery opportunities, against plain simulations of the rules of
+//! mahimahi's and CellReplay's own queues.
+
+mod cellreplay;
+mod mahimahi;
+
+use std::collections::VecDeque;
+
+use crate::common::frame;
+use longwire_engine::loader::{Hook, Loader, Plugin};
+use longwire_engine::models;
+use longwire_engine::models::queue::fifo::ManagedFifo;
+use longwire_engine::models::queue::{Queue, QueueLimit};
+use longwire_engine::{Delivery, Link, LinkConfig, LinkId, Nanos, Verdict};
+use proptest::prelude::*;
+
+const MILLI: u64 = 1_000_000;
+
+/// Files by name.
+struct Files<'a>(&'a [(&'a str, String)]);
+
+impl Loader for Files<'_> {
+    fn read(
+        &self,
+        path: &str,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let file = self.0.iter().find(|(name, _)| *name == path);
+        file.map_or(Err("no such file".to_owned()), |(_, text)| {
+            take(text.as_bytes())
+        })
+    }
+
+    fn plugin(
+        &self,
+        _path: &str,
+        _hook: Hook,
+        _parameters: &[(String, String)],
+    ) -> Result<Box<dyn Plugin>, String> {
+        Err("there are no plugins here".to_owned())
+    }
+}
+
+/// When frames depart, of those that ever do.
+fn departures(
+    rate: &str,
+    files: &[(&str, String)],
+    epoch: u64,
+    managed: bool,
+    frames: &[(u64, u32)],
+) -> Vec<u64> {
+    let deliveries = deliveries(rate, files, epoch, managed, frames);
+    let departures = deliveries
+        .iter()
+        .map(|delivery| delivery.departure.as_nanos());
+    departures
+        .filter(|departure| *departure < u64::MAX)
+        .collect()
+}
+
+/// Deliveries of all frames.
+fn deliveries(
+    rate: &str,
+    files: &[(&str, String)],
+    epoch: u64,
+    managed: bool,
+    frames: &[(u64, u32)],
+) -> Vec<Delivery> {
+    let rate = models::RATE.parse_with(rate, &Files(files));
+    let config = LinkConfig {
+        rate: rate.unwrap_or_else(|error| panic!("{error}")),
+        queue: Some(match managed {
+            true => Queue::Managed(Box::new(ManagedFifo::new(QueueLimit::UNLIMITED))),
+            false => Queue::TailDrop(QueueLimit::UNLIMITED),
+        }),
+        epoch: Nanos::from_nanos(epoch),
+        ..LinkConfig::default()
+    };
+    let mut link = Link::new(config, 1, LinkId(0));
+    let mut deliveries = Vec::new();
+    let mut note = |verdict: Verdict| {
+        if let Verdict::Deliver(delivery) = verdict {
+            deliveries.push(delivery);
+        }
+    };
+    for (arrival, len) in frames {
+        while let Some((_, verdict)) = link.poll(Nanos::from_nanos(*arrival), &()) {
+            note(verdict);
+        }
+        note(link.offer(frame(*arrival, *len), &[]));
+    }
+    while let Some((_, verdict)) = link.poll(Nanos::MAX, &()) {
+        note(verdict);
+    }
+    deliveries
+}
+
+/// Lines of a file, one number each.
+fn lines(numbers: &[u64]) -> String {
+    numbers.iter().map(|number| format!("{number}\n")).collect()
+}
+
+/// A queue that is served at opportunities, in the order of events: at each
+/// opportunity, everything that came before it may use its bytes.
+struct Opportunities<'a> {
+    millis: &'a [u64],
+    repeats: bool,
+    size: u64,
+    next: usize,
+    base: u64,
+    waiting: VecDeque<u64>,
+    transit: u64,
+    departures: Vec<u64>,
+}
+
+impl<'a> Opportunities<'a> {
+    fn new(millis: &'a [u64], size: u64, repeats: bool) -> Opportunities<'a> {
+        Opportunities {
+            millis,
+            repeats,
+            size,
+            next: 0,
+            base: 0,
+            waiting: VecDeque::new(),
+            transit: 0,
+            departures: Vec::new(),
+        }
+    }
+
+    fn next_time(&self) -> Option<u64> {
+        let milli = self.millis.get(self.next)?;
+        Some((self.base + milli) * MILLI)
+    }
+
+    /// All opportunities up to `now` pass.
+    fn pass(&mut self, now: u64) {
+        while let Some(time) = self.next_time().filter(|time| *time <= now) {
+            self.next += 1;
+            if self.next == self.millis.len() && self.repeats {
+                self.next = 0;
+                self.base += self.millis[self.millis.len() - 1];
+            }
+            let mut left = self.size;
+            while left > 0 {
+                if self.transit == 0 {
+                    let Some(bytes) = self.waiting.pop_front() else {
+                        break;
+                    };
+                    self.transit = bytes;
+                }
+                let sent = left.min(self.transit);
+                left -= sent;
+                self.transit -= sent;
+                if self.transit == 0 {
+                    self.departures.push(time);
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self, now: u64, bytes: u64) {
+        self.pass(now);
+        self.waiting.push_back(bytes);
+    }
+
+    /// Lets everything out that still gets out.
+    fn drain(&mut self) {
+        while self.transit > 0 || !self.waiting.is_empty() {
+            let Some(time) = self.next_time() else {
+                return;
+            };
+            self.pass(time);
+        }
+    }
+}
+
+fn counted(len: u32, overhead: i64) -> u64 {
+    (i64::from(len) + overhead).max(1) as u64
+}
+
+fn any_millis() -> impl Strategy<Value = Vec<u64>> {
+    let gap = prop_oneof![Just(0u64), Just(0), 0u64..4, 0u64..60];
+    let gaps = proptest::collection::vec(gap, 1..60);
+    let millis = gaps.prop_map(|gaps| {
+        let mut clock = 0;
+        let time = |gap| {
+            clock += gap;
+            clock
+        };
+        gaps.into_iter().map(time).collect::<Vec<u64>>()
+    });
+    millis.prop_filter("a trace lasts some time", |millis| {
+        millis[millis.len() - 1] > 0
+    })
+}
+
+/// Frames on whole milliseconds, where opportunities are, and between them.
+fn any_frames() -> impl Strategy<Value = Vec<(u64, u32)>> {
+    let gap = prop_oneof![
+        Just(0u64),
+        0u64..100_000,
+        (0u64..5).prop_map(|millis| millis * MILLI),
+        (0u64..300).prop_map(|millis| millis * MILLI),
+        0u64..2_000 * MILLI,
+    ];
+    let len = prop_oneof![Just(64u32), Just(1_514), 1u32..1_600, 1u32..20_000];
+    proptest::collection::vec((gap, len), 1..80).prop_map(|mut frames| {
+        let mut clock = 0;
+        for (gap, _) in &mut frames {
+            clock += *gap;
+            *gap = clock;
+        }
+        frames
+    })
+}

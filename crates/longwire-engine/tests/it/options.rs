@@ -1,0 +1,257 @@
+//! One direction's options as text: read, laid over each other, written
+//! back; default and undersized queues; the MTU.
+
+use crate::common::{config, frame, link};
+use longwire_engine::models::queue::QueueLimit;
+use longwire_engine::{
+    BitRate, Bytes, DropReason, LinkConfig, LinkOptions, Nanos, Packets, Verdict,
+};
+
+fn options(parts: &[(&'static str, String)]) -> LinkOptions {
+    let mut options = LinkOptions::default();
+    for (name, text) in parts.iter().cloned() {
+        assert!(options.set(name, text), "no option {name}");
+    }
+    options
+}
+
+fn described(config: &LinkConfig) -> Vec<(&'static str, String)> {
+    config.describe()
+}
+
+#[test]
+fn nothing_given_is_a_wire() {
+    let parts = described(&LinkOptions::default().parse().unwrap());
+    let parts: Vec<_> = parts
+        .iter()
+        .map(|(name, text)| (*name, text.as_str()))
+        .collect();
+    let wire = [
+        ("rate", "unlimited"),
+        ("framing", "none"),
+        ("queue", "unlimited"),
+        ("loss", "none"),
+        ("corrupt", "none"),
+        ("duplicate", "none"),
+        ("delay", "0ns"),
+        ("reorder", "none"),
+        ("order", "in-order"),
+        ("mtu", "none"),
+        ("rewrite", "none"),
+    ];
+    assert_eq!(parts, wire);
+}
+
+#[test]
+fn what_is_described_reads_back() {
+    let links: [&[(&str, &str)]; 4] = [
+        &[],
+        &[("rate", "10mbit"), ("delay", "20ms"), ("mtu", "1500")],
+        &[
+            ("rate", "1.5gbit"),
+            ("framing", "bytes:overhead=18,cell=48,cell-header=5"),
+            ("queue", "100p,64kb"),
+            ("loss", "0.1%"),
+            ("loss", "ber:1e-9,entry"),
+            ("delay", "exponential:20ms,10ms"),
+            ("order", "reorder"),
+            ("mtu", "9000"),
+        ],
+        // So long and fast that the derived queue meets its upper end.
+        &[("rate", "10tbit"), ("delay", "24h"), ("queue", "unlimited")],
+    ];
+    for parts in links {
+        let first = described(&config(parts));
+        let again = options(&first)
+            .parse()
+            .unwrap_or_else(|error| panic!("{parts:?}: {error}"));
+        assert_eq!(described(&again), first);
+    }
+    let derived = config(&[("rate", "10tbit"), ("delay", "24h")]);
+    assert!(options(&described(&derived)).parse().is_ok());
+    let text = described(&config(links[2]));
+    assert_eq!(text[3], ("loss", "packet:rate=0.1%".to_owned()));
+    assert_eq!(text[4], ("loss", "ber:rate=1e-9,at=entry".to_owned()));
+}
+
+#[test]
+fn absence_can_be_written() {
+    let config = config(&[
+        ("rate", "unlimited"),
+        ("queue", "unlimited"),
+        ("loss", "none"),
+        ("mtu", "none"),
+    ]);
+    assert!(config.rate.is_unlimited());
+    assert_eq!(config.mtu.bytes(), None);
+    assert_eq!(config.queue_limit(), QueueLimit::UNLIMITED);
+    assert!(config.loss.is_empty());
+}
+
+#[test]
+fn a_refusal_names_its_option() {
+    let refusal = |name, text: &str| {
+        let error = options(&[(name, text.to_owned())]).parse().err();
+        let error = error.unwrap_or_else(|| panic!("{name} {text} was read"));
+        assert_eq!(error.option, name);
+        error.to_string()
+    };
+    assert_eq!(
+        refusal("rate", "10"),
+        "rate: '10' has no unit; write for example 10mbit"
+    );
+    assert_eq!(
+        refusal("delay", "-1ms"),
+        "delay: '-1ms' is negative; the least is 0"
+    );
+    assert_eq!(
+        refusal("framing", "sonet"),
+        "framing: unknown framing model 'sonet'; known: none, ethernet, atm, docsis, \
+         wireguard, wifi, bytes; \
+         or a plain value such as ethernet"
+    );
+    assert_eq!(refusal("queue", ""), "queue: nothing given; write 100p");
+    assert_eq!(
+        refusal("loss", "2"),
+        "loss: '2' has no unit; write for example 1%"
+    );
+    assert_eq!(
+        refusal("order", "random"),
+        "order: unknown order model 'random'; known: in-order, reorder; \
+         or a plain value such as in-order"
+    );
+    let range = "is outside 68 to 65535 bytes behind the MAC header; write 'none' for no limit";
+    for text in ["0", "67", "65536", "18446744073709551615"] {
+        assert_eq!(refusal("mtu", text), format!("mtu: '{text}' {range}"));
+    }
+    assert_eq!(
+        refusal("mtu", "1500b"),
+        "mtu: '1500b' is not a number; write for example 1000"
+    );
+    // "none" is no loss model among others.
+    let two = options(&[("loss", "none".to_owned()), ("loss", "1%".to_owned())]);
+    assert!(two.parse().is_err());
+}
+
+#[test]
+fn one_direction_is_laid_over_both() {
+    let both = options(&[
+        ("rate", "10mbit".to_owned()),
+        ("delay", "20ms".to_owned()),
+        ("loss", "1%".to_owned()),
+        ("loss", "ber:1e-9".to_owned()),
+    ]);
+    let up = options(&[("delay", "5ms".to_owned()), ("mtu", "1500".to_owned())]);
+    let expected = LinkOptions {
+        delay: Some("5ms".to_owned()),
+        mtu: Some("1500".to_owned()),
+        ..both.clone()
+    };
+    assert_eq!(both.overlay(&up), expected);
+    let lossless = options(&[("loss", "none".to_owned())]);
+    assert_eq!(both.overlay(&lossless).loss, ["none"]);
+    assert_eq!(both.overlay(&LinkOptions::default()), both);
+}
+
+#[test]
+fn the_default_queue_follows_its_rule() {
+    let limit = |parts: &[(&str, &str)]| config(parts).queue_limit();
+    let bytes = |bytes| QueueLimit {
+        packets: None,
+        bytes: Some(Bytes(bytes)),
+    };
+    // 100 ms at least; two delays if that is longer; 16 full frames at least.
+    assert_eq!(limit(&[("rate", "10mbit")]), bytes(125_000));
+    assert_eq!(
+        limit(&[("rate", "10mbit"), ("delay", "200ms")]),
+        bytes(500_000)
+    );
+    assert_eq!(
+        limit(&[("rate", "64kbit"), ("delay", "1ms")]),
+        bytes(16 * 1514)
+    );
+    assert_eq!(
+        limit(&[("rate", "10tbit"), ("delay", "24h")]),
+        bytes(1 << 40)
+    );
+    assert_eq!(limit(&[("delay", "20ms")]), QueueLimit::UNLIMITED);
+    // The mean of a varying delay counts.
+    let uniform = [("rate", "10mbit"), ("delay", "uniform:100ms,300ms")];
+    assert_eq!(limit(&uniform), bytes(500_000));
+}
+
+#[test]
+fn an_undersized_queue_is_told_what_would_do() {
+    let would_do = |queue| {
+        let config = config(&[("rate", "10mbit"), ("delay", "20ms"), ("queue", queue)]);
+        config.queue_undersized().map(|limit| limit.to_string())
+    };
+    // 10 Mbit/s in 40 ms: 50,000 bytes, or 34 full frames.
+    assert_eq!(would_do("33p").as_deref(), Some("34p"));
+    assert_eq!(would_do("34p"), None);
+    assert_eq!(would_do("49999b").as_deref(), Some("50000b"));
+    assert_eq!(would_do("50000b"), None);
+    assert_eq!(would_do("unlimited"), None);
+    let both = "tail-drop:packets=1000p,bytes=50000b";
+    assert_eq!(would_do("1000p,1kb").as_deref(), Some(both));
+    let rate = BitRate::from_bits_per_sec(10_000_000);
+    let needed = QueueLimit::needed(rate, Nanos::from_millis(20));
+    assert_eq!(needed, Some((Packets(34), Bytes(50_000))));
+    // Two full frames at least, and nothing without a rate.
+    let least = QueueLimit::needed(rate, Nanos::ZERO);
+    assert_eq!(least, Some((Packets(2), Bytes(3_028))));
+    assert_eq!(QueueLimit::needed(None, Nanos::from_secs(1)), None);
+    // The default never warns of itself, unless the link is absurd.
+    for delay in ["0", "1ms", "20ms", "3s"] {
+        for rate in ["1bit", "64kbit", "10mbit", "100gbit"] {
+            assert_eq!(
+                config(&[("rate", rate), ("delay", delay)]).queue_undersized(),
+                None
+            );
+        }
+    }
+}
+
+/// A frame of `len` bytes with these VLAN tags.
+fn tagged(tags: &[[u8; 2]]) -> Vec<u8> {
+    let mut header = vec![0u8; 12];
+    for tag in tags {
+        header.extend_from_slice(tag);
+        header.extend_from_slice(&[0, 1]);
+    }
+    header.extend_from_slice(&[0x08, 0x00]);
+    header
+}
+
+#[test]
+fn the_mtu_counts_what_is_behind_the_mac_header_and_its_tags() {
+    const CUSTOMER: [u8; 2] = [0x81, 0x00];
+    const SERVICE: [u8; 2] = [0x88, 0xa8];
+    let mut link = link(&[("mtu", "1500")], 1);
+    let mut fits = |len, header: &[u8]| match link.offer(frame(0, len), header) {
+        Verdict::Deliver(_) => true,
+        verdict => {
+            assert_eq!(verdict, Verdict::Drop(DropReason::Mtu));
+            false
+        }
+    };
+    for (tags, longest) in [
+        (&[][..], 1514),
+        (&[CUSTOMER][..], 1518),
+        (&[SERVICE, CUSTOMER][..], 1522),
+        (&[[0x91, 0x00], CUSTOMER][..], 1522),
+        // More tags than any provider stacks count as payload.
+        (&[SERVICE; 6][..], 1530),
+    ] {
+        assert!(fits(longest, &tagged(tags)), "{tags:?}");
+        assert!(!fits(longest + 1, &tagged(tags)), "{tags:?}");
+    }
+    // A header cut short counts as untagged; nothing panics.
+    for cut in 0..=16 {
+        let header = &tagged(&[CUSTOMER, CUSTOMER])[..cut];
+        assert!(fits(1514, header));
+        assert_eq!(fits(1515, header), cut >= 14, "{cut}");
+        assert!(!fits(u32::MAX, header));
+    }
+    assert!(fits(0, &[]));
+}

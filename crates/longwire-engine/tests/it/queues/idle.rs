@@ -1,0 +1,75 @@
+//! What pauses cost: nothing that grows with them.
+
+use std::time::Duration;
+
+use longwire_engine::models;
+
+use crate::queues::late::texts;
+use crate::queues::link::{Run, link};
+use crate::queues::traffic::{Kind, Packet};
+
+/// A year, in nanoseconds.
+const YEAR: u64 = 31_536_000_000_000_000;
+
+fn packet(number: usize, arrival: u64) -> Packet {
+    Packet {
+        number,
+        arrival,
+        len: 1_000,
+        dscp: 0,
+        ecn: (number % 4) as u8,
+        flow: (number % 5) as u8,
+        kind: Kind::Ipv4,
+    }
+}
+
+/// Ticks of 15 ms worked off one by one would take minutes: a year has two
+/// thousand million of them.
+const SOON: Duration = Duration::from_secs(20);
+
+/// The processor time of this thread so far, which other programs do not
+/// lengthen (proc(5): the first number of schedstat, in nanoseconds).
+fn busy() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
+    let first = text.split(' ').next().and_then(|word| word.parse().ok());
+    Duration::from_nanos(first.expect("a number"))
+}
+
+/// Half a second of overload, then a year of nothing, twenty times over.
+#[test]
+fn a_year_of_idling_costs_nothing() {
+    for entry in models::QUEUE.entries {
+        for text in texts(entry.info) {
+            let start = busy();
+            let mut run = Run::new(link(10_000_000, &text, 1), 20 * 1_000);
+            for number in 0..20 * 1_000 {
+                let (burst, within) = (number as u64 / 1_000, number as u64 % 1_000);
+                let packet = packet(number, burst * YEAR / 2 + within * 500_000);
+                run.poll(packet.arrival);
+                run.offer(&packet);
+            }
+            run.finish();
+            let took = busy() - start;
+            assert!(took < SOON, "{text}: {took:?}");
+        }
+    }
+}
+
+/// At 1 bit/s a frame takes two hours, in which the others wait.
+#[test]
+fn hours_of_waiting_cost_little() {
+    for entry in models::QUEUE.entries {
+        for text in texts(entry.info) {
+            let start = busy();
+            let mut run = Run::new(link(1, &text, 1), 200);
+            for number in 0..200 {
+                let packet = packet(number, number as u64);
+                run.poll(packet.arrival);
+                run.offer(&packet);
+            }
+            run.finish();
+            let took = busy() - start;
+            assert!(took < SOON, "{text}: {took:?}");
+        }
+    }
+}

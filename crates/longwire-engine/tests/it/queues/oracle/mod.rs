@@ -1,0 +1,96 @@
+//! Second implementations of the disciplines, plain and slow, each written
+//! from its paper's text.
+
+use longwire_engine::DropReason;
+use longwire_engine::random::{Purpose, Stream};
+
+use crate::queues::link::{Fate, decide};
+use crate::queues::traffic::Packet;
+
+pub mod codel;
+pub mod dualpi2;
+pub mod fq_codel;
+pub mod pie;
+pub mod red;
+pub mod simple;
+
+/// A queue discipline, as a device would call it.
+pub trait Oracle {
+    /// How often [`Oracle::tick`] wants to be called, in nanoseconds.
+    fn tick_period(&self) -> Option<u64> {
+        None
+    }
+
+    fn tick(&mut self, _now: u64) {}
+
+    fn enqueue(&mut self, now: u64, packet: Packet, fates: &mut [Option<Fate>]);
+
+    /// The link asks for a packet, also when there is none.
+    fn dequeue(&mut self, now: u64, fates: &mut [Option<Fate>]) -> Option<Stored>;
+
+    /// How many packets it holds.
+    fn len(&self) -> usize;
+}
+
+/// A packet that waits.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    pub packet: Packet,
+    pub tstamp: u64,
+    pub mark: bool,
+}
+
+impl Stored {
+    pub fn new(packet: Packet, now: u64) -> Stored {
+        Stored {
+            packet,
+            tstamp: now,
+            mark: false,
+        }
+    }
+
+    pub fn ecn(&self) -> u8 {
+        self.packet.class().1
+    }
+}
+
+/// A common limit, in packets and bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit {
+    pub packets: u64,
+    pub bytes: Option<u64>,
+}
+
+impl Limit {
+    pub fn fits<'a>(&self, held: impl Iterator<Item = &'a Stored> + Clone, len: u32) -> bool {
+        let packets = held.clone().count() as u64;
+        let bytes: u64 = held.map(|stored| u64::from(stored.packet.len)).sum();
+        let fits_bytes = |most| bytes + u64::from(len) <= most;
+        packets < self.packets && self.bytes.is_none_or(fits_bytes)
+    }
+
+    pub fn text(&self) -> String {
+        let packets = format!("limit={}p", self.packets);
+        match self.bytes {
+            Some(bytes) => format!("{packets},limit-bytes={bytes}b"),
+            None => packets,
+        }
+    }
+}
+
+pub fn drop_packet(fates: &mut [Option<Fate>], packet: &Packet, reason: DropReason) {
+    decide(fates, packet.number, Fate::Dropped(reason));
+}
+
+/// The stream that the engine's link 0 gives its queue in a run with this
+/// seed, and the number that hashes are stirred with, which it draws first.
+pub fn queue_stream(seed: u64) -> (u64, Stream) {
+    let mut stream = Stream::new(seed, 0, Purpose::Queue);
+    let perturbation = stream.next_u64();
+    (perturbation, stream)
+}
+
+/// `a - b` in seconds: the difference is exact, and rounded once.
+pub fn seconds(a: u64, b: u64) -> f64 {
+    (i128::from(a) - i128::from(b)) as f64 / 1e9
+}

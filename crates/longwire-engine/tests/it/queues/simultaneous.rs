@@ -1,0 +1,131 @@
+//! Frames of one stamp: the link takes out what it can before the next of
+//! them is queued.
+
+use longwire_engine::DropReason;
+use longwire_engine::models;
+
+use crate::queues::link::{Fate, Run, link, run_engine};
+use crate::queues::traffic::{Draws, Kind, Packet, Pattern};
+
+/// 1000 bytes take a millisecond.
+const RATE: u64 = 8_000_000;
+const SERVICE: u64 = 1_000_000;
+
+fn packet(number: usize, arrival: u64) -> Packet {
+    Packet {
+        number,
+        arrival,
+        len: 1_000,
+        dscp: 0,
+        ecn: 0,
+        flow: 0,
+        kind: Kind::Ipv4,
+    }
+}
+
+fn burst(arrivals: &[u64]) -> Pattern {
+    let packets = arrivals.iter().enumerate();
+    Pattern {
+        rate: RATE,
+        packets: packets.map(|(number, at)| packet(number, *at)).collect(),
+    }
+}
+
+fn departures(queue: &str, arrivals: &[u64]) -> Vec<Result<u64, DropReason>> {
+    let fates = run_engine(&burst(arrivals), queue, 1);
+    let fate = |fate: &Fate| match fate {
+        Fate::Sent { departure, .. } => Ok(*departure),
+        Fate::Dropped(reason) => Err(*reason),
+    };
+    fates.iter().map(fate).collect()
+}
+
+/// "The most frames held; the frame being sent does not count": the first of
+/// three is sent, the two others wait.
+#[test]
+fn the_first_of_several_frames_of_one_stamp_is_in_service() {
+    const AT: u64 = 5_000_000_000;
+    let full = Err(DropReason::QueueFull);
+    let sent = [1, 2, 3].map(|n| Ok(AT + n * SERVICE));
+    let mut managed = 0;
+    for entry in models::QUEUE.entries {
+        let info = entry.info;
+        if !info.params.iter().any(|param| param.name == "limit") {
+            continue;
+        }
+        managed += 1;
+        let queue = format!("{}:limit=2p", info.name);
+        assert_eq!(departures(&queue, &[AT; 3]), sent, "{queue}");
+        let mut four = departures(&queue, &[AT; 4]);
+        // Which of the four does not fit is the discipline's to say.
+        let dropped = four.iter().filter(|fate| **fate == full).count();
+        four.retain(Result::is_ok);
+        assert_eq!((dropped, &four[..]), (1, &sent[..]), "{queue}");
+        assert!(departures(&queue, &[AT; 4])[0].is_ok(), "{queue}");
+    }
+    assert!(managed >= 8, "{managed} queues");
+    // Tail drop counts the frame that is being sent.
+    assert_eq!(departures("3p", &[AT; 3]), sent);
+    assert_eq!(
+        departures("3p", &[AT; 4]),
+        [sent[0], sent[1], sent[2], full]
+    );
+}
+
+/// As a frame arrives in the very instant in which the link falls free, the
+/// one in front of it is taken out first.
+#[test]
+fn a_link_that_falls_free_takes_the_next_frame_before_another_is_queued() {
+    let arrivals = [0, 0, 0, SERVICE, SERVICE];
+    let sent = |n: u64| Ok(n * SERVICE);
+    let full = Err(DropReason::QueueFull);
+    for queue in ["3p", "priority:limit=2p", "drr:limit=2p", "codel:limit=2p"] {
+        let expected = [sent(1), sent(2), sent(3), sent(4), full];
+        assert_eq!(departures(queue, &arrivals), expected, "{queue}");
+    }
+}
+
+/// Disciplines with one class and nothing to drop for but their limit decide
+/// as plain tail drop does with a limit of one frame more, whatever arrives at
+/// the instants at which frames depart.
+#[test]
+fn disciplines_agree_with_tail_drop() {
+    const LONG: &str = "target=1000s,interval=1000s";
+    for seed in 0..400 {
+        let mut draws = Draws::new(seed);
+        let mut at = 0;
+        let packets = (0..300).map(|number| {
+            at += draws.choose(&[0, 0, 0, 1, 7, 10, 25]) * SERVICE / 10;
+            packet(number, at)
+        });
+        let pattern = Pattern {
+            rate: RATE,
+            packets: packets.collect(),
+        };
+        let limit = draws.between(1, 12);
+        let expected = run_engine(&pattern, &format!("{}p", limit + 1), 1);
+        let full = Fate::Dropped(DropReason::QueueFull);
+        assert!(expected.contains(&full), "{seed}");
+        for queue in [
+            format!("priority:limit={limit}p"),
+            format!("drr:limit={limit}p"),
+            format!("codel:limit={limit}p,{LONG}"),
+        ] {
+            let found = run_engine(&pattern, &queue, 1);
+            assert_eq!(found, expected, "{queue}, pattern {seed}");
+        }
+    }
+}
+
+/// What holds of a link that may be changed holds of one that may not.
+#[test]
+fn the_queue_right_after_an_arrival_leaves_out_the_frame_in_service() {
+    let mut run = Run::new(link(RATE, "head-drop", 1), 3);
+    for number in 0..3 {
+        let packet = packet(number, 7);
+        run.poll(packet.arrival);
+        run.offer(&packet);
+    }
+    run.poll(7);
+    assert_eq!(run.link.occupancy().0.0, 2);
+}

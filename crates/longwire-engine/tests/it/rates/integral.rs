@@ -1,0 +1,233 @@
+//! Rates that vary over time, against the integral of the rate: what a link
+//! that is never idle has sent by an instant, in exact fractions.
+
+use longwire_engine::models::rate::Rate;
+use longwire_engine::random::Stream;
+use longwire_engine::{Bytes, Nanos, Packets, Passing, models};
+use proptest::prelude::*;
+
+use crate::common::frame;
+use crate::rates::links::{any_frames, both_ways};
+use crate::rates::program::{After, HALVES, Halves, Program, Step};
+
+fn any_rate() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(0u64),
+        Just(1_000_000_000),
+        1_000u64..10_000_000_000,
+        // A rate of whose times few are whole.
+        (0u32..33).prop_flat_map(|power| (1u64 << power)..(2u64 << power)),
+    ]
+}
+
+fn any_steps(gap_max: u64) -> impl Strategy<Value = Vec<Step>> {
+    let gap = prop_oneof![1..gap_max, 1..gap_max / 50 + 2];
+    let steps = proptest::collection::vec((gap, any_rate()), 1..12);
+    steps.prop_map(|steps| {
+        let mut clock = 0;
+        let step = |(gap, rate)| {
+            let time = clock;
+            clock += gap;
+            Step { time, rate }
+        };
+        let mut steps: Vec<Step> = steps.into_iter().map(step).collect();
+        // Something must pass in good time.
+        if steps.iter().all(|step| step.rate < 1_000_000) {
+            steps[0].rate = 5_000_000;
+        }
+        steps
+    })
+}
+
+const MILLI: u64 = 1_000_000;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn stepwise_rates_send_their_integral(
+        steps in any_steps(50 * MILLI),
+        gap in 1..10 * MILLI,
+        again in any::<bool>(),
+        epoch in prop_oneof![Just(0u64), 0u64..1 << 50],
+        frames in any_frames(20 * MILLI),
+    ) {
+        let last = steps[steps.len() - 1].time;
+        let after = if again { After::Again(last + gap) } else { After::Hold };
+        let program = Program { steps, after, linear: false };
+        let frames: Vec<_> = frames.iter().map(|(at, len)| (epoch + at, *len)).collect();
+        let expected = program.departures(epoch, &frames);
+        prop_assert_eq!(both_ways(&program.written(), "", epoch, &frames), expected);
+    }
+
+    #[test]
+    fn straight_lines_send_their_integral(
+        steps in any_steps(50 * MILLI),
+        gap in 1..10 * MILLI,
+        again in any::<bool>(),
+        epoch in prop_oneof![Just(0u64), 0u64..1 << 50],
+        frames in any_frames(20 * MILLI),
+    ) {
+        let last = steps[steps.len() - 1].time;
+        let after = if again { After::Again(last + gap) } else { After::Hold };
+        let program = Program { steps, after, linear: true };
+        let frames: Vec<_> = frames.iter().map(|(at, len)| (epoch + at, *len)).collect();
+        let expected = program.departures(epoch, &frames);
+        prop_assert_eq!(both_ways(&program.written(), "", epoch, &frames), expected);
+    }
+
+    #[test]
+    fn traces_send_their_integral_to_the_end_and_on(
+        steps in any_steps(50 * MILLI),
+        end in proptest::sample::select(vec!["loop", "hold", "stop"]),
+        epoch in prop_oneof![Just(0u64), 0u64..1 << 50],
+        frames in any_frames(20 * MILLI),
+    ) {
+        prop_assume!(steps.len() > 1);
+        // The last row holds as long as the one before.
+        let [.., before, last] = steps.as_slice() else { unreachable!() };
+        let length = 2 * last.time - before.time;
+        let after = match end {
+            "loop" => After::Again(length),
+            "hold" => After::Hold,
+            _ => After::Stop(length),
+        };
+        let program = Program { steps, after, linear: false };
+        let frames: Vec<_> = frames.iter().map(|(at, len)| (epoch + at, *len)).collect();
+        let expected = program.departures(epoch, &frames);
+        let rate = format!("trace:file=trace.csv,end={end}");
+        let departures = both_ways(&rate, &program.table(), epoch, &frames);
+        prop_assert_eq!(departures, expected);
+    }
+}
+
+/// A million frames back to back across steps whose frame times are no whole
+/// nanoseconds: any rounding carried on would show.
+#[test]
+fn no_rounding_is_carried_across_steps() {
+    let rate = "steps:at=0s/3gbit;7us/1.7gbit;13us/0;14us/700000001bit,period=19us";
+    let frames = vec![(0u64, 1000u32); 1_000_000];
+    let departures = both_ways(rate, "", 0, &frames);
+    let program = Program {
+        steps: vec![
+            Step {
+                time: 0,
+                rate: 3_000_000_000,
+            },
+            Step {
+                time: 7_000,
+                rate: 1_700_000_000,
+            },
+            Step {
+                time: 13_000,
+                rate: 0,
+            },
+            Step {
+                time: 14_000,
+                rate: 700_000_001,
+            },
+        ],
+        after: After::Again(19_000),
+        linear: false,
+    };
+    for nth in [1, 2, 3, 1_000, 999_999, 1_000_000] {
+        let sent = nth as u128 * 8_000 * HALVES;
+        let instant = program.instant(&mut Halves::whole(sent), 0);
+        assert_eq!(Some(departures[nth - 1]), instant, "{nth}");
+    }
+}
+
+/// From 0 to 1 Gbit/s in a second: half a gigabit by its end, and a frame of
+/// 1250 bytes takes until sqrt(2 · 10^4 bit / 10^9 bit/s²) = 4.472 ms.
+#[test]
+fn a_ramp_from_zero_is_a_square_root() {
+    let rate = "steps:at=0s/0;1s/1gbit,change=linear";
+    let frames = vec![(0u64, 1250u32); 50_000];
+    let departures = both_ways(rate, "", 0, &frames);
+    assert_eq!(departures[0], 4_472_135);
+    assert_eq!(departures[49_999], 1_000_000_000);
+    // Afterwards, 10 us a frame.
+    assert_eq!(
+        both_ways(rate, "", 0, &[(2_000_000_000, 1250)]),
+        [2_000_010_000]
+    );
+}
+
+#[test]
+fn a_link_that_stands_still_waits_and_one_that_ends_never_sends() {
+    let steps = "steps:at=0s/8mbit;10ms/0;20ms/8mbit;30ms/0";
+    let frames = [
+        (0, 1_000),
+        (9_500_000, 1_000),
+        (15_000_000, 1_000),
+        (29_500_000, 1_000),
+    ];
+    // The second has half its bits sent when the link stops, and the last
+    // never gets its other half.
+    assert_eq!(
+        both_ways(steps, "", 0, &frames),
+        [1_000_000, 20_500_000, 21_500_000]
+    );
+    let table = "time_ms,rate_mbps\n0,8\n10,0\n20,8\n30,0\n";
+    let trace = "trace:file=t,end=hold";
+    assert_eq!(
+        both_ways(trace, table, 0, &frames),
+        [1_000_000, 20_500_000, 21_500_000]
+    );
+}
+
+/// A queue may drop the frame that the link was asked about and get another
+/// one: the link still does not move before its rate does.
+#[test]
+fn asking_again_earlier_changes_nothing() {
+    for rate in [
+        "steps:at=0s/8mbit;10ms/0;20ms/8mbit",
+        "steps:at=0s/8mbit;10ms/0;20ms/0;30ms/16mbit,change=linear",
+    ] {
+        let Ok(Rate::Model(mut model)) = models::RATE.parse(rate) else {
+            panic!("{rate} is no model");
+        };
+        let mut stream = Stream::of_seed(1);
+        let mut ready = |millis| model.ready(Nanos::from_millis(millis), &mut stream);
+        assert_eq!(ready(12), Nanos::from_millis(20), "{rate}");
+        assert_eq!(ready(13), Nanos::from_millis(20), "{rate}");
+        let passing = Passing {
+            frame: frame(13_000_000, 1_000),
+            at: Nanos::from_millis(20),
+            bytes: &[],
+            waiting: (Packets(0), Bytes(0)),
+        };
+        let departure = model.serve(&passing, 8_000, &mut stream);
+        // 8000 bits: at 8 Mbit/s; or t² · 16 Mbit/s / 10 ms / 2.
+        let expected = if rate.contains("linear") {
+            23_162_277
+        } else {
+            21_000_000
+        };
+        assert_eq!(departure.as_nanos(), expected, "{rate}");
+    }
+}
+
+/// A frame of 4 GB that takes 34,359,738 laps of 1000 bits each, and 360 bits
+/// more, does not go through them one by one. The straight line sends 360
+/// bits when 2·10^6 t - 2·10^9 t² is 360.
+#[test]
+fn a_frame_of_very_many_laps_is_served_at_once() {
+    const LAPS: u64 = 34_359_738;
+    for (rate, expected) in [
+        (
+            "steps:at=0ns/2mbit;500us/0,period=1ms",
+            LAPS * 1_000_000 + 180_000,
+        ),
+        (
+            "steps:at=0ns/2mbit;500us/0;1ms/0,period=1500us,change=linear",
+            LAPS * 1_500_000 + 235_424,
+        ),
+    ] {
+        assert_eq!(
+            both_ways(rate, "", 0, &[(0, u32::MAX)]),
+            [expected],
+            "{rate}"
+        );
+    }
+}

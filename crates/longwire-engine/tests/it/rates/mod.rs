@@ -1,0 +1,10 @@
+//! Rate models against slow and plain accounts of what they should do.
+
+mod bucket;
+mod integral;
+mod links;
+mod means;
+mod program;
+mod slots;
+mod states;
+mod wifi;

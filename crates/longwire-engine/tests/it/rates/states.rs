@@ -1,0 +1,113 @@
+//! Rates that go from state to state at random.
+
+use longwire_engine::models;
+
+use crate::rates::links::{both_ways, departures, link};
+
+/// Frames that keep the link busy until `end`.
+fn busy(end: u64, gap: u64) -> Vec<(u64, u32)> {
+    (0..end / gap).map(|index| (index * gap, 1_250)).collect()
+}
+
+/// An on-off link at 10 Mbit/s, 30 ms on and 70 ms off in the mean, for
+/// 2,000 s: 20,000 turns. The share of time that it is on has a standard
+/// deviation of close to sqrt(2 · 20,000) · 0.03 · 0.07 / 0.1 / 2,000 =
+/// 0.0021 for exponential times; four of them are allowed.
+#[test]
+fn shares_of_time_are_those_of_the_mean_times() {
+    let rate = "two-state:good=10mbit,bad=0,good-time=30ms,bad-time=70ms";
+    let mean = models::RATE.parse(rate).unwrap().bit_rate().unwrap();
+    assert_eq!(mean.bits_per_sec(), 3_000_000);
+    // 1250 bytes take 1 ms: as many frames as the link could send if it
+    // were always on.
+    let end = 2_000_000_000_000u64;
+    let departures = departures(&mut link(rate, "", 0, false), &busy(end, 1_000_000));
+    let sent = departures.iter().filter(|at| **at < end).count() as f64;
+    let share = sent * 1e6 / end as f64;
+    assert!((share - 0.3).abs() < 0.0084, "{share}");
+}
+
+/// Three states, by hand: the first is left for the others as 2 : 1, the
+/// second as 3 : 2, the third as 3 : 2, so they are entered as 21 : 20 : 15.
+/// Held for 1, 2 and 3 ms, they take 21, 40 and 45 of 106 parts of the time.
+#[test]
+fn a_chain_has_the_mean_of_its_stationary_shares() {
+    let rate = "markov:rates=46mbit;23mbit;0,times=1ms;2ms;3ms,matrix=0/2/1;3/0/2;3/2/0";
+    let mean = models::RATE.parse(rate).unwrap().bit_rate().unwrap();
+    let expected = (46e6 * 21.0 + 23e6 * 40.0) / 106.0;
+    assert!(
+        (mean.bits_per_sec() as f64 - expected).abs() < 1.0,
+        "{mean}"
+    );
+}
+
+#[test]
+fn the_seed_decides_and_both_ways_agree() {
+    let rate = "markov:rates=10mbit;1mbit;0,times=5ms;2ms;100us";
+    let frames = busy(5_000_000_000, 1_300_000);
+    let once = both_ways(rate, "", 7, &frames);
+    assert_eq!(once, both_ways(rate, "", 7, &frames));
+    assert!(once.windows(2).all(|pair| pair[0] <= pair[1]));
+}
+
+/// What the channel does depends on the seed and not on the traffic: a frame
+/// that comes alone leaves as it would have at the end of a busy time.
+#[test]
+fn the_channel_goes_on_without_traffic() {
+    let rate = "two-state:good=100gbit,bad=0,good-time=2ms,bad-time=5ms";
+    let alone: Vec<u64> = (1..400u64)
+        .map(|nth| departures(&mut link(rate, "", 0, false), &[(nth * 1_234_567, 64)])[0])
+        .collect();
+    let frames: Vec<(u64, u32)> = (1..400u64).map(|nth| (nth * 1_234_567, 64)).collect();
+    let among = departures(&mut link(rate, "", 0, false), &frames);
+    for (alone, among) in alone.iter().zip(&among) {
+        // But for a few nanoseconds of those that waited in front of it.
+        assert!(among - alone < 5_000, "{alone} {among}");
+    }
+}
+
+#[test]
+fn a_chain_must_lead_everywhere() {
+    let refusal = |text: &str| match models::RATE.parse(text) {
+        Ok(_) => panic!("{text} was read"),
+        Err(error) => error.to_string(),
+    };
+    let chain =
+        |matrix: &str| format!("markov:rates=1mbit;2mbit;3mbit,times=1s;1s;1s,matrix={matrix}");
+    for (text, part) in [
+        (
+            chain("0/1/0;1/0/0;1/0/0"),
+            "state 3 is never reached from state 1",
+        ),
+        (chain("1/0/0;1/0/0;0/1/0"), "state 1 leads to no other"),
+        (chain("0/1;1/0"), "3 rows of 3"),
+        (chain("0/1/-1;1/0/1;1/1/0"), "negative"),
+        (
+            "markov:rates=1mbit;2mbit,times=1s".to_owned(),
+            "as many of both",
+        ),
+        (
+            "markov:rates=1mbit;2mbit,times=1s;999ns".to_owned(),
+            "below 1us",
+        ),
+        (
+            "two-state:good=0,bad=0,good-time=1s,bad-time=1s".to_owned(),
+            "nothing would ever pass",
+        ),
+    ] {
+        assert!(refusal(&text).contains(part), "{}", refusal(&text));
+    }
+}
+
+/// A frame that outlasts ten thousand states leaves in good time, and at the
+/// mean rate: 4 GB in states of a microsecond, to a ten-thousandth.
+#[test]
+fn a_frame_of_very_many_states_is_served_at_the_mean_rate() {
+    let rate = "two-state:good=3mbit,bad=1mbit,good-time=1us,bad-time=1us";
+    let departure = departures(&mut link(rate, "", 0, false), &[(0, u32::MAX)])[0];
+    let expected = f64::from(u32::MAX) * 8.0 / 2e6 * 1e9;
+    assert!(
+        (departure as f64 / expected - 1.0).abs() < 1e-4,
+        "{departure}, not {expected}"
+    );
+}

@@ -1,0 +1,111 @@
+//! Aggregates and what lies between them.
+
+use longwire_engine::{Link, Verdict};
+
+use crate::common::{binomial_bounds, frame};
+use crate::rates::links::{departures, link};
+
+/// Without a random wait: 20 us before, 30 after, 10 of space.
+const PLAIN: &str =
+    "wifi:rate=80mbit,preamble=20us,ack=30us,aifs=10us,slot=9us,window=0,contention=0";
+
+#[test]
+fn what_waits_leaves_as_one_and_what_comes_later_waits() {
+    // 1000 bytes take 100 us. The first is alone; the next three came while
+    // it was sent, and the last while they were.
+    let frames = [
+        (0, 1_000),
+        (10_000, 1_000),
+        (119_000, 1_000),
+        (150_000, 500),
+        (200_000, 1_000),
+    ];
+    let departures = departures(&mut link(PLAIN, "", 0, false), &frames);
+    // 120; 120 + 40 + 20 + 250; 430 + 40 + 20 + 100.
+    assert_eq!(departures, [120_000, 430_000, 430_000, 430_000, 590_000]);
+}
+
+#[test]
+fn an_idle_station_sends_at_once() {
+    let frames = [(0, 1_000), (10_000_000, 1_000)];
+    let departures = departures(&mut link(PLAIN, "", 0, false), &frames);
+    assert_eq!(departures, [120_000, 10_120_000]);
+}
+
+/// The sizes of the aggregates that a full queue leaves in.
+fn aggregates(rate: &str, frames: &[(u64, u32)]) -> Vec<usize> {
+    let departures = departures(&mut link(rate, "", 0, false), frames);
+    let sizes = departures.chunk_by(|a, b| a == b);
+    sizes.map(<[u64]>::len).collect()
+}
+
+#[test]
+fn an_aggregate_ends_by_frames_bytes_and_time() {
+    let frames = vec![(0u64, 1_000u32); 40];
+    let of_frames = aggregates(&format!("{PLAIN},frames=16"), &frames);
+    // The first of the burst finds the radio idle and goes alone.
+    assert_eq!(of_frames, [1, 16, 16, 7]);
+    // A ninth frame fits, and after it no full one would: 1514 more.
+    let of_bytes = aggregates(&format!("{PLAIN},bytes=10000b"), &frames);
+    assert_eq!(of_bytes, [1, 9, 9, 9, 9, 3]);
+    // 80 Mbit/s send 20,000 bytes in 2 ms.
+    let of_time = aggregates(&format!("{PLAIN},duration=2ms"), &frames);
+    assert_eq!(of_time, [1, 19, 19, 1]);
+    let alone = aggregates(&format!("{PLAIN},frames=1"), &frames[..3]);
+    assert_eq!(alone, [1, 1, 1]);
+}
+
+/// The waits between aggregates of single frames, less what is fixed.
+fn backoffs(link: &mut Link, count: u64) -> Vec<u64> {
+    let mut last = None;
+    let mut waits = Vec::new();
+    for _ in 0..count {
+        let Verdict::Deliver(delivery) = link.offer(frame(0, 1_000), &[]) else {
+            panic!("not delivered");
+        };
+        let at = delivery.departure.as_nanos();
+        if let Some(last) = last.replace(at) {
+            // Acknowledgement, space, preamble and 100 us of bits.
+            waits.push(at - last - 160_000);
+        }
+    }
+    waits
+}
+
+/// 60,000 backoffs of 0 to 5 slots: each within what has a chance of 0.2 %
+/// of being left by a right one.
+#[test]
+fn backoffs_are_uniform() {
+    let rate = PLAIN.replace("window=0", "window=5,frames=1");
+    let waits = backoffs(&mut link(&rate, "", 0, false), 60_001);
+    let (low, high) = binomial_bounds(60_000, 1.0 / 6.0, 0.998);
+    for slots in 0..=5 {
+        let count = waits.iter().filter(|wait| **wait == slots * 9_000).count() as u64;
+        assert!(
+            (low..=high).contains(&count),
+            "{slots}: {count}, not {low} to {high}"
+        );
+    }
+}
+
+/// 20,000 exponential waits of 1 ms: their mean is off by less than four
+/// standard deviations, 28 us.
+#[test]
+fn contention_has_its_mean() {
+    let rate = PLAIN.replace("contention=0", "contention=1ms,frames=1");
+    let waits = backoffs(&mut link(&rate, "", 0, false), 20_001);
+    let mean = waits.iter().sum::<u64>() as f64 / waits.len() as f64;
+    assert!((mean - 1e6).abs() < 28e3, "{mean}");
+}
+
+/// 300 frames of 1/3 of a nanosecond too much each: what an aggregate leaves
+/// of a nanosecond goes to the next.
+#[test]
+fn no_rounding_is_carried_on() {
+    let rate = "wifi:rate=3gbit,frames=1,preamble=0,ack=0,aifs=1us,window=0";
+    let departures = departures(&mut link(rate, "", 0, false), &vec![(0, 1_000); 300]);
+    for (nth, departure) in (1u64..).zip(departures) {
+        let expected = nth * 8_000 / 3 + (nth - 1) * 1_000;
+        assert_eq!(departure, expected, "{nth}");
+    }
+}

@@ -1,0 +1,231 @@
+//! The release queue and the emulator against naive oracles.
+
+use crate::common::{config, frame};
+use longwire_engine::{Delivery, Emulator, Link, LinkId, Nanos, ReleaseQueue, Verdict};
+use proptest::prelude::*;
+
+/// What waits, in no order: the next is searched for.
+#[derive(Default)]
+struct Oracle {
+    waiting: Vec<(Nanos, usize, LinkId)>,
+    pushed: usize,
+}
+
+impl Oracle {
+    fn push(&mut self, link: LinkId, release: Nanos) -> usize {
+        self.waiting.push((release, self.pushed, link));
+        self.pushed += 1;
+        self.pushed - 1
+    }
+
+    fn next_at(&self) -> Option<Nanos> {
+        self.waiting.iter().map(|(release, ..)| *release).min()
+    }
+
+    fn pop_due(&mut self, now: Nanos) -> Option<(LinkId, Nanos, usize)> {
+        let next = *self.waiting.iter().min()?;
+        if next.0 > now {
+            return None;
+        }
+        self.waiting.retain(|waiting| *waiting != next);
+        Some((next.2, next.0, next.1))
+    }
+}
+
+/// A step of a run: time passes, some items come, what is due leaves.
+#[derive(Clone, Debug)]
+struct Step {
+    gap: u64,
+    pushes: Vec<(u32, u64)>,
+    pops: usize,
+    /// A link whose items are forgotten behind that.
+    forgotten: u32,
+}
+
+fn any_steps(links: u32, delay_max: u64) -> impl Strategy<Value = Vec<Step>> {
+    any_slow_steps(links, delay_max, 20)
+}
+
+fn any_slow_steps(links: u32, delay_max: u64, gap_max: u64) -> impl Strategy<Value = Vec<Step>> {
+    let pushes = proptest::collection::vec((0..links, 0..delay_max), 0..20);
+    let step = (0..gap_max, pushes, 0usize..30, 0..links * 4);
+    let step = step.prop_map(|(gap, pushes, pops, forgotten)| Step {
+        gap,
+        pushes,
+        pops,
+        forgotten,
+    });
+    proptest::collection::vec(step, 1..40)
+}
+
+fn follow_the_oracle(steps: Vec<Step>, in_order: bool) -> Result<(), TestCaseError> {
+    let (mut queue, mut oracle) = (ReleaseQueue::new(), Oracle::default());
+    let mut now = Nanos::ZERO;
+    let mut last = [Nanos::ZERO; 64];
+    for step in steps {
+        now = now.saturating_add(Nanos::from_nanos(step.gap));
+        for (link, delay) in step.pushes {
+            let mut release = now.saturating_add(Nanos::from_nanos(delay));
+            if in_order {
+                release = release.max(last[link as usize]);
+                last[link as usize] = release;
+            }
+            let number = oracle.push(LinkId(link), release);
+            queue.push(LinkId(link), release, number);
+            prop_assert_eq!(queue.next_at(), oracle.next_at());
+        }
+        // Not all that is due need be taken: a port may be full.
+        for _ in 0..step.pops {
+            prop_assert_eq!(queue.pop_due(now), oracle.pop_due(now));
+            prop_assert_eq!(queue.next_at(), oracle.next_at());
+        }
+        let forgotten = LinkId(step.forgotten);
+        queue.retain(|link, _| link != forgotten);
+        oracle.waiting.retain(|(_, _, link)| *link != forgotten);
+        prop_assert_eq!(queue.next_at(), oracle.next_at());
+        prop_assert_eq!(queue.len(), oracle.waiting.len());
+    }
+    while let Some(expected) = oracle.pop_due(Nanos::MAX) {
+        prop_assert_eq!(queue.pop_due(Nanos::MAX), Some(expected));
+    }
+    prop_assert_eq!(queue.pop_due(Nanos::MAX), None);
+    prop_assert!(queue.is_empty());
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn releases_follow_a_search_when_items_overtake(steps in any_steps(5, 100)) {
+        follow_the_oracle(steps, false)?;
+    }
+
+    #[test]
+    fn releases_follow_a_search_with_many_links(steps in any_steps(64, 300)) {
+        follow_the_oracle(steps, false)?;
+    }
+
+    /// Slots are 65,536 ns wide: a few hundred of them.
+    #[test]
+    fn releases_follow_a_search_over_slots(steps in any_slow_steps(8, 20_000_000, 1_000_000)) {
+        follow_the_oracle(steps, false)?;
+    }
+
+    /// The wheel goes round in 1.07 s.
+    #[test]
+    fn releases_follow_a_search_over_rounds(
+        steps in any_slow_steps(8, 5_000_000_000, 700_000_000),
+    ) {
+        follow_the_oracle(steps, false)?;
+    }
+
+    #[test]
+    fn releases_follow_a_search_in_order(steps in any_steps(8, 1_000)) {
+        follow_the_oracle(steps, true)?;
+    }
+}
+
+/// What is never released waits for ever, behind all that is.
+#[test]
+fn never_comes_last() {
+    let mut queue = ReleaseQueue::new();
+    queue.push(LinkId(0), Nanos::MAX, 0);
+    queue.push(LinkId(1), Nanos::from_secs(100), 1);
+    assert_eq!(queue.next_at(), Some(Nanos::from_secs(100)));
+    assert_eq!(queue.pop_due(Nanos::from_secs(99)), None);
+    let popped = queue.pop_due(Nanos::from_secs(1_000));
+    assert_eq!(popped, Some((LinkId(1), Nanos::from_secs(100), 1)));
+    assert_eq!(queue.pop_due(Nanos::from_secs(1_000)), None);
+    assert_eq!(queue.next_at(), Some(Nanos::MAX));
+    assert_eq!(queue.pop_due(Nanos::MAX), Some((LinkId(0), Nanos::MAX, 0)));
+    // And then all that comes is late.
+    queue.push(LinkId(2), Nanos::from_secs(7), 2);
+    queue.push(LinkId(2), Nanos::from_secs(6), 3);
+    assert_eq!(queue.pop_due(Nanos::MAX).map(|popped| popped.2), Some(3));
+}
+
+/// Long lines, so that blocks come and go: 3 links, 10,000 items each.
+#[test]
+fn long_lines_keep_their_order() {
+    let mut queue = ReleaseQueue::new();
+    for number in 0..30_000u64 {
+        let release = Nanos::from_nanos(number / 7 + 10_000);
+        queue.push(LinkId((number % 3) as u32), release, number);
+    }
+    for number in 0..30_000 {
+        let (link, _, item) = queue.pop_due(Nanos::MAX).unwrap();
+        assert_eq!((link.0, item), ((number % 3) as u32, number));
+    }
+}
+
+/// Four links unlike each other, two of which reorder.
+fn emulator(seed: u64) -> Emulator<usize> {
+    let links: [&[(&str, &str)]; 4] = [
+        &[("rate", "10mbit"), ("delay", "1ms"), ("queue", "20p")],
+        &[
+            ("delay", "uniform:0ms,5ms"),
+            ("order", "reorder"),
+            ("loss", "10%"),
+        ],
+        &[
+            ("rate", "1mbit"),
+            ("delay", "exponential:3ms"),
+            ("order", "reorder"),
+        ],
+        &[("delay", "exponential:2ms,1ms"), ("loss", "ber:1e-5")],
+    ];
+    let link = |(id, parts): (u32, &&[(&str, &str)])| Link::new(config(parts), seed, LinkId(id));
+    Emulator::new((0..).zip(&links).map(link).collect())
+}
+
+/// What is polled, and every verdict.
+type Run = (Vec<(LinkId, usize, Delivery)>, Vec<Verdict>);
+
+/// Offers the frames, (link, gap, length), and polls at each release in its
+/// time; or, when `late`, only every `late` frames.
+fn run(seed: u64, frames: &[(u32, u64, u32)], late: Option<usize>) -> Run {
+    let mut emulator = emulator(seed);
+    let (mut polled, mut verdicts, mut now) = (Vec::new(), Vec::new(), 0);
+    for (index, (link, gap, len)) in frames.iter().enumerate() {
+        now += gap;
+        match late {
+            None => {
+                while let Some(next) = emulator.next_at().filter(|next| next.as_nanos() <= now) {
+                    polled.extend(emulator.poll(next));
+                }
+            }
+            Some(every) if (index + 1) % every == 0 => {
+                while let Some(frame) = emulator.poll(Nanos::from_nanos(now)) {
+                    polled.push(frame);
+                }
+            }
+            Some(_) => {}
+        }
+        verdicts.push(emulator.offer(LinkId(*link), frame(now, *len), &[], index));
+    }
+    while let Some(frame) = emulator.poll(Nanos::MAX) {
+        polled.push(frame);
+    }
+    assert_eq!(emulator.waiting(), 0);
+    (polled, verdicts)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn polling_late_changes_nothing(
+        seed in any::<u64>(),
+        frames in proptest::collection::vec((0u32..4, 0u64..400_000, 60u32..1515), 1..150),
+        late in 1usize..60,
+    ) {
+        let (in_time, verdicts) = run(seed, &frames, None);
+        let delivered = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Deliver(_)));
+        prop_assert_eq!(in_time.len(), delivered.count());
+        let releases: Vec<Nanos> = in_time.iter().map(|(.., delivery)| delivery.release).collect();
+        prop_assert!(releases.is_sorted());
+        prop_assert_eq!(&run(seed, &frames, Some(late)), &(in_time.clone(), verdicts.clone()));
+        prop_assert_eq!(&run(seed, &frames, Some(usize::MAX)), &(in_time, verdicts));
+    }
+}

@@ -1,0 +1,192 @@
+//! What a seed decides, and the order of what leaves a link.
+
+use crate::common::{link, release, verdicts};
+use longwire_engine::random::{Purpose, Stream};
+use longwire_engine::{DropReason, Link, LinkId, Verdict};
+use proptest::prelude::*;
+
+const FRAMES: u64 = 20_000;
+
+/// What becomes of the frames of a link of these parts.
+fn outcome(parts: &[(&str, &str)]) -> Vec<Verdict> {
+    verdicts(&mut link(parts, 42), FRAMES, 1_000_000_000)
+}
+
+fn is_loss(verdict: &Verdict) -> bool {
+    *verdict == Verdict::Drop(DropReason::Loss)
+}
+
+#[test]
+fn the_same_seed_gives_the_same_verdicts() {
+    let parts = [
+        ("loss", "5%"),
+        ("loss", "ber:1e-6"),
+        ("delay", "uniform:1ms,9ms"),
+    ];
+    assert_eq!(outcome(&parts), outcome(&parts));
+}
+
+#[test]
+fn another_seed_or_link_gives_others() {
+    let parts = [("loss", "50%"), ("delay", "uniform:1ms,9ms")];
+    let run = |seed, id| {
+        let mut link = Link::new(crate::common::config(&parts), seed, LinkId(id));
+        verdicts(&mut link, FRAMES, 1_000_000_000)
+    };
+    let one = run(1, 0);
+    for other in [run(2, 0), run(1, 1), run(0, 1)] {
+        // Losses agree as two coins do: 20,000 frames, confidence 99.999 %.
+        let agree = one.iter().zip(&other);
+        let agree = agree
+            .filter(|(one, other)| is_loss(one) == is_loss(other))
+            .count() as u64;
+        let (low, high) = crate::common::binomial_bounds(FRAMES, 0.5, 0.99999);
+        assert!(
+            (low..=high).contains(&agree),
+            "{agree}, not {low} to {high}"
+        );
+    }
+}
+
+#[test]
+fn streams_of_different_places_differ() {
+    let mut first_draws: Vec<u64> = Vec::new();
+    for seed in [0, 1, 2, 1 << 32, u64::MAX] {
+        for link in [0, 1, u32::MAX] {
+            for purpose in [Purpose::EntryLoss, Purpose::MediumLoss, Purpose::Delay] {
+                for (model, nth) in [("", 0), ("packet", 0), ("packet", 1), ("ber", 0)] {
+                    let mut stream = Stream::of_model(seed, link, purpose, model, nth);
+                    first_draws.push(stream.next_u64());
+                }
+            }
+        }
+    }
+    let count = first_draws.len();
+    first_draws.sort_unstable();
+    first_draws.dedup();
+    assert_eq!(first_draws.len(), count);
+}
+
+/// Loss of another kind before it or behind it, or of its own behind it,
+/// leaves a model's losses as they were.
+#[test]
+fn a_loss_model_draws_the_same_whatever_stands_beside_it() {
+    let alone = outcome(&[("loss", "5%")]);
+    let companies: [&[(&str, &str)]; 3] = [
+        &[("loss", "ber:1e-5"), ("loss", "5%")],
+        &[("loss", "5%"), ("loss", "ber:1e-5")],
+        &[("loss", "5%"), ("loss", "7%")],
+    ];
+    for parts in companies {
+        let together = outcome(parts);
+        let mut more = 0;
+        for (alone, together) in alone.iter().zip(&together) {
+            if is_loss(alone) {
+                // The model before it may have given its reason first.
+                assert!(matches!(together, Verdict::Drop(_)), "{parts:?}");
+            } else if !matches!(together, Verdict::Deliver(_)) {
+                more += 1;
+            }
+        }
+        assert!(more > 500, "{parts:?}: the other model lost only {more}");
+    }
+}
+
+/// Two loss models of one kind are independent: 20,000 frames, both of 50 %,
+/// confidence 99.999 %.
+#[test]
+fn two_of_a_kind_lose_independently() {
+    let both = outcome(&[("loss", "50%"), ("loss", "50%")]);
+    let lost = both.iter().filter(|verdict| is_loss(verdict)).count() as u64;
+    let (low, high) = crate::common::binomial_bounds(FRAMES, 0.75, 0.99999);
+    assert!((low..=high).contains(&lost), "{lost}, not {low} to {high}");
+}
+
+#[test]
+fn survivors_are_delayed_the_same_with_loss_as_without() {
+    for delay in ["uniform:1ms,9ms", "exponential:5ms"] {
+        let without = outcome(&[("delay", delay)]);
+        let with = outcome(&[("delay", delay), ("loss", "30%")]);
+        let mut survivors = 0;
+        for (without, with) in without.iter().zip(&with) {
+            if !is_loss(with) {
+                assert_eq!(release(*without), release(*with));
+                survivors += 1;
+            }
+        }
+        assert!(survivors > 10_000);
+    }
+}
+
+/// Loss before the queue decides which frames reach the medium, but not what
+/// the medium draws: its losses come in the same places of what reaches it.
+#[test]
+fn entry_loss_does_not_change_what_the_medium_draws() {
+    let alone = outcome(&[("loss", "10%")]);
+    let with = outcome(&[("loss", "10%"), ("loss", "packet:40%,at=entry")]);
+    let reached = with
+        .iter()
+        .filter(|verdict| **verdict != Verdict::Drop(DropReason::EntryLoss));
+    let pairs: Vec<_> = reached.zip(&alone).collect();
+    assert!((11_000..13_000).contains(&pairs.len()), "{}", pairs.len());
+    for (with, alone) in pairs {
+        assert_eq!(is_loss(with), is_loss(alone));
+    }
+}
+
+/// A raised release is that of a frame that was delivered.
+#[test]
+fn a_lost_frame_raises_nobody() {
+    let parts = [("delay", "uniform:0ms,20ms"), ("loss", "50%")];
+    let (mut before, mut raised) = (0, 0);
+    for verdict in verdicts(&mut link(&parts, 3), 5_000, 1_000) {
+        if let Verdict::Deliver(delivery) = verdict {
+            if delivery.raised {
+                assert_eq!(delivery.release.as_nanos(), before);
+                raised += 1;
+            }
+            before = delivery.release.as_nanos();
+        }
+    }
+    assert!(raised > 1_000, "{raised}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// In order, a release is the greatest that the same draws gave so far;
+    /// `raised` says whether that is more than the frame's own.
+    #[test]
+    fn only_the_order_policy_tells_in_order_from_reorder(
+        seed in any::<u64>(),
+        gap in 0u64..3_000_000,
+        exponential in any::<bool>(),
+    ) {
+        let delay = if exponential { "exponential:9ms" } else { "uniform:0ms,20ms" };
+        let run = |order| verdicts(
+            &mut link(&[("delay", delay), ("order", order)], seed), 300, gap);
+        let mut highest = 0;
+        for (reordered, ordered) in run("reorder").into_iter().zip(run("in-order")) {
+            let own = release(reordered);
+            let expected = own.max(highest);
+            prop_assert_eq!(release(ordered), expected);
+            let Verdict::Deliver(delivery) = ordered else { unreachable!() };
+            prop_assert_eq!(delivery.raised, own < highest);
+            highest = expected;
+        }
+    }
+}
+
+#[test]
+fn reorder_reorders_and_the_default_does_not() {
+    let backwards = |order| {
+        let parts = [("delay", "uniform:0ms,20ms"), ("order", order)];
+        let verdicts = verdicts(&mut link(&parts, 1), 10_000, 1_000);
+        let releases: Vec<u64> = verdicts.into_iter().map(release).collect();
+        releases.windows(2).filter(|pair| pair[1] < pair[0]).count()
+    };
+    assert_eq!(backwards("in-order"), 0);
+    // Two neighbours, 1 us apart, swap nearly half the time.
+    let swapped = backwards("reorder");
+    assert!((4_500..5_500).contains(&swapped), "{swapped}");
+}

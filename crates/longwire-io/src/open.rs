@@ -1,0 +1,95 @@
+//! Opening the files that users name, without waiting for other programs.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+
+/// Opens a file to read it.
+///
+/// # Errors
+/// The kernel's; `InvalidInput` for a FIFO (see [`check`]).
+pub fn to_read(path: impl AsRef<Path>) -> io::Result<File> {
+    check(path.as_ref())?;
+    File::open(path)
+}
+
+/// Creates a file, or empties it, to write to it. A FIFO is taken if a program
+/// reads it already.
+///
+/// # Errors
+/// The kernel's; `InvalidInput` for a FIFO without a reader.
+pub fn to_write(path: impl AsRef<Path>) -> io::Result<File> {
+    let path = path.as_ref();
+    let Err(refused) = check(path) else {
+        return File::create(path);
+    };
+    let mut options = OpenOptions::new();
+    options.write(true).custom_flags(libc::O_NONBLOCK);
+    let file = options
+        .open(path)
+        .map_err(|error| match error.raw_os_error() {
+            Some(libc::ENXIO) => refused,
+            _ => error,
+        })?;
+    // From here on, writing waits for the reader.
+    fcntl(&file, FcntlArg::F_SETFL(OFlag::empty()))?;
+    Ok(file)
+}
+
+/// Refuses a FIFO: opening one waits until another program opens its other end,
+/// and no signal ends that. A pipe by its descriptor, such as `/dev/stdin` or
+/// that of a process substitution, has its other end already.
+///
+/// # Errors
+/// `InvalidInput` with what to do.
+pub fn check(path: &Path) -> io::Result<()> {
+    let by_descriptor = [
+        "/dev/fd",
+        "/dev/stdin",
+        "/dev/stdout",
+        "/dev/stderr",
+        "/proc",
+    ];
+    let is_fifo = fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
+    if !is_fifo || by_descriptor.iter().any(|place| path.starts_with(place)) {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "it is a FIFO, which blocks until another program opens it; name a regular file, or \
+         /dev/stdin or /dev/stdout with a pipe",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::stat::Mode;
+    use nix::unistd::mkfifo;
+
+    use super::*;
+
+    #[test]
+    fn a_fifo_is_refused_at_once_and_a_pipe_is_not() {
+        let name = format!("longwire-open-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        mkfifo(&path, Mode::S_IRWXU).expect("a FIFO");
+        let opened = [to_read(&path), to_write(&path)];
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(libc::O_NONBLOCK);
+        let _reader = options.open(&path).expect("a FIFO");
+        to_write(&path).expect("there is a reader");
+        fs::remove_file(&path).expect("it is there");
+        for opened in opened {
+            let error = opened.expect_err("it is a FIFO");
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        }
+        let (reader, _writer) = io::pipe().expect("a pipe");
+        let descriptor = std::os::fd::AsRawFd::as_raw_fd(&reader);
+        check(Path::new(&format!("/proc/self/fd/{descriptor}"))).expect("a pipe");
+        check(Path::new("/dev/null")).expect("a device");
+        check(Path::new("/nowhere")).expect("the kernel says so");
+    }
+}

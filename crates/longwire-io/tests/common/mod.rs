@@ -1,6 +1,0 @@
-//! What several integration tests share.
-#![allow(dead_code, missing_docs, reason = "each test uses a part of it")]
-
-pub mod captures;
-pub mod frames;
-pub mod packing;

@@ -1,0 +1,395 @@
+//! The delay line against a naive oracle, and across two threads.
+#![cfg(not(feature = "loom"))]
+
+use std::collections::VecDeque;
+
+use longwire_engine::{Bytes, LinkId, Nanos};
+use longwire_io::Offload;
+use longwire_io::delay_line::{
+    DelayLineConfig, DelayLineReader, DelayLineWriter, Descriptor, Exhausted, HeldFrame, Note,
+    delay_line,
+};
+use longwire_io::port::{Checksum, SegmentKind, Segments};
+use proptest::prelude::*;
+
+const SEGMENT: u64 = 128 << 10;
+
+fn line(segments: u64) -> (DelayLineWriter, DelayLineReader) {
+    delay_line(&DelayLineConfig {
+        budget: Bytes(segments * SEGMENT),
+        huge_pages: false,
+    })
+    .expect("a small budget is to be had")
+}
+
+/// A frame's bytes, all different from the next frame's.
+fn content(number: u64, len: usize) -> Vec<u8> {
+    let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut bytes = Vec::with_capacity(len);
+    while bytes.len() < len {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(number);
+        let word = state.to_le_bytes();
+        bytes.extend_from_slice(&word[..word.len().min(len - bytes.len())]);
+    }
+    bytes
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Push {
+        len: usize,
+        offload: Offload,
+        lent: Option<u64>,
+    },
+    Publish,
+    Advance,
+    Take,
+    /// Frees one of the held frames, by its place among them.
+    Free(prop::sample::Index),
+    Settle,
+}
+
+fn offloads() -> impl Strategy<Value = Offload> {
+    let checksum =
+        (any::<u16>(), any::<u16>()).prop_map(|(start, offset)| Checksum { start, offset });
+    let kind = prop_oneof![
+        Just(SegmentKind::TcpV4),
+        Just(SegmentKind::TcpV6),
+        Just(SegmentKind::Udp)
+    ];
+    let segments =
+        (kind, any::<u16>(), any::<u16>()).prop_map(|(kind, header_len, payload_len)| Segments {
+            kind,
+            header_len,
+            payload_len,
+        });
+    prop_oneof![
+        3 => Just(Offload::NONE),
+        1 => (prop::option::of(checksum), prop::option::of(segments))
+            .prop_map(|(checksum, segments)| Offload { checksum, segments }),
+    ]
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let len = prop_oneof![
+        4 => 0usize..200,
+        4 => 1400usize..1600,
+        2 => 20_000usize..70_000,
+        1 => 130_900usize..131_100,
+    ];
+    let push = (len, offloads(), prop::option::weighted(0.2, any::<u64>()))
+        .prop_map(|(len, offload, lent)| Step::Push { len, offload, lent });
+    let step = prop_oneof![
+        8 => push,
+        3 => Just(Step::Publish),
+        3 => Just(Step::Advance),
+        3 => Just(Step::Take),
+        3 => any::<prop::sample::Index>().prop_map(Step::Free),
+        1 => Just(Step::Settle),
+    ];
+    prop::collection::vec(step, 1..600)
+}
+
+/// What the delay line should hold, kept the simplest way.
+#[derive(Clone, Debug, PartialEq)]
+struct Expected {
+    descriptor: Descriptor,
+    bytes: Vec<u8>,
+}
+
+struct Pair {
+    writer: DelayLineWriter,
+    reader: DelayLineReader,
+    pushed: VecDeque<Expected>,
+    published: VecDeque<Expected>,
+    held: Vec<(HeldFrame, Expected)>,
+    number: u64,
+}
+
+impl Pair {
+    fn new(segments: u64) -> Pair {
+        let (writer, reader) = line(segments);
+        Pair {
+            writer,
+            reader,
+            pushed: VecDeque::new(),
+            published: VecDeque::new(),
+            held: Vec::new(),
+            number: 0,
+        }
+    }
+
+    fn push(&mut self, len: usize, offload: Offload, lent: Option<u64>) {
+        self.number += 1;
+        let bytes = if lent.is_some() {
+            Vec::new()
+        } else {
+            content(self.number, len)
+        };
+        let note = Note {
+            release: Nanos::from_nanos(self.number << 20),
+            link: LinkId(self.number as u32),
+            offload,
+            // Of some frames only the beginning was captured.
+            wire_len: len as u32 + self.number as u32 % 3 * 70_000,
+        };
+        let pushed = match lent {
+            Some(place) => self.writer.push_lent(place, len as u32, note),
+            None => self.writer.push(&bytes, note),
+        };
+        let descriptor = Descriptor {
+            release: note.release,
+            link: note.link,
+            len: len as u32,
+            offload,
+            lent,
+            wire_len: match offload {
+                Offload::NONE => note.wire_len,
+                _ => len as u32,
+            },
+        };
+        match pushed {
+            Ok(()) => self.pushed.push_back(Expected { descriptor, bytes }),
+            Err(Exhausted) => self.check_exhausted(len, lent.is_some()),
+        }
+    }
+
+    /// Refused only if too long, or if not even one more segment was free.
+    fn check_exhausted(&self, len: usize, lent: bool) {
+        let too_long = !lent && len > self.writer.frame_max();
+        // What was given back but not settled still counts as in use.
+        assert!(too_long || self.writer.memory_in_use() == self.writer.memory_max());
+    }
+
+    /// The front frame is what it should be; whether there is one.
+    fn check_front(&mut self) -> bool {
+        assert_eq!(self.reader.published(), self.published.len() as u64);
+        let front = self.reader.front();
+        let expected = self.published.front();
+        assert_eq!(front, expected.map(|expected| expected.descriptor));
+        let bytes = expected.map_or(&[][..], |expected| &expected.bytes);
+        assert_eq!(self.reader.front_bytes(), bytes);
+        front.is_some()
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Push { len, offload, lent } => self.push(len, offload, lent),
+            Step::Publish => {
+                self.writer.publish();
+                self.published.append(&mut self.pushed);
+            }
+            Step::Advance => {
+                self.check_front();
+                self.reader.advance();
+                self.published.pop_front();
+            }
+            Step::Take => {
+                self.check_front();
+                let taken = self.reader.take();
+                assert_eq!(taken.is_some(), !self.published.is_empty());
+                self.held.extend(taken.zip(self.published.pop_front()));
+            }
+            Step::Free(_) if self.held.is_empty() => {}
+            Step::Free(index) => {
+                let (frame, expected) = self.held.swap_remove(index.index(self.held.len()));
+                assert_eq!(frame.descriptor(), expected.descriptor);
+                assert_eq!(self.reader.bytes(&frame), expected.bytes);
+                self.reader.free(frame);
+            }
+            Step::Settle => self.reader.settle(),
+        }
+        let in_use = self.writer.memory_in_use();
+        assert!((SEGMENT..=self.writer.memory_max()).contains(&in_use));
+    }
+
+    /// Empties everything: memory in use must come down to one segment.
+    fn drain(&mut self) {
+        for (frame, expected) in self.held.drain(..) {
+            assert_eq!(self.reader.bytes(&frame), expected.bytes);
+            self.reader.free(frame);
+        }
+        self.step(Step::Publish);
+        while self.check_front() {
+            self.step(Step::Advance);
+        }
+        self.reader.settle();
+        assert_eq!(self.writer.memory_in_use(), SEGMENT);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(256)
+    })]
+
+    #[test]
+    fn equals_a_naive_queue(segments in 2u64..20, steps in steps()) {
+        let mut pair = Pair::new(segments);
+        for step in steps {
+            pair.step(step);
+        }
+        pair.drain();
+        // Every segment is there again: the line can be filled anew, but for
+        // what was used of the one being written.
+        for _ in 0..segments {
+            pair.push(100_000, Offload::NONE, None);
+        }
+        prop_assert!(pair.pushed.len() as u64 >= segments - 1);
+        pair.drain();
+    }
+}
+
+#[test]
+fn a_held_frame_pins_its_own_segment_only() {
+    let mut pair = Pair::new(8);
+    pair.push(1000, Offload::NONE, None);
+    pair.step(Step::Publish);
+    pair.step(Step::Take);
+    for _ in 0..10_000 {
+        pair.push(1500, Offload::NONE, None);
+        pair.step(Step::Publish);
+        pair.step(Step::Advance);
+        pair.step(Step::Settle);
+    }
+    assert_eq!(pair.number as usize, 10_001);
+    assert!(pair.writer.memory_in_use() <= 3 * SEGMENT);
+    pair.drain();
+}
+
+#[test]
+fn memory_in_use_follows_the_backlog_not_the_budget() {
+    let mut pair = Pair::new(8192);
+    for _ in 0..100_000 {
+        pair.push(1500, Offload::NONE, None);
+        pair.step(Step::Publish);
+        pair.step(Step::Advance);
+        pair.step(Step::Settle);
+        assert!(pair.writer.memory_in_use() <= 3 * SEGMENT);
+    }
+}
+
+/// Past 16 MB in use, frames of 512 bytes and more are written past the
+/// cache; the lines that they share with their neighbours are not.
+#[test]
+fn a_backlog_larger_than_the_cache_keeps_every_byte() {
+    let mut pair = Pair::new(512);
+    for number in 0..60_000 {
+        pair.push(500 + number % 700, Offload::NONE, None);
+    }
+    assert!(pair.writer.memory_in_use() > 48 << 20);
+    pair.drain();
+}
+
+#[test]
+fn nothing_is_seen_before_it_is_published() {
+    let mut pair = Pair::new(2);
+    pair.push(60, Offload::NONE, None);
+    assert_eq!(pair.reader.front(), None);
+    assert!(pair.reader.take().is_none());
+    pair.reader.advance();
+    assert_eq!(pair.reader.front_bytes(), b"");
+    pair.drain();
+}
+
+#[test]
+fn budgets_out_of_range_are_refused() {
+    for budget in [0, 2 * SEGMENT - 1, u64::MAX] {
+        let config = DelayLineConfig {
+            budget: Bytes(budget),
+            huge_pages: false,
+        };
+        assert!(delay_line(&config).is_err(), "{budget}");
+    }
+}
+
+#[test]
+fn huge_pages_are_had_or_their_lack_is_said() {
+    let config = DelayLineConfig {
+        budget: Bytes(64 << 20),
+        huge_pages: true,
+    };
+    let (writer, _) = delay_line(&config).expect("a small budget is to be had");
+    assert!(writer.huge_pages().to_string().contains("pages"));
+    assert_ne!(
+        *writer.huge_pages(),
+        longwire_io::delay_line::HugePages::NotAsked
+    );
+}
+
+#[test]
+#[should_panic(expected = "another delay line")]
+fn a_frame_cannot_be_freed_into_another_line() {
+    let (mut first, mut second) = (Pair::new(2), Pair::new(2));
+    first.push(60, Offload::NONE, None);
+    first.step(Step::Publish);
+    if let Some(frame) = first.reader.take() {
+        second.reader.free(frame);
+    }
+}
+
+/// Frames of many sizes cross threads through a budget far too small for
+/// them, some held back for a while; every byte is compared.
+#[test]
+fn every_byte_crosses_threads() {
+    const FRAMES: u64 = 300_000;
+    let (mut writer, mut reader) = line(6);
+    let sender = std::thread::spawn(move || {
+        let mut number = 0;
+        while number < FRAMES {
+            let bytes = content(number, length_of(number));
+            let note = Note {
+                release: Nanos::from_nanos(number),
+                link: LinkId(7),
+                offload: Offload::NONE,
+                wire_len: bytes.len() as u32,
+            };
+            match writer.push(&bytes, note) {
+                Ok(()) => number += 1,
+                Err(Exhausted) => std::thread::yield_now(),
+            }
+            if number % 17 == 0 {
+                writer.publish();
+            }
+        }
+        writer.publish();
+    });
+    let mut held: VecDeque<HeldFrame> = VecDeque::new();
+    let mut number = 0;
+    while number < FRAMES {
+        let Some(front) = reader.front() else {
+            reader.settle();
+            while let Some(frame) = held.pop_front() {
+                check(&reader, &frame);
+                reader.free(frame);
+            }
+            std::thread::yield_now();
+            continue;
+        };
+        assert_eq!(front.release.as_nanos(), number);
+        assert_eq!(reader.front_bytes(), content(number, length_of(number)));
+        if number % 5 == 0 {
+            held.extend(reader.take());
+        } else {
+            reader.advance();
+        }
+        number += 1;
+        reader.settle();
+    }
+    sender.join().expect("the sender is done");
+}
+
+fn length_of(number: u64) -> usize {
+    match number % 1000 {
+        0 => 65_000,
+        spread => (number.wrapping_mul(2_654_435_761) >> 7) as usize % (40 + spread as usize),
+    }
+}
+
+fn check(reader: &DelayLineReader, frame: &HeldFrame) {
+    let number = frame.descriptor().release.as_nanos();
+    assert_eq!(reader.bytes(frame), content(number, length_of(number)));
+}

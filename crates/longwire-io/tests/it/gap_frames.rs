@@ -1,0 +1,338 @@
+//! Gap frames on the wire in memory: what the device at its other end sees,
+//! byte time by byte time.
+
+use crate::common::pair;
+
+use longwire_engine::{BitRate, Nanos};
+use longwire_io::port::gap::{
+    FillerSizes, GapFiller, GapTx, Step, Tally, frame_bytes, frame_check_sequence, wire_bytes,
+};
+use longwire_io::port::mem::{MemWire, Symbol, WireFrame, WireReceiver, spacing_error};
+use longwire_io::port::options::OpenOptions;
+use longwire_io::port::{packet, registry};
+use longwire_io::{Outgoing, PortError, Pushed, TxPort};
+use proptest::prelude::*;
+
+const TEN_GIGABIT: u64 = 10_000_000_000;
+
+fn rate(bits: u64) -> BitRate {
+    BitRate::from_bits_per_sec(bits).expect("a rate")
+}
+
+/// A frame with its number in it.
+fn frame(number: usize, len: usize) -> Vec<u8> {
+    let mut bytes = vec![number as u8; len];
+    bytes[..14].fill(2);
+    bytes[12..14].copy_from_slice(&[0x88, 0xb5]);
+    if len >= 18 {
+        bytes[14..18].copy_from_slice(&(number as u32).to_be_bytes());
+    }
+    bytes
+}
+
+/// Sends frames, and gives back the wire with all that it has carried.
+fn carry(frames: &[(Nanos, Vec<u8>)], bits: u64) -> (MemWire, Tally) {
+    let mut tx = GapTx::new(MemWire::new(1514), "mem".to_owned(), rate(bits));
+    for (release, bytes) in frames {
+        let outgoing = Outgoing::whole(bytes, *release);
+        assert_eq!(tx.push(outgoing), Pushed::Taken);
+    }
+    assert_eq!(tx.unsent(), frames.len());
+    assert_eq!(tx.flush().unwrap(), frames.len());
+    let tally = tx.tally();
+    (tx.into_line(), tally)
+}
+
+/// Every frame arrived, in order and whole, on a wire that was never idle;
+/// every filler was discarded.
+fn assert_carried(frames: &[(Nanos, Vec<u8>)], wire: &MemWire, fillers: u64) {
+    let seen = wire.receiver();
+    assert_eq!(seen.frames().len(), frames.len());
+    for (seen, (_, sent)) in seen.frames().iter().zip(frames) {
+        assert_eq!(seen.bytes[..sent.len()], sent[..]);
+        assert!(seen.bytes[sent.len()..].iter().all(|byte| *byte == 0));
+        assert_eq!(seen.bytes.len(), sent.len().max(60));
+    }
+    let counts = seen.counts();
+    assert_eq!(counts.good, frames.len() as u64);
+    assert_eq!(counts.bad, fillers);
+    assert_eq!((counts.malformed, counts.idle), (0, 0));
+}
+
+/// Frames whose gaps on the wire are of these byte times or a few more.
+fn spaced(gaps: &[(u64, usize)], bits: u64) -> Vec<(Nanos, Vec<u8>)> {
+    let mut free = 0u64;
+    let mut frames = Vec::new();
+    for (number, (gap, len)) in gaps.iter().enumerate() {
+        let end = free + gap + frame_bytes(*len as u32);
+        // Rounded up: later by less than a nanosecond.
+        let release = (u128::from(end) * 8_000_000_000).div_ceil(u128::from(bits)) as u64;
+        frames.push((Nanos::from_nanos(release), frame(number, *len)));
+        let end = (u128::from(release) * u128::from(bits)).div_ceil(8_000_000_000);
+        free = end as u64 + wire_bytes(0) - frame_bytes(0);
+    }
+    frames
+}
+
+fn releases(frames: &[(Nanos, Vec<u8>)]) -> Vec<Nanos> {
+    frames.iter().map(|(release, _)| *release).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The promise: with gaps that a filler fits, spacing is exact to a byte
+    /// time, whatever the rate and the lengths.
+    #[test]
+    fn spacing_is_exact_to_a_byte_time(
+        gaps in prop::collection::vec((84u64..6_000, 14usize..=1514), 1..60),
+        bits in prop::sample::select(vec![
+            TEN_GIGABIT, 1_000_000_000, 2_500_000_000, 9_999_999_967, 25_000_000_000,
+        ]),
+    ) {
+        let frames = spaced(&gaps, bits);
+        let (wire, tally) = carry(&frames, bits);
+        assert_carried(&frames, &wire, tally.fillers);
+        let error = spacing_error(wire.receiver().frames(), &releases(&frames), rate(bits));
+        prop_assert!(error < 1.0, "{error} byte times");
+        prop_assert_eq!((tally.moved, tally.waited, tally.late), (0, 0, 0));
+    }
+
+    /// With gaps too short for a filler, a frame is off by half a filler at
+    /// the most, and what it is off by never adds up.
+    #[test]
+    fn short_gaps_cost_half_a_filler_and_no_more(
+        gaps in prop::collection::vec((0u64..200, 14usize..=1514), 1..200),
+    ) {
+        let frames = spaced(&gaps, TEN_GIGABIT);
+        let (wire, tally) = carry(&frames, TEN_GIGABIT);
+        assert_carried(&frames, &wire, tally.fillers);
+        let first = frames[0].0;
+        let end = |seen: &WireFrame| seen.at + frame_bytes(seen.bytes.len() as u32);
+        let lead = i128::from(end(&wire.receiver().frames()[0]));
+        for (seen, (release, _)) in wire.receiver().frames().iter().zip(&frames) {
+            let since = i128::from(release.as_nanos() - first.as_nanos());
+            let off = (i128::from(end(seen)) - lead) * 8_000_000_000 - since * 10_000_000_000;
+            prop_assert!(off.abs() <= 43 * 8_000_000_000, "{off} billionths of a bit");
+        }
+        prop_assert!(tally.moved_max <= 42);
+        prop_assert_eq!((tally.waited, tally.late), (0, 0));
+    }
+
+    /// Faster than the wire: frames follow one another as a queue at the
+    /// wire's rate would let them.
+    #[test]
+    fn a_wire_that_is_too_slow_queues(
+        gaps in prop::collection::vec((0u64..900, 14usize..=1514), 1..200),
+    ) {
+        let mut at = 0;
+        let frames: Vec<_> = gaps.iter().enumerate().map(|(number, (gap, len))| {
+            at += gap;
+            (Nanos::from_nanos(at), frame(number, *len))
+        }).collect();
+        let (wire, tally) = carry(&frames, TEN_GIGABIT);
+        assert_carried(&frames, &wire, tally.fillers);
+        prop_assert_eq!(tally.late, 0);
+        // The oracle: each ends when it is released, or follows the one
+        // before. The wire's time began with the first release: 200 us ahead
+        // of the first frame's end, and what two of the longest frames take.
+        let byte_times = |nanos: u64| (nanos * 10).div_ceil(8);
+        let (mut free, mut waited) = (0, 0);
+        let origin = frames[0].0.as_nanos();
+        for (seen, (release, bytes)) in wire.receiver().frames().iter().zip(&frames) {
+            let lead = 200_000 + 2 * 1538 * 4 / 5;
+            let end = byte_times(release.as_nanos() - origin + lead);
+            let wanted = end - frame_bytes(bytes.len() as u32);
+            let possible = wanted.max(free);
+            waited += u64::from(free > wanted);
+            prop_assert!(seen.at.abs_diff(possible) <= 42, "{} for {possible}", seen.at);
+            free = possible + wire_bytes(bytes.len() as u32);
+        }
+        prop_assert_eq!(tally.waited, waited);
+    }
+}
+
+#[test]
+fn a_rate_between_two_gaps_is_kept_on_average() {
+    // 20 byte times between long frames: no filler fits, and none is needed
+    // more often than every fourth time.
+    let period = 1538 + 20;
+    let count = 10_000u64;
+    let release = |number: u64| Nanos::from_nanos((number * period * 4).div_ceil(5));
+    let frames: Vec<_> = (0..count)
+        .map(|n| (release(n), frame(n as usize, 1514)))
+        .collect();
+    let (wire, tally) = carry(&frames, TEN_GIGABIT);
+    assert_carried(&frames, &wire, tally.fillers);
+    let seen = wire.receiver().frames();
+    let took = seen[count as usize - 1].at - seen[0].at;
+    let expected = (count - 1) * period;
+    // After 8 million byte times it is off by less than one filler.
+    assert!(took.abs_diff(expected) <= 84, "{took} for {expected}");
+    assert!(
+        (1..count / 3).contains(&tally.fillers),
+        "{} fillers",
+        tally.fillers
+    );
+}
+
+#[test]
+fn while_nothing_is_known_any_gap_stays_possible() {
+    // The wire is filled ahead; a frame that becomes known as late as it may
+    // still leaves on time, whatever its gap.
+    for (step, len) in (0..2_000u64).zip((14..=1514).cycle()) {
+        let mut filler = GapFiller::new(rate(TEN_GIGABIT), FillerSizes::ETHERNET, Nanos::ZERO);
+        let until = Nanos::from_nanos(20_000 + step);
+        let end = (until.as_nanos() * 10).div_ceil(8);
+        let mut sent = 0;
+        while let Some(len) = filler.idle(until, 1514) {
+            sent += wire_bytes(len);
+        }
+        // As far as it may, but for less than one of the longest fillers.
+        let reach = end - frame_bytes(1514) - wire_bytes(60);
+        assert!((reach - 1537..=reach).contains(&sent), "{sent} of {reach}");
+        let placement = loop {
+            match filler.step(until, len) {
+                Step::Filler(len) => sent += wire_bytes(len),
+                Step::Frame(placement) => break placement,
+            }
+        };
+        assert_eq!(placement.at, sent);
+        assert_eq!(placement.at, placement.wanted);
+        assert_eq!(placement.at + frame_bytes(len), end);
+    }
+}
+
+#[test]
+fn a_frame_that_comes_too_late_and_a_wire_that_ran_dry_are_counted() {
+    let mut filler = GapFiller::new(rate(TEN_GIGABIT), FillerSizes::ETHERNET, Nanos::ZERO);
+    while filler.idle(Nanos::from_micros(50), 60).is_some() {}
+    let Step::Frame(placement) = filler.step(Nanos::from_micros(10), 60) else {
+        panic!("its place is taken: it goes at once");
+    };
+    assert!(placement.at > placement.wanted + 42);
+    assert_eq!(filler.tally().late, 1);
+    assert_eq!(filler.tally().ran_dry, 0);
+    filler.catch_up(Nanos::from_micros(100));
+    assert_eq!(filler.tally().ran_dry, 1);
+    // It goes on from there: what is due then is on time.
+    let release = Nanos::from_nanos(100_000 + 72 * 4 / 5);
+    let Step::Frame(placement) = filler.step(release, 60) else {
+        panic!("there is no gap");
+    };
+    assert_eq!(placement.wanted, 125_000);
+    assert_eq!(placement.at, 125_000);
+    assert_eq!(filler.time_of(placement.at), Nanos::from_micros(100));
+}
+
+#[test]
+fn fillers_of_other_sizes_can_be_had_if_gaps_can_be_divided() {
+    assert_eq!(FillerSizes::new(60, 1514), Some(FillerSizes::ETHERNET));
+    // Two of 100 bytes take longer than one of 200: a gap of 230 byte times
+    // could not be filled.
+    assert_eq!(FillerSizes::new(100, 200), None);
+    assert_eq!(FillerSizes::new(59, 1514), None);
+    assert!(FillerSizes::new(60, 9014).is_some());
+}
+
+#[test]
+fn the_receiver_takes_what_is_whole_and_nothing_else() {
+    let good = frame(7, 60);
+    let check = frame_check_sequence(&good);
+    // The standard's own check of the polynomial.
+    assert_eq!(
+        frame_check_sequence(b"123456789"),
+        0xcbf4_3926u32.to_le_bytes()
+    );
+    let mut receiver = WireReceiver::default();
+    let mut send = |bytes: &[u8], preamble: &[u8], gap: usize| {
+        for byte in preamble.iter().chain(bytes) {
+            receiver.symbol(Symbol::Byte(*byte));
+        }
+        (0..gap).for_each(|_| receiver.symbol(Symbol::Idle));
+    };
+    let preamble = [0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0xd5];
+    let whole: Vec<u8> = good.iter().chain(&check).copied().collect();
+    send(&whole, &preamble, 12);
+    // Every single bit counts.
+    for bit in 0..whole.len() * 8 {
+        let mut damaged = whole.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        send(&damaged, &preamble, 12);
+    }
+    send(&whole[..63], &preamble, 12);
+    send(&whole, &preamble[1..], 20);
+    send(&whole, &preamble, 12);
+    let counts = receiver.counts();
+    assert_eq!((counts.good, counts.malformed, counts.idle), (2, 2, 8));
+    assert_eq!(counts.bad, whole.len() as u64 * 8);
+    let frames = receiver.frames();
+    assert_eq!((frames[0].at, &frames[0].bytes), (0, &good));
+    let before = (whole.len() as u64 * 8 + 1) * 84 + 83 + 91;
+    assert_eq!(frames[1].at, before);
+}
+
+#[test]
+fn frames_that_no_wire_takes_are_refused() {
+    let mut tx = GapTx::new(MemWire::new(1514), "mem".to_owned(), rate(TEN_GIGABIT));
+    for len in [0, 13, 1515] {
+        let bytes = vec![0; len];
+        let outgoing = Outgoing::whole(&bytes, Nanos::ZERO);
+        assert_eq!(tx.push(outgoing), Pushed::Refused);
+    }
+    assert!(!tx.takes_offload());
+    assert!(tx.remarks()[0].contains("0 frames and 0 fillers"));
+}
+
+fn options(bits: u64) -> OpenOptions {
+    OpenOptions {
+        gap_frames: Some(rate(bits)),
+        ..OpenOptions::default()
+    }
+}
+
+fn reason(result: Result<registry::Port, PortError>) -> String {
+    match result {
+        Ok(port) => panic!("{} opened", port.name),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn ports_without_a_wire_of_their_own_refuse_with_the_reason() {
+    for (port, why) in [
+        ("tap:lwgap0", "a TAP device has no wire"),
+        ("pcap:out=never-made.pcap", "a capture is no wire"),
+        ("xdp:eth0", "AF_XDP has no way to send a check sequence"),
+    ] {
+        let reason = reason(registry::open(port, &options(TEN_GIGABIT)));
+        assert!(
+            reason.contains("no gap frames") && reason.contains(why),
+            "{reason}"
+        );
+    }
+    assert!(!std::path::Path::new("never-made.pcap").exists());
+}
+
+#[test]
+fn a_driver_that_cannot_send_a_wrong_check_sequence_refuses_with_the_reason() {
+    let Some(pair) = pair::Pair::new() else {
+        return;
+    };
+    let open = |name: &str, bits| pair.in_port(|| registry::open(name, &options(bits)));
+    for name in ["packet:port0", "port0"] {
+        let reason = reason(open(name, TEN_GIGABIT));
+        for part in ["packet:port0", "SO_NOFCS", "veth", "the kernel says cannot"] {
+            assert!(reason.contains(part), "'{part}' is not in: {reason}");
+        }
+    }
+    // A veth pair says that it runs at 10 Gbit/s.
+    let reason = reason(open("packet:port0", 1_000_000_000));
+    assert!(
+        reason.contains("gap frames at 1gbit on a wire of 10gbit"),
+        "{reason}"
+    );
+    // It still works as an ordinary port.
+    pair.in_port(|| packet::open("port0", &OpenOptions::default()))
+        .unwrap();
+}

@@ -1,0 +1,24 @@
+//! The tests of this crate in one program: it is linked once.
+#![allow(missing_docs, reason = "tests")]
+
+mod common;
+
+mod contract;
+mod cooked;
+mod cut_frames;
+mod delay_line;
+mod delay_line_ahead;
+mod gap_device;
+mod gap_frames;
+mod net;
+mod offload;
+mod packed;
+mod packet;
+mod packet_traffic;
+mod pcap;
+mod pcap_tools;
+mod send_gone;
+mod send_stamps;
+mod tap;
+mod xdp;
+mod xdp_program;

@@ -1,0 +1,296 @@
+//! Checksums and segments finished in software, against a naive verifier.
+use crate::common::frames::{FrameSpec, pseudo_sum, verify};
+use longwire_io::port::offload::{
+    Checksum, Headers, Offload, SegmentKind, Segments, cut, finish_checksum, finish_if_partial,
+};
+use longwire_io::port::vnet;
+use proptest::prelude::*;
+
+fn any_spec() -> impl Strategy<Value = FrameSpec> {
+    let shape = (
+        any::<bool>(),
+        any::<bool>(),
+        0usize..3,
+        0usize..4,
+        0usize..11,
+    );
+    let content = (any::<u8>(), any::<u32>(), any::<u16>());
+    let payload = prop::collection::vec(any::<u8>(), 0..6000);
+    (shape, content, payload).prop_map(|(shape, content, payload)| {
+        let (v6, udp, vlan_tags, extras, tcp_options) = shape;
+        let (tcp_flags, sequence, id) = content;
+        FrameSpec {
+            v6,
+            udp,
+            vlan_tags,
+            extras,
+            tcp_options,
+            tcp_flags,
+            sequence,
+            id,
+            payload,
+        }
+    })
+}
+
+fn segments_of(spec: &FrameSpec, payload_len: u16) -> Segments {
+    Segments {
+        kind: match (spec.udp, spec.v6) {
+            (true, _) => SegmentKind::Udp,
+            (false, false) => SegmentKind::TcpV4,
+            (false, true) => SegmentKind::TcpV6,
+        },
+        header_len: spec.payload_at() as u16,
+        payload_len,
+    }
+}
+
+fn checksum_of(spec: &FrameSpec) -> Checksum {
+    Checksum {
+        start: spec.transport_at() as u16,
+        offset: (spec.checksum_at() - spec.transport_at()) as u16,
+    }
+}
+
+proptest! {
+    #[test]
+    fn both_ways_of_finishing_give_right_checksums(spec in any_spec()) {
+        let mut told = spec.build_partial();
+        prop_assert!(finish_checksum(&mut told, checksum_of(&spec)));
+        verify(&told, &spec);
+
+        let mut found = spec.build_partial();
+        prop_assert!(finish_if_partial(&mut found));
+        prop_assert_eq!(&found, &told);
+        // Padding after the packet is no part of it.
+        let mut padded = spec.build_partial();
+        padded.extend([0xaa; 9]);
+        prop_assert!(finish_if_partial(&mut padded));
+        prop_assert_eq!(&padded[..found.len()], &found[..]);
+        // Twice is harmless.
+        finish_if_partial(&mut found);
+        prop_assert_eq!(found, told);
+    }
+
+    #[test]
+    fn wrong_checksums_stay_wrong(spec in any_spec(), delta in 1u16..0xffff) {
+        let mut frame = spec.build_partial();
+        finish_checksum(&mut frame, checksum_of(&spec));
+        let at = spec.checksum_at();
+        let wrong = u16::from_be_bytes([frame[at], frame[at + 1]]).wrapping_add(delta);
+        let protocol = if spec.udp { 17 } else { 6 };
+        let partial = pseudo_sum(&frame, spec.network_at(), spec.transport_at(), protocol);
+        prop_assume!(wrong != partial);
+        frame[at..at + 2].copy_from_slice(&wrong.to_be_bytes());
+        let before = frame.clone();
+        prop_assert!(!finish_if_partial(&mut frame));
+        prop_assert_eq!(frame, before);
+    }
+
+    #[test]
+    fn wire_frames_carry_the_payload_in_order(spec in any_spec(), size in 1u16..3000) {
+        let super_frame = spec.build_partial();
+        let segments = segments_of(&spec, size);
+        let lens: Vec<usize> = segments.wire_frames(super_frame.len()).collect();
+        prop_assert_eq!(lens.len(), segments.wire_frames(super_frame.len()).len());
+        let mut payload = Vec::new();
+        let mut out = Vec::new();
+        for (i, len) in lens.iter().enumerate() {
+            let offload = cut(&super_frame, segments, i..i + 1, &mut out);
+            prop_assert_eq!(offload, Some(Offload::NONE));
+            prop_assert_eq!(out.len(), *len);
+            check_numbers(&out, &spec, i, payload.len(), lens.len());
+            payload.extend(verify(&out, &spec));
+        }
+        prop_assert_eq!(payload, spec.payload);
+        prop_assert_eq!(cut(&super_frame, segments, lens.len()..lens.len() + 1, &mut out), None);
+    }
+
+    /// Cutting in two steps gives the same wire frames as cutting at once.
+    #[test]
+    fn pieces_of_pieces_are_the_same_wire_frames(
+        spec in any_spec(),
+        size in 1u16..2000,
+        split in any::<prop::sample::Index>(),
+    ) {
+        let super_frame = spec.build_partial();
+        let segments = segments_of(&spec, size);
+        let count = segments.wire_frames(super_frame.len()).len();
+        let at = split.index(count);
+        let (mut piece, mut twice, mut once) = (Vec::new(), Vec::new(), Vec::new());
+        for range in [0..at, at..count] {
+            let Some(offload) = cut(&super_frame, segments, range.clone(), &mut piece) else {
+                prop_assert!(range.is_empty());
+                continue;
+            };
+            if range.len() == 1 {
+                prop_assert_eq!(offload, Offload::NONE);
+                verify(&piece, &spec);
+                continue;
+            }
+            prop_assert_eq!(offload.checksum, Some(checksum_of(&spec)));
+            let inner = offload.segments.unwrap();
+            prop_assert_eq!(inner.wire_frames(piece.len()).len(), range.len());
+            for i in range.clone() {
+                let j = i - range.start;
+                prop_assert_eq!(cut(&piece, inner, j..j + 1, &mut twice), Some(Offload::NONE));
+                cut(&super_frame, segments, i..i + 1, &mut once).unwrap();
+                prop_assert_eq!(&twice, &once);
+            }
+        }
+    }
+
+    #[test]
+    fn vnet_headers_survive_the_round(spec in any_spec(), size in 1u16..3000, partial: bool) {
+        let frame = spec.build_partial();
+        let segments = segments_of(&spec, size);
+        let offload = Offload {
+            checksum: partial.then(|| checksum_of(&spec)),
+            segments: (spec.payload.len() > usize::from(size)).then_some(segments),
+        };
+        let mut header = vnet::encode(offload, &frame);
+        prop_assert_eq!(vnet::decode(&header, &frame), Ok(offload));
+        // A wrong header length is mended.
+        header[2..4].fill(0);
+        prop_assert_eq!(vnet::decode(&header, &frame), Ok(offload));
+    }
+
+    #[test]
+    fn nothing_panics_on_any_bytes(
+        mut frame in prop::collection::vec(any::<u8>(), 0..200),
+        header in prop::collection::vec(any::<u8>(), 0..14),
+        ether in 0usize..4,
+        kind in 0usize..3,
+        (header_len, payload_len, from, to) in any::<(u16, u16, u8, u8)>(),
+    ) {
+        if frame.len() > 24 {
+            let kinds = [[8, 0], [0x86, 0xdd], [0x81, 0], [9, 9]];
+            frame[12..14].copy_from_slice(&kinds[ether]);
+            frame[14] = if ether == 0 { 0x45 } else { 0x60 };
+            frame[23] = 6;
+        }
+        let _ = vnet::decode(&header, &frame);
+        let header_len = Headers::parse(&frame).map_or(header_len, |h| h.payload_at as u16);
+        let kind = [SegmentKind::TcpV4, SegmentKind::TcpV6, SegmentKind::Udp][kind];
+        let segments = Segments { kind, header_len, payload_len };
+        let range = usize::from(from)..usize::from(to);
+        let _ = cut(&frame, segments, range, &mut Vec::new());
+        let checksum = Checksum { start: header_len, offset: payload_len };
+        let _ = vnet::encode(Offload { checksum: Some(checksum), segments: Some(segments) }, &frame);
+        finish_checksum(&mut frame, checksum);
+        finish_if_partial(&mut frame);
+    }
+}
+
+fn check_numbers(frame: &[u8], spec: &FrameSpec, i: usize, sent: usize, count: usize) {
+    if !spec.v6 {
+        let at = spec.network_at() + 4;
+        let id = u16::from_be_bytes([frame[at], frame[at + 1]]);
+        assert_eq!(id, spec.id.wrapping_add(i as u16));
+    }
+    if spec.udp {
+        return;
+    }
+    let at = spec.transport_at();
+    let field = [frame[at + 4], frame[at + 5], frame[at + 6], frame[at + 7]];
+    let sequence = spec.sequence.wrapping_add(sent as u32);
+    assert_eq!(u32::from_be_bytes(field), sequence);
+    let mut flags = spec.tcp_flags;
+    if i > 0 {
+        flags &= !0x80;
+    }
+    if i + 1 < count {
+        flags &= !0x09;
+    }
+    assert_eq!(frame[at + 13], flags);
+}
+
+#[test]
+fn the_final_address_of_a_segment_route_is_summed() {
+    // Segment routing (type 4): the packet travels to its next segment, but
+    // its checksum is over the last, which stands first in the list.
+    let spec = FrameSpec {
+        v6: true,
+        ..FrameSpec::tcp(100)
+    };
+    let direct = spec.build_partial();
+    let last = direct[38..54].to_vec();
+    let mut frame = direct[..54].to_vec();
+    let mut routing = vec![6, 4, 4, 1, 1, 0, 0, 0];
+    routing.extend(&last);
+    routing.extend([0xee; 16]);
+    frame[38..54].fill(0xee);
+    frame[20] = 43;
+    let len = (direct.len() - 54 + routing.len()) as u16;
+    frame[18..20].copy_from_slice(&len.to_be_bytes());
+    frame.extend(&routing);
+    frame.extend(&direct[54..]);
+    assert!(finish_if_partial(&mut frame));
+    let mut plain = direct;
+    finish_if_partial(&mut plain);
+    assert_eq!(frame[54 + routing.len()..], plain[54..]);
+}
+
+#[test]
+fn fragments_and_datagrams_without_a_checksum_are_left_alone() {
+    let mut frame = FrameSpec::tcp(64).build_partial();
+    frame[20] |= 0x20;
+    assert!(!finish_if_partial(&mut frame), "a first fragment");
+
+    let spec = FrameSpec {
+        udp: true,
+        ..FrameSpec::tcp(3000)
+    };
+    let mut frame = spec.build_partial();
+    frame[spec.checksum_at()..spec.checksum_at() + 2].fill(0);
+    assert!(!finish_if_partial(&mut frame));
+    let mut out = Vec::new();
+    let segments = segments_of(&spec, 1000);
+    let offload = cut(&frame, segments, 0..2, &mut out).unwrap();
+    assert_eq!(offload.checksum, None, "still none in a piece");
+    cut(&frame, segments, 2..3, &mut out).unwrap();
+    assert_eq!(out[40..42], [0, 0], "still none in a wire frame");
+}
+
+#[test]
+fn a_computed_zero_is_written_as_its_other_form() {
+    let mut spec = FrameSpec {
+        udp: true,
+        ..FrameSpec::tcp(2)
+    };
+    spec.payload = vec![0, 0];
+    let mut frame = spec.build_partial();
+    finish_checksum(&mut frame, checksum_of(&spec));
+    // Payload equal to the checksum so far makes the sum all ones.
+    let so_far = [frame[40], frame[41]];
+    spec.payload = so_far.to_vec();
+    let mut frame = spec.build_partial();
+    finish_checksum(&mut frame, checksum_of(&spec));
+    assert_eq!(frame[40..42], [0xff, 0xff]);
+}
+
+#[test]
+fn vnet_refuses_what_contradicts_itself() {
+    let spec = FrameSpec::tcp(3000);
+    let frame = spec.build_partial();
+    let offload = Offload {
+        checksum: Some(checksum_of(&spec)),
+        segments: Some(segments_of(&spec, 1000)),
+    };
+    let good = vnet::encode(offload, &frame);
+    assert_eq!(good[1], 1, "no CWR, no ECN bit");
+    let with = |at: usize, value: u8| {
+        let mut header = good;
+        header[at..at + 1].fill(value);
+        vnet::decode(&header, &frame)
+    };
+    assert_eq!(with(1, 0x81), Ok(offload), "the ECN bit is no kind");
+    assert_eq!(with(1, 3), Err(vnet::VnetError::Kind(3)));
+    assert!(with(1, 4).is_err(), "not IPv6");
+    assert!(with(1, 5).is_err(), "not UDP");
+    assert!(with(7, 0xff).is_err(), "checksum beyond the frame");
+    assert_eq!(
+        vnet::decode(&good[..9], &frame),
+        Err(vnet::VnetError::Short(9))
+    );
+}

@@ -1,0 +1,275 @@
+//! Real traffic through two `packet:IF` ports with a forwarder between them,
+//! and super-packets. Without the right to make namespaces the tests say so
+//! and pass, except in CI, where that is a failure.
+
+use crate::common::frames;
+use crate::common::pair;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use frames::FrameSpec;
+use longwire_io::net::ethtool::Ethtool;
+use longwire_io::port::options::OpenOptions;
+use longwire_io::port::packet::{self, PacketPort, PacketRx, PacketTx};
+use longwire_io::port::{Checksum, SegmentKind, Segments};
+use longwire_io::{Arrived, Offload, Outgoing, Pushed, RxPort, TxPort};
+use pair::{PORT, Pair, STATION, flush, frame, now, number_of, receive_until};
+
+/// Set for the process that a test starts for itself.
+const CHILD: &str = "LONGWIRE_TEST_CHILD";
+
+fn open(pair: &Pair) -> PacketPort {
+    pair.in_port(|| packet::open(PORT, &OpenOptions::default()))
+        .unwrap()
+}
+
+fn open_station(pair: &Pair) -> PacketPort {
+    pair.in_station(|| packet::open(STATION, &OpenOptions::default()))
+        .unwrap()
+}
+
+/// Two stations with an emulator's two ports between them.
+struct Between {
+    near: Pair,
+    far: Pair,
+}
+
+impl Between {
+    fn new() -> Option<Between> {
+        Some(Between {
+            near: Pair::number(1, 1500)?,
+            far: Pair::number(2, 1500)?,
+        })
+    }
+
+    /// Carries frames between the two while `work` runs, each first seen by
+    /// `look`.
+    fn carry<T>(
+        &self,
+        look: impl FnMut(&mut Vec<u8>, &mut Offload) + Send,
+        work: impl FnOnce() -> T,
+    ) -> T {
+        let (mut near, mut far) = (open(&self.near), open(&self.far));
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut look = look;
+                while !stop.load(Ordering::Relaxed) {
+                    pass(&mut near.rx, &mut far.tx, &mut look);
+                    pass(&mut far.rx, &mut near.tx, &mut look);
+                }
+                assert_eq!(near.rx.losses(), Default::default());
+                assert_eq!(far.rx.losses(), Default::default());
+            });
+            let result = work();
+            stop.store(true, Ordering::Relaxed);
+            result
+        })
+    }
+}
+
+fn pass(rx: &mut PacketRx, tx: &mut PacketTx, look: &mut impl FnMut(&mut Vec<u8>, &mut Offload)) {
+    let room = tx.room();
+    let mut forward = |f: Arrived<'_>| {
+        let (mut bytes, mut offload) = (f.bytes.to_vec(), f.offload);
+        look(&mut bytes, &mut offload);
+        let taken = tx.push(Outgoing {
+            bytes: &bytes,
+            release: f.arrival,
+            offload,
+            lent: None,
+            wire_len: bytes.len() as u32,
+        });
+        assert_eq!(taken, Pushed::Taken);
+    };
+    rx.receive(now(), room, &mut forward).unwrap();
+    tx.flush().unwrap();
+}
+
+#[test]
+fn tcp_passes_in_super_packets() {
+    let Some(between) = Between::new() else {
+        return;
+    };
+    let data: Vec<u8> = (0..20_000_000u32).map(|n| (n ^ (n >> 9)) as u8).collect();
+    let mut longest = 0;
+    let mut supers = 0;
+    let look = |bytes: &mut Vec<u8>, offload: &mut Offload| {
+        longest = longest.max(bytes.len());
+        supers += usize::from(offload.segments.is_some());
+        assert!(bytes.len() <= 1514 || offload.segments.is_some());
+    };
+    let received = between.carry(look, || tcp_transfer(&between, &data));
+    assert!(
+        received == data,
+        "{} bytes of {}",
+        received.len(),
+        data.len()
+    );
+    assert!(longest > 60_000 && supers > 100, "{longest} {supers}");
+}
+
+/// Sends `data` from the near station to the far one.
+fn tcp_transfer(between: &Between, data: &[u8]) -> Vec<u8> {
+    let listener = between
+        .far
+        .in_station(|| TcpListener::bind("10.78.0.2:5000"))
+        .unwrap();
+    thread::scope(|scope| {
+        let receiver = scope.spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut received = Vec::new();
+            stream.read_to_end(&mut received).unwrap();
+            received
+        });
+        between.near.in_station(|| {
+            let mut stream = TcpStream::connect("10.78.0.2:5000").unwrap();
+            stream.write_all(data).unwrap();
+        });
+        receiver.join().unwrap()
+    })
+}
+
+#[test]
+fn unfinished_checksums_pass_and_can_be_finished() {
+    let Some(between) = Between::new() else {
+        return;
+    };
+    for finish in [false, true] {
+        let mut unfinished = 0;
+        let look = |bytes: &mut Vec<u8>, offload: &mut Offload| {
+            unfinished += usize::from(offload.checksum.is_some());
+            if finish && let Some(checksum) = offload.checksum.take() {
+                assert!(longwire_io::port::offload::finish_checksum(bytes, checksum));
+            }
+        };
+        between.carry(look, || {
+            let receiver = between
+                .far
+                .in_station(|| UdpSocket::bind("10.78.0.2:5001"))
+                .unwrap();
+            receiver
+                .set_read_timeout(Some(Duration::from_secs(5)))
+                .unwrap();
+            let sender = between
+                .near
+                .in_station(|| UdpSocket::bind("10.78.0.1:0"))
+                .unwrap();
+            let message: Vec<u8> = (0..1001u32).map(|n| n as u8).collect();
+            let mut buffer = [0; 2000];
+            for _ in 0..20 {
+                sender.send_to(&message, "10.78.0.2:5001").unwrap();
+                let len = receiver.recv(&mut buffer).unwrap();
+                assert_eq!(buffer[..len], message);
+            }
+        });
+        assert!(unfinished >= 20, "{unfinished}");
+    }
+}
+
+#[test]
+fn a_user_without_root_can_open_a_port() {
+    const INNER: &str = "packet_traffic::inside_a_user_namespace";
+    let output = std::process::Command::new("unshare")
+        .args(["-Urn", "--"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", INNER, "--nocapture"])
+        .env(CHILD, "1")
+        .output();
+    let passed = |text: &[u8]| String::from_utf8_lossy(text).contains("1 passed");
+    match output {
+        Ok(output) if output.status.success() && passed(&output.stdout) => {}
+        other if std::env::var_os("CI").is_none() => eprintln!("skipped: {other:?}"),
+        other => panic!("CI must be able to make user namespaces: {other:?}"),
+    }
+}
+
+/// Run by `a_user_without_root_can_open_a_port` in a separate process.
+#[test]
+fn inside_a_user_namespace() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let pair = Pair::new().expect("root of a user namespace may make more");
+    let (mut port, mut station) = (open(&pair), open_station(&pair));
+    eprintln!("{:?}", port.notes);
+    pair::send(&mut port.tx, &frame(1, 64));
+    let got = receive_until(&mut station.rx, |got| !got.is_empty());
+    assert_eq!(got[0].bytes, frame(1, 64));
+}
+
+/// A TCP super-packet with so many bytes of payload, and what is left undone
+/// in it.
+fn super_packet(payload: usize) -> (Vec<u8>, Offload) {
+    let spec = FrameSpec::tcp(payload);
+    let offload = Offload {
+        checksum: Some(Checksum {
+            start: spec.transport_at() as u16,
+            offset: 16,
+        }),
+        segments: Some(Segments {
+            kind: SegmentKind::TcpV4,
+            header_len: spec.payload_at() as u16,
+            payload_len: 1000,
+        }),
+    };
+    (spec.build_partial(), offload)
+}
+
+#[test]
+fn super_packets_and_short_frames_keep_their_order() {
+    let Some(pair) = Pair::new() else { return };
+    let (mut port, mut station) = (open(&pair), open_station(&pair));
+    let mut sent = Vec::new();
+    for n in 0..300u32 {
+        let (bytes, offload) = match n % 7 {
+            2 => super_packet(2_500 + n as usize),
+            5 => super_packet(40_000 + n as usize),
+            _ => (frame(n, 64), Offload::NONE),
+        };
+        while port.tx.room() == 0 {
+            flush(&mut port.tx);
+        }
+        let taken = port.tx.push(Outgoing {
+            bytes: &bytes,
+            release: now(),
+            offload,
+            lent: None,
+            wire_len: bytes.len() as u32,
+        });
+        assert_eq!(taken, Pushed::Taken);
+        sent.push((bytes, offload));
+    }
+    flush(&mut port.tx);
+    let got = receive_until(&mut station.rx, |got| got.len() >= sent.len());
+    let got: Vec<_> = got.into_iter().map(|f| (f.bytes, f.offload)).collect();
+    assert!(got == sent, "{} of {}", got.len(), sent.len());
+}
+
+#[test]
+fn super_packets_are_cut_for_a_device_that_cannot() {
+    let Some(pair) = Pair::new() else { return };
+    let (mut port, mut station) = (open(&pair), open_station(&pair));
+    pair.in_port(|| {
+        let off = [("tx-tcp-segmentation", false)];
+        Ethtool::open()?.set_features(PORT, off)
+    })
+    .unwrap();
+    let (bytes, offload) = super_packet(9_500);
+    pair::send(&mut port.tx, &frame(1, 64));
+    pair::send_with(&mut port.tx, &bytes, offload);
+    pair::send(&mut port.tx, &frame(2, 64));
+    let got = receive_until(&mut station.rx, |got| got.len() >= 12);
+    assert_eq!(got.len(), 12);
+    assert_eq!(number_of(&got[0].bytes), Some(1));
+    let header = usize::from(offload.segments.unwrap().header_len);
+    for wire in &got[1..10] {
+        assert_eq!(wire.bytes.len(), header + 1000);
+    }
+    assert_eq!(got[10].bytes.len(), header + 500);
+    assert_eq!(number_of(&got[11].bytes), Some(2));
+    assert_eq!(port.tx.losses(), Default::default());
+}

@@ -1,0 +1,149 @@
+//! Captures and cut frames as Wireshark's tools see them. Where those are not
+//! installed the tests say so and pass: nothing else depends on them.
+use std::process::Command;
+
+use crate::common::frames::FrameSpec;
+use longwire_engine::Nanos;
+use longwire_io::port::offload::{SegmentKind, Segments, cut};
+use longwire_io::port::pcap::{CaptureReader, CaptureWriter};
+
+/// Runs a tool; `None` with a word where it is not installed.
+fn run(tool: &str, arguments: &[&str]) -> Option<String> {
+    let output = match Command::new(tool).args(arguments).output() {
+        Ok(output) => output,
+        Err(error) => {
+            eprintln!("skipped: {tool}: {error}");
+            return None;
+        }
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{tool} {arguments:?}: {said}");
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+fn scratch(name: &str) -> String {
+    let dir = env!("CARGO_TARGET_TMPDIR");
+    format!("{dir}/{}-{name}", std::process::id())
+}
+
+/// Super-packets of each kind, and the wire frames they are cut into.
+fn wire_frames() -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    for (v6, udp) in [(false, false), (true, false), (false, true), (true, true)] {
+        for vlan_tags in [0, 1] {
+            let spec = FrameSpec {
+                v6,
+                udp,
+                vlan_tags,
+                extras: 1,
+                tcp_flags: 0x10,
+                ..FrameSpec::tcp(5_001)
+            };
+            let kind = match (udp, v6) {
+                (true, _) => SegmentKind::Udp,
+                (false, false) => SegmentKind::TcpV4,
+                (false, true) => SegmentKind::TcpV6,
+            };
+            let segments = Segments {
+                kind,
+                header_len: spec.payload_at() as u16,
+                payload_len: 1_300,
+            };
+            let super_frame = spec.build_partial();
+            for n in 0..segments.wire_frames(super_frame.len()).len() {
+                let mut frame = Vec::new();
+                cut(&super_frame, segments, n..n + 1, &mut frame).unwrap();
+                frames.push(frame);
+            }
+        }
+    }
+    frames
+}
+
+fn stamp(n: usize) -> u64 {
+    1_700_000_000_987_654_321 + n as u64 * 1_000_000_007
+}
+
+fn write(path: &str, frames: &[Vec<u8>], cut_by: u32) {
+    let mut writer = CaptureWriter::create(path).unwrap();
+    for (n, frame) in frames.iter().enumerate() {
+        let wire_len = frame.len() as u32 + cut_by;
+        writer
+            .write(Nanos::from_nanos(stamp(n)), frame, wire_len)
+            .unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+#[test]
+fn tshark_finds_times_lengths_and_checksums_right() {
+    let frames = wire_frames();
+    for extension in ["pcap", "pcapng"] {
+        let path = scratch(&format!("tshark.{extension}"));
+        write(&path, &frames, 0);
+        let said = run(
+            "tshark",
+            &[
+                "-r",
+                &path,
+                "-n",
+                "-T",
+                "fields",
+                "-E",
+                "occurrence=l",
+                "-o",
+                "tcp.check_checksum:TRUE",
+                "-o",
+                "udp.check_checksum:TRUE",
+                "-o",
+                "ip.check_checksum:TRUE",
+                "-e",
+                "frame.time_epoch",
+                "-e",
+                "frame.len",
+                "-e",
+                "ip.checksum.status",
+                "-e",
+                "tcp.checksum.status",
+                "-e",
+                "udp.checksum.status",
+            ],
+        );
+        let Some(said) = said else { return };
+        assert_eq!(said.lines().count(), frames.len());
+        for (n, line) in said.lines().enumerate() {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let (seconds, nanos) = (stamp(n) / 1_000_000_000, stamp(n) % 1_000_000_000);
+            assert_eq!(fields[0], format!("{seconds}.{nanos:09}"));
+            assert_eq!(fields[1], frames[n].len().to_string());
+            // 1 is good; a field is empty where there is no such header.
+            let transport = format!("{}{}", fields[3], fields[4]);
+            assert_eq!(transport, "1", "frame {n}: {line}");
+            assert!(matches!(fields[2], "" | "1"), "frame {n}: {line}");
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
+fn what_editcap_writes_is_read() {
+    let frames = wire_frames();
+    let source = scratch("source.pcapng");
+    write(&source, &frames, 100);
+    for (format, tick) in [("pcap", 1_000), ("nsecpcap", 1), ("pcapng", 1)] {
+        let path = scratch(&format!("editcap-{format}"));
+        if run("editcap", &["-F", format, &source, &path]).is_none() {
+            return;
+        }
+        let mut reader = CaptureReader::open(&path).unwrap();
+        for (n, frame) in frames.iter().enumerate() {
+            let record = reader.next().unwrap().unwrap();
+            assert_eq!(record.stamp.as_nanos(), stamp(n) / tick * tick, "{format}");
+            assert_eq!(record.bytes, frame);
+            assert_eq!(record.wire_len as usize, frame.len() + 100);
+        }
+        assert!(reader.next().unwrap().is_none());
+        std::fs::remove_file(path).unwrap();
+    }
+    std::fs::remove_file(source).unwrap();
+}

@@ -1,0 +1,153 @@
+//! An interface that goes away while frames are sent through it: sending ends
+//! with an error that says so, at once, and what was sent before is known.
+//! Without the right to make namespaces the tests say so and pass, except in
+//! CI, where that is a failure.
+
+use crate::common::pair;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use longwire_engine::Nanos;
+use longwire_io::net;
+use longwire_io::port::options::{OpenOptions, Purpose};
+use longwire_io::port::registry::{self, AnyTx};
+use longwire_io::{Outgoing, PortError, Pushed, TxPort};
+use pair::{PORT, Pair, STATION, frame};
+
+/// How long sending may go on after the interface went away.
+const NOTICE: Duration = Duration::from_secs(2);
+/// A length that `packet:` sends by AF_XDP, and one that it sends by a packet
+/// socket.
+const LENGTHS: [usize; 2] = [64, 6000];
+
+/// `None` with a word where the port is not allowed; in CI that is a failure.
+fn open(pair: &Pair, kind: &str) -> Option<AnyTx> {
+    let options = OpenOptions {
+        purpose: Purpose::Send,
+        ..OpenOptions::default()
+    };
+    let opened = pair.in_port(|| registry::open(&format!("{kind}:{PORT}"), &options));
+    match opened {
+        Err(error @ PortError::Denied { .. }) if std::env::var_os("CI").is_none() => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        opened => Some(opened.unwrap().tx),
+    }
+}
+
+/// Sends until an error comes. Returns it, and how many frames had left.
+fn send_until_error(tx: &mut AnyTx, len: usize) -> (u64, PortError) {
+    let bytes = frame(1, len);
+    let start = Instant::now();
+    let mut left = 0;
+    loop {
+        for _ in 0..32 {
+            if tx.push(Outgoing::whole(&bytes, Nanos::ZERO)) != Pushed::Taken {
+                break;
+            }
+        }
+        match tx.flush() {
+            Ok(frames) => left += frames as u64,
+            Err(error) => return (left, error),
+        }
+        assert!(start.elapsed() < NOTICE, "sending never noticed");
+    }
+}
+
+/// Sends, makes `happen` happen meanwhile, and checks what sending says.
+fn check(kind: &str, len: usize, happen: fn(&Pair)) {
+    let Some(pair) = Pair::number(1, if len > 1514 { 9000 } else { 1500 }) else {
+        return;
+    };
+    let Some(mut tx) = open(&pair, kind) else {
+        return;
+    };
+    let (left, error) = thread::scope(|scope| {
+        let sending = scope.spawn(|| send_until_error(&mut tx, len));
+        thread::sleep(Duration::from_millis(30));
+        happen(&pair);
+        sending.join().unwrap()
+    });
+    assert!(left > 0, "{kind} {len} B: nothing was sent before");
+    assert!(
+        matches!(error, PortError::Gone { .. }),
+        "{kind} {len} B: {error}"
+    );
+    let said = error.to_string();
+    assert!(said.contains(&format!("{kind}:{PORT} went away")), "{said}");
+    // It stays so: no call hangs, and none takes it back.
+    for _ in 0..3 {
+        let _ = tx.push(Outgoing::whole(&frame(1, len), Nanos::ZERO));
+        assert!(tx.flush().is_err(), "{kind} {len} B");
+    }
+}
+
+#[test]
+fn an_interface_that_is_deleted_ends_sending() {
+    for len in LENGTHS {
+        check("packet", len, |pair| {
+            pair.in_port(|| net::link_delete(PORT)).unwrap();
+        });
+    }
+    check("xdp", 64, |pair| {
+        pair.in_port(|| net::link_delete(PORT)).unwrap();
+    });
+}
+
+#[test]
+fn an_interface_that_is_set_down_ends_sending() {
+    for len in LENGTHS {
+        check("packet", len, |pair| {
+            pair.in_port(|| net::link_down(PORT)).unwrap();
+        });
+    }
+    check("xdp", 64, |pair| {
+        pair.in_port(|| net::link_down(PORT)).unwrap();
+    });
+}
+
+/// As on a cable that is pulled out and put back: what is sent meanwhile is
+/// lost and counted, each frame once, and then frames pass again.
+#[test]
+fn a_carrier_that_goes_away_midway_loses_what_is_sent_and_counts_it() {
+    for (kind, len) in [("packet", 64), ("packet", 6000), ("xdp", 64)] {
+        let Some(pair) = Pair::number(1, if len > 1514 { 9000 } else { 1500 }) else {
+            return;
+        };
+        let Some(mut tx) = open(&pair, kind) else {
+            continue;
+        };
+        let arrived = || {
+            let stats = pair.in_station(|| net::link_stats(STATION));
+            stats.unwrap().rx_packets
+        };
+        let before = arrived();
+        let mut left = 0;
+        for turn in 0..3 {
+            match turn {
+                1 => pair.in_station(|| net::link_down(STATION)).unwrap(),
+                2 => pair.in_station(|| net::link_up(STATION)).unwrap(),
+                _ => {}
+            }
+            let start = Instant::now();
+            for n in 0..100 {
+                // Until the kernel has noticed, frames wait in the port.
+                while tx.push(Outgoing::whole(&frame(n, len), Nanos::ZERO)) == Pushed::Full {
+                    left += tx.flush().unwrap() as u64;
+                    assert!(start.elapsed() < NOTICE, "{kind} {len} B: full for ever");
+                }
+                left += tx.flush().unwrap() as u64;
+            }
+            while tx.unsent() > 0 {
+                left += tx.flush().unwrap() as u64;
+                assert!(start.elapsed() < NOTICE, "{kind} {len} B: stuck");
+            }
+        }
+        let losses = tx.losses();
+        let lost = losses.send_failed + losses.no_carrier;
+        assert_eq!(lost, 100, "{kind} {len} B");
+        assert_eq!(left, 200, "{kind} {len} B");
+        assert_eq!(arrived() - before, 200, "{kind} {len} B");
+    }
+}

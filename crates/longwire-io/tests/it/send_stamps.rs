@@ -1,0 +1,164 @@
+//! Send stamps: when frames really left, by the kernel's word. Without the
+//! right to make namespaces the tests say so and pass, except in CI, where
+//! that is a failure.
+
+use crate::common::pair;
+use std::time::{Duration, Instant};
+
+use longwire_engine::Nanos;
+use longwire_io::port::options::{OpenOptions, Purpose};
+use longwire_io::port::registry::{self, AnyTx, Port};
+use longwire_io::{Arrived, Outgoing, PortError, Pushed, RxPort, SendStamp, StampedBy, TxPort};
+use pair::{PORT, Pair, STATION, flush, frame, now, number_of};
+
+/// Frames of each test.
+const FRAMES: u32 = 300;
+/// Two clocks are compared to within their readings.
+const SLACK: u64 = 2_000;
+
+/// `None` with a word where the port is not allowed; in CI that is a failure.
+fn open(pair: &Pair, kind: &str) -> Option<Port> {
+    match pair.in_port(|| registry::open(&format!("{kind}:{PORT}"), &options())) {
+        Err(error @ PortError::Denied { .. }) if std::env::var_os("CI").is_none() => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        opened => Some(opened.unwrap()),
+    }
+}
+
+fn options() -> OpenOptions {
+    OpenOptions {
+        purpose: Purpose::Send,
+        ..OpenOptions::default()
+    }
+}
+
+/// Asks until `count` stamps have come, or for two seconds.
+fn stamps(tx: &mut AnyTx, count: usize) -> Vec<SendStamp> {
+    let start = Instant::now();
+    let mut stamps = Vec::new();
+    while stamps.len() < count && start.elapsed() < Duration::from_secs(2) {
+        tx.sampled(&mut |stamp| stamps.push(stamp));
+    }
+    stamps
+}
+
+/// Sends frames with the time of their pushing as release. Returns the
+/// releases, and when each had left by our own clock.
+fn send(tx: &mut AnyTx, len: usize) -> Vec<(Nanos, Nanos)> {
+    let mut times = Vec::new();
+    for n in 0..FRAMES {
+        let release = now();
+        let bytes = frame(n, len);
+        assert_eq!(tx.push(Outgoing::whole(&bytes, release)), Pushed::Taken);
+        flush(tx);
+        times.push((release, now()));
+    }
+    times
+}
+
+/// One frame in `every` is stamped, with its own release, between its pushing
+/// and the end of the flush.
+fn check_stamps(tx: &mut AnyTx, len: usize, every: u32, what: &str) {
+    assert_eq!(tx.sample_every(every), Some(StampedBy::Kernel), "{what}");
+    let sent = send(tx, len);
+    let expected: Vec<_> = sent.iter().step_by(every as usize).collect();
+    let stamps = stamps(tx, expected.len());
+    assert_eq!(stamps.len(), expected.len(), "{what}");
+    let mut transit = Vec::new();
+    for (stamp, (release, done)) in stamps.iter().zip(expected) {
+        assert_eq!((stamp.release, stamp.by), (*release, StampedBy::Kernel));
+        let left = stamp.left.as_nanos();
+        assert!(left + SLACK >= release.as_nanos(), "{what}: {stamp:?}");
+        assert!(
+            left <= done.as_nanos() + SLACK,
+            "{what}: {stamp:?} {done:?}"
+        );
+        transit.push(left.saturating_sub(release.as_nanos()));
+    }
+    transit.sort_unstable();
+    eprintln!(
+        "{what}: pushed to left p50 {} ns",
+        transit[transit.len() / 2]
+    );
+    // None once it is switched off.
+    assert_eq!(tx.sample_every(0), None);
+    send(tx, len);
+    tx.sampled(&mut |stamp| panic!("{what}: {stamp:?} was not asked for"));
+}
+
+#[test]
+fn stamps_are_those_of_the_frames_asked_for() {
+    for (kind, len) in [("packet", 64), ("packet", 1514), ("xdp", 64)] {
+        let Some(pair) = Pair::new() else { return };
+        let Some(mut port) = open(&pair, kind) else {
+            continue;
+        };
+        for every in [1, 7] {
+            check_stamps(
+                &mut port.tx,
+                len,
+                every,
+                &format!("{kind} {len} B 1/{every}"),
+            );
+        }
+    }
+}
+
+#[test]
+fn stamped_frames_are_neither_changed_nor_overtaken() {
+    for (kind, mtu, lens) in [
+        ("packet", 1500, [64, 1514, 200]),
+        // The long ones leave by a packet socket.
+        ("packet", 9000, [64, 9014, 5000]),
+        ("xdp", 1500, [64, 1514, 200]),
+    ] {
+        let Some(pair) = Pair::number(1, mtu) else {
+            return;
+        };
+        let Some(mut port) = open(&pair, kind) else {
+            continue;
+        };
+        let station = format!("packet:{STATION}");
+        let mut station = pair
+            .in_station(|| registry::open(&station, &OpenOptions::default()))
+            .unwrap();
+        assert_eq!(port.tx.sample_every(2), Some(StampedBy::Kernel));
+        let mut got = Vec::new();
+        let mut stamped = 0;
+        for n in 0..FRAMES {
+            let bytes = frame(n, lens[n as usize % 3]);
+            while port.tx.push(Outgoing::whole(&bytes, now())) == Pushed::Full {
+                port.tx.flush().unwrap();
+            }
+            if n % 16 == 15 || n == FRAMES - 1 {
+                flush(&mut port.tx);
+                let mut keep = |f: Arrived<'_>| {
+                    let number = number_of(f.bytes).unwrap();
+                    assert_eq!(f.bytes, frame(number, lens[number as usize % 3]));
+                    got.push(number);
+                };
+                while station.rx.receive(now(), 64, &mut keep).unwrap().frames > 0 {}
+                port.tx.sampled(&mut |_| stamped += 1);
+            }
+        }
+        let start = Instant::now();
+        while got.len() < FRAMES as usize && start.elapsed() < Duration::from_secs(2) {
+            let keep = &mut |f: Arrived<'_>| got.extend(number_of(f.bytes));
+            station.rx.receive(now(), 64, keep).unwrap();
+        }
+        assert_eq!(got, (0..FRAMES).collect::<Vec<_>>(), "{kind} {mtu}");
+        stamped += stamps(&mut port.tx, FRAMES as usize / 2 - stamped).len();
+        assert_eq!(stamped, FRAMES as usize / 2, "{kind} {mtu}");
+    }
+}
+
+#[test]
+fn ports_without_stamps_say_so() {
+    let mut null = registry::open("null", &options()).unwrap();
+    assert_eq!(null.tx.sample_every(1), None);
+    assert_eq!(null.tx.launch_lead(), None);
+    null.tx
+        .sampled(&mut |_| panic!("a stamp of a frame that went nowhere"));
+}

@@ -1,0 +1,287 @@
+//! `tap:NAME` against the kernel. Without the right to make namespaces the
+//! tests say so and pass, except in CI, where that is a failure.
+
+use crate::common::pair;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use longwire_engine::Nanos;
+use longwire_io::net::{self, NetNamespace, sysctl, tap as persistent};
+use longwire_io::port::offload::{cut, finish_checksum};
+use longwire_io::port::options::OpenOptions;
+use longwire_io::port::tap::{self, TapPort, TapRx, TapTx};
+use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, RxPort, TxPort};
+use pair::{frame, namespace, now, receive_until, send};
+
+const NAME: &str = "tap0";
+
+/// A TAP port in a namespace of its own, with an address.
+fn station(number: u8, options: &OpenOptions) -> Option<(NetNamespace, TapPort)> {
+    let place = namespace()?;
+    let port = place
+        .run(|| {
+            sysctl::set("ipv6/conf/all/disable_ipv6", "1").unwrap();
+            sysctl::set("ipv6/conf/default/disable_ipv6", "1").unwrap();
+            let port = tap::open(NAME, options).unwrap();
+            let address = IpAddr::V4(Ipv4Addr::new(10, 79, 0, number));
+            net::addr_add(NAME, address, 24).unwrap();
+            port
+        })
+        .unwrap();
+    Some((place, port))
+}
+
+#[test]
+fn a_device_is_made_and_vanishes() {
+    let Some((place, port)) = station(1, &OpenOptions::default()) else {
+        return;
+    };
+    assert!(port.notes[0].contains("made the TAP device tap0"));
+    place
+        .run(|| {
+            assert!(net::link_names().unwrap().iter().any(|name| name == NAME));
+            let TapPort { rx, tx, .. } = port;
+            drop(rx);
+            assert!(net::link_names().unwrap().iter().any(|name| name == NAME));
+            drop(tx);
+            assert!(!net::link_names().unwrap().iter().any(|name| name == NAME));
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_device_that_was_there_stays_as_it_was() {
+    let Some(place) = namespace() else { return };
+    place
+        .run(|| {
+            persistent::create_persistent(NAME).unwrap();
+            let before = net::interface::Interface::find(NAME).unwrap();
+            let port = tap::open(NAME, &OpenOptions::default()).unwrap();
+            assert!(net::interface::Interface::find(NAME).unwrap().up);
+            let second = tap::open(NAME, &OpenOptions::default());
+            let error = second.err().unwrap().to_string();
+            assert!(
+                error.contains("this command already has the device open"),
+                "{error}"
+            );
+            drop(port);
+            let after = net::interface::Interface::find(NAME).unwrap();
+            assert_eq!(before.up, after.up);
+            assert!(!after.up);
+            net::link_delete(NAME).unwrap();
+        })
+        .unwrap();
+}
+
+#[test]
+fn names_that_cannot_be_are_refused() {
+    let Some(place) = namespace() else { return };
+    let error = |name: &str| {
+        let opened = place.run(|| tap::open(name, &OpenOptions::default()));
+        opened.unwrap().err().unwrap().to_string()
+    };
+    for name in ["", "a/b", "a b", "sixteen-letters-", "a:b"] {
+        assert!(error(name).contains("1 to 15"), "{name}");
+    }
+    assert!(error("lo").contains("no TAP device"), "{}", error("lo"));
+}
+
+#[test]
+fn what_the_kernel_has_no_room_for_is_counted() {
+    let Some((place, mut port)) = station(1, &OpenOptions::default()) else {
+        return;
+    };
+    let sent = 20_000;
+    let datagrams = place
+        .run(|| {
+            let socket = UdpSocket::bind("10.79.0.1:0").unwrap();
+            // A neighbour that needs no asking: the broadcast address.
+            socket.set_broadcast(true).unwrap();
+            (0..sent)
+                .filter(|_| socket.send_to(&[7; 10], "10.79.0.255:9").is_ok())
+                .count()
+        })
+        .unwrap();
+    let mut got = 0;
+    while port
+        .rx
+        .receive(now(), 64, &mut |_| got += 1)
+        .unwrap()
+        .frames
+        > 0
+    {}
+    let lost = port.rx.losses().ring_full;
+    assert!(lost > 0 && got >= 10_000, "{got} got, {lost} lost");
+    assert_eq!(got + lost, datagrams as u64);
+}
+
+#[test]
+fn frames_out_of_bounds_are_refused() {
+    let Some((_place, mut port)) = station(1, &OpenOptions::default()) else {
+        return;
+    };
+    let mut push = |bytes: &[u8]| port.tx.push(Outgoing::whole(bytes, Nanos::ZERO));
+    for len in [0, 1, 13, 100_000] {
+        assert_eq!(push(&vec![0; len]), Pushed::Refused, "{len}");
+    }
+    assert_eq!(push(&[0; 14]), Pushed::Taken);
+    assert_eq!(port.tx.flush().unwrap(), 1);
+    assert_eq!(port.tx.flush().unwrap(), 0);
+}
+
+#[test]
+fn a_removed_device_is_gone() {
+    let Some((place, mut port)) = station(1, &OpenOptions::default()) else {
+        return;
+    };
+    send(&mut port.tx, &frame(1, 64));
+    place.run(|| net::link_delete(NAME)).unwrap().unwrap();
+    let error = port.rx.receive(now(), 64, &mut |_| {}).unwrap_err();
+    assert!(matches!(error, PortError::Gone { .. }), "{error}");
+    let bytes = frame(2, 64);
+    let outgoing = Outgoing::whole(&bytes, Nanos::ZERO);
+    assert_eq!(port.tx.push(outgoing), Pushed::Refused);
+    let error = port.tx.flush().unwrap_err();
+    assert!(matches!(error, PortError::Gone { .. }), "{error}");
+}
+
+/// How frames are handed from one device to the other.
+#[derive(Clone, Copy)]
+enum Forward {
+    /// As they come, super-packets and all.
+    Whole,
+    /// Cut in two pieces, each a super-packet again where it can be.
+    Halves,
+    /// As wire frames with finished checksums.
+    Wire,
+}
+
+fn forward(rx: &mut TapRx, tx: &mut TapTx, how: Forward, largest: &mut usize) {
+    let mut piece = Vec::new();
+    let mut push = |bytes: &[u8], offload| {
+        let outgoing = Outgoing {
+            bytes,
+            release: Nanos::ZERO,
+            offload,
+            lent: None,
+            wire_len: bytes.len() as u32,
+        };
+        assert_eq!(tx.push(outgoing), Pushed::Taken);
+    };
+    let mut take = |frame: Arrived<'_>| {
+        *largest = frame.bytes.len().max(*largest);
+        let Some(segments) = frame.offload.segments else {
+            if let (Forward::Wire, Some(checksum)) = (how, frame.offload.checksum) {
+                piece.clear();
+                piece.extend_from_slice(frame.bytes);
+                assert!(finish_checksum(&mut piece, checksum));
+                return push(&piece, Offload::NONE);
+            }
+            return push(frame.bytes, frame.offload);
+        };
+        let count = segments.wire_frames(frame.bytes.len()).len();
+        let step = match how {
+            Forward::Whole => return push(frame.bytes, frame.offload),
+            Forward::Halves => count.div_ceil(2),
+            Forward::Wire => 1,
+        };
+        for first in (0..count).step_by(step) {
+            let range = first..count.min(first + step);
+            let offload = cut(frame.bytes, segments, range, &mut piece).unwrap();
+            push(&piece, offload);
+        }
+    };
+    rx.receive(now(), 64, &mut take).unwrap();
+    tx.flush().unwrap();
+}
+
+/// TCP between two namespaces through two TAP ports; returns the longest
+/// frame seen.
+fn tcp_through(how: Forward, options: &OpenOptions) -> Option<usize> {
+    let (near, mut a) = station(1, options)?;
+    let (far, mut b) = station(2, options)?;
+    let done = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(&done);
+    let carrier = thread::spawn(move || {
+        let mut largest = 0;
+        while !stop.load(Ordering::Relaxed) {
+            forward(&mut a.rx, &mut b.tx, how, &mut largest);
+            forward(&mut b.rx, &mut a.tx, how, &mut largest);
+            thread::yield_now();
+        }
+        largest
+    });
+    let payload: Vec<u8> = (0..3_000_000u32).map(|i| (i ^ i >> 8) as u8).collect();
+    let listener = far
+        .run(|| TcpListener::bind("10.79.0.2:7000").unwrap())
+        .unwrap();
+    let expected = payload.clone();
+    let receiver = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(5)))
+            .unwrap();
+        let mut got = Vec::new();
+        stream.read_to_end(&mut got).unwrap();
+        assert!(got == expected, "{} of {} bytes", got.len(), expected.len());
+    });
+    near.run(|| {
+        let address = "10.79.0.2:7000".parse().unwrap();
+        let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5)).unwrap();
+        stream.write_all(&payload).unwrap();
+    })
+    .unwrap();
+    receiver.join().unwrap();
+    done.store(true, Ordering::Relaxed);
+    Some(carrier.join().unwrap())
+}
+
+#[test]
+fn tcp_passes_as_super_packets() {
+    if let Some(largest) = tcp_through(Forward::Whole, &OpenOptions::default()) {
+        assert!(largest > 10_000, "{largest}");
+    }
+}
+
+#[test]
+fn tcp_passes_as_halves_of_super_packets() {
+    tcp_through(Forward::Halves, &OpenOptions::default());
+}
+
+#[test]
+fn tcp_passes_as_wire_frames_cut_here() {
+    tcp_through(Forward::Wire, &OpenOptions::default());
+}
+
+#[test]
+fn without_offloads_every_frame_has_wire_size() {
+    let options = OpenOptions {
+        offloads: false,
+        ..OpenOptions::default()
+    };
+    if let Some(largest) = tcp_through(Forward::Whole, &options) {
+        assert_eq!(largest, 1514);
+    }
+}
+
+#[test]
+fn frames_reach_a_raw_socket_whole() {
+    let Some((place, mut port)) = station(1, &OpenOptions::default()) else {
+        return;
+    };
+    let mut listener = place
+        .run(|| longwire_io::port::packet::open(NAME, &OpenOptions::default()).unwrap())
+        .unwrap();
+    let sent: Vec<_> = (0..100).map(|n| frame(n, 18 + n as usize * 15)).collect();
+    for bytes in &sent {
+        send(&mut port.tx, bytes);
+    }
+    let got = receive_until(&mut listener.rx, |got| got.len() >= sent.len());
+    let got: Vec<_> = got.into_iter().map(|kept| kept.bytes).collect();
+    assert!(got == sent, "{} of {} frames", got.len(), sent.len());
+    assert_eq!(port.tx.losses(), Default::default());
+}

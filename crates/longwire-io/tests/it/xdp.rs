@@ -1,0 +1,298 @@
+//! `xdp:IF` against the kernel, over veth pairs. Without the right to make
+//! namespaces and to load XDP programs the tests say so and pass, except in
+//! CI, where that is a failure.
+
+use crate::common::pair;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use longwire_engine::Nanos;
+use longwire_io::port::options::{OpenOptions, XdpMode};
+use longwire_io::port::packet::{self, PacketPort};
+use longwire_io::port::xdp::{self, XdpPort};
+use longwire_io::{Arrived, Outgoing, PortError, Pushed, RxPort, TxPort, net};
+use pair::{PORT, Pair, STATION, frame, now, number_of, receive_until, send};
+
+fn open_as(pair: &Pair, xdp_mode: XdpMode) -> XdpPort {
+    let options = OpenOptions {
+        xdp_mode,
+        ..OpenOptions::default()
+    };
+    pair.in_port(|| xdp::open(PORT, &options)).unwrap()
+}
+
+fn open(pair: &Pair) -> XdpPort {
+    open_as(pair, XdpMode::Best)
+}
+
+fn open_station(pair: &Pair) -> PacketPort {
+    pair.in_station(|| packet::open(STATION, &OpenOptions::default()))
+        .unwrap()
+}
+
+#[test]
+fn frames_pass_both_ways_whole_and_in_order() {
+    let Some(pair) = Pair::new() else { return };
+    for mode in [XdpMode::Native, XdpMode::Generic] {
+        let mut port = open_as(&pair, mode);
+        let mut station = open_station(&pair);
+        eprintln!("{:?}", port.notes);
+        let sent: Vec<_> = (0..200)
+            .map(|n| frame(n, [18, 60, 64, 1000, 1514][n as usize % 5]))
+            .collect();
+        for bytes in &sent {
+            send(&mut station.tx, bytes);
+        }
+        let got = receive_until(&mut port.rx, |got| got.len() >= sent.len());
+        let got: Vec<_> = got.into_iter().map(|kept| kept.bytes).collect();
+        assert!(got == sent, "{} of {} frames", got.len(), sent.len());
+        for bytes in &sent {
+            send(&mut port.tx, bytes);
+        }
+        let got = receive_until(&mut station.rx, |got| got.len() >= sent.len());
+        let got: Vec<_> = got.into_iter().map(|kept| kept.bytes).collect();
+        assert!(got == sent, "{} of {} frames", got.len(), sent.len());
+        assert_eq!(port.rx.losses(), Default::default());
+        assert_eq!(port.tx.losses(), Default::default());
+    }
+}
+
+#[test]
+fn arrivals_are_tight_and_in_order() {
+    let Some(pair) = Pair::new() else { return };
+    for mode in [XdpMode::Native, XdpMode::Generic] {
+        let mut port = open_as(&pair, mode);
+        let mut station = open_station(&pair);
+        let mut late = Vec::new();
+        let mut last = Nanos::ZERO;
+        for n in 0..2000 {
+            let before = now();
+            send(&mut station.tx, &frame(n, 64));
+            let got = receive_until(&mut port.rx, |got| !got.is_empty());
+            let after = now();
+            let arrival = got[0].arrival;
+            assert!(arrival >= last && arrival <= after);
+            assert!(arrival >= before);
+            late.push(after.saturating_sub(arrival).as_nanos());
+            last = arrival;
+        }
+        late.sort_unstable();
+        eprintln!(
+            "{mode:?}: received − arrival: p50 {} p99 {} ns",
+            late[1000], late[1980]
+        );
+        assert!(late[1000] < 200_000, "p50 {} ns", late[1000]);
+    }
+}
+
+#[test]
+fn vlan_tags_stay_where_they_are() {
+    let Some(pair) = Pair::new() else { return };
+    for mode in [XdpMode::Native, XdpMode::Generic] {
+        let mut port = open_as(&pair, mode);
+        let mut station = open_station(&pair);
+        for ethertype in [[0x81, 0x00], [0x88, 0xa8]] {
+            let mut bytes = frame(7, 64);
+            bytes.splice(12..12, [ethertype[0], ethertype[1], 0x60, 0x2a]);
+            send(&mut station.tx, &bytes);
+            let got = receive_until(&mut port.rx, |got| !got.is_empty());
+            assert_eq!(got.len(), 1);
+            assert_eq!(got[0].bytes, bytes, "{mode:?} {ethertype:x?}");
+        }
+    }
+}
+
+#[test]
+fn an_overflowing_ring_is_counted() {
+    let Some(pair) = Pair::new() else { return };
+    for mode in [XdpMode::Native, XdpMode::Generic] {
+        let options = OpenOptions {
+            ring_bytes: Some(1),
+            xdp_mode: mode,
+            ..OpenOptions::default()
+        };
+        let mut port = pair.in_port(|| xdp::open(PORT, &options)).unwrap();
+        let mut station = open_station(&pair);
+        let sent = 1000;
+        for n in 0..sent {
+            send(&mut station.tx, &frame(n, 64));
+        }
+        let mut numbers = Vec::new();
+        let mut take = |f: Arrived<'_>| numbers.extend(number_of(f.bytes));
+        while port.rx.receive(now(), 16, &mut take).unwrap().frames > 0 {}
+        assert!(numbers.len() < sent as usize && numbers.len() > 10);
+        let in_order: Vec<_> = (0..numbers.len() as u32).collect();
+        assert_eq!(numbers, in_order);
+        for _ in 0..2 {
+            let lost = port.rx.losses().ring_full;
+            assert_eq!(numbers.len() as u64 + lost, u64::from(sent), "{mode:?}");
+        }
+        // The chunks are back with the kernel: frames go on.
+        for n in 0..500 {
+            send(&mut station.tx, &frame(n, 64));
+            let got = receive_until(&mut port.rx, |got| !got.is_empty());
+            assert_eq!(number_of(&got[0].bytes), Some(n));
+        }
+    }
+}
+
+#[test]
+fn a_deleted_interface_is_gone() {
+    let Some(pair) = Pair::new() else { return };
+    let mut port = open(&pair);
+    pair.in_station(|| net::link_delete(STATION)).unwrap();
+    let start = Instant::now();
+    let error = loop {
+        if let Err(error) = port.rx.receive(now(), 64, &mut |_| {}) {
+            break error;
+        }
+        assert!(start.elapsed() < Duration::from_secs(2), "never noticed");
+    };
+    assert!(matches!(error, PortError::Gone { .. }), "{error}");
+    let bytes = frame(1, 64);
+    let taken = port.tx.push(Outgoing::whole(&bytes, Nanos::ZERO));
+    assert_eq!(taken, Pushed::Taken);
+    let error = port.tx.flush().expect_err("nothing to send by");
+    assert!(matches!(error, PortError::Gone { .. }), "{error}");
+}
+
+#[test]
+fn without_a_carrier_frames_are_lost_and_counted() {
+    let Some(pair) = Pair::new() else { return };
+    let mut port = open(&pair);
+    pair.in_station(|| net::link_down(STATION)).unwrap();
+    for n in 0..10 {
+        send(&mut port.tx, &frame(n, 64));
+    }
+    assert_eq!(port.tx.losses().send_failed, 10);
+    pair.in_station(|| net::link_up(STATION)).unwrap();
+    let mut station = open_station(&pair);
+    send(&mut port.tx, &frame(10, 64));
+    let got = receive_until(&mut station.rx, |got| !got.is_empty());
+    assert_eq!(number_of(&got[0].bytes), Some(10));
+}
+
+#[test]
+fn a_frame_too_long_for_the_memory_is_refused_with_a_reason() {
+    let Some(pair) = Pair::number(1, 9000) else {
+        return;
+    };
+    let opened = pair.in_port(|| xdp::open(PORT, &OpenOptions::default()));
+    let error = opened.err().expect("9000 bytes do not fit a page");
+    assert!(error.to_string().contains("use packet:port0"), "{error}");
+}
+
+/// Carries frames from the stations' pairs to each other while `work` runs.
+fn carry<T>(near: &Pair, far: &Pair, work: impl FnOnce() -> T) -> T {
+    let (mut a, mut b) = (open(near), open(far));
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                pass(&mut a.rx, &mut b.tx);
+                pass(&mut b.rx, &mut a.tx);
+            }
+        });
+        let result = work();
+        stop.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+fn pass(rx: &mut impl RxPort, tx: &mut impl TxPort) {
+    let room = tx.room().min(64);
+    let mut forward = |f: Arrived<'_>| {
+        let taken = tx.push(Outgoing {
+            bytes: f.bytes,
+            release: f.arrival,
+            offload: f.offload,
+            lent: None,
+            wire_len: f.wire_len,
+        });
+        assert_eq!(taken, Pushed::Taken);
+    };
+    rx.receive(now(), room, &mut forward).unwrap();
+    tx.flush().unwrap();
+}
+
+#[test]
+fn tcp_and_udp_pass_with_their_checksums_finished() {
+    let (Some(near), Some(far)) = (Pair::number(1, 1500), Pair::number(2, 1500)) else {
+        return;
+    };
+    let data: Vec<u8> = (0..20_000_000u32).map(|n| (n ^ (n >> 9)) as u8).collect();
+    let listener = far
+        .in_station(|| TcpListener::bind("10.78.0.2:5000"))
+        .unwrap();
+    let udp_to = far
+        .in_station(|| UdpSocket::bind("10.78.0.2:5001"))
+        .unwrap();
+    udp_to
+        .set_read_timeout(Some(Duration::from_secs(5)))
+        .unwrap();
+    let udp_from = near.in_station(|| UdpSocket::bind("10.78.0.1:0")).unwrap();
+    carry(&near, &far, || {
+        let mut buffer = [0; 2000];
+        for len in [0, 1, 999, 1472] {
+            udp_from.send_to(&data[..len], "10.78.0.2:5001").unwrap();
+            let got = udp_to.recv(&mut buffer).unwrap();
+            assert_eq!(buffer[..got], data[..len]);
+        }
+        let received = thread::scope(|scope| {
+            let receiver = scope.spawn(|| {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut received = Vec::new();
+                stream.read_to_end(&mut received).unwrap();
+                received
+            });
+            near.in_station(|| {
+                let mut stream = TcpStream::connect("10.78.0.2:5000").unwrap();
+                stream.write_all(&data).unwrap();
+            });
+            receiver.join().unwrap()
+        });
+        assert!(received == data, "{} of {}", received.len(), data.len());
+    });
+}
+
+#[test]
+fn all_queues_are_received_in_the_order_of_arrival() {
+    let Some(pair) = Pair::with_queues(1, 1500, 4) else {
+        return;
+    };
+    let mut port = open(&pair);
+    let used = |frames: &[pair::Kept]| -> Vec<u8> {
+        let last_byte = |kept: &pair::Kept| *kept.bytes.last().unwrap();
+        frames.iter().map(last_byte).collect()
+    };
+    // The kernel spreads flows over the queues; a queue without a socket
+    // would keep its frames from us.
+    pair.in_station(|| {
+        for n in 0..200u8 {
+            let socket = UdpSocket::bind("10.78.0.1:0").unwrap();
+            socket.set_broadcast(true).unwrap();
+            socket.send_to(&[0, n], "10.78.0.255:9").unwrap();
+        }
+    });
+    let got = receive_until(&mut port.rx, |got| got.len() >= 200);
+    assert_eq!(used(&got), (0..200).collect::<Vec<u8>>());
+    // Readable through one descriptor, whichever queue it is.
+    let poll = |port: &XdpPort| {
+        let fd = nix::poll::PollFd::new(port.rx.readable().unwrap(), nix::poll::PollFlags::POLLIN);
+        nix::poll::poll(&mut [fd], 100u16).unwrap()
+    };
+    assert_eq!(poll(&port), 0);
+    for n in 0..20u8 {
+        pair.in_station(|| {
+            let socket = UdpSocket::bind("10.78.0.1:0").unwrap();
+            socket.set_broadcast(true).unwrap();
+            socket.send_to(&[0, n], "10.78.0.255:9").unwrap();
+        });
+        assert_eq!(poll(&port), 1);
+        let got = receive_until(&mut port.rx, |got| !got.is_empty());
+        assert_eq!(used(&got), [n]);
+    }
+}

@@ -1,0 +1,176 @@
+//! What `xdp:IF` attaches to an interface and changes on it, and that all of
+//! it goes. Without the right to make namespaces the tests say so and pass,
+//! except in CI, where that is a failure.
+
+use crate::common::pair;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use longwire_io::net;
+use longwire_io::net::ethtool::Ethtool;
+use longwire_io::net::interface::Interface;
+use longwire_io::port::options::{OpenOptions, XdpMode};
+use longwire_io::port::packet::{self, PacketPort};
+use longwire_io::port::xdp::{self, XdpPort};
+use pair::{PORT, Pair, STATION, frame, number_of, receive_until, send};
+
+/// Set for the process that a test starts for itself.
+const CHILD: &str = "LONGWIRE_TEST_CHILD";
+
+fn open_as(pair: &Pair, xdp_mode: XdpMode) -> XdpPort {
+    let options = OpenOptions {
+        xdp_mode,
+        ..OpenOptions::default()
+    };
+    pair.in_port(|| xdp::open(PORT, &options)).unwrap()
+}
+
+fn open(pair: &Pair) -> XdpPort {
+    open_as(pair, XdpMode::Best)
+}
+
+fn open_station(pair: &Pair) -> PacketPort {
+    pair.in_station(|| packet::open(STATION, &OpenOptions::default()))
+        .unwrap()
+}
+
+fn has_program(pair: &Pair) -> bool {
+    pair.in_port(|| Interface::find(PORT)).unwrap().has_xdp
+}
+
+#[test]
+fn program_and_settings_are_put_back() {
+    let Some(pair) = Pair::new() else { return };
+    let features = || {
+        let read = |name: &str| Ethtool::open()?.features(name);
+        (
+            pair.in_port(|| read(PORT)).unwrap(),
+            pair.in_station(|| read(STATION)).unwrap(),
+        )
+    };
+    let before = features();
+    for mode in [XdpMode::Native, XdpMode::Generic] {
+        let XdpPort { rx, tx, .. } = open_as(&pair, mode);
+        assert!(has_program(&pair));
+        if mode == XdpMode::Native {
+            // By the kernel itself.
+            assert!(!features().1.active("tx-tcp-segmentation"));
+        }
+        drop(rx);
+        assert!(has_program(&pair), "the other half is still open");
+        drop(tx);
+        assert!(!has_program(&pair));
+        assert_eq!(features(), before);
+    }
+}
+
+#[test]
+fn a_peer_in_the_same_namespace_gets_its_segmentation_back() {
+    let Some(inside) = pair::namespace() else {
+        return;
+    };
+    let features = || {
+        let read = |name: &str| Ethtool::open()?.features(name);
+        inside
+            .run(|| (read(PORT).unwrap(), read(STATION).unwrap()))
+            .unwrap()
+    };
+    inside
+        .run(|| {
+            let end = |name| net::veth::End {
+                name,
+                ..Default::default()
+            };
+            net::veth::create(&net::veth::VethConfig {
+                a: end(PORT),
+                b: end(STATION),
+            })?;
+            net::link_up(PORT)?;
+            net::link_up(STATION)
+        })
+        .unwrap()
+        .unwrap();
+    let before = features();
+    assert!(before.1.active("tx-tcp-segmentation"));
+    let options = OpenOptions {
+        xdp_mode: XdpMode::Generic,
+        ..OpenOptions::default()
+    };
+    let port = inside.run(|| xdp::open(PORT, &options)).unwrap().unwrap();
+    let during = features().1;
+    assert!(!during.active("tx-tcp-segmentation") && !during.active("tx-generic-segmentation"));
+    assert!(
+        port.notes
+            .iter()
+            .any(|note| note.starts_with("station0: tx-tcp-segmentation")),
+        "{:?}",
+        port.notes
+    );
+    drop(port);
+    assert_eq!(features(), before);
+}
+
+#[test]
+fn the_program_goes_with_a_killed_process() {
+    const INNER: &str = "xdp_program::inside_a_process_to_be_killed";
+    let Some(pair) = Pair::new() else { return };
+    // A child is born into the namespace of the thread that starts it.
+    let mut child = pair.in_port(|| {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", INNER, "--nocapture"])
+            .env(CHILD, "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap()
+    });
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let ready = lines
+        .map_while(Result::ok)
+        .any(|line| line.contains("READY"));
+    assert!(ready, "the child did not open the port");
+    assert!(has_program(&pair));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let start = Instant::now();
+    while has_program(&pair) {
+        assert!(start.elapsed() < Duration::from_secs(2), "still attached");
+        thread::sleep(Duration::from_millis(5));
+    }
+    open(&pair);
+}
+
+/// Run by `the_program_goes_with_a_killed_process` in a separate process.
+#[test]
+fn inside_a_process_to_be_killed() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let _port = xdp::open(PORT, &OpenOptions::default()).unwrap();
+    println!("READY");
+    thread::sleep(Duration::from_secs(10));
+}
+
+#[test]
+fn an_interface_in_use_is_refused_with_a_reason() {
+    let Some(pair) = Pair::new() else { return };
+    let _port = open(&pair);
+    let again = pair.in_port(|| xdp::open(PORT, &OpenOptions::default()));
+    let error = again.err().expect("it is in use");
+    let said = "xdp:port0: this command already carries the frames that arrive there";
+    assert!(error.to_string().starts_with(said), "{error}");
+}
+
+#[test]
+fn a_port_can_be_opened_again_at_once() {
+    let Some(pair) = Pair::new() else { return };
+    for n in 0..20 {
+        let mut port = open(&pair);
+        let mut station = open_station(&pair);
+        send(&mut station.tx, &frame(n, 64));
+        let got = receive_until(&mut port.rx, |got| !got.is_empty());
+        assert_eq!(number_of(&got[0].bytes), Some(n));
+    }
+}

@@ -1,0 +1,155 @@
+//! Whole runs between capture files: every placement, the end of the input,
+//! a full arena. No privileges are needed.
+
+use std::time::Duration;
+
+use crate::common::{Folder, delayed, run, write_input};
+use longwire_engine::{BitRate, Bytes, Nanos, models};
+use longwire_io::port::options::OpenOptions;
+use longwire_io::port::registry;
+use longwire_runtime::{LinkSetup, Placement, RunConfig, WaitMode, start};
+
+#[test]
+fn every_placement_and_way_of_waiting_delivers_every_frame_in_order() {
+    let folder = Folder::new("placement");
+    write_input(&folder.file("in.pcap"), 2_000, Nanos::from_micros(50));
+    let placements = [
+        Placement::Together,
+        Placement::PerDirection,
+        Placement::PerStage,
+    ];
+    for placement in placements {
+        for wait in [WaitMode::Adaptive, WaitMode::Block, WaitMode::Spin] {
+            let config = RunConfig {
+                placement,
+                wait,
+                ..RunConfig::default()
+            };
+            let (report, frames) = run(&folder, delayed("5ms"), config);
+            let numbers: Vec<u32> = frames.iter().map(|(number, _)| *number).collect();
+            assert!(
+                numbers.iter().copied().eq(0..2_000),
+                "{placement:?} {wait:?}"
+            );
+            let link = &report.links[0];
+            assert_eq!((link.packets_in, link.packets_out), (2_000, 2_000));
+            assert_eq!((link.bytes_in, link.in_flight), (link.bytes_out, 0));
+            assert_eq!(report.error, None);
+            // File ports stamp with the release: the delay is exact.
+            let span = frames[1_999].1 - frames[0].1;
+            assert_eq!(span, 1_999 * 50_000);
+        }
+    }
+}
+
+#[test]
+fn what_comes_in_leaves_is_dropped_or_is_an_artifact() {
+    let folder = Folder::new("accounts");
+    write_input(&folder.file("in.pcap"), 3_000, Nanos::from_micros(20));
+    let mut lossy = delayed("uniform:min=1ms,max=3ms");
+    lossy
+        .loss
+        .push(models::LOSS.parse("10%").expect("a loss model"));
+    lossy.rate = BitRate::from_bits_per_sec(100_000_000).into();
+    lossy.queue = Some(models::QUEUE.parse("8p").expect("a queue"));
+    let (report, frames) = run(&folder, lossy, RunConfig::default());
+    let link = &report.links[0];
+    let dropped: u64 = link.drops.values().sum();
+    assert!(
+        link.drops["loss"] > 0 && link.drops["queue_full"] > 0,
+        "{:?}",
+        link.drops
+    );
+    assert_eq!(link.packets_in, 3_000);
+    assert_eq!(link.packets_out + dropped, link.packets_in);
+    assert_eq!(frames.len() as u64, link.packets_out);
+    assert_eq!(link.queue_packets_max, 8);
+    assert!(link.raised > 0, "jitter in order raises releases");
+    assert!(frames.is_sorted_by_key(|(number, _)| *number), "in order");
+}
+
+#[test]
+fn the_reorder_policy_lets_jitter_reorder() {
+    let folder = Folder::new("reorder");
+    write_input(&folder.file("in.pcap"), 500, Nanos::from_micros(100));
+    let mut config = delayed("uniform:min=0ms,max=5ms");
+    config.order = models::ORDER.parse("reorder").expect("an order policy");
+    let (report, frames) = run(&folder, config, RunConfig::default());
+    assert_eq!(report.links[0].packets_out, 500);
+    assert!(
+        !frames.is_sorted_by_key(|(number, _)| *number),
+        "nothing was reordered"
+    );
+    assert_eq!(report.links[0].raised, 0);
+}
+
+#[test]
+fn a_full_arena_is_an_artifact_and_not_a_drop() {
+    let folder = Folder::new("memory");
+    write_input(&folder.file("in.pcap"), 4_000, Nanos::from_micros(10));
+    let config = RunConfig {
+        memory: Some(Bytes(1 << 20)),
+        ..RunConfig::default()
+    };
+    let (report, frames) = run(&folder, delayed("200ms"), config);
+    let link = &report.links[0];
+    assert!(link.artifacts["memory"] > 0, "{:?}", link.artifacts);
+    assert_eq!(link.drops.values().sum::<u64>(), 0);
+    assert_eq!(link.packets_out + link.artifacts["memory"], 4_000);
+    assert_eq!(frames.len() as u64, link.packets_out);
+    assert!(link.memory_max <= 1 << 20);
+}
+
+#[test]
+fn a_run_that_is_stopped_reports_what_is_in_flight() {
+    let folder = Folder::new("stop");
+    write_input(&folder.file("in.pcap"), 1_000, Nanos::from_micros(10));
+    let options = OpenOptions::default();
+    let a = registry::open(&format!("pcap:in={}", folder.file("in.pcap")), &options);
+    let b = registry::open(&format!("pcap:out={}", folder.file("out.pcap")), &options);
+    let setup = LinkSetup {
+        name: "ab".to_owned(),
+        config: delayed("60s"),
+    };
+    let (a, b) = (a.expect("the input opens"), b.expect("the output opens"));
+    let running = start(a, b, setup, None, RunConfig::default()).expect("the run starts");
+    for _ in 0..500 {
+        if running.snapshot().links[0].packets_in == 1_000 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(!running.ended(), "frames still wait");
+    let report = running.stop();
+    assert_eq!(report.links[0].in_flight, 1_000);
+    assert_eq!(report.links[0].packets_out, 0);
+}
+
+#[test]
+fn the_same_seed_decides_the_same_whatever_the_placement() {
+    let folder = Folder::new("seed");
+    write_input(&folder.file("in.pcap"), 1_000, Nanos::from_micros(20));
+    let mut outcomes = Vec::new();
+    for placement in [Placement::Together, Placement::PerStage] {
+        let mut config = delayed("exponential:mean=2ms,min=1ms");
+        config
+            .loss
+            .push(models::LOSS.parse("20%").expect("a loss model"));
+        let (_, frames) = run(
+            &folder,
+            config,
+            RunConfig {
+                placement,
+                seed: 42,
+                ..RunConfig::default()
+            },
+        );
+        let start = frames[0].1;
+        let relative: Vec<(u32, u64)> = frames
+            .iter()
+            .map(|(number, stamp)| (*number, stamp - start))
+            .collect();
+        outcomes.push(relative);
+    }
+    assert_eq!(outcomes[0], outcomes[1]);
+}

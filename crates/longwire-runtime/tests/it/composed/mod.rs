@@ -1,0 +1,278 @@
+//! Links of random models in the stages of a live run, against the same link
+//! simulated offline: the same verdicts, departures, releases and bytes.
+//!
+//! The links come from the generator of the engine's own composition test.
+//! Frames come and go through ports in memory, and some come as super-packets.
+
+#[path = "../../../../longwire-engine/tests/it/common/any_options.rs"]
+mod any_options;
+mod cases;
+mod offline;
+mod ports;
+mod traffic;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cases::Case;
+use longwire_engine::{Bytes, LinkConfig, LinkOptions, Nanos};
+use longwire_io::port::own::{OwnRx, OwnTx};
+use longwire_io::port::{AnyRx, AnyTx, Port};
+use longwire_runtime::pipeline::{PipelineConfig, run_to_end};
+use longwire_runtime::{LinkReport, LinkSetup, Placement, RunConfig, WaitMode, start_recorded};
+use offline::{Outcome, simulate};
+use ports::{Device, Frame, Memory, Nothing, Script, Sink};
+use traffic::Buffer;
+
+/// Where the virtual clock of a pipeline starts.
+const START: Nanos = Nanos::from_secs(1);
+
+/// A link that has delivered everything so soon after the first arrival is
+/// waited for. Others are compared as far as they get in `PARTLY`.
+const SOON: Nanos = Nanos::from_millis(700);
+const PARTLY: Duration = Duration::from_millis(300);
+
+/// Ends a run that hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs buffers through both stages in virtual time; returns the report and the
+/// wire frames that left.
+fn run_in_virtual_time(
+    buffers: Vec<Buffer>,
+    config: LinkConfig,
+    seed: u64,
+    takes_offload: bool,
+) -> (LinkReport, Vec<Frame>) {
+    let sink = Sink::new();
+    let setup = LinkSetup {
+        name: "ab".to_owned(),
+        config,
+    };
+    let pipeline = PipelineConfig {
+        seed,
+        memory_soft: u64::MAX,
+        budget: Bytes(64 << 20),
+        lend: false,
+        cores: None,
+    };
+    let source: Box<dyn OwnRx> = Box::new(Script::at(buffers, START));
+    let report = if takes_offload {
+        run_to_end(source, Device(sink.clone()), setup, pipeline).map(|end| end.report)
+    } else {
+        let port: Box<dyn OwnTx> = Box::new(sink.clone());
+        run_to_end(source, port, setup, pipeline).map(|end| end.report)
+    };
+    (
+        report.unwrap_or_else(|error| panic!("{error}")),
+        sink.take(),
+    )
+}
+
+/// Runs the case in virtual time, and compares what left with the simulation:
+/// in order, to the nanosecond and the byte.
+fn check_in_virtual_time(case: &Case, takes_offload: bool) -> LinkReport {
+    let buffers = case.buffers();
+    let arrivals = offline::wire_frames(&buffers, START);
+    let expected = simulate(case.config(START), case.seed, &arrivals);
+    let (report, mut left) =
+        run_in_virtual_time(buffers, case.config(START), case.seed, takes_offload);
+    let artifacts = &report.artifacts;
+    assert_eq!(
+        artifacts.values().sum::<u64>(),
+        0,
+        "{case:?}: {artifacts:?}"
+    );
+    let mut released = expected.released;
+    if expected.overtaken {
+        // What is released in one instant may have been sent already when
+        // the next of it is decided.
+        left.sort();
+        released.sort();
+    }
+    assert_eq!(left.len(), released.len(), "{case:?}");
+    for (index, (left, released)) in left.iter().zip(&released).enumerate() {
+        assert!(
+            left == released,
+            "{case:?}: frame {index} of those released"
+        );
+    }
+    report
+}
+
+/// Runs the case live, records it, and compares what was decided and what left
+/// with the simulation of what was recorded. Returns whether the run came to
+/// its end.
+fn check_live(case: &Case, placement: Placement) -> bool {
+    let arrivals = offline::wire_frames(&case.buffers(), START);
+    let foreseen = simulate(case.config(START), case.seed, &arrivals);
+    let soon = START.saturating_add(SOON);
+    let is_soon = foreseen.released.iter().all(|(at, _)| *at < soon);
+    let sink = Sink::new();
+    let port = |rx: AnyRx, tx: AnyTx| Port {
+        name: "memory".to_owned(),
+        rx,
+        tx,
+        notes: Vec::new(),
+    };
+    let input = port(
+        AnyRx::Own(Box::new(Script::live(case.buffers()))),
+        AnyTx::Own(Box::new(Nothing)),
+    );
+    let output = port(
+        AnyRx::Own(Box::new(Nothing)),
+        AnyTx::Own(Box::new(sink.clone())),
+    );
+    let setup = LinkSetup {
+        name: "ab".to_owned(),
+        config: case.config(START),
+    };
+    let config = RunConfig {
+        seed: case.seed,
+        placement,
+        wait: WaitMode::Adaptive,
+        realtime: false,
+        memory: Some(Bytes(64 << 20)),
+        ..RunConfig::default()
+    };
+    let memory = Arc::new(Mutex::new(Memory::default()));
+    let recorder = Box::new(ports::MemoryRecorder(Arc::clone(&memory)));
+    let running = start_recorded(input, output, setup, None, config, Some(recorder))
+        .unwrap_or_else(|error| panic!("{error}"));
+    let ended = running.wait(if is_soon { PATIENCE } else { PARTLY });
+    let report = running.stop();
+    let memory = std::mem::take(&mut *memory.lock().expect("the recorder is done"));
+    let link = &report.links[0];
+    for kind in ["unrecorded", "memory"] {
+        assert_eq!(link.artifacts[kind], 0, "{case:?}: {kind}");
+    }
+    let expected = simulate(case.config(memory.epoch), case.seed, &memory.arrivals);
+    compare(case, &memory, &expected, ended);
+    let (mut left, mut released) = (sink.take(), expected.released);
+    // Frames that are late may be overtaken.
+    left.sort();
+    released.sort();
+    if ended {
+        assert!(left == released, "{case:?}: other frames left");
+    } else {
+        let known = |frame| released.binary_search(frame).is_ok();
+        assert!(left.iter().all(known), "{case:?}: an unknown frame left");
+    }
+    ended
+}
+
+/// Holds what was recorded against the simulation.
+fn compare(case: &Case, memory: &Memory, expected: &Outcome, ended: bool) {
+    assert_eq!(memory.arrivals.len(), expected.frames.len());
+    for (number, frame) in expected.frames.iter().enumerate() {
+        let live = memory.verdicts.get(&(number as u64));
+        let live = live.map_or(&[][..], Vec::as_slice);
+        let known = frame.verdicts.get(..live.len());
+        assert_eq!(known, Some(live), "{case:?}: frame {number}");
+        assert!(
+            !ended || live.len() == frame.verdicts.len(),
+            "{case:?}: frame {number} was never decided about"
+        );
+        assert_eq!(
+            memory.queues[number], frame.queue,
+            "{case:?}: the queue behind frame {number}"
+        );
+    }
+}
+
+/// How many cases run in virtual time, each chosen by its number.
+const CASES: u64 = 1_500;
+
+#[test]
+fn any_models_live_and_offline_in_virtual_time() {
+    let mut seen = cases::Seen::default();
+    for number in 0..CASES {
+        let case = Case::random(number);
+        seen.note(&case);
+        check_in_virtual_time(&case, number % 2 == 0);
+    }
+    seen.assert_every_model();
+}
+
+#[test]
+fn any_models_live_and_offline_in_real_time() {
+    let cases = cases::covering();
+    assert!(cases.len() > 20, "{} cases", cases.len());
+    let ended: Vec<bool> = ports::in_parallel(&cases, |index, case| {
+        let placement = match index % 2 {
+            0 => Placement::Together,
+            _ => Placement::PerStage,
+        };
+        check_live(case, placement)
+    });
+    let whole = ended.iter().filter(|ended| **ended).count();
+    assert!(whole > 10, "{whole} of {} runs ended", ended.len());
+}
+
+/// The segments of a super-packet have one stamp: on an idle link the first of
+/// them is in service, and does not count, when the others are queued.
+#[test]
+fn segments_of_one_buffer_find_the_room_that_frames_find() {
+    for (queue, segments, fit) in [
+        ("head-drop:limit=2p", 3, true),
+        ("codel:limit=2p", 3, true),
+        ("drr:limit=2p", 3, true),
+        ("3p", 3, true),
+        ("head-drop:limit=2p", 4, false),
+        ("3p", 4, false),
+    ] {
+        let options = LinkOptions {
+            rate: Some("1mbit".to_owned()),
+            queue: Some(queue.to_owned()),
+            ..LinkOptions::default()
+        };
+        let config = options.parse().unwrap_or_else(|error| panic!("{error}"));
+        let buffers = vec![traffic::segments(0, segments)];
+        let (report, left) = run_in_virtual_time(buffers, config, 1, false);
+        assert_eq!(left.len(), 3, "{queue}");
+        assert_eq!(report.packets_in, segments as u64);
+        assert_eq!(report.drops["queue_full"] == 0, fit, "{queue}");
+    }
+}
+
+/// A link of a rate, with this queue, that cuts long frames.
+fn fragmenting(rate: &str, queue: Option<&str>) -> LinkOptions {
+    LinkOptions {
+        rate: Some(rate.to_owned()),
+        queue: queue.map(str::to_owned),
+        mtu: Some("fragment:bytes=576".to_owned()),
+        ..LinkOptions::default()
+    }
+}
+
+#[test]
+fn long_frames_are_fragmented_whatever_the_queue() {
+    let queues = longwire_engine::models::QUEUE.entries.iter();
+    let queues = queues
+        .filter(|entry| entry.info.name != "tail-drop")
+        .map(|entry| Some(entry.info.name));
+    let links = queues.map(|queue| fragmenting("100mbit", queue)).chain([
+        fragmenting("wifi:rate=100mbit", None),
+        fragmenting("wifi:rate=100mbit", Some("1000p")),
+    ]);
+    let case = |options| Case {
+        options,
+        seed: 7,
+        traffic: 3,
+    };
+    // Frames that are not IPv4 or may not be fragmented are dropped, by any queue.
+    let dropped = check_in_virtual_time(&case(fragmenting("100mbit", Some("unlimited"))), false);
+    let dropped = dropped.drops["mtu"];
+    for options in links {
+        let case = case(options);
+        let report = check_in_virtual_time(&case, false);
+        let whole = case.buffers().len() as u64;
+        assert_eq!(report.drops["mtu"], dropped, "{case:?}");
+        assert!(
+            report.packets_in > whole && report.packets_out > whole,
+            "{case:?}: {} in, {} out of {whole}",
+            report.packets_in,
+            report.packets_out
+        );
+        check_live(&case, Placement::Together);
+    }
+}

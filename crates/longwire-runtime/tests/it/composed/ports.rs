@@ -1,0 +1,271 @@
+//! Ports and a recorder in memory.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use longwire_engine::{Bytes, Nanos, Packets, Verdict};
+use longwire_io::port::own::{OwnRx, OwnTx};
+use longwire_io::port::{Arrived, Outgoing, PortError, Pushed, Received, TxPort};
+use longwire_runtime::Recorder;
+use longwire_runtime::record::{Batch, Epoch, Event};
+
+use crate::composed::offline::{Arrival, wire_frames};
+use crate::composed::traffic::Buffer;
+
+/// Hands in buffers at their times.
+pub struct Script {
+    buffers: Vec<Buffer>,
+    next: usize,
+    start: Option<Nanos>,
+    /// Everything has come already, stamped.
+    at_once: bool,
+}
+
+impl Script {
+    /// Counted from `start` on a virtual clock, which the stamps drive.
+    pub fn at(buffers: Vec<Buffer>, start: Nanos) -> Script {
+        Script {
+            buffers,
+            next: 0,
+            start: Some(start),
+            at_once: true,
+        }
+    }
+
+    /// Counted from the first call, as time goes by.
+    pub fn live(buffers: Vec<Buffer>) -> Script {
+        Script {
+            buffers,
+            next: 0,
+            start: None,
+            at_once: false,
+        }
+    }
+}
+
+impl OwnRx for Script {
+    fn receive(
+        &mut self,
+        now: Nanos,
+        max: usize,
+        take: &mut dyn FnMut(Arrived<'_>),
+    ) -> Result<Received, PortError> {
+        let start = *self.start.get_or_insert(now);
+        let mut frames = 0;
+        while let Some(buffer) = self.buffers.get(self.next).filter(|_| frames < max) {
+            let arrival = start.saturating_add(Nanos::from_nanos(buffer.at));
+            if arrival > now && !self.at_once {
+                break;
+            }
+            take(Arrived {
+                bytes: &buffer.bytes,
+                arrival,
+                offload: buffer.offload,
+                wire_len: buffer.bytes.len() as u32,
+                lent: None,
+            });
+            self.next += 1;
+            frames += 1;
+        }
+        Ok(Received {
+            frames,
+            end: self.next == self.buffers.len(),
+        })
+    }
+
+    fn frame_max(&self) -> usize {
+        65_550
+    }
+}
+
+/// A port that has nothing, and takes nothing.
+pub struct Nothing;
+
+impl OwnRx for Nothing {
+    fn receive(
+        &mut self,
+        _now: Nanos,
+        _max: usize,
+        _take: &mut dyn FnMut(Arrived<'_>),
+    ) -> Result<Received, PortError> {
+        Ok(Received {
+            frames: 0,
+            end: true,
+        })
+    }
+
+    fn frame_max(&self) -> usize {
+        0
+    }
+}
+
+impl OwnTx for Nothing {
+    fn push(&mut self, _frame: Outgoing<'_>) -> Pushed {
+        Pushed::Refused
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        Ok(0)
+    }
+
+    fn room(&self) -> usize {
+        1
+    }
+
+    fn unsent(&self) -> usize {
+        0
+    }
+}
+
+/// A wire frame that left, and its release.
+pub type Frame = (Nanos, Vec<u8>);
+
+/// Keeps the wire frames that leave.
+#[derive(Clone)]
+pub struct Sink {
+    frames: Arc<Mutex<Vec<Frame>>>,
+    pushed: usize,
+}
+
+impl Sink {
+    pub fn new() -> Sink {
+        Sink {
+            frames: Arc::default(),
+            pushed: 0,
+        }
+    }
+
+    /// What left.
+    pub fn take(&self) -> Vec<Frame> {
+        std::mem::take(&mut self.frames.lock().expect("no panic"))
+    }
+}
+
+impl OwnTx for Sink {
+    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+        let buffer = Buffer {
+            at: 0,
+            bytes: frame.bytes.to_vec(),
+            offload: frame.offload,
+        };
+        let frames = wire_frames(&[buffer], frame.release);
+        let mut left = self.frames.lock().expect("no panic");
+        left.extend(frames.into_iter().map(|frame| (frame.at, frame.bytes)));
+        self.pushed += 1;
+        Pushed::Taken
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        Ok(std::mem::take(&mut self.pushed))
+    }
+
+    fn room(&self) -> usize {
+        1_000
+    }
+
+    fn unsent(&self) -> usize {
+        self.pushed
+    }
+}
+
+/// A sink that finishes checksums and cuts super-packets itself, as a device
+/// with offloads does.
+pub struct Device(pub Sink);
+
+impl TxPort for Device {
+    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+        OwnTx::push(&mut self.0, frame)
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        OwnTx::flush(&mut self.0)
+    }
+
+    fn room(&self) -> usize {
+        OwnTx::room(&self.0)
+    }
+
+    fn unsent(&self) -> usize {
+        OwnTx::unsent(&self.0)
+    }
+
+    fn takes_offload(&self) -> bool {
+        true
+    }
+}
+
+/// What a run has recorded.
+#[derive(Default)]
+pub struct Memory {
+    pub epoch: Nanos,
+    pub arrivals: Vec<Arrival>,
+    /// Behind each arrival.
+    pub queues: Vec<(Packets, Bytes)>,
+    /// By the number of the frame.
+    pub verdicts: BTreeMap<u64, Vec<Verdict>>,
+}
+
+/// Records into memory.
+pub struct MemoryRecorder(pub Arc<Mutex<Memory>>);
+
+impl Recorder for MemoryRecorder {
+    fn start(&mut self, epoch: Epoch) {
+        self.0.lock().expect("no panic").epoch = epoch.monotonic;
+    }
+
+    fn record(&mut self, batch: &Batch) -> Result<(), String> {
+        let mut memory = self.0.lock().expect("no panic");
+        for event in &batch.events {
+            match event {
+                Event::Arrived {
+                    frame,
+                    arrival,
+                    len,
+                    queue,
+                    bytes,
+                    ..
+                } => {
+                    assert_eq!(*frame, memory.arrivals.len() as u64);
+                    let bytes = batch.bytes[bytes.clone()].to_vec();
+                    assert_eq!(*len as usize, bytes.len());
+                    memory.arrivals.push(Arrival {
+                        at: *arrival,
+                        bytes,
+                    });
+                    memory.queues.push(*queue);
+                }
+                Event::Decided { frame, verdict, .. } => {
+                    memory.verdicts.entry(*frame).or_default().push(*verdict);
+                }
+                Event::Left { .. } | Event::Entered { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Works through `cases` on a few threads: they mostly wait.
+pub fn in_parallel<T: Sync, R: Send>(cases: &[T], work: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(case) = cases.get(index) else {
+                        return;
+                    };
+                    let result = work(index, case);
+                    results.lock().expect("no panic").push(result);
+                }
+            });
+        }
+    });
+    results.into_inner().expect("no panic")
+}

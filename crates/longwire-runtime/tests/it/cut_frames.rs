@@ -1,0 +1,60 @@
+//! Frames of which the capture kept only the beginning: on a link they take
+//! as long as they were, whichever stage decides, and what is written of them
+//! says how long that is.
+
+use crate::common::{Folder, delayed, run};
+use longwire_engine::models::queue::fifo::ManagedFifo;
+use longwire_engine::models::queue::{Queue, QueueLimit};
+use longwire_engine::{LinkConfig, Nanos, models};
+use longwire_io::port::pcap::{CaptureReader, CaptureWriter};
+use longwire_runtime::{Placement, RunConfig};
+
+const FRAMES: u32 = 200;
+const KEPT: usize = 64;
+const LENGTH: u32 = 1_000;
+/// That many bytes at 80 Mbit/s.
+const SERIALISED_NS: u64 = 100_000;
+
+fn write_cut(path: &str) {
+    let mut writer = CaptureWriter::create(path).expect("the input is made");
+    for number in 0..FRAMES {
+        let mut frame = vec![0u8; KEPT];
+        frame[..4].copy_from_slice(&number.to_be_bytes());
+        // As good as at once: they queue up.
+        let stamp = Nanos::from_nanos(1_000_000_000 + u64::from(number));
+        let written = writer.write(stamp, &frame, LENGTH);
+        written.expect("a frame is written");
+    }
+    writer.finish().expect("the input is whole");
+}
+
+#[test]
+fn cut_frames_take_as_long_as_they_were_and_say_so_at_the_end() {
+    let folder = Folder::new("cut");
+    write_cut(&folder.file("in.pcap"));
+    let unlimited = QueueLimit::UNLIMITED;
+    for queue in [
+        Queue::TailDrop(unlimited),
+        Queue::Managed(Box::new(ManagedFifo::new(unlimited))),
+    ] {
+        let config = LinkConfig {
+            rate: models::RATE.parse("80mbit").expect("a rate"),
+            queue: Some(queue),
+            ..delayed("1ms")
+        };
+        let together = RunConfig {
+            placement: Placement::Together,
+            ..RunConfig::default()
+        };
+        let (report, frames) = run(&folder, config, together);
+        let link = &report.links[0];
+        assert_eq!(link.packets_out, u64::from(FRAMES));
+        assert_eq!(link.bytes_in, u64::from(FRAMES * LENGTH));
+        let apart = frames.windows(2).map(|pair| pair[1].1 - pair[0].1);
+        assert_eq!(apart.collect::<Vec<_>>(), [SERIALISED_NS; 199]);
+        let mut reader = CaptureReader::open(&folder.file("out.pcap")).expect("the output");
+        while let Some(record) = reader.next().expect("the output is whole") {
+            assert_eq!((record.bytes.len(), record.wire_len), (KEPT, LENGTH));
+        }
+    }
+}

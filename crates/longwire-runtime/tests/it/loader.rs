@@ -1,0 +1,175 @@
+//! Files for models, as the system has them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use longwire_engine::{LinkOptions, Loader};
+use longwire_runtime::{FileAccess, FileError, FileLoader, FileReader, ReadLimits};
+
+/// A file of this test's own, removed with it.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str, contents: &[u8]) -> Scratch {
+        let name = format!("longwire-loader-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::write(&path, contents).expect("the temporary folder is writable");
+        Scratch(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().expect("a plain name")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn refusal(path: &str) -> String {
+    let read = FileLoader::new().read(path, &mut |_| Ok(()));
+    read.expect_err("it was read")
+}
+
+#[test]
+fn a_file_comes_whole_and_in_order() {
+    let contents: Vec<u8> = (0..200_000u32).flat_map(u32::to_le_bytes).collect();
+    let file = Scratch::new("whole", &contents);
+    let (mut read, mut pieces) = (Vec::new(), 0);
+    let whole = FileLoader::new().read(file.path(), &mut |piece| {
+        pieces += 1;
+        read.extend_from_slice(piece);
+        Ok(())
+    });
+    assert_eq!(whole, Ok(()));
+    assert!(read == contents && pieces > 1);
+}
+
+#[test]
+fn what_takes_the_pieces_ends_the_reading() {
+    let file = Scratch::new("ended", &[0; 1 << 20]);
+    let mut pieces = 0;
+    let ended = FileLoader::new().read(file.path(), &mut |_| {
+        pieces += 1;
+        Err("enough".to_owned())
+    });
+    assert_eq!((ended, pieces), (Err("enough".to_owned()), 1));
+}
+
+#[test]
+fn what_is_no_file_is_refused_with_the_reason() {
+    assert!(refusal("-").contains("name a file"));
+    let folder = std::env::temp_dir();
+    assert!(refusal(folder.to_str().expect("a plain name")).contains("directory"));
+    assert!(refusal("no/such/file").contains("no such file"));
+}
+
+/// The result of a thread, which must not wait.
+fn soon<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || sender.send(work()));
+    let came = receiver.recv_timeout(Duration::from_secs(20));
+    came.expect("it does not wait for ever")
+}
+
+/// A FIFO without a writer.
+fn fifo(name: &str) -> Scratch {
+    let file = Scratch::new(name, b"");
+    fs::remove_file(file.path()).expect("it is there");
+    let made = Command::new("mkfifo").arg(file.path()).status();
+    assert!(made.expect("mkfifo starts").success());
+    file
+}
+
+#[test]
+fn only_regular_files_are_read_and_opened() {
+    let fifo = fifo("fifo");
+    let path = fifo.path().to_owned();
+    assert!(soon(move || refusal(&path)).contains("a FIFO, not a regular file"));
+    assert!(soon(|| refusal("/dev/null")).contains("a device, not a regular file"));
+    let path = fifo.path().to_owned();
+    let plugin = soon(move || {
+        let options = LinkOptions {
+            loss: vec![format!("plugin:{path}")],
+            ..LinkOptions::default()
+        };
+        options.parse_with(&FileLoader::new()).map(drop)
+    });
+    let error = plugin.expect_err("no plugin").to_string();
+    assert!(error.contains("not a regular file"), "{error}");
+}
+
+#[test]
+fn a_file_beyond_the_limit_is_refused() {
+    let file = Scratch::new("large", &[b'1'; 1 << 20]);
+    let read = |bytes: u64| {
+        let limits = ReadLimits {
+            bytes,
+            ..ReadLimits::default()
+        };
+        let path = Path::new(file.path());
+        let mut reader = FileReader::open(path, &FileAccess::Any, limits, None).expect("a thread");
+        let mut text = Vec::new();
+        let read = std::io::Read::read_to_end(&mut reader, &mut text);
+        read.map_err(|error| error.to_string())
+    };
+    assert_eq!(read(1 << 20), Ok(1 << 20));
+    let error = read((1 << 20) - 1).expect_err("it is too large");
+    assert!(error.contains("larger than 0 MiB"), "{error}");
+    // What grows while it is read is refused too: the system says that these
+    // have no bytes.
+    let endless = Path::new("/proc/self/maps");
+    let limits = ReadLimits {
+        bytes: 10,
+        ..ReadLimits::default()
+    };
+    let reader = FileReader::open(endless, &FileAccess::Any, limits, None);
+    let piece = reader.expect("a thread").next_piece();
+    assert!(matches!(piece, Err(FileError::TooLarge(10))), "{piece:?}");
+}
+
+#[test]
+fn no_thread_is_left_after_a_file_was_read() {
+    let file = Scratch::new("threads", b"1ms\n");
+    let threads = || {
+        let tasks = fs::read_dir("/proc/self/task").expect("a process");
+        let names =
+            tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
+        names.filter(|name| name.trim() == "longwire-file").count()
+    };
+    // Other tests read files too: those of the loop below are among them.
+    let before = threads();
+    for _ in 0..200 {
+        let read = FileLoader::new().read(file.path(), &mut |_| Ok(()));
+        assert_eq!(read, Ok(()));
+    }
+    assert!(
+        threads() <= before.max(4),
+        "{before} before, {} after",
+        threads()
+    );
+}
+
+#[test]
+fn models_read_their_files_through_it() {
+    let file = Scratch::new("rates.csv", b"time,rate_mbps\n0,8\n1,4\n");
+    let options = |path: &str| LinkOptions {
+        rate: Some(format!("trace:{path}")),
+        ..LinkOptions::default()
+    };
+    let config = options(file.path()).parse_with(&FileLoader::new());
+    let rate = config.expect("a table of rates").rate.bit_rate();
+    assert_eq!(rate.map(|rate| rate.bits_per_sec()), Some(6_000_000));
+
+    let broken = Scratch::new("broken.csv", b"time,rate_mbps\n0,8\n1,x\n");
+    let error = options(broken.path()).parse_with(&FileLoader::new());
+    let error = error.expect_err("it was read").to_string();
+    for part in ["rate: ", broken.path(), "line 3", "'x' is not a number"] {
+        assert!(error.contains(part), "{error}");
+    }
+}

@@ -1,0 +1,21 @@
+//! The tests of this crate in one program: it is linked once.
+#![allow(missing_docs, reason = "tests")]
+
+mod common;
+
+mod captures;
+mod composed;
+mod cut_frames;
+mod fabric;
+mod gap_frames;
+mod generator;
+mod live;
+mod loader;
+mod managed;
+mod overload;
+mod own_ports;
+mod plugins;
+mod receive;
+mod replay;
+mod traces;
+mod traces_together;

@@ -1,0 +1,158 @@
+//! Whole runs whose link decides late, changes bytes or makes copies.
+
+use crate::common::{Folder, delayed, run, write_input};
+use longwire_engine::models::queue::fifo::ManagedFifo;
+use longwire_engine::models::queue::{Queue, QueueLimit};
+use longwire_engine::{LinkConfig, Nanos, Packets, models};
+use longwire_io::port::pcap::CaptureReader;
+use longwire_runtime::{Placement, RunConfig, WaitMode};
+
+fn managed(limit: QueueLimit) -> Option<Queue> {
+    Some(Queue::Managed(Box::new(ManagedFifo::new(limit))))
+}
+
+/// A link that is busy most of the time, with a queue of either kind.
+fn slow(queue: Option<Queue>) -> LinkConfig {
+    LinkConfig {
+        rate: models::RATE.parse("100mbit").expect("a rate"),
+        queue,
+        ..delayed("exponential:mean=3ms,min=1ms")
+    }
+}
+
+/// Stamps from the first frame's on.
+fn relative(frames: &[(u32, u64)]) -> Vec<(u32, u64)> {
+    let start = frames[0].1;
+    let from_start = |(number, stamp): &(u32, u64)| (*number, stamp - start);
+    frames.iter().map(from_start).collect()
+}
+
+#[test]
+fn a_managed_first_in_first_out_queue_is_one_decided_at_arrival() {
+    let folder = Folder::new("managed");
+    write_input(&folder.file("in.pcap"), 1_500, Nanos::from_micros(45));
+    let at_arrival = slow(Some(Queue::TailDrop(QueueLimit::UNLIMITED)));
+    let (_, expected) = run(&folder, at_arrival, RunConfig::default());
+    assert_eq!(expected.len(), 1_500);
+    // With stages on threads of their own, a frame that is read late has
+    // arrived late for the queue; on one thread never.
+    for wait in [WaitMode::Adaptive, WaitMode::Block, WaitMode::Spin] {
+        let config = RunConfig {
+            placement: Placement::Together,
+            wait,
+            ..RunConfig::default()
+        };
+        let (report, frames) = run(&folder, slow(managed(QueueLimit::UNLIMITED)), config);
+        let same = relative(&frames) == relative(&expected);
+        assert!(same, "{wait:?}: other releases");
+        let link = &report.links[0];
+        assert_eq!((link.packets_in, link.packets_out), (1_500, 1_500));
+        assert_eq!(link.in_flight, 0);
+        assert!(link.queue_packets_max > 3, "{}", link.queue_packets_max);
+    }
+}
+
+#[test]
+fn a_managed_queue_accounts_for_every_frame() {
+    let folder = Folder::new("managed-accounts");
+    write_input(&folder.file("in.pcap"), 3_000, Nanos::from_micros(20));
+    let limit = QueueLimit {
+        packets: Some(Packets(8)),
+        bytes: None,
+    };
+    let mut config = slow(managed(limit));
+    for loss in ["5%", "packet:rate=5%,at=entry"] {
+        config
+            .loss
+            .push(models::LOSS.parse(loss).expect("a loss model"));
+    }
+    config.duplication = Some(models::DUPLICATION.parse("10%").expect("duplicates"));
+    let (report, frames) = run(&folder, config, RunConfig::default());
+    let link = &report.links[0];
+    for reason in ["loss", "entry_loss", "queue_full"] {
+        assert!(link.drops[reason] > 50, "{:?}", link.drops);
+    }
+    let dropped: u64 = link.drops.values().sum();
+    assert!(link.duplicated > 50, "{}", link.duplicated);
+    assert_eq!(link.packets_in, 3_000);
+    assert_eq!(
+        link.packets_in + link.duplicated,
+        link.packets_out + dropped
+    );
+    assert_eq!(frames.len() as u64, link.packets_out);
+    assert_eq!((link.in_flight, link.queue_packets_max), (0, 8));
+    assert!(frames.is_sorted_by_key(|(number, _)| *number), "in order");
+}
+
+/// Every frame of a capture.
+fn frames_of(path: &str) -> Vec<Vec<u8>> {
+    let mut reader = CaptureReader::open(path).expect("the capture opens");
+    let mut frames = Vec::new();
+    while let Some(record) = reader.next().expect("the capture is whole") {
+        frames.push(record.bytes.to_vec());
+    }
+    frames
+}
+
+fn bits_apart(a: &[u8], b: &[u8]) -> u32 {
+    a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum()
+}
+
+#[test]
+fn corrupted_frames_differ_in_as_many_bits_as_asked_and_copies_are_alike() {
+    let folder = Folder::new("corrupt");
+    write_input(&folder.file("in.pcap"), 400, Nanos::from_micros(50));
+    let before = frames_of(&folder.file("in.pcap"));
+    for queue in [None, managed(QueueLimit::UNLIMITED)] {
+        let mut config = slow(queue);
+        config.corruption = Some(
+            models::CORRUPTION
+                .parse("random:rate=100%,bits=3")
+                .expect("corruption"),
+        );
+        config.duplication = Some(
+            models::DUPLICATION
+                .parse("random:rate=100%,copies=2")
+                .expect("duplicates"),
+        );
+        let (report, _) = run(&folder, config, RunConfig::default());
+        let link = &report.links[0];
+        assert_eq!((link.corrupted, link.duplicated), (400, 800));
+        assert_eq!(link.packets_out, 1_200);
+        let after = frames_of(&folder.file("out.pcap"));
+        assert_eq!(after.len(), 1_200);
+        for (before, copies) in before.iter().zip(after.chunks(3)) {
+            assert!(copies.iter().all(|copy| *copy == copies[0]));
+            assert_eq!(before.len(), copies[0].len());
+            assert_eq!(bits_apart(before, &copies[0]), 3);
+        }
+    }
+}
+
+#[test]
+fn frames_held_back_are_overtaken() {
+    let folder = Folder::new("hold");
+    write_input(&folder.file("in.pcap"), 500, Nanos::from_micros(100));
+    for queue in [None, managed(QueueLimit::UNLIMITED)] {
+        let mut config = delayed("1ms");
+        config.queue = queue;
+        config.reordering = Some(
+            models::REORDERING
+                .parse("hold:rate=10%,time=5ms")
+                .expect("reordering"),
+        );
+        let (report, frames) = run(&folder, config, RunConfig::default());
+        assert_eq!(report.links[0].packets_out, 500);
+        assert!(!frames.is_sorted_by_key(|(number, _)| *number));
+        let times: std::collections::BTreeMap<u32, u64> = frames.iter().copied().collect();
+        // When each would have come without its delay and its place.
+        let base = |(number, stamp): (&u32, &u64)| stamp - u64::from(*number) * 100_000;
+        let prompt = times.iter().map(base).min().expect("frames");
+        let held = times
+            .iter()
+            .map(base)
+            .filter(|base| *base == prompt + 5_000_000);
+        let held = held.count();
+        assert!((20..100).contains(&held), "{held} of 500 held back");
+    }
+}

@@ -1,0 +1,222 @@
+//! A live network that is given more frames than its output can take in time
+//! reports an overload, per port and per link; one that keeps up does not.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use longwire_engine::bridge::{BridgeConfig, PortIndex, Switching};
+use longwire_engine::classify::{Classifier, Matcher, Order};
+use longwire_engine::{LinkConfig, LinkId, Nanos, PathId};
+use longwire_io::port::one_way::{Discard, Silent};
+use longwire_io::port::own::{OwnRx, OwnTx};
+use longwire_io::port::{AnyRx, AnyTx, Port};
+use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, Received};
+use longwire_runtime::fabric::{FabricParts, FabricReport, LinkCells, Target, start};
+use longwire_runtime::{OnPortLoss, Placement, RunConfig};
+
+/// Sends frames of two stations in turn, at a steady rate.
+struct Source {
+    per_second: u64,
+    start: Option<Nanos>,
+    sent: u64,
+}
+
+impl OwnRx for Source {
+    fn receive(
+        &mut self,
+        now: Nanos,
+        max: usize,
+        take: &mut dyn FnMut(Arrived<'_>),
+    ) -> Result<Received, PortError> {
+        let start = *self.start.get_or_insert(now);
+        let due = now.saturating_sub(start).as_nanos() * self.per_second / 1_000_000_000;
+        let frames = (due - self.sent).min(max as u64);
+        for _ in 0..frames {
+            let mut bytes = [0; 60];
+            bytes[0] = 2;
+            bytes[6] = 2;
+            bytes[11] = (self.sent % 2) as u8;
+            take(Arrived {
+                bytes: &bytes,
+                arrival: start.saturating_add(Nanos::from_nanos(
+                    self.sent * 1_000_000_000 / self.per_second,
+                )),
+                offload: Offload::NONE,
+                wire_len: 60,
+                lent: None,
+            });
+            self.sent += 1;
+        }
+        Ok(Received {
+            frames: frames as usize,
+            end: false,
+        })
+    }
+
+    fn frame_max(&self) -> usize {
+        60
+    }
+}
+
+/// Takes 50 us for each frame: 20,000 a second.
+#[derive(Default)]
+struct Slow(usize);
+
+impl OwnTx for Slow {
+    fn push(&mut self, _: Outgoing<'_>) -> Pushed {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_micros(50) {
+            std::hint::spin_loop();
+        }
+        self.0 += 1;
+        Pushed::Taken
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        Ok(std::mem::take(&mut self.0))
+    }
+
+    fn room(&self) -> usize {
+        usize::MAX
+    }
+
+    fn unsent(&self) -> usize {
+        self.0
+    }
+}
+
+/// Takes nothing for half a second from when it is first given a frame, then
+/// everything.
+#[derive(Default)]
+struct Stalled {
+    since: Option<Instant>,
+    taken: usize,
+}
+
+impl OwnTx for Stalled {
+    fn push(&mut self, _: Outgoing<'_>) -> Pushed {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        if since.elapsed() < Duration::from_millis(500) {
+            return Pushed::Full;
+        }
+        self.taken += 1;
+        Pushed::Taken
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        Ok(std::mem::take(&mut self.taken))
+    }
+
+    fn room(&self) -> usize {
+        usize::MAX
+    }
+
+    fn unsent(&self) -> usize {
+        self.taken
+    }
+}
+
+/// Runs two links for a while; what ports and links report.
+fn run(
+    per_second: u64,
+    output: impl OwnTx + 'static,
+    time: Duration,
+) -> (FabricReport, Vec<Arc<LinkCells>>) {
+    let cells: Vec<Arc<LinkCells>> = (0..2).map(|_| Arc::default()).collect();
+    let mut classifier = Classifier::new(Order::First, Target::Pass);
+    for station in 0..2 {
+        let matcher = format!("src-mac=02:00:00:00:00:0{station}");
+        let matcher: Matcher = matcher.parse().expect("a matcher");
+        let target = Target::Path(PathId(station));
+        classifier.insert(matcher, target, 0).expect("room");
+    }
+    let mut switch = BridgeConfig::new(2);
+    switch.switching = Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]);
+    let links = cells
+        .iter()
+        .map(|cells| (LinkConfig::default(), Arc::clone(cells)));
+    let parts = FabricParts {
+        switch,
+        classifier,
+        links: links.collect(),
+        paths: vec![vec![LinkId(0)], vec![LinkId(1)]],
+        orders: Vec::new(),
+        on_port_loss: OnPortLoss::End,
+    };
+    let source = Source {
+        per_second,
+        start: None,
+        sent: 0,
+    };
+    let port = |name: &str, rx, tx| {
+        let name = name.to_owned();
+        let port = Port {
+            name: name.clone(),
+            rx,
+            tx,
+            notes: Vec::new(),
+        };
+        (name, port)
+    };
+    let ports = vec![
+        port(
+            "in",
+            AnyRx::Own(Box::new(source)),
+            AnyTx::Discard(Discard::default()),
+        ),
+        port("out", AnyRx::Silent(Silent), AnyTx::Own(Box::new(output))),
+    ];
+    let config = RunConfig {
+        placement: Placement::Together,
+        // Late frames of the start are late as others are.
+        grace: Nanos::ZERO,
+        ..RunConfig::default()
+    };
+    let running = start(ports, parts, config).expect("a fabric");
+    std::thread::sleep(time);
+    (running.stop(), cells)
+}
+
+#[test]
+fn an_overload_is_counted_per_port_and_per_link() {
+    let (report, cells) = run(100_000, Slow::default(), Duration::from_millis(1_500));
+    let artifacts = &report.ports[1].artifacts;
+    let overload = artifacts.get("overload").copied().unwrap_or(0);
+    assert!(overload > 1_000, "{artifacts:?}");
+    assert!(artifacts["late"] > 0, "before it was clear: {artifacts:?}");
+    let links: Vec<_> = cells.iter().map(|cells| cells.totals()).collect();
+    for totals in &links {
+        assert!(totals.overload > 500, "{totals:?}");
+        assert!(totals.late_max_ns > 500_000_000, "{totals:?}");
+    }
+    // Each late frame is counted once.
+    assert!(overload + artifacts["late"] <= report.ports[1].packets_out);
+    assert_links_agree(&report, &cells);
+}
+
+/// Links count as late and as overload what the port counts as that.
+#[track_caller]
+fn assert_links_agree(report: &FabricReport, cells: &[Arc<LinkCells>]) {
+    let links: Vec<_> = cells.iter().map(|cells| cells.totals()).collect();
+    let late: u64 = links.iter().map(|link| link.late).sum();
+    let overload: u64 = links.iter().map(|link| link.overload).sum();
+    let artifacts = &report.ports[1].artifacts;
+    assert_eq!(late, artifacts["late"], "{artifacts:?}");
+    assert_eq!(overload, artifacts["overload"], "{artifacts:?}");
+}
+
+#[test]
+fn frames_that_waited_for_a_receiver_are_late_at_no_link() {
+    let (report, cells) = run(2_000, Stalled::default(), Duration::from_millis(1_000));
+    let artifacts = &report.ports[1].artifacts;
+    assert!(artifacts["late_receiver"] > 500, "{artifacts:?}");
+    assert_links_agree(&report, &cells);
+}
+
+#[test]
+fn a_network_that_keeps_up_reports_none() {
+    let (report, cells) = run(2_000, Slow::default(), Duration::from_millis(1_000));
+    assert_eq!(report.ports[1].artifacts["overload"], 0);
+    assert!(report.ports[1].packets_out > 1_000);
+    assert!(cells.iter().all(|cells| cells.totals().overload == 0));
+}

@@ -1,0 +1,140 @@
+//! The examples against what they must come to.
+
+use longwire_engine::{DropReason, Verdict};
+use longwire_runtime::Faults;
+
+use crate::plugins::tools::{bounds, documented, example, link, offer, refusal, release};
+
+/// An IPv4 frame of some protocol.
+fn ip_frame(protocol: u8, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0u8; len];
+    bytes[12..15].copy_from_slice(&[0x08, 0x00, 0x45]);
+    bytes[23] = protocol;
+    bytes
+}
+
+#[test]
+fn data_loss_loses_what_matches_and_nothing_else() {
+    let text = format!("plugin:{},offset=23,bytes=11", example("data_loss.c"));
+    let faults = Faults::new();
+    let mut link = link(&[("loss", &text)], 1, &faults);
+    for number in 0..1000u64 {
+        let protocol = [6, 17, 1, 0x11, 0x12][number as usize % 5];
+        let verdict = offer(&mut link, number * 1000, &ip_frame(protocol, 60));
+        let expected = protocol == 17;
+        assert_eq!(verdict == Verdict::Drop(DropReason::Content), expected);
+    }
+    // A frame too short to hold the place cannot match.
+    assert_eq!(release(offer(&mut link, 2_000_000, &[0x11; 23])), 2_000_000);
+    let at_its_end = offer(&mut link, 2_000_000, &[0x11; 24]);
+    assert_eq!(at_its_end, Verdict::Drop(DropReason::Content));
+    assert_eq!(faults.first(), None);
+}
+
+#[test]
+fn data_loss_loses_with_its_probability() {
+    let file = example("data_loss.c");
+    let text = format!("plugin:{file},offset=23,bytes=11,p=0.3");
+    let faults = Faults::new();
+    let lost = |seed| {
+        let mut link = link(&[("loss", &text)], seed, &faults);
+        let verdicts = (0..20_000).map(|n| offer(&mut link, n, &ip_frame(17, 60)));
+        verdicts
+            .map(|verdict| matches!(verdict, Verdict::Drop(_)))
+            .collect::<Vec<_>>()
+    };
+    let first = lost(1);
+    let count = first.iter().filter(|lost| **lost).count() as u64;
+    assert!(bounds(20_000, 0.3).contains(&count), "{count} of 20000");
+    assert_eq!(lost(1), first);
+    assert_ne!(lost(2), first);
+    assert_eq!(faults.first(), None);
+}
+
+#[test]
+fn data_loss_refuses_what_is_no_bytes() {
+    let file = example("data_loss.c");
+    for wrong in ["1", "0x11", "zz", "1G", &"00".repeat(65)] {
+        let message = refusal("loss", &format!("plugin:{file},bytes={wrong}"));
+        assert!(message.contains("in hexadecimal"), "{message}");
+    }
+}
+
+/// When a frame of `bits` leaves a slotted channel that is free at `from`:
+/// each slot is tried in turn, from the first on.
+fn slotted(from: u64, bits: u64, (period, slot, offset): (u64, u64, u64)) -> u64 {
+    let need = (bits * 1_000_000_000).div_ceil(10_000_000);
+    let mut begins = offset;
+    loop {
+        let start = from.max(begins);
+        if start + need <= begins + slot {
+            return start + need;
+        }
+        begins += period;
+    }
+}
+
+#[test]
+fn tdm_departs_in_slots_only() {
+    let shape = (1_000_000, 300_000, 70_000);
+    let text = format!(
+        "plugin:{},rate=10mbit,period=1ms,slot=300us,offset=70us",
+        example("tdm.c")
+    );
+    let faults = Faults::new();
+    let parts = [("rate", text.as_str()), ("queue", "unlimited")];
+    let mut link = link(&parts, 1, &faults);
+    let (mut arrival, mut free) = (0u64, 0u64);
+    for number in 0..20_000u64 {
+        // Idle now and then, backlogged at times; 60 to 359 bytes.
+        arrival += [0, 10_000, 650_000, 1_900_000][(number * number % 11 % 4) as usize];
+        let len = 60 + (number * 37 % 300) as usize;
+        let departure = release(offer(&mut link, arrival, &vec![0; len]));
+        free = slotted(arrival.max(free), len as u64 * 8, shape);
+        assert_eq!(departure, free, "frame {number} at {arrival}");
+    }
+    assert_eq!(faults.first(), None);
+}
+
+#[test]
+fn a_frame_too_long_for_any_slot_ends_the_run_with_its_message() {
+    let text = format!(
+        "plugin:{},rate=10mbit,period=1ms,slot=300us",
+        example("tdm.c")
+    );
+    let faults = Faults::new();
+    let mut link = link(&[("rate", &text)], 1, &faults);
+    offer(&mut link, 0, &[0; 375]);
+    assert_eq!(faults.first(), None);
+    offer(&mut link, 0, &[0; 376]);
+    let message = faults.first().unwrap();
+    let expected = "depart: a frame of 376 bytes takes 300800 ns, and a slot has 300000 ns";
+    assert!(message.ends_with(expected), "{message}");
+}
+
+#[test]
+fn the_plugin_of_the_page_does_what_the_page_says() {
+    let file = documented();
+    let text = format!("plugin:file={file},every=100,length=3");
+    let faults = Faults::new();
+    let mut link = link(&[("loss", &text)], 1, &faults);
+    let lost = |number| matches!(offer(&mut link, number, &[0; 60]), Verdict::Drop(_));
+    let fates: Vec<bool> = (0..100_000).map(lost).collect();
+    assert_eq!(faults.first(), None);
+    // Bursts of three; two may meet, and the last may be cut off.
+    let runs: Vec<&[bool]> = fates.chunk_by(|a, b| a == b).filter(|run| run[0]).collect();
+    let whole = &runs[..runs.len() - 1];
+    assert!(whole.iter().all(|run| run.len() % 3 == 0));
+    // A burst begins at each frame that is not in one with a chance of 1 %.
+    let bursts = whole.iter().map(|run| run.len() as u64 / 3).sum::<u64>();
+    let chances = fates.iter().filter(|lost| !**lost).count() as u64 + bursts;
+    assert!(
+        bounds(chances, 0.01).contains(&bursts),
+        "{bursts} of {chances}"
+    );
+    let message = refusal("loss", &format!("plugin:file={file},evry=100"));
+    assert!(message.contains("'every' must be given"), "{message}");
+    let message = refusal("loss", &format!("plugin:file={file},every=9,evry=100"));
+    let said = "the plugin has no parameter 'evry'; it takes every, length";
+    assert!(message.ends_with(said), "{message}");
+}

@@ -1,0 +1,142 @@
+//! A plugin that goes wrong is reported once, with its message, and never
+//! called again; what it returned has no effect that could hurt.
+
+use longwire_engine::Verdict;
+use longwire_runtime::Faults;
+
+use crate::plugins::tools::{link, offer, probe, release};
+
+/// Offers 20 frames to a link whose plugin goes wrong at the 11th call, and
+/// returns what is reported.
+fn report_of(option: &str, fault: &str, rest: &str) -> String {
+    let text = format!("plugin:{},after=10,fault={fault}{rest}", probe());
+    let faults = Faults::new();
+    let mut link = link(&[(option, &text)], 1, &faults);
+    let mut last = 0;
+    let mut found_at = None;
+    for frame in 0..20 {
+        let mut bytes = [0; 60];
+        let verdict = offer(&mut link, 1000 + frame * 1000, &bytes);
+        if let Verdict::Deliver(delivery) = verdict {
+            link.edit(&delivery, &mut bytes);
+            assert!(release(verdict) >= last, "time went back");
+            last = release(verdict);
+        }
+        if faults.any() && found_at.is_none() {
+            found_at = Some(frame);
+        }
+    }
+    // A rate's hooks are two calls a frame.
+    let expected = if option == "rate" { 5 } else { 10 };
+    assert_eq!(found_at, Some(expected), "{fault}: {:?}", faults.first());
+    faults.first().unwrap()
+}
+
+#[track_caller]
+fn assert_says(message: &str, parts: &[&str]) {
+    assert!(
+        message.starts_with("plugin ") && message.contains("/probe.so"),
+        "{message}"
+    );
+    for part in parts {
+        assert!(message.contains(part), "'{part}' is not in: {message}");
+    }
+}
+
+#[test]
+fn an_error_in_any_hook_is_reported_with_its_message() {
+    for (option, hook) in [
+        ("loss", "lose"),
+        ("delay", "delay"),
+        ("rate", "ready"),
+        ("rewrite", "rewrite"),
+    ] {
+        let message = report_of(option, "hook", "");
+        assert_says(&message, &[&format!(": {hook}: no more of this")]);
+    }
+}
+
+#[test]
+fn results_out_of_range_are_reported() {
+    let cases: [(&str, &str, &str, &[&str]); 10] = [
+        (
+            "loss",
+            "fate",
+            "",
+            &["lose: of a packet of 60 bytes", "7 is no fate"],
+        ),
+        ("loss", "unfilled", "", &["no fate was filled in"]),
+        (
+            "loss",
+            "chance",
+            ",real=1.5",
+            &["chance: the probability 1.5 is not in 0 to 1"],
+        ),
+        (
+            "delay",
+            "negative",
+            "",
+            &["of a packet of 60 bytes at 11000 ns", "-5 ns is negative"],
+        ),
+        ("delay", "nan", ",real=2", &["is not a number"]),
+        ("delay", "unfilled", "", &["no time was filled in"]),
+        (
+            "delay",
+            "exponential",
+            "",
+            &["the mean of -1 ns is negative"],
+        ),
+        (
+            "delay",
+            "below",
+            "",
+            &["799 ns is below its delay_least_ns, 800"],
+        ),
+        (
+            "rate",
+            "early",
+            "",
+            &["ready: ", "before the time asked for"],
+        ),
+        (
+            "rate",
+            "past",
+            "",
+            &["depart: ", "is before its service begins"],
+        ),
+    ];
+    for (option, fault, rest, parts) in cases {
+        assert_says(&report_of(option, fault, rest), parts);
+    }
+}
+
+#[test]
+fn a_plugin_that_has_failed_is_not_called_again() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let file = folder.join(format!("calls-{}", std::process::id()));
+    let path = file.to_str().unwrap();
+    let text = format!("plugin:{},after=3,fault=hook,trace={path}", probe());
+    let faults = Faults::new();
+    let mut link = link(&[("loss", &text)], 1, &faults);
+    for frame in 0..100 {
+        offer(&mut link, 1000 * frame, &[0; 60]);
+    }
+    drop(link);
+    let traced = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(traced, "create call call call call destroy ");
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
+fn the_other_direction_sees_the_fault_too() {
+    let text = format!("plugin:{},after=1,fault=hook", probe());
+    let faults = Faults::new();
+    let mut up = link(&[("loss", &text)], 1, &faults);
+    let mut down = link(&[("loss", &text)], 1, &faults);
+    offer(&mut up, 1000, &[0; 60]);
+    assert!(!faults.any());
+    offer(&mut up, 2000, &[0; 60]);
+    assert!(faults.any());
+    // The first byte asks for a loss, which nobody listens to any more.
+    assert_eq!(release(offer(&mut down, 3000, &[1; 60])), 3000);
+}

@@ -1,0 +1,174 @@
+//! What hooks are told, and what becomes of what they say.
+
+use longwire_engine::random::{Purpose, Stream};
+use longwire_engine::{
+    DropReason, FrameMeta, Hook, LinkId, Nanos, Packets, Passing, Plugin, Probability, Verdict,
+};
+use longwire_runtime::{CPlugin, Faults};
+
+use crate::plugins::tools::{link, offer, probe, release};
+
+fn probe_for(hook: Hook, parameters: &[(&str, &str)]) -> (CPlugin, Faults) {
+    let faults = Faults::new();
+    let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    let parameters: Vec<_> = parameters.iter().map(owned).collect();
+    let plugin = CPlugin::load(&probe(), hook, &parameters, &faults).unwrap();
+    (plugin, faults)
+}
+
+fn passing(at: u64, bytes: &[u8]) -> Passing<'_> {
+    Passing {
+        frame: FrameMeta {
+            arrival: Nanos::from_nanos(at - 300),
+            len: 1000,
+        },
+        at: Nanos::from_nanos(at),
+        bytes,
+        waiting: (Packets(5), longwire_engine::Bytes(4000)),
+    }
+}
+
+#[test]
+fn a_hook_is_told_of_the_frame_and_of_the_queue() {
+    let (mut plugin, faults) = probe_for(Hook::Delay, &[]);
+    let mut stream = Stream::new(1, 0, Purpose::Delay);
+    // More bytes than the frame has, as of a super-packet, are not its own.
+    for (known, counted) in [(0, 0), (64, 64), (1000, 1000), (4000, 1000)] {
+        let bytes = vec![0u8; known];
+        let delay = plugin.delay(&passing(20_000, &bytes), &mut stream);
+        let expected = 300 * 1000 + 1000 + 5 * 7 + 4000 * 11 + counted * 13;
+        assert_eq!(delay.as_nanos(), expected);
+    }
+    assert_eq!(faults.first(), None);
+}
+
+#[test]
+fn times_count_from_the_links_beginning() {
+    let (mut plugin, faults) = probe_for(Hook::Delay, &[]);
+    plugin.start(Nanos::from_nanos(19_900));
+    let mut stream = Stream::new(1, 0, Purpose::Delay);
+    // The arrival lies before it, and so counts as the beginning.
+    let delay = plugin.delay(&passing(20_000, &[]), &mut stream);
+    assert_eq!(delay.as_nanos(), 100 * 1000 + 1000 + 5 * 7 + 4000 * 11);
+
+    let (mut rate, _) = probe_for(Hook::Rate, &[]);
+    rate.start(Nanos::from_secs(1_700_000_000));
+    let from = Nanos::from_nanos(1_700_000_000_000_000_123);
+    let ready = rate.ready(from, &mut stream);
+    assert_eq!(ready, from.saturating_add(Nanos::from_nanos(10)));
+    assert_eq!(faults.first(), None);
+}
+
+#[test]
+fn draws_are_those_of_the_links_stream() {
+    let (mut plugin, faults) = probe_for(Hook::Delay, &[("fault", "draws")]);
+    let mut stream = Stream::new(9, 3, Purpose::Delay);
+    let mut same = stream.clone();
+    for _ in 0..1000 {
+        let delay = plugin.delay(&passing(20_000, &[]), &mut stream).as_nanos();
+        let mut expected = same.next_u64() >> 40;
+        expected += same.up_to(999);
+        expected += (same.unit() * 1e6).round() as u64;
+        expected += u64::from(same.chance(Probability::from_f64(0.5)));
+        expected += same.exponential(Nanos::from_nanos(1000)).as_nanos();
+        assert_eq!(delay, expected);
+    }
+    assert_eq!(faults.first(), None);
+}
+
+#[test]
+fn every_fate_has_its_reason() {
+    let text = format!("plugin:{}", probe());
+    let faults = Faults::new();
+    let mut link = link(&[("loss", &text)], 1, &faults);
+    let lost = |reason| Verdict::Drop(reason);
+    let expected = [
+        lost(DropReason::Loss),
+        lost(DropReason::BitError),
+        lost(DropReason::Outage),
+        lost(DropReason::Content),
+    ];
+    for (fate, expected) in (1..).zip(expected) {
+        assert_eq!(offer(&mut link, 1000, &[fate; 60]), expected);
+    }
+    assert_eq!(release(offer(&mut link, 2000, &[0; 60])), 2000);
+    assert_eq!(faults.first(), None);
+}
+
+#[test]
+fn super_packets_are_cut_for_whoever_looks_at_bytes() {
+    let text = format!("plugin:{}", probe());
+    let entry = format!("plugin:{},at=entry", probe());
+    let faults = Faults::new();
+    for (option, text) in [
+        ("loss", text.as_str()),
+        ("loss", entry.as_str()),
+        ("delay", text.as_str()),
+        ("rate", text.as_str()),
+        ("rewrite", text.as_str()),
+        ("loss", "content:match=tcp"),
+    ] {
+        let link = link(&[(option, text)], 1, &faults);
+        assert!(link.changes_frames(), "{option} {text}");
+    }
+    let plain = [("loss", "1%"), ("delay", "20ms"), ("rate", "1mbit")];
+    assert!(!link(&plain, 1, &faults).changes_frames());
+}
+
+#[test]
+fn entry_losses_keep_the_reason_of_their_place() {
+    let text = format!("plugin:{},at=entry", probe());
+    let faults = Faults::new();
+    let mut link = link(&[("loss", &text)], 1, &faults);
+    let verdict = offer(&mut link, 1000, &[4; 60]);
+    assert_eq!(verdict, Verdict::Drop(DropReason::EntryLoss));
+}
+
+#[test]
+fn the_rate_hooks_serve_a_link() {
+    // Ready 10 ns after it could be, then 1 ns a bit.
+    let text = format!("plugin:{}", probe());
+    let faults = Faults::new();
+    let parts = [("rate", text.as_str()), ("framing", "ethernet")];
+    let mut link = link(&parts, 1, &faults);
+    let bits = (100 + 24) * 8;
+    let first = release(offer(&mut link, 1000, &[0; 100]));
+    assert_eq!(first, 1010 + bits);
+    let second = release(offer(&mut link, 1500, &[0; 100]));
+    assert_eq!(second, first + 10 + bits);
+    assert_eq!(faults.first(), None);
+}
+
+#[test]
+fn never_is_a_time() {
+    let text = format!("plugin:{},fault=never", probe());
+    let faults = Faults::new();
+    let mut link = link(&[("delay", &text), ("order", "reorder")], 1, &faults);
+    assert_eq!(
+        release(offer(&mut link, 1000, &[0; 60])),
+        Nanos::MAX.as_nanos()
+    );
+    assert_eq!(faults.first(), None);
+}
+
+#[test]
+fn rewriting_changes_bytes_and_draws_from_its_own_stream() {
+    let text = format!("plugin:{}", probe());
+    let faults = Faults::new();
+    let mut link = link(&[("rewrite", &text)], 5, &faults);
+    let mut stream = Stream::of_model(5, LinkId(0).0, Purpose::Rewrite, "", 0);
+    for len in [60, 13, 12, 1, 0] {
+        let mut bytes = vec![0xa5; len];
+        let Verdict::Deliver(delivery) = offer(&mut link, 1000, &bytes) else {
+            panic!("nothing loses it");
+        };
+        assert!(delivery.edits.rewrite);
+        link.edit(&delivery, &mut bytes);
+        let mut expected = vec![0xa5; len];
+        for byte in expected.iter_mut().skip(12) {
+            *byte ^= stream.up_to(255) as u8;
+        }
+        assert_eq!(bytes, expected);
+    }
+    assert_eq!(faults.first(), None);
+}

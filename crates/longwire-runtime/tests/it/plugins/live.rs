@@ -1,0 +1,59 @@
+//! Plugins in a run of its own threads, between captures.
+
+use longwire_engine::Nanos;
+use longwire_runtime::{Faults, Placement, RunConfig};
+
+use crate::common::{Folder, run, write_input};
+use crate::plugins::tools::{example, parse, probe};
+
+fn with(faults: &Faults, placement: Placement) -> RunConfig {
+    RunConfig {
+        placement,
+        faults: faults.clone(),
+        ..RunConfig::default()
+    }
+}
+
+#[test]
+fn a_fault_ends_the_run_with_its_message() {
+    for (option, managed) in [("loss", false), ("delay", true), ("rewrite", true)] {
+        for placement in [Placement::Together, Placement::PerStage] {
+            let folder = Folder::new("plugin-fault");
+            // Twenty seconds, were it not for the fault at the 51st frame.
+            write_input(&folder.file("in.pcap"), 20_000, Nanos::from_millis(1));
+            let text = format!("plugin:{},after=50,fault=hook", probe());
+            let faults = Faults::new();
+            let mut parts = vec![(option, text.as_str())];
+            parts.extend(managed.then_some(("queue", "codel:limit=100p")));
+            let config = parse(&parts, &faults).unwrap();
+            let (report, _) = run(&folder, config, with(&faults, placement));
+            let error = report.error.unwrap_or_default();
+            assert!(error.starts_with("plugin "), "{option}: {error}");
+            assert!(error.ends_with("no more of this"), "{option}: {error}");
+            let frames = report.links[0].packets_in;
+            assert!((51..10_000).contains(&frames), "{option}: {frames} frames");
+        }
+    }
+}
+
+#[test]
+fn slots_count_from_the_links_beginning() {
+    // The slots of the channel count from the link's beginning, whatever the
+    // clock says then: frames leave in the first 2 ms of each 10 ms.
+    let folder = Folder::new("plugin-slots");
+    write_input(&folder.file("in.pcap"), 400, Nanos::from_micros(700));
+    let text = format!(
+        "plugin:{},rate=1gbit,period=10ms,slot=2ms",
+        example("tdm.c")
+    );
+    let faults = Faults::new();
+    let config = parse(&[("rate", &text), ("queue", "unlimited")], &faults).unwrap();
+    let (report, frames) = run(&folder, config, with(&faults, Placement::Together));
+    assert_eq!(report.error, None);
+    assert_eq!(frames.len(), 400);
+    let bursts = frames
+        .windows(2)
+        .filter(|pair| pair[1].1 - pair[0].1 > 7_000_000);
+    // 280 ms are 28 slots; in each, frames are at most a frame's gap apart.
+    assert!((26..=28).contains(&bursts.count()));
+}

@@ -1,0 +1,124 @@
+//! What is refused before a frame has come, and with what words.
+
+use longwire_engine::Hook;
+use longwire_runtime::{CPlugin, Faults};
+
+use crate::plugins::tools::{parse, probe, probe_with, refusal};
+
+#[track_caller]
+fn assert_says(message: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(message.contains(part), "'{part}' is not in: {message}");
+    }
+}
+
+#[test]
+fn what_is_no_plugin_is_refused_with_the_reason() {
+    let missing = refusal("loss", "plugin:file=./no-such-plugin.so");
+    assert_says(&missing, &["loss: ", "./no-such-plugin.so", "no such file"]);
+    let text = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    assert_says(
+        &refusal("loss", &format!("plugin:{text}")),
+        &["cannot be loaded"],
+    );
+    let hidden = refusal("loss", &format!("plugin:{}", probe_with("HIDDEN")));
+    assert_says(&hidden, &["longwire_plugin", "LONGWIRE_EXPORT"]);
+}
+
+#[test]
+fn another_version_is_refused_with_what_to_do() {
+    let message = refusal("delay", &format!("plugin:{}", probe_with("VERSION=2")));
+    assert_says(&message, &["version 2", "has version 1", "build it again"]);
+    let message = refusal("delay", &format!("plugin:{}", probe_with("SIZE=40")));
+    assert_says(&message, &["40 bytes", "sizeof(struct longwire_plugin)"]);
+}
+
+#[test]
+fn a_hook_that_is_missing_is_named_with_those_there_are() {
+    let tdm = crate::plugins::tools::example("tdm.c");
+    let message = refusal(
+        "loss",
+        &format!("plugin:{tdm},rate=1mbit,period=2ms,slot=1ms"),
+    );
+    assert_says(&message, &["no hook 'lose'", "--loss", "it has depart"]);
+}
+
+#[test]
+fn parameters_are_read_in_units_and_misspelt_ones_refused() {
+    let tdm = crate::plugins::tools::example("tdm.c");
+    let refused = |rest: &str| refusal("rate", &format!("plugin:{tdm},{rest}"));
+    let message = refused("rate=1mbit,period=10ms");
+    assert_says(&message, &["'slot' must be given"]);
+    let message = refused("rate=1mbit,period=10,slot=1ms");
+    assert_says(&message, &["period: '10' has no unit", "20ms"]);
+    let message = refused("rate=1mbit,period=10ms,slot=1ms,slots=3");
+    let known = "rate, period, slot, offset";
+    assert_says(&message, &["no parameter 'slots'", known]);
+    let message = refused("rate=1mbit,period=10ms,slot=11ms");
+    assert_says(&message, &["slot: longer than 0, and at most a period"]);
+    let probe = probe();
+    let message = refusal("loss", &format!("plugin:{probe},real=many"));
+    assert_says(&message, &["real: 'many' is not a number"]);
+    let message = refusal("loss", &format!("plugin:{probe},size=-4kb"));
+    assert_says(&message, &["size: '-4kb' is negative"]);
+}
+
+#[test]
+fn create_fails_with_the_plugins_message() {
+    let refused = |fault: &str| refusal("loss", &format!("plugin:{},fault={fault}", probe()));
+    assert_says(&refused("create"), &["create: this one is made to fail"]);
+    assert_says(&refused("silent"), &["did not say why"]);
+    assert_says(&refused("forgotten"), &["said, but not returned"]);
+    assert_says(&refused("hint"), &["hints", "delay_mean_ns is -1"]);
+}
+
+#[test]
+fn hints_reach_the_defaults() {
+    let tdm = crate::plugins::tools::example("tdm.c");
+    let text = format!("plugin:{tdm},rate=10mbit,period=10ms,slot=2ms");
+    let config = parse(&[("rate", &text)], &Faults::new()).unwrap();
+    let mean = config.rate.bit_rate().map(|rate| rate.bits_per_sec());
+    assert_eq!(mean, Some(2_000_000));
+    // Two delays or 100 ms of the mean rate.
+    assert_eq!(
+        config.queue_limit().bytes.map(|bytes| bytes.0),
+        Some(25_000)
+    );
+    // What is described is what was written.
+    assert_eq!(
+        config.rate.to_string(),
+        text.replace("plugin:", "plugin:file=")
+    );
+}
+
+#[test]
+fn states_are_made_and_destroyed_once_and_shared_by_hooks() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let file = folder.join(format!("trace-{}", std::process::id()));
+    let path = file.to_str().unwrap();
+    let text = format!("plugin:{},trace={path}", probe());
+    let faults = Faults::new();
+    let other = format!("plugin:{},trace={path},after=1", probe());
+    let both = parse(
+        &[("loss", &text), ("delay", &text), ("rate", &other)],
+        &faults,
+    );
+    drop(both.unwrap());
+    let traced = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(traced, "create create destroy destroy ");
+    std::fs::remove_file(&file).unwrap();
+
+    // Two losses decide apart: each has its own.
+    drop(parse(&[("loss", &text), ("loss", &text)], &faults).unwrap());
+    let traced = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(traced, "create create destroy destroy ");
+    std::fs::remove_file(&file).unwrap();
+    assert!(!faults.any());
+}
+
+#[test]
+fn a_zero_byte_is_refused_rather_than_cut() {
+    let pairs = [("trace".to_owned(), "a\0b".to_owned())];
+    let refused = CPlugin::load(&probe(), Hook::Loss, &pairs, &Faults::new());
+    assert_says(&refused.unwrap_err().to_string(), &["zero byte"]);
+}

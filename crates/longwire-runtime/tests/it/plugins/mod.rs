@@ -1,0 +1,12 @@
+//! Plugins in C, compiled here and driven through the engine in virtual time
+//! as `simulate` does: the examples against what they must come to, and every
+//! way in which a plugin can go wrong.
+
+mod batches;
+mod bursty;
+mod examples;
+mod faults;
+mod hooks;
+mod live;
+mod loading;
+mod tools;

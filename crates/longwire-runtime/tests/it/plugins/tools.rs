@@ -1,0 +1,134 @@
+//! Compiling plugins, and links that are made of them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+use longwire_engine::{FrameMeta, Link, LinkConfig, LinkId, LinkOptions, Nanos, Verdict};
+use longwire_runtime::{Faults, FileLoader};
+
+/// The repository's root.
+fn root() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.canonicalize().expect("the repository is there")
+}
+
+/// Compiles a plugin once; with `define`, a variant of it.
+fn compile(source: &Path, define: &str) -> String {
+    static MADE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let stem = source.file_stem().expect("a file").to_string_lossy();
+    let name = format!("{stem}{}.so", define.replace('=', "-"));
+    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if !made.contains(&library) {
+        // Under a name of our own first: other runs of these tests may have
+        // theirs loaded.
+        let own = library.with_extension(std::process::id().to_string());
+        run_compiler(source, define, &own);
+        std::fs::rename(&own, &library).expect("both are in one folder");
+        made.insert(library.clone());
+    }
+    library.to_str().expect("a plain name").to_owned()
+}
+
+fn run_compiler(source: &Path, define: &str, library: &Path) {
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let mut command = Command::new(&compiler);
+    command.args([
+        "-std=c99",
+        "-O2",
+        "-Wall",
+        "-Wextra",
+        "-pedantic",
+        "-Werror",
+    ]);
+    command
+        .args(["-shared", "-fPIC", "-I"])
+        .arg(root().join("include"));
+    if !define.is_empty() {
+        command.arg(format!("-D{define}"));
+    }
+    let made = command
+        .arg("-o")
+        .arg(library)
+        .arg(source)
+        .arg("-lm")
+        .status();
+    let made = made.unwrap_or_else(|error| panic!("{compiler}: {error}"));
+    assert!(made.success(), "{} does not compile", source.display());
+}
+
+/// One of the examples.
+pub fn example(name: &str) -> String {
+    compile(&root().join("examples/plugins").join(name), "")
+}
+
+/// The plugin that docs/plugins.md leads to.
+pub fn documented() -> String {
+    let page = std::fs::read_to_string(root().join("docs/plugins.md")).expect("the page");
+    let code = page.split("```c\n").nth(1).expect("a listing");
+    let (code, _) = code.split_once("\n```").expect("its end");
+    let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join("burst.c");
+    std::fs::write(&source, code).expect("a file of the test's own");
+    compile(&source, "")
+}
+
+/// The plugin that does what the test asks for.
+pub fn probe() -> String {
+    probe_with("")
+}
+
+/// The same, compiled with a definition.
+pub fn probe_with(define: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/plugins");
+    compile(&folder.join("probe.c"), define)
+}
+
+/// What these options describe, or why not: `[("loss", "plugin:…"), …]`.
+pub fn parse(parts: &[(&str, &str)], faults: &Faults) -> Result<LinkConfig, String> {
+    let mut options = LinkOptions::default();
+    for (name, text) in parts {
+        assert!(options.set(name, (*text).to_owned()), "no option {name}");
+    }
+    let parsed = options.parse_with(&FileLoader::reporting_to(faults));
+    parsed.map_err(|error| error.to_string())
+}
+
+/// The message of an option that must be refused.
+pub fn refusal(option: &str, text: &str) -> String {
+    match parse(&[(option, text)], &Faults::new()) {
+        Ok(_) => panic!("{text} was taken"),
+        Err(message) => message,
+    }
+}
+
+pub fn link(parts: &[(&str, &str)], seed: u64, faults: &Faults) -> Link {
+    let config = parse(parts, faults).unwrap_or_else(|error| panic!("{error}"));
+    Link::new(config, seed, LinkId(0))
+}
+
+pub fn offer(link: &mut Link, arrival: u64, bytes: &[u8]) -> Verdict {
+    let frame = FrameMeta {
+        arrival: Nanos::from_nanos(arrival),
+        len: bytes.len() as u32,
+    };
+    link.offer(frame, bytes)
+}
+
+/// The release of a frame that must have been delivered.
+pub fn release(verdict: Verdict) -> u64 {
+    match verdict {
+        Verdict::Deliver(delivery) => delivery.release.as_nanos(),
+        other => panic!("not delivered: {other:?}"),
+    }
+}
+
+/// The least and the greatest count of successes among `trials` independent
+/// ones of probability `p`, but for a chance of 10^-6: by Hoeffding's
+/// inequality (1963), which holds for any number of trials.
+pub fn bounds(trials: u64, p: f64) -> std::ops::RangeInclusive<u64> {
+    let slack = (trials as f64 * (2.0f64 / 1e-6).ln() / 2.0).sqrt();
+    let mean = trials as f64 * p;
+    (mean - slack).max(0.0) as u64..=(mean + slack) as u64
+}

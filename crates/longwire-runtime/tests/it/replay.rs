@@ -1,0 +1,316 @@
+//! Replays: what a feed hands out ahead of time leaves when it is due.
+
+use std::time::Duration;
+
+use longwire_engine::{Bytes, LinkOptions, Nanos};
+use longwire_io::port::mem::{PipeRx, pipe};
+use longwire_io::port::one_way::{Discard, Silent};
+use longwire_io::port::own::OwnTx;
+use longwire_io::port::{AnyRx, AnyTx, Port};
+use longwire_io::{Outgoing, PortError, Pushed, Received, RxPort};
+use longwire_runtime::replay::{ReplayConfig, ReplayOutput, Start, start};
+use longwire_runtime::{Fed, Feed, FeedStatus, LinkSetup, StartError};
+
+/// Numbered frames at even distances, to outputs in turn.
+struct Even {
+    gap: Nanos,
+    frames: u64,
+    next: u64,
+    len: usize,
+    outputs: usize,
+    /// After this many frames the input fails.
+    fails_after: u64,
+    paced: bool,
+}
+
+impl Even {
+    fn every(gap: Nanos, frames: u64) -> Even {
+        Even {
+            gap,
+            frames,
+            next: 0,
+            len: 60,
+            outputs: 1,
+            fails_after: u64::MAX,
+            paced: true,
+        }
+    }
+}
+
+impl Feed for Even {
+    fn feed(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> Result<Received, PortError> {
+        let mut received = Received::default();
+        while received.frames < max && self.next < self.frames {
+            if self.next == self.fails_after {
+                return Err(PortError::Malformed {
+                    path: "even".into(),
+                    offset: 7,
+                    reason: "it was made to fail".into(),
+                });
+            }
+            let mut bytes = vec![0; self.len];
+            bytes[..8].copy_from_slice(&self.next.to_le_bytes());
+            take(Fed {
+                bytes: &bytes,
+                wire_len: self.len as u32,
+                due: self.gap.saturating_mul(self.next),
+                output: self.next as usize % self.outputs,
+            });
+            self.next += 1;
+            received.frames += 1;
+        }
+        received.end = self.next == self.frames;
+        Ok(received)
+    }
+
+    fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    fn is_paced(&self) -> bool {
+        self.paced
+    }
+
+    fn frame_max(&self) -> usize {
+        self.len
+    }
+
+    fn status(&self) -> FeedStatus {
+        FeedStatus {
+            name: "even".into(),
+            fraction: Some(self.next as f64 / self.frames as f64),
+            counts: vec![("made", self.next)],
+            notes: Vec::new(),
+        }
+    }
+}
+
+fn output(tx: AnyTx, options: &[(&str, &str)]) -> ReplayOutput {
+    let mut link = LinkOptions::default();
+    for (option, value) in options {
+        assert!(link.set(option, (*value).to_owned()), "{option}");
+    }
+    ReplayOutput {
+        port: Port {
+            name: "mem".into(),
+            rx: AnyRx::Silent(Silent),
+            tx,
+            notes: Vec::new(),
+        },
+        link: LinkSetup {
+            name: "out".into(),
+            config: link.parse().expect("a link"),
+        },
+        sent: None,
+    }
+}
+
+fn cable() -> (AnyTx, PipeRx) {
+    let (tx, rx) = pipe(Bytes(64 << 20)).expect("memory");
+    (AnyTx::Pipe(Box::new(tx)), rx)
+}
+
+/// The numbers of the frames that have come.
+fn numbers(rx: &mut PipeRx) -> Vec<u64> {
+    let mut numbers = Vec::new();
+    loop {
+        let received = rx.receive(Nanos::ZERO, 64, &mut |frame| {
+            numbers.push(u64::from_le_bytes(frame.bytes[..8].try_into().unwrap()));
+        });
+        if received.unwrap().frames == 0 {
+            return numbers;
+        }
+    }
+}
+
+fn quiet() -> ReplayConfig {
+    ReplayConfig {
+        realtime: false,
+        ..ReplayConfig::default()
+    }
+}
+
+#[test]
+fn every_frame_leaves_in_order_and_none_before_its_time() {
+    let (tx, mut rx) = cable();
+    let feed = Even::every(Nanos::from_micros(200), 1_000);
+    let replay = start(vec![Box::new(feed)], vec![output(tx, &[])], quiet(), None).unwrap();
+    assert!(replay.wait(Duration::from_secs(20)));
+    let report = replay.stop();
+    assert_eq!(report.error, None);
+    assert_eq!(numbers(&mut rx), (0..1_000).collect::<Vec<u64>>());
+    let link = &report.links[0];
+    assert_eq!((link.packets_in, link.packets_out), (1_000, 1_000));
+    assert_eq!(link.in_flight, 0);
+    assert_eq!(link.artifacts["behind"], 0);
+    assert!(report.duration_s >= 0.1998, "{}", report.duration_s);
+    assert_eq!(report.inputs[0].counts["made"], 1_000);
+    assert_eq!(report.inputs[0].fraction, Some(1.0));
+    let departures = link.departures.as_ref().expect("watched");
+    assert!(departures.drift_ppm.is_some());
+}
+
+#[test]
+fn a_link_on_the_way_is_offered_frames_as_of_their_times() {
+    let (tx, mut rx) = cable();
+    // 60 bytes every 100 us, twice what the link carries.
+    let feed = Even::every(Nanos::from_micros(100), 400);
+    let options = [("rate", "2400kbit"), ("queue", "10p"), ("delay", "5ms")];
+    let outputs = vec![output(tx, &options)];
+    let replay = start(vec![Box::new(feed)], outputs, quiet(), None).unwrap();
+    assert!(replay.wait(Duration::from_secs(20)));
+    let report = replay.stop();
+    let link = &report.links[0];
+    let dropped = link.drops["queue_full"];
+    assert_eq!(link.packets_out + dropped, 400);
+    // Half of them, but for what fits the queue.
+    assert!((190..=200).contains(&dropped), "{dropped}");
+    assert_eq!(numbers(&mut rx).len() as u64, link.packets_out);
+}
+
+#[test]
+fn outputs_share_one_time_base() {
+    let ((a, mut at_a), (b, mut at_b)) = (cable(), cable());
+    let feed = Even {
+        outputs: 2,
+        ..Even::every(Nanos::from_micros(50), 500)
+    };
+    let outputs = vec![output(a, &[]), output(b, &[])];
+    let replay = start(vec![Box::new(feed)], outputs, quiet(), None).unwrap();
+    assert!(replay.wait(Duration::from_secs(20)));
+    drop(replay.stop());
+    let even: Vec<u64> = (0..500).step_by(2).collect();
+    let odd: Vec<u64> = (1..500).step_by(2).collect();
+    assert_eq!((numbers(&mut at_a), numbers(&mut at_b)), (even, odd));
+}
+
+#[test]
+fn what_was_read_before_a_fault_is_sent_once() {
+    let (tx, mut rx) = cable();
+    let feed = Even {
+        fails_after: 700,
+        ..Even::every(Nanos::from_micros(10), 1_000)
+    };
+    let replay = start(vec![Box::new(feed)], vec![output(tx, &[])], quiet(), None).unwrap();
+    assert!(replay.wait(Duration::from_secs(20)));
+    let report = replay.stop();
+    assert!(
+        report
+            .error
+            .is_some_and(|error| error.contains("made to fail"))
+    );
+    assert_eq!(numbers(&mut rx), (0..700).collect::<Vec<u64>>());
+}
+
+#[test]
+fn memory_stays_within_what_is_read_ahead() {
+    let feed = Even {
+        len: 1_500,
+        paced: false,
+        ..Even::every(Nanos::ZERO, 2_000_000)
+    };
+    let sink = AnyTx::Discard(Discard::default());
+    let outputs = vec![output(sink, &[])];
+    let replay = start(vec![Box::new(feed)], outputs, quiet(), None).unwrap();
+    assert!(replay.wait(Duration::from_secs(60)));
+    let report = replay.stop();
+    let link = &report.links[0];
+    assert_eq!(link.packets_out, 2_000_000);
+    assert!(link.memory_max < 4 << 20, "{}", link.memory_max);
+    assert_eq!(link.artifacts.values().sum::<u64>(), 0);
+    // Nothing was due at a time.
+    assert!(link.departures.is_none());
+}
+
+#[test]
+fn a_slow_trace_is_not_read_further_ahead_than_asked() {
+    let (tx, _rx) = cable();
+    let feed = Even {
+        len: 1_500,
+        ..Even::every(Nanos::from_secs(1), 1_000_000)
+    };
+    let config = ReplayConfig {
+        read_ahead: Bytes(1 << 20),
+        ..quiet()
+    };
+    let replay = start(vec![Box::new(feed)], vec![output(tx, &[])], config, None).unwrap();
+    std::thread::sleep(Duration::from_millis(400));
+    let report = replay.stop();
+    let link = &report.links[0];
+    assert!(link.packets_out >= 1, "the first one is due at once");
+    assert!(link.memory_max < 3 << 20, "{}", link.memory_max);
+    assert!(link.in_flight > 500, "{}", link.in_flight);
+}
+
+#[test]
+fn a_start_may_be_asked_for() {
+    let (tx, mut rx) = cable();
+    let feed = Even::every(Nanos::from_micros(10), 10);
+    let wall = longwire_runtime::record::Epoch::now().wall;
+    let config = ReplayConfig {
+        start: Start::At(wall.saturating_add(Nanos::from_millis(400))),
+        ..quiet()
+    };
+    let replay = start(vec![Box::new(feed)], vec![output(tx, &[])], config, None).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(numbers(&mut rx).is_empty(), "too early");
+    assert!(replay.wait(Duration::from_secs(20)));
+    assert_eq!(numbers(&mut rx).len(), 10);
+}
+
+#[test]
+fn a_port_for_each_output_is_needed() {
+    let feed = Even::every(Nanos::ZERO, 1);
+    let refused = start(vec![Box::new(feed)], Vec::new(), quiet(), None).err();
+    assert!(matches!(
+        refused,
+        Some(StartError::Outputs {
+            needed: 1,
+            given: 0
+        })
+    ));
+}
+
+/// A sending half that panics with its third frame.
+struct Panics(u32);
+
+impl OwnTx for Panics {
+    fn push(&mut self, _: Outgoing<'_>) -> Pushed {
+        self.0 += 1;
+        assert!(self.0 < 3, "the test's own panic");
+        Pushed::Taken
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        Ok(0)
+    }
+
+    fn room(&self) -> usize {
+        64
+    }
+
+    fn unsent(&self) -> usize {
+        0
+    }
+}
+
+#[test]
+fn a_sending_thread_that_panics_ends_the_replay_with_a_word() {
+    // More than fits the memory: the reading thread does not end by itself.
+    let feed = Even {
+        outputs: 2,
+        ..Even::every(Nanos::from_micros(100), u64::MAX)
+    };
+    let (tx, rx) = cable();
+    let panics = AnyTx::Own(Box::new(Panics(0)));
+    let outputs = vec![output(panics, &[]), output(tx, &[])];
+    let replay = start(vec![Box::new(feed)], outputs, quiet(), None).unwrap();
+    let ended = replay.wait(Duration::from_secs(20));
+    assert!(ended, "the replay goes on without its sender");
+    let error = replay.stop().error.expect("a reason");
+    assert!(
+        error.contains("panicked") && error.contains("the test's own panic"),
+        "{error}"
+    );
+    drop(rx);
+}

@@ -1,0 +1,388 @@
+//! Traces as feeds: which frames come, when, and what a fault leaves.
+use std::io::Write;
+
+use longwire_engine::alter::{AlterOptions, Alterations};
+use longwire_engine::filter::Filter;
+use longwire_engine::replay::Pace;
+use longwire_engine::split::Splitter;
+use longwire_engine::{Nanos, PacketRate};
+use longwire_io::PortError;
+use longwire_io::port::pcap::CaptureWriter;
+use longwire_runtime::Feed;
+use longwire_runtime::feed::trace::{Moment, TraceConfig, TraceFeed};
+
+/// When due in microseconds, the frame's number, for which output.
+type Frame = (u64, u32, usize);
+
+/// The stamp of the first frame of most traces here.
+const FIRST: u64 = 1_700_000_000_000_000_000;
+
+fn scratch(name: &str) -> String {
+    let dir = env!("CARGO_TARGET_TMPDIR");
+    format!("{dir}/{}-{name}", std::process::id())
+}
+
+/// UDP from 10.0.0.1 or, odd numbers, to it; the number is the payload.
+fn frame(number: u32, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len.max(46)];
+    bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0x00]);
+    bytes[14..24].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17]);
+    let ip_len = bytes.len() as u16 - 14;
+    bytes[16..18].copy_from_slice(&ip_len.to_be_bytes());
+    bytes[38..40].copy_from_slice(&(ip_len - 20).to_be_bytes());
+    let (from, to) = if number.is_multiple_of(2) {
+        (26, 30)
+    } else {
+        (30, 26)
+    };
+    bytes[from..from + 4].copy_from_slice(&[10, 0, 0, 1]);
+    bytes[to..to + 4].copy_from_slice(&[10, 0, 0, 2]);
+    bytes[34..38].copy_from_slice(&[0x10, 0, 0x20, number as u8]);
+    bytes[42..46].copy_from_slice(&number.to_be_bytes());
+    bytes
+}
+
+/// A trace with frames of these numbers at these microseconds.
+fn trace(name: &str, frames: &[(u64, u32)]) -> String {
+    let path = scratch(name);
+    let mut writer = CaptureWriter::create(&path).unwrap();
+    for (micros, number) in frames {
+        let stamp = Nanos::from_nanos(FIRST + micros * 1_000);
+        writer.write(stamp, &frame(*number, 60), 60).unwrap();
+    }
+    writer.finish().unwrap();
+    path
+}
+
+fn config(traces: &[&String]) -> TraceConfig {
+    TraceConfig {
+        traces: traces.iter().map(|path| (*path).clone()).collect(),
+        ..TraceConfig::default()
+    }
+}
+
+/// Everything that a feed hands out, a few at a time, and its error.
+fn drain(feed: &mut TraceFeed) -> (Vec<Frame>, Option<PortError>) {
+    let mut frames: Vec<Frame> = Vec::new();
+    let mut max = 1;
+    loop {
+        let (before, mut asked) = (frames.len(), 0);
+        let received = feed.feed(max, &mut |fed| {
+            asked += 1;
+            assert!(fed.output < 2 && fed.bytes.len() >= 46);
+            let number = u32::from_be_bytes(*fed.bytes[42..].first_chunk().unwrap());
+            frames.push((fed.due.as_nanos() / 1_000, number, fed.output));
+        });
+        assert!(asked <= max);
+        match received {
+            Err(error) => {
+                let again = feed.feed(9, &mut |_| panic!("nothing comes after an error"));
+                assert!(again.is_ok_and(|received| received.end && received.frames == 0));
+                return (frames, Some(error));
+            }
+            Ok(received) => {
+                assert_eq!(received.frames, frames.len() - before);
+                if received.end {
+                    return (frames, None);
+                }
+            }
+        }
+        max = max % 7 + 1;
+    }
+}
+
+fn frames_of(config: TraceConfig) -> Vec<Frame> {
+    let (frames, error) = drain(&mut TraceFeed::open(config).unwrap());
+    assert!(error.is_none(), "{error:?}");
+    frames
+}
+
+fn count(feed: &TraceFeed, name: &str) -> u64 {
+    let counts = feed.status().counts;
+    counts.iter().find(|(n, _)| *n == name).unwrap().1
+}
+
+#[test]
+fn a_trace_follows_another_or_is_merged_with_it() {
+    let one = trace("one.pcap", &[(0, 0), (100, 1), (400, 2)]);
+    let two = trace("two.pcapng", &[(50, 10), (100, 11), (150, 12)]);
+    let after = [
+        (0, 0, 0),
+        (100, 1, 0),
+        (400, 2, 0),
+        (600, 10, 0),
+        (650, 11, 0),
+        (700, 12, 0),
+    ];
+    assert_eq!(frames_of(config(&[&one, &two])), after);
+    let merge = TraceConfig {
+        merge: true,
+        ..config(&[&one, &two])
+    };
+    let merged = [
+        (0, 0, 0),
+        (50, 10, 0),
+        (100, 1, 0),
+        (100, 11, 0),
+        (150, 12, 0),
+        (400, 2, 0),
+    ];
+    assert_eq!(frames_of(merge.clone()), merged);
+    let twice = frames_of(TraceConfig {
+        rounds: Some(2),
+        round_gap: Some(Nanos::from_micros(30)),
+        ..merge
+    });
+    let second = merged.map(|(due, number, output)| (due + 430, number, output));
+    assert_eq!(twice, [merged, second].concat());
+    let thrice = frames_of(TraceConfig {
+        rounds: Some(3),
+        ..config(&[&one, &two])
+    });
+    let numbers: Vec<u32> = thrice.iter().map(|frame| frame.1).collect();
+    assert_eq!(numbers, [0, 1, 2, 10, 11, 12].repeat(3));
+    assert!(thrice.is_sorted());
+}
+
+#[test]
+fn rounds_end_or_do_not() {
+    let path = trace("rounds.pcap", &[(0, 0), (100, 1), (200, 2)]);
+    let mut feed = TraceFeed::open(TraceConfig {
+        rounds: None,
+        limit: Some(40_000),
+        ..config(&[&path])
+    })
+    .unwrap();
+    assert!(feed.status().fraction.unwrap() < 1.0);
+    let (frames, error) = drain(&mut feed);
+    assert!(error.is_none());
+    assert_eq!(feed.status().fraction, Some(1.0));
+    assert_eq!(frames.len(), 40_000);
+    for (n, (due, number, _)) in frames.into_iter().enumerate() {
+        // The mean gap lies between two rounds.
+        assert_eq!((due, number), (n as u64 * 100, n as u32 % 3));
+    }
+    // A filter that leaves out everything does not turn for ever.
+    let none = TraceConfig {
+        rounds: None,
+        filter: Some(Filter::parse("tcp").unwrap()),
+        ..config(&[&path])
+    };
+    let mut feed = TraceFeed::open(none).unwrap();
+    assert_eq!(feed.first_stamp().unwrap(), None);
+    assert_eq!(drain(&mut feed).0, []);
+    assert_eq!(count(&feed, "filtered"), 3);
+    for (config, word) in [
+        (
+            TraceConfig {
+                rounds: Some(0),
+                ..config(&[&path])
+            },
+            "at least 1",
+        ),
+        (config(&[]), "no trace"),
+        (config(&[&"-".into(), &"-".into()]), "once"),
+    ] {
+        let error = TraceFeed::open(config).err().unwrap().to_string();
+        assert!(error.contains(word), "{error}");
+    }
+    let (ours, mut theirs) = std::io::pipe().unwrap();
+    theirs.write_all(&std::fs::read(&path).unwrap()).unwrap();
+    let pipe = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&ours));
+    let repeated = TraceConfig {
+        rounds: None,
+        ..config(&[&pipe])
+    };
+    let error = TraceFeed::open(repeated).err().unwrap().to_string();
+    assert!(error.contains("only once"), "{error}");
+    // Refusing has taken what was in the pipe.
+    theirs.write_all(&std::fs::read(&path).unwrap()).unwrap();
+    drop(theirs);
+    let mut feed = TraceFeed::open(config(&[&pipe])).unwrap();
+    assert_eq!(feed.status().fraction, None);
+    assert_eq!(feed.first_stamp().unwrap(), Some(Nanos::from_nanos(FIRST)));
+    assert_eq!(drain(&mut feed).0.len(), 3);
+}
+
+#[test]
+fn only_what_is_wanted_is_sent() {
+    let frames: Vec<(u64, u32)> = (0..100).map(|n| (u64::from(n) * 100_000, n)).collect();
+    let path = trace("window.pcap", &frames);
+    let window = TraceConfig {
+        from: Some(Moment::After(Nanos::from_millis(1_000))),
+        until: Some(Moment::At(Nanos::from_nanos(FIRST + 1_500_000_000))),
+        ..config(&[&path])
+    };
+    let expected: Vec<Frame> = (10..15)
+        .map(|n| (u64::from(n) * 100_000 - 1_000_000, n, 0))
+        .collect();
+    let mut feed = TraceFeed::open(window.clone()).unwrap();
+    let first = feed.first_stamp().unwrap();
+    assert_eq!(first, Some(Nanos::from_nanos(FIRST + 1_000_000_000)));
+    assert_eq!(feed.first_stamp().unwrap(), first, "it is not taken");
+    assert_eq!(drain(&mut feed).0, expected);
+    // It does not read to the end of the trace, in no round.
+    assert!(count(&feed, "outside_window") < 40);
+    let rounds = frames_of(TraceConfig {
+        rounds: Some(3),
+        ..window.clone()
+    });
+    assert_eq!(rounds.len(), 15);
+    // Times may count from somewhere else.
+    let mut feed = TraceFeed::open(window.clone()).unwrap();
+    feed.count_from(Nanos::from_nanos(FIRST));
+    assert_eq!(drain(&mut feed).0[0], (1_000_000, 10, 0));
+    // One side each, and only one of them.
+    let split = TraceConfig {
+        splitter: Some(Splitter::parse("client=10.0.0.1").unwrap()),
+        filter: Some(Filter::parse("udp").unwrap()),
+        limit: Some(4),
+        ..window
+    };
+    assert_eq!(TraceFeed::open(split.clone()).unwrap().outputs(), 2);
+    let sides: Vec<usize> = frames_of(split).iter().map(|frame| frame.2).collect();
+    assert_eq!(sides, [0, 1, 0, 1]);
+}
+
+#[test]
+fn disorder_is_kept_and_counted_and_short_records_are_left_out() {
+    let path = scratch("odd.pcap");
+    let mut writer = CaptureWriter::create(&path).unwrap();
+    for (micros, len) in [(0, 60), (50, 0), (100, 60), (60, 60), (80, 13), (200, 60)] {
+        let stamp = Nanos::from_nanos(FIRST + micros * 1_000);
+        writer.write(stamp, &frame(7, 60)[..len], 60).unwrap();
+    }
+    writer.finish().unwrap();
+    let mut feed = TraceFeed::open(config(&[&path])).unwrap();
+    let (frames, error) = drain(&mut feed);
+    assert!(error.is_none());
+    let dues: Vec<u64> = frames.iter().map(|frame| frame.0).collect();
+    assert_eq!(dues, [0, 100, 100, 200]);
+    assert_eq!(count(&feed, "set_back"), 1);
+    assert_eq!(count(&feed, "too_short"), 2);
+    assert_eq!(feed.status().notes.len(), 2);
+}
+
+#[test]
+fn a_fault_leaves_what_was_before_it() {
+    let frames: Vec<(u64, u32)> = (0..200).map(|n| (u64::from(n) * 10, n)).collect();
+    let path = trace("fault.pcap", &frames);
+    let whole = std::fs::read(&path).unwrap();
+    let good = trace("good.pcap", &frames[..5]);
+    for cut in [24 + 76 * 150 + 3, 24 + 76 * 30 + 20] {
+        std::fs::write(&path, &whole[..cut]).unwrap();
+        let before = (cut - 24) / 76;
+        for traces in [vec![&path], vec![&good, &path]] {
+            for rounds in [Some(1), Some(3)] {
+                let faulty = TraceConfig {
+                    rounds,
+                    ..config(&traces)
+                };
+                let (frames, error) = drain(&mut TraceFeed::open(faulty).unwrap());
+                let first = if traces.len() == 2 { 5 } else { 0 };
+                assert_eq!(frames.len(), first + before);
+                let place = format!("at byte {}:", 24 + 76 * before);
+                let error = error.unwrap().to_string();
+                assert!(error.contains(&place), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_trace_cut_anywhere_gives_the_frames_before_the_cut() {
+    let frames: Vec<(u64, u32)> = (0..8).map(|n| (u64::from(n) * 10, n)).collect();
+    let path = trace("cut.pcap", &frames);
+    let whole = std::fs::read(&path).unwrap();
+    for cut in 24..=whole.len() {
+        std::fs::write(&path, &whole[..cut]).unwrap();
+        let (read, error) = drain(&mut TraceFeed::open(config(&[&path])).unwrap());
+        assert_eq!(read.len(), (cut - 24) / 76);
+        assert_eq!(error.is_some(), (cut - 24) % 76 != 0, "cut at {cut}");
+    }
+}
+
+#[test]
+fn altered_frames_come_in_their_places() {
+    let path = scratch("long.pcap");
+    let mut writer = CaptureWriter::create(&path).unwrap();
+    for n in 0..20u32 {
+        let stamp = Nanos::from_nanos(FIRST + u64::from(n) * 1_000);
+        writer.write(stamp, &frame(n, 1_414), 1_414).unwrap();
+    }
+    writer.finish().unwrap();
+    let options = AlterOptions {
+        mtu: Some(600),
+        ..AlterOptions::default()
+    };
+    let mut feed = TraceFeed::open(TraceConfig {
+        alterations: Alterations::new(options),
+        pace: Pace::Packets(PacketRate::from_packets_per_sec(1_000_000).unwrap()),
+        rounds: Some(2),
+        ..config(&[&path])
+    })
+    .unwrap();
+    // Fragments do not fit into a call for one; they come with the next.
+    let mut dues = Vec::new();
+    let mut bytes = 0;
+    loop {
+        let mut taken = 0;
+        let received = feed.feed(2, &mut |fed| {
+            taken += 1;
+            assert!(fed.bytes.len() <= 614);
+            bytes += fed.bytes.len() - 34;
+            dues.push(fed.due.as_nanos());
+        });
+        assert!(taken <= 2);
+        if received.unwrap().end {
+            break;
+        }
+    }
+    assert_eq!(bytes, 40 * (1_414 - 34), "all payload, once");
+    assert_eq!(
+        dues,
+        (0..dues.len() as u64)
+            .map(|n| n * 1_000)
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(count(&feed, "mtu_fragmented"), 40);
+}
+
+/// Against the plainest merge there is: a stable sort.
+#[test]
+fn merging_is_sorting() {
+    let mut state = 1u64;
+    let mut below = |end: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % end
+    };
+    for case in 0..64 {
+        let mut paths = Vec::new();
+        let mut all = Vec::new();
+        for at in 0..1 + below(4) as u32 {
+            let mut micros = 0;
+            let mut frames = Vec::new();
+            for n in 0..below(40) as u32 {
+                // Often the same time as the frame before.
+                micros += below(50).saturating_sub(20);
+                frames.push((micros, at * 100 + n));
+            }
+            paths.push(trace(&format!("merge-{case}-{at}.pcap"), &frames));
+            all.extend(frames);
+        }
+        all.sort_by_key(|frame| frame.0);
+        let first = all.first().map_or(0, |frame| frame.0);
+        let expected: Vec<Frame> = all.iter().map(|(at, n)| (at - first, *n, 0)).collect();
+        let named: Vec<&String> = paths.iter().collect();
+        let merged = TraceConfig {
+            merge: true,
+            ..config(&named)
+        };
+        assert_eq!(frames_of(merged), expected, "case {case}");
+        for path in paths {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What queue disciplines are known for, seen live with real TCP: CoDel keeps
+//! the standing queue near its target, FQ-CoDel shares, DualPI2 keeps the
+//! low-latency queue short next to a classic flow.
+//!
+//! Needs namespaces and iperf3. Without them these tests pass without having
+//! run, except in CI. They judge by the waiting times in the log, which the
+//! machine's own lateness is not in.
+
+use crate::common::recording::{Passed, passed};
+use crate::common::{Dir, have, longwire};
+
+fn possible(stderr: &str, code: i32) -> bool {
+    let impossible = code == 1 && stderr.contains("namespace");
+    assert!(!impossible || std::env::var_os("CI").is_none(), "{stderr}");
+    !impossible
+}
+
+/// Runs iperf3 behind the link; what went up.
+fn run(link: &[&str], peer: &str, command: &str) -> Option<Vec<Passed>> {
+    if !have("iperf3") {
+        return None;
+    }
+    let dir = Dir::new();
+    let log = dir.file("log.csv");
+    let arguments = [
+        &["exec", "-q", "--seed", "3", "--log", &log, "--peer", peer][..],
+        link,
+        &["--", "sh", "-c", command],
+    ];
+    let ran = longwire(&arguments.concat());
+    if !possible(&ran.stderr, ran.code) {
+        println!("skipped: no namespaces here");
+        return None;
+    }
+    assert_eq!(ran.code, 0, "{ran:?}");
+    Some(passed(&log, "up"))
+}
+
+/// This share of the frames waited no longer, in milliseconds, from `from`
+/// seconds after the first one on.
+fn quantile(waited: &[Passed], from: i64, share: f64) -> f64 {
+    let start = waited.first().map_or(0, |first| first.arrival) + from * 1_000_000_000;
+    let settled = waited.iter().filter(|frame| frame.arrival >= start);
+    let mut times: Vec<i64> = settled.map(|frame| frame.time).collect();
+    assert!(times.len() > 200, "{} frames", times.len());
+    times.sort_unstable();
+    let index = ((times.len() - 1) as f64 * share) as usize;
+    times[index] as f64 / 1e6
+}
+
+/// What the frames waited beyond the time that they would have waited for one
+/// another alone on a link of so many bits a microsecond: a sender that the
+/// machine has kept waiting sends in bursts, which no queue can shorten.
+fn beyond_their_own(mut frames: Vec<Passed>, bits_per_us: i64) -> Vec<Passed> {
+    let mut free = 0;
+    for frame in &mut frames {
+        free = frame.arrival.max(free) + i64::from(frame.len) * 8 * 1_000 / bits_per_us;
+        frame.time -= free - frame.arrival;
+    }
+    frames
+}
+
+const LINK: [&str; 4] = ["--rate", "20mbit", "--delay", "10ms"];
+
+#[test]
+fn codel_keeps_the_standing_queue_near_its_target() {
+    let through = |queue: &str| {
+        let link = [&LINK[..], &["--up-queue", queue]].concat();
+        run(&link, "iperf3 -s -1", "iperf3 -c far -t 5 -C cubic")
+    };
+    let (Some(bloated), Some(kept)) = (through("300p"), through("codel")) else {
+        return;
+    };
+    let (bloated, kept) = (quantile(&bloated, 2, 0.5), quantile(&kept, 2, 0.5));
+    // 300 full frames are 180 ms. CoDel's target is 5 ms; a frame's own bits
+    // take 0.6.
+    assert!(bloated > 40.0, "tail drop: median {bloated} ms");
+    assert!((0.6..15.0).contains(&kept), "CoDel: median {kept} ms");
+}
+
+#[test]
+fn fq_codel_shares_between_flows() {
+    let link = [&LINK[..], &["--up-queue", "fq-codel"]].concat();
+    let dir = Dir::new();
+    let results = dir.file("iperf3.json");
+    let command = format!("iperf3 -c far -t 5 -O 1 -P 4 -J --logfile {results}");
+    if run(&link, "iperf3 -s -1", &command).is_none() {
+        return;
+    }
+    let output = std::fs::read_to_string(&results).expect("iperf3's results");
+    let json: serde_json::Value = serde_json::from_str(&output).expect("iperf3's JSON");
+    let streams = json["end"]["streams"].as_array().expect("streams");
+    let rate = |stream: &serde_json::Value| stream["receiver"]["bits_per_second"].as_f64();
+    let rates: Vec<f64> = streams.iter().filter_map(rate).collect();
+    assert_eq!(rates.len(), 4, "{output}");
+    let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| {
+        (sum + rate, squares + rate * rate)
+    });
+    // Jain's index: 1 is perfectly fair, 0.25 is one flow alone.
+    let fairness = sum * sum / (4.0 * squares);
+    assert!(fairness > 0.97, "{fairness}: {rates:?}");
+    assert!(sum > 15e6, "{rates:?} of 20 Mbit/s");
+}
+
+#[test]
+fn dualpi2_keeps_the_low_latency_queue_short_beside_a_classic_flow() {
+    let link = [
+        "--rate",
+        "100mbit",
+        "--delay",
+        "5ms",
+        "--up-queue",
+        "dualpi2",
+    ];
+    // ECT(1) in the type of service: L4S by its identifier (RFC 9331). Its
+    // frames are told from the others by their length.
+    let peer = "sh -c 'iperf3 -s -1 -p 5202 & iperf3 -s -1 -p 5201; wait'";
+    let command = "iperf3 -c far -p 5201 -t 5 -C cubic >/dev/null & sleep 0.5; \
+                   iperf3 -4 -u -c far -p 5202 -b 4M -l 258 --tos 1 -t 4 && wait";
+    let Some(waited) = run(&link, peer, command) else {
+        return;
+    };
+    let of_length = |long: bool| {
+        let of = waited.iter().filter(|frame| (frame.len > 1_000) == long);
+        of.copied().collect::<Vec<_>>()
+    };
+    let short: Vec<Passed> = of_length(false);
+    let probes = short.into_iter().filter(|frame| frame.len == 300);
+    let probes = beyond_their_own(probes.collect(), 100);
+    let (low, classic) = (
+        quantile(&probes, 1, 0.99),
+        quantile(&of_length(true), 1, 0.5),
+    );
+    assert!(low < 1.0, "L queue: 99 % within {low} ms");
+    assert!(
+        classic > 3.0,
+        "the classic queue is no queue: median {classic} ms"
+    );
+}

@@ -1,0 +1,276 @@
+//! The bridge of `longwire run FILE.toml` with real stations on its ports:
+//! they find one another by ARP and by IPv6 neighbour discovery, move from
+//! port to port, carry VLAN tags, get leases by DHCP, and survive a loop.
+//!
+//! Where namespaces are not allowed the tests pass without having run, except
+//! in CI.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::common::process::{Capture, Running, records, tshark, wait_for_word};
+use crate::common::site::{Site, address, assert_nothing_lost, link};
+use crate::common::{Dir, have, write};
+use longwire_io::net::{addr_add, link_stats, link_up, veth};
+
+/// Four stations on a bridge, and no links: frames leave at once.
+const BRIDGE: &str = r#"
+[ports]
+a = "packet:p0"
+b = "packet:p1"
+c = "packet:p2"
+d = "packet:p3"
+"#;
+
+/// A bridge of four ports with these further lines, written to a file.
+fn bridge(dir: &Dir, lines: &str) -> String {
+    let file = dir.file("bridge.toml");
+    write(&file, format!("{BRIDGE}{lines}").as_bytes());
+    file
+}
+
+/// What a station knows of a neighbour: the line of its table.
+fn neighbour(site: &Site, station: usize, of: &str) -> String {
+    site.said(station, &["ip", "neigh", "show", of, "dev", "eth0"])
+}
+
+#[test]
+fn stations_find_one_another_by_both_protocols() {
+    let Some(site) = Site::new(4) else {
+        return;
+    };
+    let six = |station: usize| format!("fd00:9::{}", station + 1);
+    for station in 0..4 {
+        let prefix = format!("{}/64", six(station));
+        let add = ["ip", "addr", "add", &prefix, "dev", "eth0", "nodad"];
+        site.said(station, &add);
+    }
+    let dir = Dir::new();
+    let lines =
+        "[[link]]\nname = \"six\"\nmatch = \"src=fd00:9::1,dst=fd00:9::2\"\ndelay = \"20ms\"\n";
+    let network = site.start(&bridge(&dir, lines));
+    for (from, to) in [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)] {
+        let four = address(to).to_string();
+        for (its, delays) in [(four, 0.0), (six(to), 40.0)] {
+            let expected = if (from, to) == (0, 1) { delays } else { 0.0 };
+            site.assert_round_trip(from, &its, expected);
+            let known = neighbour(&site, from, &its);
+            assert!(known.contains(&site.mac(to)), "{from} of {to}: {known}");
+        }
+    }
+    let report = network.stop();
+    let switch = &report["switch"];
+    assert_eq!(switch["learnt"], 4, "{switch}");
+    // Each station was asked for by broadcast and by multicast; everything
+    // else went to one port.
+    let flooded = |kind: usize| switch["flooded"][kind].as_u64().unwrap_or(0);
+    assert!(flooded(0) >= 3 && flooded(1) >= 6, "{switch}");
+    assert!(
+        switch["forwarded"].as_u64() >= Some(2 * 2 * 6 * 4),
+        "{switch}"
+    );
+    assert_eq!(
+        [&switch["loop_signs"], &switch["moved"]],
+        [0, 0],
+        "{switch}"
+    );
+    assert_nothing_lost(&report);
+}
+
+#[test]
+fn a_station_that_moves_is_found_at_its_new_port() {
+    let Some(site) = Site::new(4) else {
+        return;
+    };
+    let dir = Dir::new();
+    let network = site.start(&bridge(&dir, ""));
+    assert!(site.round_trip(0, 1).is_some(), "no answer before");
+    // The last station becomes the second one; the second one is nobody then.
+    let (mac, moved) = (site.mac(1), format!("{}/24", address(1)));
+    site.said(1, &["ip", "addr", "del", &moved, "dev", "eth0"]);
+    let other = "02:00:00:00:00:99";
+    site.said(1, &["ip", "link", "set", "eth0", "address", other]);
+    site.said(3, &["ip", "link", "set", "eth0", "address", &mac]);
+    site.said(3, &["ip", "addr", "add", &moved, "dev", "eth0"]);
+    // Nobody has heard of it at the new port until it speaks.
+    let from = address(1).to_string();
+    let to = address(2).to_string();
+    site.said(3, &["ping", "-c", "1", "-W", "5", "-I", &from, &to]);
+    assert!(site.round_trip(0, 1).is_some(), "no answer after");
+    let known = neighbour(&site, 0, &address(1).to_string());
+    assert!(known.contains(&mac), "{known}");
+    let report = network.stop();
+    let switch = &report["switch"];
+    assert!(switch["moved"].as_u64() >= Some(1), "{switch}");
+    assert_eq!(switch["loop_signs"], 0, "{switch}");
+    assert_nothing_lost(&report);
+}
+
+/// So many frames with a VLAN tag from one station to another.
+fn tagged(site: &Site, from: usize, to: usize, vlan: &str, count: &str) {
+    let (source, destination) = (site.mac(from), site.mac(to));
+    let macs = ["--source-mac", &source, "--destination-mac", &destination];
+    let pace = ["--rate", "500pps", "--count", count];
+    let what = ["--sizes", "100", "--vlan", vlan];
+    let program = [env!("CARGO_BIN_EXE_longwire"), "generate", "-q"];
+    let port = ["--to", "packet:eth0"];
+    site.said(from, &[&program[..], &port, &macs, &pace, &what].concat());
+}
+
+#[test]
+fn vlan_tags_are_carried_and_choose_links() {
+    let Some(site) = Site::without_addresses(4) else {
+        return;
+    };
+    if !have("dumpcap") || !have("tshark") {
+        return;
+    }
+    let dir = Dir::new();
+    let lines =
+        "[[link]]\nname = \"seven\"\nmatch = \"vlan=7\"\nshared = true\nloss = \"nth:every=2\"\n";
+    let network = site.start(&bridge(&dir, lines));
+    // The second station is heard of in one of both networks.
+    tagged(&site, 1, 0, "7", "2");
+    let only = ["-i", "eth0", "-f", "vlan"];
+    let captures = [1, 2].map(|station| {
+        let name = format!("at{station}.pcap");
+        Capture::start(&dir, &name, &site.stations[station], &only)
+    });
+    tagged(&site, 0, 1, "7:5", "100");
+    tagged(&site, 0, 1, "8", "60");
+    let [there, elsewhere] = captures.map(|capture| capture.with_frames(60));
+    let count = |file: &str, filter: &str| tshark(file, filter).lines().count();
+    // Of network 7 every other frame is lost and what is left has its tag
+    // with its priority; network 8 crosses no link.
+    assert_eq!(count(&there, "vlan.id == 7 && vlan.priority == 5"), 50);
+    assert_eq!(count(&there, "vlan.id == 8 && vlan.priority == 0"), 60);
+    assert_eq!(records(&there).len(), 110);
+    // To a station that was not heard of in network 8, all ports have it.
+    assert_eq!(count(&elsewhere, "vlan.id == 8"), 60);
+    assert_eq!(records(&elsewhere).len(), 60);
+    let report = network.stop();
+    // One of the two frames back was lost too.
+    let lost = link(&report, "seven")["dropped"]["loss"].as_u64();
+    assert_eq!(lost, Some(51), "{report}");
+    assert_nothing_lost(&report);
+}
+
+/// Frames that have come to a station.
+fn arrived(site: &Site, station: usize) -> u64 {
+    let stats = site.stations[station].run(|| link_stats("eth0"));
+    let stats = stats.expect("it is entered").expect("it is there");
+    stats.rx_packets
+}
+
+#[test]
+fn a_storm_in_a_loop_is_bounded_and_told() {
+    let Some(site) = Site::without_addresses(2) else {
+        return;
+    };
+    // The third and the fourth port are the two ends of one wire.
+    let end = |name| veth::End {
+        name,
+        ..veth::End::default()
+    };
+    let wire = veth::VethConfig {
+        a: end("p2"),
+        b: end("p3"),
+    };
+    let made = site.middle.run(|| {
+        veth::create(&wire)?;
+        link_up("p2")?;
+        link_up("p3")
+    });
+    made.expect("it is entered").expect("a wire");
+    let dir = Dir::new();
+    let lines = "[switching]\nmode = \"bridge\"\nstorm-limit = \"500pps\"\nstorm-burst = 50\n";
+    let network = site.start(&bridge(&dir, lines));
+    let mut broadcasts = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    let to = [
+        "--to",
+        "packet:eth0",
+        "--destination-mac",
+        "ff:ff:ff:ff:ff:ff",
+    ];
+    broadcasts.args(["generate", "-q", "--rate", "200pps", "--time", "6s"]);
+    broadcasts.args(to).stdout(Stdio::null());
+    let sending = Running::start(&site.stations[0], &mut broadcasts);
+    // Until bursts are used up.
+    std::thread::sleep(Duration::from_secs(2));
+    let (began, before) = (Instant::now(), arrived(&site, 1));
+    std::thread::sleep(Duration::from_secs(3));
+    let frames = arrived(&site, 1) - before;
+    let rate = frames as f64 / began.elapsed().as_secs_f64();
+    assert_eq!(sending.end().code, 0);
+    // What the station sends, and what each end of the wire is allowed: each
+    // frame goes round until the bound takes it, so it is always reached.
+    assert!((rate - 1_200.0).abs() < 60.0, "{rate} frames a second");
+    let (report, words) = network.stop_with_words();
+    let switch = &report["switch"];
+    let stopped = switch["not_forwarded"]["storm"].as_u64();
+    assert!(stopped >= Some(2 * 200), "{switch}");
+    assert!(switch["loop_signs"].as_u64() >= Some(1), "{switch}");
+    assert!(words.contains("signs of a loop"), "{words}");
+}
+
+/// Requests and answers of DHCP cross a slow link that loses the first
+/// request; so does what is sent when there is an address.
+const DHCP: &str = r#"
+[[link]]
+name = "client"
+match = ["in-port=d,proto=udp", "in-port=d,proto=icmp"]
+delay = "100ms"
+up = { loss = "list:packets=1" }
+down = { match = ["in-port=a,proto=udp", "in-port=a,proto=icmp"] }
+"#;
+
+/// What udhcpc calls with what it was given.
+const LEASE: &str = "#!/bin/sh\n\
+    [ \"$1\" != bound ] || ip addr add \"$ip/$mask\" dev \"$interface\"\n";
+
+#[test]
+fn a_lease_arrives_by_dhcp_over_a_slow_link() {
+    let Some(site) = Site::without_addresses(4) else {
+        return;
+    };
+    if !have("dnsmasq") || !have("udhcpc") {
+        return;
+    }
+    let dir = Dir::new();
+    let network = site.start(&bridge(&dir, DHCP));
+    let given = site.stations[0].run(|| addr_add("eth0", address(0).into(), 24));
+    given.expect("it is entered").expect("an address");
+    let leases = format!("--dhcp-leasefile={}", dir.file("leases"));
+    let mut server = Command::new("dnsmasq");
+    // No names are served, and an address is offered without being tried.
+    server.args(["--no-daemon", "--conf-file=/dev/null", "--port=0", &leases]);
+    server.args(["--no-ping", "--interface=eth0"]);
+    server.arg("--dhcp-range=10.9.0.100,10.9.0.150,255.255.255.0,1h");
+    server.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut server = Running::start(&site.stations[0], &mut server);
+    wait_for_word(&mut server, "IP range");
+    let script = dir.file("lease.sh");
+    write(&script, LEASE.as_bytes());
+    site.said(3, &["chmod", "+x", &script]);
+    let began = Instant::now();
+    let patience = ["-n", "-q", "-f", "-t", "5", "-T", "1"];
+    let client = ["udhcpc", "-i", "eth0", "-s", &script];
+    site.said(3, &[&client[..], &patience].concat());
+    let took = began.elapsed().as_secs_f64();
+    // The first request is lost and sent again after a second; then there are
+    // four messages of 100 ms each.
+    assert!((1.35..5.0).contains(&took), "{took} s");
+    let has = site.said(3, &["ip", "-4", "addr", "show", "dev", "eth0"]);
+    assert!(has.contains("inet 10.9.0.1"), "{has}");
+    let round_trip = site.round_trip(3, 0).expect("an answer");
+    assert!((199.9..230.0).contains(&round_trip), "{round_trip} ms");
+    let report = network.stop();
+    let (up, down) = (link(&report, "client.up"), link(&report, "client.down"));
+    assert_eq!(up["dropped"], serde_json::json!({ "loss": 1 }), "{up}");
+    assert_eq!(down["dropped"], serde_json::json!({}), "{down}");
+    // Two discoveries, one of them lost, a request and four echoes; an offer,
+    // an acknowledgement and four answers.
+    assert!(up["packets_in"].as_u64() >= Some(7), "{up}");
+    assert!(down["packets_out"].as_u64() >= Some(6), "{down}");
+    assert_nothing_lost(&report);
+}

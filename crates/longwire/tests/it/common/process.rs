@@ -1,0 +1,169 @@
+//! Programs that run beside a test, and captures that they write.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use longwire_io::net::NetNamespace;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::{Dir, Ran, ran};
+
+/// How long something may take that takes no time on an idle machine.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What is wrong with a frame, whatever it is.
+pub const SUSPECT: &str = "_ws.malformed or ip.checksum.status == 0 or tcp.checksum.status == 0 or \
+                       udp.checksum.status == 0 or icmp.checksum.status == 0 or \
+                       icmpv6.checksum.status == 0 or sctp.checksum.status == 0";
+
+/// A program that runs; dropped, it is killed.
+pub struct Running(Option<Child>);
+
+impl Running {
+    /// Starts it in a namespace.
+    pub fn start(namespace: &NetNamespace, command: &mut Command) -> Running {
+        let child = namespace.run(|| command.stdin(Stdio::null()).spawn());
+        let child = child.expect("the namespace is entered");
+        Running(Some(child.unwrap_or_else(|error| {
+            panic!("{:?} does not start: {error}", command.get_program())
+        })))
+    }
+
+    /// One that has been started.
+    pub fn of(child: Child) -> Running {
+        Running(Some(child))
+    }
+
+    pub fn child(&mut self) -> &mut Child {
+        self.0.as_mut().expect("it has not been waited for")
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let id = self.0.as_ref().expect("it has not been waited for").id();
+        kill(Pid::from_raw(id as i32), signal).expect("it runs");
+    }
+
+    /// Its end, which must come by itself.
+    pub fn end(mut self) -> Ran {
+        let start = Instant::now();
+        while self.child().try_wait().expect("a child").is_none() {
+            if start.elapsed() > PATIENCE {
+                let _ = self.child().kill();
+                panic!("it does not end: {:?}", ran(self.output()));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        ran(self.output())
+    }
+
+    fn output(&mut self) -> Output {
+        let child = self.0.take().expect("it has not been waited for");
+        child.wait_with_output().expect("a child")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// dumpcap at work: tcpdump's library, without its change of user, which a
+/// user namespace does not allow.
+pub struct Capture {
+    running: Running,
+    file: String,
+}
+
+impl Capture {
+    /// Captures what an interface of this namespace sees.
+    pub fn start(dir: &Dir, name: &str, namespace: &NetNamespace, options: &[&str]) -> Capture {
+        let file = dir.file(name);
+        let mut command = Command::new("dumpcap");
+        command
+            .args(["-q", "-P", "-B", "32", "-w", &file])
+            .args(options)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut running = Running::start(namespace, &mut command);
+        // It says where it writes once it captures.
+        wait_for_word(&mut running, "File:");
+        Capture { running, file }
+    }
+
+    /// Waits until it holds at least so many frames, and for a moment no more
+    /// come; returns the file.
+    pub fn with_frames(self, frames: usize) -> String {
+        const MOMENT: Duration = Duration::from_millis(300);
+        let start = Instant::now();
+        let mut last = (0, start);
+        while start.elapsed() < PATIENCE {
+            let held = records(&self.file).len();
+            if held != last.0 {
+                last = (held, Instant::now());
+            }
+            if held >= frames && last.1.elapsed() > MOMENT {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.running.signal(Signal::SIGINT);
+        self.running.end();
+        self.file
+    }
+}
+
+/// Waits until a program has said a word on stderr. What it says after that is
+/// lost, but it does not meet a closed pipe.
+pub fn wait_for_word(running: &mut Running, word: &str) {
+    let stderr = running.child().stderr.take().expect("a pipe");
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            let _ = tell.send(line);
+        }
+    });
+    let mut said = String::new();
+    while !said.contains(word) {
+        match told.recv_timeout(PATIENCE) {
+            Ok(line) => said += &line,
+            Err(error) => panic!("no '{word}': {error}; it said: {said}"),
+        }
+    }
+}
+
+/// What tshark says of the frames of a file that match.
+pub fn tshark(file: &str, filter: &str) -> String {
+    let mut command = Command::new("tshark");
+    command.args(["-n", "-r", file, "-Y", filter]);
+    for protocol in ["ip", "tcp", "udp"] {
+        command.args(["-o", &format!("{protocol}.check_checksum:TRUE")]);
+    }
+    command.args(["-o", "sctp.checksum:CRC 32c"]);
+    let said = ran(command.output().expect("tshark starts"));
+    assert_eq!(said.code, 0, "{said:?}");
+    said.stdout
+}
+
+/// The bytes of all whole records in a little-endian pcap file; of none where
+/// it has no header yet.
+pub fn records(file: &str) -> Vec<Vec<u8>> {
+    let bytes = std::fs::read(file).unwrap_or_default();
+    let mut records = Vec::new();
+    let mut rest = bytes.get(24..).unwrap_or_default();
+    while rest.len() >= 16 {
+        let len = u32::from_le_bytes([rest[8], rest[9], rest[10], rest[11]]) as usize;
+        let Some(record) = rest.get(16..16 + len) else {
+            break;
+        };
+        records.push(record.to_vec());
+        rest = &rest[16 + len..];
+    }
+    records
+}

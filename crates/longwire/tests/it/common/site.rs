@@ -1,0 +1,200 @@
+//! Stations in namespaces of their own, each on a port of a network that runs
+//! in a namespace between them.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::process::{Command, Stdio};
+
+use longwire_io::net::{NetNamespace, addr_add, link_up, veth};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use super::process::{Running, wait_for_word};
+use super::wire::namespace;
+use super::{Dir, Ran, ran};
+
+/// The network's namespace, and the stations'. Station 0 has the device
+/// `eth0`, and the network's port to it is `p0`, and so on.
+pub struct Site {
+    pub middle: NetNamespace,
+    pub stations: Vec<NetNamespace>,
+}
+
+/// Station 0 is 10.9.0.1, and so on.
+pub fn address(station: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 9, 0, station as u8 + 1)
+}
+
+impl Site {
+    /// Stations with addresses in one subnet.
+    pub fn new(count: usize) -> Option<Site> {
+        let site = Site::without_addresses(count)?;
+        for (number, station) in site.stations.iter().enumerate() {
+            let given = station.run(|| addr_add("eth0", IpAddr::V4(address(number)), 24));
+            given.expect("it is entered").expect("an address");
+        }
+        Some(site)
+    }
+
+    /// Stations whose devices are up, and that have no address but those of
+    /// their own IPv6 links.
+    pub fn without_addresses(count: usize) -> Option<Site> {
+        let mut site = Site {
+            middle: namespace()?,
+            stations: Vec::new(),
+        };
+        for number in 0..count {
+            let station = namespace()?;
+            let port = format!("p{number}");
+            let config = veth::VethConfig {
+                a: veth::End {
+                    name: &port,
+                    ..veth::End::default()
+                },
+                b: veth::End {
+                    name: "eth0",
+                    namespace: Some(&station),
+                    ..veth::End::default()
+                },
+            };
+            let made = site.middle.run(|| {
+                veth::create(&config)?;
+                link_up(&port)
+            });
+            made.expect("it is entered").expect("a pair");
+            let up = station.run(|| link_up("lo").and_then(|()| link_up("eth0")));
+            up.expect("it is entered").expect("a device");
+            site.stations.push(station);
+        }
+        Some(site)
+    }
+
+    /// Starts a network, and waits until it runs; it runs until it is told to
+    /// stop.
+    pub fn start(&self, file: &str) -> Network {
+        self.start_with(&[file])
+    }
+
+    /// The same with other arguments of `run`, in which `--tolerance` may be.
+    pub fn start_with(&self, arguments: &[&str]) -> Network {
+        let dir = Dir::new();
+        let report = dir.file("report.json");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        command.arg("run").args(arguments);
+        command.args(["--report", &report]);
+        if !arguments.contains(&"--tolerance") {
+            command.args(["--tolerance", "10s"]);
+        }
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut running = Running::start(&self.middle, &mut command);
+        wait_for_word(&mut running, "placement:");
+        Network { running, dir }
+    }
+
+    /// Runs a program at a station, to its end.
+    pub fn at(&self, station: usize, program: &[&str]) -> Ran {
+        run_in(&self.stations[station], program)
+    }
+
+    /// The same, which must go well; what it wrote.
+    pub fn said(&self, station: usize, program: &[&str]) -> String {
+        well(program, self.at(station, program))
+    }
+
+    /// Pings from one station to another, four times; the shortest round trip,
+    /// in milliseconds, or `None` if nothing answers.
+    pub fn round_trip(&self, from: usize, to: usize) -> Option<f64> {
+        self.round_trip_to(from, &address(to).to_string())
+    }
+
+    /// The same to any address.
+    pub fn round_trip_to(&self, from: usize, address: &str) -> Option<f64> {
+        let command = ["ping", "-c", "4", "-i", "0.2", "-W", "1", "-q", address];
+        let text = self.at(from, &command).stdout;
+        let times = text.split_once("min/avg/max/mdev = ")?.1;
+        times.split('/').next()?.parse().ok()
+    }
+
+    /// Checks that a round trip takes `delays` ms: no answer comes sooner, and
+    /// of many one comes within 15 ms after. A busy machine makes some late,
+    /// and no bound on a single one would hold.
+    pub fn assert_round_trip(&self, from: usize, address: &str, delays: f64) {
+        const TRIES: usize = 10;
+        let mut over = f64::INFINITY;
+        for _ in 0..TRIES {
+            let found = self.round_trip_to(from, address);
+            let found = found.unwrap_or_else(|| panic!("no answer of {address}"));
+            over = found - delays;
+            assert!(over > -0.1, "{address}: {found} ms, not {delays} ms");
+            if over < 15.0 {
+                return;
+            }
+        }
+        panic!("{address}: {} ms, not {delays} ms", over + delays);
+    }
+
+    /// The hardware address of a station.
+    pub fn mac(&self, station: usize) -> String {
+        let text = self.said(station, &["ip", "-br", "link", "show", "eth0"]);
+        let mac = text.split_whitespace().nth(2);
+        mac.unwrap_or_else(|| panic!("no address: {text}"))
+            .to_owned()
+    }
+}
+
+/// Runs a program in a namespace, to its end.
+pub fn run_in(namespace: &NetNamespace, program: &[&str]) -> Ran {
+    let output = namespace.run(|| Command::new(program[0]).args(&program[1..]).output());
+    let output = output.expect("it is entered");
+    ran(output.unwrap_or_else(|error| panic!("{program:?} does not start: {error}")))
+}
+
+/// What a program wrote that must have gone well.
+pub fn well(program: &[&str], ended: Ran) -> String {
+    assert_eq!(ended.code, 0, "{program:?}: {ended:?}");
+    ended.stdout
+}
+
+/// A network that runs.
+pub struct Network {
+    running: Running,
+    dir: Dir,
+}
+
+impl Network {
+    /// Ends it, as Ctrl-C does; its report.
+    pub fn stop(self) -> Value {
+        self.stop_with_words().0
+    }
+
+    /// Its end, which must come by itself.
+    pub fn end(self) -> Ran {
+        self.running.end()
+    }
+
+    /// The same, with the report in words.
+    pub fn stop_with_words(self) -> (Value, String) {
+        self.running.signal(Signal::SIGINT);
+        let ended = self.running.end();
+        assert_eq!(ended.code, 0, "{ended:?}");
+        let report = std::fs::read_to_string(self.dir.file("report.json"));
+        let report = report.expect("a report");
+        let report = serde_json::from_str(&report);
+        (report.expect("JSON"), ended.stdout)
+    }
+}
+
+/// A link's row in the report.
+pub fn link<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let links = report["links"].as_array().expect("links");
+    let found = links.iter().find(|link| link["name"] == name);
+    found.unwrap_or_else(|| panic!("{name} in {links:?}"))
+}
+
+/// Nothing was lost by the emulator itself.
+pub fn assert_nothing_lost(report: &Value) {
+    for port in report["ports"].as_array().expect("ports") {
+        for kind in ["memory", "ring_full", "send_failed", "port_down", "refused"] {
+            assert_eq!(port["artifacts"][kind], 0, "{port}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The page about control, as a shell runs it.
+
+use std::process::Command;
+
+use crate::common::site::Site;
+use crate::common::{Dir, have, ran, write};
+use crate::control::Controlled;
+
+const PAGE: &str = include_str!("../../../../../docs/control.md");
+
+/// The blocks of the page in this language.
+fn blocks(language: &str) -> Vec<&'static str> {
+    let inside = PAGE.split("```").skip(1).step_by(2);
+    let blocks = inside.filter_map(|block| block.split_once('\n'));
+    blocks
+        .filter(|(found, _)| *found == language)
+        .map(|(_, text)| text)
+        .collect()
+}
+
+#[test]
+fn every_command_of_the_page_works() {
+    if !have("curl") {
+        return;
+    }
+    let Some(site) = Site::new(2) else {
+        return;
+    };
+    let toml = blocks("toml");
+    let dir = Dir::new();
+    let network = toml[0].replace("eth1", "p0").replace("eth2", "p1");
+    let file = dir.file("network.toml");
+    write(&file, network.as_bytes());
+    write(&dir.file("change.toml"), toml[1].as_bytes());
+    let controlled = Controlled::of(site, dir, &[&file]);
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_longwire"));
+    let folder = program.parent().expect("a folder").display();
+    let mut commands = 0;
+    for block in blocks("sh") {
+        // How runs are started is for who reads: here is one.
+        let lines = block.lines().filter(|line| !line.starts_with("sudo"));
+        let lines = lines.filter(|line| !line.starts_with("export"));
+        // The run is of whoever tests, and there may be no sudo.
+        let lines = lines.map(|line| line.replace("{ sudo ", "{ "));
+        let script: String = lines.map(|line| format!("{line}\n")).collect();
+        let file = controlled.dir.file("commands.sh");
+        write(&file, script.as_bytes());
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-e", "-x", &file])
+            .current_dir(controlled.dir.path());
+        shell.env(
+            "PATH",
+            format!("{folder}:{}", std::env::var("PATH").unwrap_or_default()),
+        );
+        shell.env("LONGWIRE_CONTROL", &controlled.socket);
+        let ended = ran(shell.output().expect("a shell"));
+        assert_eq!(ended.code, 0, "{script}{}{}", ended.stdout, ended.stderr);
+        commands += script.lines().count();
+    }
+    assert!(commands > 30, "{commands} commands were found");
+    // What the last ones left behind.
+    let satellite = controlled.json("get satellite");
+    assert_eq!(satellite["up"]["options"]["delay"], "270ms");
+    assert_eq!(controlled.json("get adsl1")["up"]["state"], "down");
+    controlled.network.stop();
+}

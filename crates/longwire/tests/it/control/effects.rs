@@ -1,0 +1,246 @@
+//! Everything that changes a network, once each.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use longwire_io::net::addr_add;
+use serde_json::json;
+
+use crate::common::site::{assert_nothing_lost, link};
+use crate::common::{ran, write};
+use crate::control::Controlled;
+
+const NETWORK: &str = r#"
+[ports]
+a = "packet:p0"
+b = "packet:p1"
+
+[templates.slow]
+delay = "25ms"
+
+[[link]]
+name = "ab"
+match = "src=10.9.0.1,dst=10.9.0.2"
+delay = "10ms"
+
+[[link]]
+name = "other"
+match = "src=10.9.0.1,dst=10.9.0.99"
+delay = "40ms"
+"#;
+
+/// The second station's other address, which no rule of the file is about.
+const SECOND: &str = "10.9.0.12";
+
+fn started() -> Option<Controlled> {
+    let controlled = Controlled::new(2, NETWORK)?;
+    let second = IpAddr::V4(Ipv4Addr::new(10, 9, 0, 12));
+    let given = controlled.site.stations[1].run(|| addr_add("eth0", second, 24));
+    given.expect("it is entered").expect("an address");
+    // The first ones meet only once the stations' devices are all up.
+    let answered = (0..5).find_map(|_| controlled.site.round_trip(0, 1));
+    assert!(answered.is_some(), "no answer");
+    Some(controlled)
+}
+
+#[test]
+fn links_are_set_cut_and_mended() {
+    let Some(controlled) = started() else {
+        return;
+    };
+    controlled.takes(20.0);
+    controlled.well("set ab delay=30ms");
+    controlled.takes(60.0);
+    controlled.well("set ab.down delay=5ms rate=10mbit");
+    controlled.takes(35.0);
+    let told = controlled.json("get ab");
+    assert_eq!(
+        told["down"]["options"],
+        json!({ "delay": "5ms", "rate": "10mbit" })
+    );
+    // Every second echo request is lost, and nothing else.
+    controlled.well("set ab.up loss=nth:2");
+    let ping = [
+        "ping", "-c", "20", "-i", "0.05", "-W", "1", "-q", "10.9.0.2",
+    ];
+    let said = controlled.site.at(0, &ping).stdout;
+    assert!(said.contains("10 received"), "{said}");
+    controlled.well("set ab loss=0%");
+    controlled.well("down ab");
+    controlled.is_cut();
+    assert_eq!(controlled.json("get ab")["up"]["state"], "down");
+    controlled.well("up ab");
+    controlled.takes(35.0);
+    let report = controlled.network.stop();
+    assert!(link(&report, "ab.up")["dropped"]["outage"].as_u64() >= Some(4));
+    assert_eq!(link(&report, "ab.up")["dropped"]["loss"], 10);
+    assert_nothing_lost(&report);
+}
+
+#[test]
+fn what_a_pause_holds_arrives_after_it() {
+    let Some(controlled) = started() else {
+        return;
+    };
+    controlled.well("pause ab.up");
+    let child = controlled.site.stations[0].run(|| {
+        let mut ping = Command::new("ping");
+        ping.args(["-c", "3", "-i", "0.2", "-W", "10", "-q", "10.9.0.2"]);
+        ping.stdout(Stdio::piped()).spawn()
+    });
+    let child = child.expect("it is entered").expect("ping is installed");
+    std::thread::sleep(Duration::from_secs(2));
+    let held = controlled.json("get ab.up");
+    assert_eq!(held["state"], "paused");
+    assert_eq!(held["queue"]["packets"], 3, "{held}");
+    controlled.well("up ab.up");
+    let said = ran(child.wait_with_output().expect("it ends")).stdout;
+    assert!(said.contains("3 received"), "{said}");
+    let times = said.split_once("min/avg/max/mdev = ").expect("times").1;
+    let longest: f64 = times
+        .split('/')
+        .nth(2)
+        .expect("the longest")
+        .parse()
+        .expect("a number");
+    assert!(longest > 1_000.0, "{said}");
+    controlled.takes(20.0);
+    assert_nothing_lost(&controlled.network.stop());
+}
+
+#[test]
+fn links_come_and_go() {
+    let Some(controlled) = started() else {
+        return;
+    };
+    controlled.takes_to(SECOND, 0.0);
+    let matcher = format!("src=10.9.0.1,dst={SECOND}");
+    controlled.well(&format!(
+        "add new --match {matcher} --template slow --up-rate 50mbit"
+    ));
+    controlled.takes_to(SECOND, 50.0);
+    let told = controlled.json("get new");
+    assert_eq!(
+        told["up"]["options"],
+        json!({ "delay": "25ms", "rate": "50mbit" })
+    );
+    assert!(told["down"]["packets_in"].as_u64() >= Some(4), "{told}");
+    // A name that is there already.
+    let again = controlled.ctl(&format!("add new --match {matcher}"));
+    assert_eq!(again.code, 2, "{again:?}");
+    assert!(again.stderr.contains("link.name"), "{again:?}");
+    let passed = || {
+        controlled.json("report")["passed"]
+            .as_u64()
+            .expect("a count")
+    };
+    let before = passed();
+    controlled.well("remove new");
+    controlled.takes_to(SECOND, 0.0);
+    assert!(passed() >= before + 8, "they fall to unmatched");
+    let gone = controlled.ctl("get new");
+    assert_eq!(gone.code, 2, "{gone:?}");
+    controlled.takes(20.0);
+    assert_nothing_lost(&controlled.network.stop());
+}
+
+#[test]
+fn frames_are_led_over_another_link() {
+    let Some(controlled) = started() else {
+        return;
+    };
+    controlled.well("move ab other");
+    controlled.takes(80.0);
+    assert_eq!(controlled.json("get ab")["moved_to"], "other");
+    controlled.well("move ab ab --outage 3s");
+    let once = ["ping", "-c", "1", "-W", "1", "-q", "10.9.0.2"];
+    assert_ne!(controlled.site.at(0, &once).code, 0, "there is an outage");
+    std::thread::sleep(Duration::from_secs(3));
+    controlled.takes(20.0);
+    assert_nothing_lost(&controlled.network.stop());
+}
+
+#[test]
+fn changes_are_made_at_their_time_and_not_before() {
+    let Some(controlled) = started() else {
+        return;
+    };
+    let elapsed = || {
+        let status = controlled.json("status");
+        status["elapsed_s"].as_f64().expect("seconds")
+    };
+    // The run's own time says whether the machine got to measure before the
+    // change; one that did not gets twice the time.
+    let mut tries = [8, 16, 32, 64].into_iter().enumerate();
+    let due = loop {
+        let (index, later) = tries.next().expect("a round trip within a minute");
+        controlled.well("set ab delay=10ms");
+        let from = elapsed();
+        controlled.well(&format!("set ab delay=50ms --in {later}s"));
+        controlled.takes(20.0);
+        let changes = controlled.json("changes");
+        let change = &changes["changes"][2 * index + 1];
+        assert_eq!(change["by"], "control", "{changes}");
+        assert_eq!(change["change"]["in"], format!("{later}s"), "{changes}");
+        let due = from + f64::from(later);
+        if elapsed() < due {
+            break due + 1.0;
+        }
+    };
+    while elapsed() < due {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    controlled.takes(100.0);
+    let elapsed = elapsed();
+    let at = elapsed.ceil() + 1.0;
+    controlled.well(&format!("set ab delay=1ms --at {at}s"));
+    std::thread::sleep(Duration::from_secs(3));
+    controlled.takes(2.0);
+    assert_nothing_lost(&controlled.network.stop());
+}
+
+#[test]
+fn a_change_is_made_whole_or_not_at_all() {
+    let Some(controlled) = started() else {
+        return;
+    };
+    let before = controlled.json("get");
+    let file = controlled.dir.file("change.toml");
+    write(
+        &file,
+        b"down = [\"ab\"]\n[set.other]\ndelay = \"1ms\"\n[set.\"a*\"]\nrate = \"fast\"\n\
+          [add]\nlink = [{ name = \"x\", match = \"src=10.9.0.1\" }]\n",
+    );
+    for words in [format!("apply {file}"), format!("apply {file} --check")] {
+        let refused = controlled.ctl(&words);
+        assert_eq!(refused.code, 2, "{refused:?}");
+        assert!(refused.stderr.contains("set.a*.rate"), "{refused:?}");
+        assert!(
+            refused.stderr.contains("nothing was changed"),
+            "{refused:?}"
+        );
+    }
+    let refused = controlled.ctl(&format!("apply {file} --json"));
+    assert_eq!(refused.code, 2);
+    assert_eq!(refused.json()["problems"][0]["field"], "set.a*.rate");
+    let options = |told: &serde_json::Value| {
+        let links = told.as_array().expect("links").iter();
+        let facts = links.map(|link| {
+            let way = |way: &str| json!([link[way]["state"], link[way]["options"]]);
+            json!([link["name"], way("up"), way("down")])
+        });
+        facts.collect::<Vec<_>>()
+    };
+    assert_eq!(options(&controlled.json("get")), options(&before));
+    controlled.takes(20.0);
+    // Without what is wrong, all of it is done; checked only, nothing is.
+    let good = r#"{"set": {"a*": {"delay": "15ms"}, "other": {"delay": "1ms"}}}"#;
+    write(&file, good.as_bytes());
+    controlled.well(&format!("apply {file} --check"));
+    controlled.takes(20.0);
+    let said = controlled.well(&format!("apply {file}"));
+    assert!(said.starts_with("4 set"), "{said}");
+    controlled.takes(30.0);
+    assert_nothing_lost(&controlled.network.stop());
+}

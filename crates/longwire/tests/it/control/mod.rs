@@ -1,0 +1,82 @@
+//! `longwire ctl` against networks that run, with real stations: what it does
+//! is judged by what becomes of their packets.
+//!
+//! Where namespaces are not allowed these tests pass without having run,
+//! except in CI.
+
+mod documented;
+mod effects;
+mod load;
+mod pair;
+mod reading;
+
+use crate::common::site::{Network, Site};
+use crate::common::{Dir, Ran, longwire, write};
+use serde_json::Value;
+
+/// A network with a control socket.
+struct Controlled {
+    site: Site,
+    network: Network,
+    socket: String,
+    dir: Dir,
+}
+
+impl Controlled {
+    /// Runs this topology between so many stations.
+    fn new(stations: usize, topology: &str) -> Option<Controlled> {
+        let site = Site::new(stations)?;
+        let dir = Dir::new();
+        let file = dir.file("network.toml");
+        write(&file, topology.as_bytes());
+        Some(Controlled::of(site, dir, &[&file]))
+    }
+
+    /// Runs what these arguments say.
+    fn of(site: Site, dir: Dir, arguments: &[&str]) -> Controlled {
+        let socket = dir.file("control.sock");
+        let arguments = [arguments, &["--control", &socket]].concat();
+        let network = site.start_with(&arguments);
+        Controlled {
+            site,
+            network,
+            socket,
+            dir,
+        }
+    }
+
+    /// Runs `ctl` with these words.
+    fn ctl(&self, words: &str) -> Ran {
+        let own = ["ctl", "--control", &self.socket];
+        let words: Vec<&str> = own.into_iter().chain(words.split(' ')).collect();
+        longwire(&words)
+    }
+
+    /// The same, which must go well; what it says.
+    fn well(&self, words: &str) -> String {
+        let ran = self.ctl(words);
+        assert_eq!(ran.code, 0, "{words}: {ran:?}");
+        ran.stdout
+    }
+
+    /// The same, for programs.
+    fn json(&self, words: &str) -> Value {
+        let text = self.well(&format!("{words} --json"));
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{words}: {error}: {text}"))
+    }
+
+    /// The round trip between the first two stations is so long, and what a
+    /// busy machine adds, in milliseconds.
+    fn takes(&self, delays: f64) {
+        self.takes_to(&crate::common::site::address(1).to_string(), delays);
+    }
+
+    fn takes_to(&self, address: &str, delays: f64) {
+        self.site.assert_round_trip(0, address, delays);
+    }
+
+    /// Nothing answers.
+    fn is_cut(&self) {
+        assert_eq!(self.site.round_trip(0, 1), None);
+    }
+}

@@ -1,0 +1,53 @@
+//! A link between two ports that is controlled without a file.
+
+use crate::common::site::{Site, assert_nothing_lost, link};
+use crate::common::{Dir, longwire};
+use crate::control::Controlled;
+
+#[test]
+fn a_link_between_two_ports_is_controlled_too() {
+    let Some(site) = Site::new(2) else {
+        return;
+    };
+    let arguments = [
+        "packet:p0",
+        "packet:p1",
+        "--delay",
+        "10ms",
+        "--up-rate",
+        "80mbit",
+    ];
+    let controlled = Controlled::of(site, Dir::new(), &arguments);
+    let answered = (0..5).find_map(|_| controlled.site.round_trip(0, 1));
+    assert!(answered.is_some(), "no answer");
+    controlled.takes(20.0);
+    controlled.well("set link.down delay=40ms");
+    controlled.takes(50.0);
+    assert_eq!(
+        controlled.json("get link")["up"]["options"]["rate"],
+        "80mbit"
+    );
+    let report = controlled.network.stop();
+    assert!(link(&report, "link.up")["packets_out"].as_u64() >= Some(8));
+    assert_nothing_lost(&report);
+}
+
+#[test]
+fn what_only_a_run_without_control_takes_is_refused() {
+    let dir = Dir::new();
+    let socket = dir.file("x.sock");
+    for option in ["--one-way", "--gap-frames=1gbit"] {
+        let run = [
+            "run",
+            "packet:none0",
+            "packet:none1",
+            option,
+            "--control",
+            &socket,
+        ];
+        let ended = longwire(&run);
+        assert_eq!(ended.code, 2, "{ended:?}");
+        let name = option.split('=').next().expect("a name");
+        assert!(ended.stderr.contains(name), "{ended:?}");
+    }
+}

@@ -1,0 +1,196 @@
+//! Everything that only reads, and runs that are not there.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use longwire_io::net::{NetNamespace, link_up};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::common::process::Running;
+use crate::common::site::Site;
+use crate::common::wire::inside;
+use crate::common::{Dir, longwire, ran, write};
+use crate::control::Controlled;
+
+/// More links than are asked for at once.
+const LINKS: usize = 2_500;
+
+const NETWORK: &str = r#"
+[ports]
+a = "packet:p0"
+b = "packet:p1"
+
+[[link]]
+name = "ab"
+match = "in-port=a,dst=10.9.0.2"
+delay = "1ms"
+
+[[link]]
+name = "idle{n}"
+count = 2500
+between = ["10.64.0.0/18"]
+match = "in-port=a,src={a}"
+rate = "1mbit"
+
+[[link]]
+name = "far"
+rate = "5mbit"
+
+[[path]]
+name = "long"
+via = ["ab", "far.down"]
+match = "src=10.9.0.1,dst=10.9.0.77"
+"#;
+
+#[test]
+fn all_that_runs_can_be_read() {
+    let Some(controlled) = Controlled::new(2, NETWORK) else {
+        return;
+    };
+    let answered = (0..5).find_map(|_| controlled.site.round_trip(0, 1));
+    assert!(answered.is_some(), "no answer");
+    // Page after page, each link once.
+    let links = controlled.json("get");
+    let links = links.as_array().expect("links");
+    assert_eq!(links.len(), LINKS + 2);
+    let names = links
+        .iter()
+        .map(|link| link["name"].as_str().expect("a name"));
+    let names: Vec<&str> = names.collect();
+    assert!(names.windows(2).all(|pair| pair[0] < pair[1]), "in order");
+    let lines = controlled.well("get idle*.down");
+    assert_eq!(lines.lines().count(), LINKS + 1);
+    assert!(
+        lines.contains("idle2500.down") && !lines.contains(".up"),
+        "one direction"
+    );
+    let none = controlled.ctl("get nothing*");
+    assert_eq!(none.code, 2, "{none:?}");
+    let one = controlled.well("get ab");
+    assert!(one.contains("match dst=10.9.0.2,in-port=a"), "{one}");
+    assert!(one.contains("queue at most"), "{one}");
+    let stats = controlled.json("stats ab.up");
+    assert!(stats["totals"]["packets_in"].as_u64() >= Some(4), "{stats}");
+    assert_eq!(stats["links"], 1);
+    assert_eq!(controlled.json("status")["links"], LINKS + 2);
+    assert_eq!(controlled.json("ports")["ports"][1]["name"], "b");
+    assert_eq!(controlled.json("paths")["paths"][0]["via"][1], "far.down");
+    // Two rules of each link with a matcher, and of the path.
+    assert_eq!(
+        controlled.json("rules").as_array().map(Vec::len),
+        Some(2 * LINKS + 4)
+    );
+    for words in [
+        "status", "stats", "ports", "paths", "rules", "report", "changes",
+    ] {
+        controlled.well(words);
+    }
+    watched(&controlled);
+    controlled.network.stop();
+}
+
+/// Streams end by number, by Ctrl-C, and with the run.
+fn watched(controlled: &Controlled) {
+    let lines = controlled.well("watch ab* --every 200ms --count 3 --json");
+    let events = lines.lines().map(serde_json::from_str);
+    let events: Vec<Value> = events.collect::<Result<_, _>>().expect("JSON a line");
+    assert_eq!(events.len(), 3);
+    assert_eq!(events[0]["rates"], Value::Null, "there was no time before");
+    assert_eq!(events[2]["each"][1]["name"], "ab.up");
+    let interval = events[2]["interval_s"].as_f64().expect("seconds");
+    assert!(interval > 0.15 && interval < 5.0, "{interval}");
+    let lines = controlled.well("watch --every 100ms --count 2");
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+    let refused = controlled.ctl("watch --every 1ms");
+    assert_eq!(refused.code, 2, "{refused:?}");
+    let here = NetNamespace::current().expect("a namespace");
+    let mut watch = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    watch.args([
+        "ctl",
+        "--control",
+        &controlled.socket,
+        "watch",
+        "--every",
+        "50ms",
+    ]);
+    watch.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let watch = Running::start(&here, &mut watch);
+    std::thread::sleep(Duration::from_secs(2));
+    watch.signal(Signal::SIGINT);
+    let ended = watch.end();
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert!(ended.stdout.lines().count() >= 2, "{ended:?}");
+}
+
+#[test]
+fn tokens_say_what_may_be_done_over_tcp() {
+    const TCP: &str = "tcp:127.0.0.1:9470";
+    let Some(site) = Site::new(2) else {
+        return;
+    };
+    let up = site.middle.run(|| link_up("lo"));
+    up.expect("it is entered").expect("a loopback device");
+    let dir = Dir::new();
+    let token = |name: &str, token: &str| {
+        let file = dir.file(name);
+        write(&file, token.as_bytes());
+        let own = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&file, own).expect("its mode is set");
+        file
+    };
+    let full = token("full", "0123456789abcdef-full\n");
+    let read = token("read", "0123456789abcdef-read\n");
+    let wrong = token("wrong", "0123456789abcdef-none\n");
+    let files = [
+        "--control-token-file",
+        &full,
+        "--control-read-token-file",
+        &read,
+    ];
+    let ports = ["packet:p0", "packet:p1", "--control", TCP];
+    let controlled = Controlled::of(site, dir, &[&ports[..], &files].concat());
+    let ctl = |token: &str, words: &[&str]| {
+        let own = ["ctl", "--control", TCP, "--token-file", token];
+        inside(&controlled.site.middle, &[&own, words].concat())
+    };
+    let set = ["set", "link", "delay=5ms"];
+    assert_eq!(ctl(&read, &["get"]).code, 0);
+    let refused = ctl(&read, &set);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.stderr.contains("may read only"), "{refused:?}");
+    assert_eq!(ctl(&wrong, &["get"]).code, 2);
+    let changed = ctl(&full, &set);
+    assert_eq!(changed.code, 0, "{changed:?}");
+    let told = ctl(&read, &["get", "link.up", "--json"]).json();
+    assert_eq!(told["options"]["delay"], "5ms");
+    controlled.network.stop();
+}
+
+#[test]
+fn without_a_run_it_says_how_to_start_one() {
+    let dir = Dir::new();
+    let nowhere = dir.file("nothing.sock");
+    let ended = longwire(&["ctl", "--control", &nowhere, "get"]);
+    assert_eq!(ended.code, 1, "{ended:?}");
+    assert!(ended.stderr.contains("longwire run"), "{ended:?}");
+    let ctl = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        command.arg("ctl").args(arguments);
+        command.env_remove("LONGWIRE_CONTROL");
+        command.env("XDG_RUNTIME_DIR", dir.path());
+        ran(command.output().expect("it starts"))
+    };
+    let ended = ctl(&["--control", "tcp:127.0.0.1:1", "get"]);
+    assert_eq!(ended.code, 2, "{ended:?}");
+    assert!(ended.stderr.contains("token"), "{ended:?}");
+    for wrong in [
+        &["set", "x"][..],
+        &["set", "x", "rate"],
+        &["up"],
+        &["move", "x"],
+    ] {
+        assert_eq!(ctl(wrong).code, 2, "{wrong:?}");
+    }
+}

@@ -1,0 +1,213 @@
+//! Many links: pages, streams, metrics, and what is bounded.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::client::{ask, connect, exchange, request};
+use super::schema::check;
+use super::{NETWORK, Stage};
+
+/// Links by name; each has two directions.
+const LINKS: usize = 10_001;
+
+/// Many links that no frame crosses.
+fn many() -> String {
+    format!(
+        "[ports]\nleft = \"packet:l0\"\nright = \"packet:r0\"\n\
+         [[link]]\nname = \"n{{n}}\"\ncount = {LINKS}\nmatch = \"sport={{n}}\"\nrate = \"1mbit\"\n"
+    )
+}
+
+#[test]
+fn many_links_are_told_by_pages_and_one_by_one_within_bounds() {
+    let Some(stage) = Stage::new() else {
+        return;
+    };
+    let socket = stage.socket();
+    let _running = stage.start(&many(), &["--control", &socket, "--metrics-links", "each"]);
+    let mut names = Vec::new();
+    let mut next = Some(String::new());
+    while let Some(after) = next {
+        let page = ask(
+            &socket,
+            &format!("GET /v1/links?limit=1000&after={after}"),
+            "",
+        )
+        .json();
+        let links = page["links"].as_array().expect("links").iter();
+        names.extend(links.map(|link| link["name"].as_str().expect("a name").to_owned()));
+        next = page["next"].as_str().map(str::to_owned);
+    }
+    assert_eq!(names.len(), LINKS);
+    assert!(names.is_sorted());
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), LINKS);
+    // 20,002 directions are too many for metrics and streams one by one.
+    for target in ["/metrics", "/v1/stats/stream?links=each"] {
+        let answer = ask(&socket, &format!("GET {target}"), "");
+        assert_eq!(answer.status, 400, "{target}");
+        let why = answer.json()["error"].as_str().expect("why").to_owned();
+        assert!(
+            why.contains("20002 links fit") && why.contains("?match="),
+            "{why}"
+        );
+    }
+    let sums = ask(&socket, "GET /metrics?links=sum", "");
+    assert_eq!(sums.status, 200, "{sums:?}");
+    assert!(
+        sums.body.contains("\nlongwire_links 20002"),
+        "{}",
+        sums.body
+    );
+    assert!(
+        sums.body
+            .contains("\nlongwire_link_received_bytes_total 0\n"),
+        "{}",
+        sums.body
+    );
+    let headers = ["Host: x", "Accept: application/openmetrics-text"];
+    let some = request("GET /metrics?match=n1?", &headers, "");
+    let some = exchange(connect(&socket), &some);
+    let line = "\nlongwire_link_received_bytes_total{link=\"n17\",direction=\"down\"} 0\n";
+    assert!(some.body.contains(line), "{}", some.body);
+    assert!(some.body.ends_with("# EOF\n"), "{}", some.body);
+    check_metrics(&some.body);
+}
+
+/// Every line is a sample of a family that was described before it, and no
+/// sample is there twice (OpenMetrics 1.0).
+fn check_metrics(text: &str) {
+    let mut families = BTreeSet::new();
+    let mut samples = BTreeSet::new();
+    let mut family = String::new();
+    for line in text.lines() {
+        if let Some(described) = line.strip_prefix("# HELP ") {
+            family = described.split(' ').next().expect("a name").to_owned();
+            assert!(
+                families.insert(family.clone()),
+                "{family} is described twice"
+            );
+        } else if !line.starts_with('#') {
+            let (sample, value) = line.rsplit_once(' ').expect("a value");
+            assert!(sample.starts_with(&family), "{line} is not of {family}");
+            assert!(samples.insert(sample), "{sample} is there twice");
+            let value: f64 = value
+                .parse()
+                .unwrap_or_else(|error| panic!("{line}: {error}"));
+            assert!(value >= 0.0, "{line}");
+        }
+    }
+    assert!(families.len() > 20, "{families:?}");
+}
+
+#[test]
+fn statistics_come_as_events() {
+    let Some(stage) = Stage::new() else {
+        return;
+    };
+    let socket = stage.socket();
+    let _running = stage.start(NETWORK, &["--control", &socket]);
+    let document = ask(&socket, "GET /v1/openapi.json", "").json();
+    let schema = &document["components"]["schemas"]["StatsEvent"];
+    let mut stream = connect(&socket);
+    let line = "GET /v1/stats/stream?match=adsl*&every=100ms&links=each";
+    let began = Instant::now();
+    stream
+        .write_all(request(line, &["Host: x"], "").as_bytes())
+        .expect("it is sent");
+    let lines = BufReader::new(stream).lines().map_while(Result::ok);
+    let mut events = lines.filter_map(|line| {
+        let data = line.strip_prefix("data: ")?.to_owned();
+        Some(serde_json::from_str::<Value>(&data).expect("JSON"))
+    });
+    let mut next = || {
+        let event = events.next().expect("an event");
+        check(&event, schema, &document, "event").expect("it is as the document says");
+        event
+    };
+    let first = next();
+    assert_eq!(first["rates"], Value::Null);
+    assert_eq!(first["links"], 6);
+    let names = first["each"].as_array().expect("links").iter();
+    let names: Vec<&str> = names.filter_map(|link| link["name"].as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "adsl1.down",
+            "adsl1.up",
+            "adsl2.down",
+            "adsl2.up",
+            "adsl3.down",
+            "adsl3.up"
+        ]
+    );
+    for _ in 0..5 {
+        let event = next();
+        let interval = event["interval_s"].as_f64().expect("seconds");
+        assert!(interval > 0.001, "{event}");
+        assert_eq!(event["rates"]["bits_in_per_s"], 0.0);
+    }
+    assert!(
+        began.elapsed() >= Duration::from_millis(450),
+        "{:?}",
+        began.elapsed()
+    );
+    // A removed link is no longer listed.
+    assert_eq!(ask(&socket, "DELETE /v1/links/adsl3", "").status, 200);
+    let without = (0..50).map(|_| next()).find(|event| event["links"] == 4);
+    assert_eq!(
+        without.expect("it goes")["each"].as_array().map(Vec::len),
+        Some(4)
+    );
+}
+
+#[test]
+fn clients_that_do_not_read_stop_no_other() {
+    let Some(stage) = Stage::new() else {
+        return;
+    };
+    let socket = stage.socket();
+    let _running = stage.start(&many(), &["--control", &socket]);
+    // Answers of megabytes that nobody takes.
+    let mut stuck: Vec<_> = (0..20).map(|_| connect(&socket)).collect();
+    for stream in &mut stuck {
+        let text = request("GET /v1/links?limit=10000", &["Host: x"], "");
+        stream.write_all(text.as_bytes()).expect("it is sent");
+    }
+    // Answers are made in turn: theirs are there when this one is.
+    let page = ask(&socket, "GET /v1/links?limit=10000", "");
+    assert_eq!(page.json()["links"].as_array().map(Vec::len), Some(10_000));
+    let mut half = connect(&socket);
+    half.write_all(b"GET /v1 HTTP/1.1\r\nHost")
+        .expect("it is sent");
+    let began = Instant::now();
+    assert_eq!(ask(&socket, "GET /v1/links/n5", "").status, 200);
+    // The server answers others before it closes this one, ten seconds after
+    // its last byte.
+    half.set_nonblocking(true).expect("it is open");
+    let open = half.read(&mut [0]).expect_err("it is not closed yet");
+    assert_eq!(open.kind(), std::io::ErrorKind::WouldBlock);
+    half.set_nonblocking(false).expect("it is open");
+    // A head that does not come, and an answer that is not read, have an end:
+    // the latter ends cut short.
+    let mut rest = Vec::new();
+    half.read_to_end(&mut rest).expect("it is closed");
+    assert!(
+        began.elapsed() > Duration::from_secs(8),
+        "{:?}",
+        began.elapsed()
+    );
+    std::thread::sleep(Duration::from_secs(12).saturating_sub(began.elapsed()));
+    for stream in &mut stuck {
+        let mut taken = Vec::new();
+        let read = stream.read_to_end(&mut taken);
+        let head = String::from_utf8_lossy(&taken[..taken.len().min(400)]).to_lowercase();
+        let said = head.split_once("content-length: ");
+        let said = said.and_then(|(_, rest)| rest.split("\r\n").next()?.parse::<usize>().ok());
+        let whole = said.is_some_and(|said| taken.len() > said);
+        assert!(!whole, "{read:?}: {} bytes", taken.len());
+    }
+    assert_eq!(ask(&socket, "GET /v1/links/n5", "").status, 200);
+}

@@ -1,0 +1,113 @@
+//! The control API of `longwire run FILE.toml --control …`, as whoever sends
+//! it bytes meets it.
+//!
+//! Where namespaces are not allowed the tests pass without having run, except
+//! in CI.
+
+mod answers;
+mod client;
+mod files;
+mod holding;
+mod large;
+mod metrics;
+mod schema;
+mod sockets;
+mod tokens;
+
+use std::process::{Command, Stdio};
+
+use crate::common::process::{Running, wait_for_word};
+use crate::common::wire::wired;
+use crate::common::{Dir, write};
+use longwire_io::net::{NetNamespace, link_up};
+
+/// Two ports with nothing behind them, a link with directions apart, a shared
+/// one, three of a kind, and a path.
+const NETWORK: &str = r#"
+seed = 5
+
+[ports]
+left = "packet:l0"
+right = "packet:r0"
+
+[[link]]
+name = "home"
+match = "src=10.0.0.1,dst=10.0.0.2"
+delay = "5ms"
+loss = ["1%", "2%"]
+
+[[link]]
+name = "radio/1"
+shared = true
+match = "vlan=7"
+rate = "1mbit"
+
+[[link]]
+name = "adsl{n}"
+count = 3
+match = "src=10.1.0.{n}"
+rate = "10mbit"
+
+[[path]]
+name = "long"
+via = ["home", "adsl1.down"]
+match = "src=10.2.0.1,dst=10.2.0.2"
+
+[[at]]
+time = "500s"
+down = "home"
+"#;
+
+/// A namespace in which networks run, and a folder for what they need.
+struct Stage {
+    namespace: NetNamespace,
+    dir: Dir,
+}
+
+impl Stage {
+    fn new() -> Option<Stage> {
+        let namespace = wired(&[("l0", "l1"), ("r0", "r1")])?;
+        let up = namespace.run(|| link_up("lo"));
+        up.expect("it is entered").expect("lo");
+        Some(Stage {
+            namespace,
+            dir: Dir::new(),
+        })
+    }
+
+    fn socket(&self) -> String {
+        self.dir.file("c.sock")
+    }
+
+    /// A file with a token, and what mode it has.
+    fn token_file(&self, name: &str, token: &str) -> String {
+        let file = self.dir.file(name);
+        write(&file, token.as_bytes());
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&file, mode).expect("its mode");
+        file
+    }
+
+    fn command(&self, network: &str, arguments: &[&str]) -> Command {
+        let file = self.dir.file("network.toml");
+        write(&file, network.as_bytes());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        command.args(["run", &file]).args(arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Starts a network with these arguments, and waits until it runs.
+    fn start(&self, network: &str, arguments: &[&str]) -> Running {
+        let mut command = self.command(network, arguments);
+        let mut running = Running::start(&self.namespace, &mut command);
+        wait_for_word(&mut running, "control:");
+        running
+    }
+
+    /// Starts what should refuse to run; its end.
+    fn refused(&self, arguments: &[&str]) -> crate::common::Ran {
+        let mut command = self.command(NETWORK, arguments);
+        Running::start(&self.namespace, &mut command).end()
+    }
+}

@@ -1,0 +1,167 @@
+//! The peer's command: its output, its end, and how it is waited for.
+
+use std::time::Duration;
+
+use crate::common::have;
+use crate::exec::{User, well};
+
+#[test]
+fn the_peers_output_has_a_prefix_and_is_not_the_commands() {
+    for user in User::all() {
+        let peer = "echo one; echo two >&2; printf three; sleep 60";
+        let arguments = ["-q", "--peer-wait", "1500ms", "--peer", peer];
+        let ended = well(user.exec(&[&arguments[..], &["--", "echo", "mine"]].concat()));
+        assert_eq!(ended.stdout, "mine\n");
+        let mut lines: Vec<&str> = ended.stderr.lines().collect();
+        lines.retain(|line| line.starts_with("peer: "));
+        lines.sort_unstable();
+        assert_eq!(
+            lines,
+            ["peer: one", "peer: three", "peer: two"],
+            "{ended:?}"
+        );
+    }
+}
+
+#[test]
+fn the_peers_output_goes_to_a_file() {
+    for user in User::all() {
+        // A shell reports a foreground command that a signal ends, too.
+        let peer = "trap 'echo stopped >&2; exit' TERM; echo one; echo two >&2; \
+                    sleep 60 & wait";
+        let arguments = [
+            "-q",
+            "--peer-wait",
+            "1500ms",
+            "--peer-output",
+            "peer.txt",
+            "--peer",
+            peer,
+            "--",
+            "true",
+        ];
+        let ended = well(user.exec(&arguments));
+        assert_eq!(user.read("peer.txt"), "one\ntwo\nstopped\n");
+        assert!(!ended.stderr.contains("peer: "), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_peer_that_is_stopped_causes_no_alarm() {
+    for user in User::all() {
+        // Its results come when it ends, its complaint with them.
+        let peer = "trap 'echo result; echo interrupted >&2; exit 1' TERM; echo early >&2; \
+                    while :; do sleep 0.05; done";
+        let ended = well(user.exec(&["--peer-wait", "1500ms", "--peer", peer, "--", "true"]));
+        assert!(ended.stderr.contains("peer: early\n"), "{ended:?}");
+        assert!(ended.stderr.contains("peer: result\n"), "{ended:?}");
+        for word in ["interrupted", "peer's command ended", "SIGTERM"] {
+            assert!(!ended.stderr.contains(word), "{ended:?}");
+        }
+    }
+}
+
+#[test]
+fn results_of_iperf3_are_json() {
+    if !have("iperf3") {
+        return;
+    }
+    for user in User::all() {
+        let arguments = [
+            "--peer",
+            "iperf3 -s",
+            "--",
+            "iperf3",
+            "-J",
+            "-t",
+            "1",
+            "-c",
+            "far",
+        ];
+        let ended = well(user.exec(&[&["--rate", "50mbit"], &arguments[..]].concat()));
+        let report = ended.json();
+        assert!(report["end"]["sum_received"]["bytes"].as_u64() > Some(0));
+        assert!(!ended.stderr.contains("terminated"), "{ended:?}");
+        assert!(!ended.stderr.contains("interrupt"), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_peer_that_listens_late_is_mentioned_even_when_quiet() {
+    for user in User::all() {
+        let wait = ["-q", "--peer-wait", "400ms", "--peer", "sleep 60", "--"];
+        let ended = well(user.exec(&[&wait[..], &["echo", "ran"]].concat()));
+        assert_eq!(ended.stdout, "ran\n");
+        assert!(
+            ended
+                .stderr
+                .contains("the peer does not listen after 400ms"),
+            "{ended:?}"
+        );
+        assert!(ended.stderr.contains("--peer-wait"), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_longer_wait_is_enough_for_a_slow_peer() {
+    if !have("python3") {
+        return;
+    }
+    for user in User::all() {
+        let peer = "sleep 3; exec python3 -c 'import socket,time\n\
+                    s=socket.socket()\ns.bind((\"\",7))\ns.listen()\nopen(\"up\",\"w\")\n\
+                    time.sleep(60)'";
+        let wait = ["-q", "--peer-wait", "60s", "--peer", peer, "--"];
+        let ended = user.exec(&[&wait[..], &["ls", "up"]].concat());
+        assert_eq!(well(ended).stdout, "up\n");
+    }
+}
+
+/// CPU time of the calling process's ended children.
+fn cpu_of_children() -> Duration {
+    let usage = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_CHILDREN);
+    let usage = usage.expect("it is known");
+    let of = |time: nix::sys::time::TimeVal| {
+        Duration::from_micros(time.tv_sec() as u64 * 1_000_000 + time.tv_usec() as u64)
+    };
+    of(usage.user_time()) + of(usage.system_time())
+}
+
+#[test]
+fn waiting_for_a_peer_takes_no_cpu_time() {
+    // In a separate process: other tests have children too.
+    const ALONE: &str = "LONGWIRE_TEST_ALONE";
+    if std::env::var_os(ALONE).is_none() {
+        let own = std::env::current_exe().expect("its own path");
+        let mut command = std::process::Command::new(own);
+        command.args([
+            "--exact",
+            "exec::peer::waiting_for_a_peer_takes_no_cpu_time",
+        ]);
+        let output = command.env(ALONE, "1").output().expect("it starts");
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("1 passed"), "{text}");
+        return;
+    }
+    for user in User::all() {
+        let took = |wait| {
+            let before = cpu_of_children();
+            let peer = [
+                "-q",
+                "--no-realtime",
+                "--wait",
+                "block",
+                "--peer-wait",
+                wait,
+            ];
+            well(user.exec(&[&peer[..], &["--peer", "sleep 60", "--", "true"]].concat()));
+            cpu_of_children() - before
+        };
+        let (short, long) = (took("100ms"), took("4s"));
+        assert!(
+            long.saturating_sub(short) < Duration::from_millis(150),
+            "{long:?} and {short:?}"
+        );
+    }
+}

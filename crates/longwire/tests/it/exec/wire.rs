@@ -1,0 +1,157 @@
+//! The link is a wire: nothing but the user's frames crosses it.
+
+use crate::common::{have, skip};
+use crate::exec::{User, well};
+
+/// The frames of a capture, a line of tshark each.
+fn frames(user: &User, file: &str) -> Vec<String> {
+    let file = user.dir.file(file);
+    let text = crate::common::process::tshark(&file, "frame");
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Four pings of either family, and nothing else, at both ends of both
+/// directions.
+fn carries_pings_only(user: &User, port: &str) {
+    let pings = "ping -4 -c 4 -i 0.1 far && ping -6 -c 4 -i 0.1 far";
+    let arguments = ["--delay", "20ms", "--port", port, "--capture", "p"];
+    let ended = user.exec(&[&arguments[..], &["--", "sh", "-c", pings]].concat());
+    if port == "tap" && ended.stderr.contains("/dev/net/tun") {
+        // Root must be able to; who else may is a setting of the machine.
+        if user.is_root() {
+            skip::<()>(&ended.stderr);
+        }
+        eprintln!("skipped: {}", ended.stderr);
+        return;
+    }
+    let ended = well(ended);
+    assert_eq!(ended.stdout.matches("4 received").count(), 2, "{ended:?}");
+    for (direction, kind) in [("up", "request"), ("down", "reply")] {
+        for end in ["in", "out"] {
+            let frames = frames(user, &format!("p.{direction}.{end}.pcapng"));
+            let own = |frame: &&String| frame.contains("Echo (ping)") && frame.contains(kind);
+            assert_eq!(frames.iter().filter(own).count(), 8, "{frames:#?}");
+            assert_eq!(frames.len(), 8, "{direction}.{end}: {frames:#?}");
+        }
+    }
+}
+
+#[test]
+fn only_the_users_frames_cross() {
+    if !have("tshark") {
+        return;
+    }
+    for user in User::all() {
+        carries_pings_only(&user, "packet");
+        // An XDP program needs rights outside of a user namespace.
+        if user.is_root() {
+            carries_pings_only(&user, "xdp");
+        }
+        carries_pings_only(&user, "tap");
+    }
+}
+
+#[test]
+fn the_first_round_trip_is_like_the_others() {
+    for user in User::all() {
+        for family in ["-4", "-6"] {
+            let ping = [
+                "--delay", "150ms", "--", "ping", family, "-c", "3", "-i", "0.3", "far",
+            ];
+            let ended = well(user.exec(&ping));
+            let times: Vec<f64> = ended
+                .stdout
+                .lines()
+                .filter_map(|line| line.split("time=").nth(1)?.split(' ').next()?.parse().ok())
+                .collect();
+            assert_eq!(times.len(), 3, "{ended:?}");
+            // Address resolution would add a round trip to it.
+            assert!(times[0] - times[1].min(times[2]) < 150.0, "{times:?}");
+        }
+    }
+}
+
+#[test]
+fn a_round_trip_longer_than_address_resolution_waits() {
+    for user in User::all() {
+        let ping = [
+            "-q", "--delay", "2s", "--", "ping", "-c", "2", "-W", "10", "far",
+        ];
+        let ended = well(user.exec(&ping));
+        assert!(ended.stdout.contains("2 received"), "{ended:?}");
+    }
+}
+
+#[test]
+fn nothing_times_out_before_a_long_queue() {
+    // 250 kB at 400 kbit/s: the last datagram waits for 5 s.
+    let send = "python3 -c 'import os, socket\n\
+                s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+                for i in range(250): s.sendto(bytes(1000), (os.environ[\"LONGWIRE_FAR\"], 9))'; \
+                sleep 6";
+    if !have("python3") {
+        return;
+    }
+    for user in User::all() {
+        let link = [
+            "--rate", "400kbit", "--queue", "1000p", "--report", "r.json",
+        ];
+        well(user.exec(&[&link[..], &["--", "sh", "-c", send]].concat()));
+        let report: serde_json::Value =
+            serde_json::from_str(&user.read("r.json")).unwrap_or_default();
+        // All of them, and what far answers to a closed port comes back.
+        assert_eq!(report["links"][0]["packets_in"], 250, "{report}");
+    }
+}
+
+#[test]
+fn only_the_users_frames_cross_to_the_uplink() {
+    use std::net::IpAddr;
+
+    use crate::common::wire::namespace;
+    use longwire_io::net::{addr_add, link_up, veth};
+
+    if !nix::unistd::geteuid().is_root() || !have("tshark") {
+        return;
+    }
+    let (Some(host), Some(outside)) = (namespace(), namespace()) else {
+        return;
+    };
+    let end = |name, namespace| veth::End {
+        name,
+        namespace,
+        ..veth::End::default()
+    };
+    let pair = veth::VethConfig {
+        a: end("wan", None),
+        b: end("eth0", Some(&outside)),
+    };
+    let configure = |device, last| {
+        link_up("lo")?;
+        link_up(device)?;
+        addr_add(device, IpAddr::from([198, 51, 100, last]), 24)
+    };
+    host.run(|| veth::create(&pair).and_then(|()| configure("wan", 1)))
+        .expect("it is entered")
+        .expect("a host");
+    outside
+        .run(|| configure("eth0", 2))
+        .expect("it is entered")
+        .expect("an outside");
+    let user = User::new(None);
+    let own = ["--uplink", "--delay", "20ms", "--capture", "p", "--"];
+    let ping = ["ping", "-c", "3", "-i", "0.2", "198.51.100.2"];
+    let mut command = user.exec_command(&[&own[..], &ping].concat());
+    let output = host.run(|| command.output()).expect("it is entered");
+    let ended = well(crate::common::ran(output.expect("it starts")));
+    assert!(ended.stdout.contains("3 received"), "{ended:?}");
+    for (file, kind) in [
+        ("p.up.in.pcapng", "request"),
+        ("p.down.out.pcapng", "reply"),
+    ] {
+        let frames = frames(&user, file);
+        let own = |frame: &&String| frame.contains("Echo (ping)") && frame.contains(kind);
+        assert_eq!(frames.iter().filter(own).count(), 3, "{frames:#?}");
+        assert_eq!(frames.len(), 3, "{frames:#?}");
+    }
+}

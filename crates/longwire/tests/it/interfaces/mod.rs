@@ -1,0 +1,75 @@
+//! What runs do with the interfaces and files of a machine: locks, settings
+//! that are restored, rights that are given up, reports that are kept.
+//!
+//! Where namespaces are not allowed these tests pass without having run,
+//! except in CI.
+
+mod capabilities;
+mod directory;
+mod locks;
+mod refusals;
+mod reports;
+mod restored;
+
+use std::process::{Command, Stdio};
+
+use crate::common::process::{Running, wait_for_word};
+use longwire_io::net::NetNamespace;
+use nix::sys::signal::Signal;
+
+/// Starts `longwire` in a namespace, and waits until it has said `ready` on
+/// stderr.
+fn start(namespace: &NetNamespace, arguments: &[&str], ready: &str) -> Live {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    command
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut running = Running::start(namespace, &mut command);
+    wait_for_word(&mut running, ready);
+    Live(Some(running))
+}
+
+/// A program that is stopped when this is dropped, so that it restores
+/// what it changed.
+struct Live(Option<Running>);
+
+impl Live {
+    fn running(&mut self) -> &mut Running {
+        self.0.as_mut().expect("it has not been stopped")
+    }
+
+    /// Its process.
+    fn id(&mut self) -> u32 {
+        self.running().child().id()
+    }
+
+    /// Stops it and waits for its end.
+    fn stop(mut self) {
+        self.end_with(Signal::SIGINT);
+    }
+
+    /// Kills it and waits for its end.
+    fn kill(mut self) {
+        self.end_with(Signal::SIGKILL);
+    }
+
+    fn end_with(&mut self, signal: Signal) {
+        if let Some(running) = self.0.take() {
+            running.signal(signal);
+            running.end();
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.end_with(Signal::SIGINT);
+        }
+    }
+}
+
+/// What `run` and `replay` say once they run, and what `receive` says.
+const RUNS: &str = "placement:";
+const RECEIVES: &str = "receiving at";

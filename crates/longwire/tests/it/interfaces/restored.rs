@@ -1,0 +1,221 @@
+//! Settings of interfaces after the end of a run, however it came.
+
+use std::time::{Duration, Instant};
+
+use longwire_io::net::ethtool::Ethtool;
+use longwire_io::net::{NetNamespace, sysctl};
+
+use crate::common::process::PATIENCE;
+use crate::common::site::run_in;
+use crate::common::skip;
+use crate::common::wire::{inside, wired};
+use crate::interfaces::{RECEIVES, RUNS, start};
+
+/// IPv6 is switched off on a device.
+fn ipv6_is_off(place: &NetNamespace, device: &str) -> bool {
+    let key = format!("ipv6/conf/{device}/disable_ipv6");
+    let value = place.run(|| sysctl::get(&key)).expect("it is entered");
+    value.expect("a setting") != "0"
+}
+
+fn feature(place: &NetNamespace, device: &str, name: &str) -> bool {
+    let features = place.run(|| Ethtool::open()?.features(device));
+    let features = features.expect("it is entered").expect("features");
+    features.active(name)
+}
+
+/// Has an interface merge what it receives, which veth devices do not by
+/// themselves, and its peer leave cutting to it.
+fn merge(place: &NetNamespace, device: &str, peer: &str) {
+    let set = || {
+        let ethtool = Ethtool::open()?;
+        ethtool.set_features(device, std::iter::once(("rx-gro", true)))?;
+        ethtool.set_features(peer, std::iter::once(("tx-tcp-segmentation", true)))
+    };
+    let done = place.run(set).expect("it is entered");
+    done.expect("features that can be set");
+    assert_merging(place, device, peer, true);
+}
+
+/// Asserts whether an interface merges what it receives, and its peer leaves cutting
+/// to it.
+#[track_caller]
+fn assert_merging(place: &NetNamespace, device: &str, peer: &str, on: bool) {
+    assert_eq!(feature(place, device, "rx-gro"), on, "{device}");
+    assert_eq!(feature(place, peer, "tx-tcp-segmentation"), on, "{peer}");
+}
+
+/// Waits until a condition holds.
+#[track_caller]
+fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn the_next_start_restores_what_a_killed_one_left() {
+    let Some(place) = wired(&[("a0", "a1"), ("b0", "b1"), ("c0", "c1")]) else {
+        return;
+    };
+    merge(&place, "c0", "c1");
+    let run = start(&place, &["run", "packet:a0", "packet:b0"], RUNS);
+    let receiver = start(&place, &["receive", "packet:c0"], RECEIVES);
+    assert!(
+        ["a0", "b0", "c0"]
+            .iter()
+            .all(|device| ipv6_is_off(&place, device))
+    );
+    assert_merging(&place, "c0", "c1", false);
+    for killed in [run, receiver] {
+        killed.kill();
+    }
+    // On other interfaces of the same namespace.
+    let next = inside(&place, &["receive", "packet:a1", "--time", "1ms"]);
+    assert_eq!(next.code, 0, "{next:?}");
+    for device in ["a0", "b0", "c0", "a1"] {
+        assert!(!ipv6_is_off(&place, device), "{device}");
+    }
+    assert_merging(&place, "c0", "c1", true);
+}
+
+#[test]
+fn a_start_in_another_namespace_restores_too() {
+    let (Some(place), Some(other)) = (wired(&[("a0", "a1"), ("b0", "b1")]), wired(&[("x0", "x1")]))
+    else {
+        return;
+    };
+    if !nix::unistd::geteuid().is_root() {
+        return skip("namespaces of other processes are entered by root only").unwrap_or(());
+    }
+    let run = start(&place, &["run", "packet:a0", "packet:b0"], RUNS);
+    run.kill();
+    // A process holds the namespace, as a container's would.
+    let mut sleep = std::process::Command::new("sleep");
+    let _holder = crate::common::process::Running::start(&place, sleep.arg("60"));
+    eventually("it is not restored", || {
+        let next = inside(&other, &["receive", "packet:x0", "--time", "1ms"]);
+        assert_eq!(next.code, 0, "{next:?}");
+        !ipv6_is_off(&place, "a0") && !ipv6_is_off(&place, "b0")
+    });
+}
+
+#[test]
+fn of_two_on_an_interface_the_last_to_end_restores() {
+    let Some(place) = wired(&[("a0", "a1"), ("b0", "b1")]) else {
+        return;
+    };
+    let receiver = start(&place, &["receive", "packet:a0"], RECEIVES);
+    let run = start(&place, &["run", "packet:a0", "packet:b0"], RUNS);
+    receiver.stop();
+    assert!(ipv6_is_off(&place, "a0"), "the run still needs it");
+    run.stop();
+    assert!(!ipv6_is_off(&place, "a0"));
+    assert!(!ipv6_is_off(&place, "b0"));
+}
+
+/// The second finds everything as it needs it, and changes nothing. It has to
+/// restore what the first changed all the same.
+#[test]
+fn of_two_on_an_interface_the_second_restores_what_the_first_changed() {
+    let Some(place) = wired(&[("a0", "a1")]) else {
+        return;
+    };
+    merge(&place, "a0", "a1");
+    let first = start(&place, &["receive", "packet:a0"], RECEIVES);
+    let second = start(&place, &["receive", "packet:a0"], RECEIVES);
+    first.stop();
+    assert!(ipv6_is_off(&place, "a0"), "the second still needs it");
+    assert_merging(&place, "a0", "a1", false);
+    second.stop();
+    assert!(!ipv6_is_off(&place, "a0"));
+    assert_merging(&place, "a0", "a1", true);
+}
+
+/// The interface of a killed run that another program is on too stays as that
+/// needs it.
+#[test]
+fn what_a_killed_one_left_stays_where_another_needs_it() {
+    let Some(place) = wired(&[("a0", "a1"), ("b0", "b1"), ("c0", "c1")]) else {
+        return;
+    };
+    merge(&place, "a0", "a1");
+    let run = start(&place, &["run", "packet:a0", "packet:b0"], RUNS);
+    let receiver = start(&place, &["receive", "packet:a0"], RECEIVES);
+    run.kill();
+    let next = inside(&place, &["receive", "packet:c0", "--time", "1ms"]);
+    assert_eq!(next.code, 0, "{next:?}");
+    assert!(!ipv6_is_off(&place, "b0"));
+    assert!(ipv6_is_off(&place, "a0"), "the receiver still needs it");
+    assert_merging(&place, "a0", "a1", false);
+    receiver.stop();
+    assert!(!ipv6_is_off(&place, "a0"));
+    assert_merging(&place, "a0", "a1", true);
+}
+
+/// Makes a TAP device `lw0` that stays.
+fn add_tap(place: &NetNamespace) {
+    let add = [
+        "ip", "tuntap", "add", "dev", "lw0", "mode", "tap", "vnet_hdr",
+    ];
+    assert_eq!(run_in(place, &add).code, 0);
+}
+
+/// If `lw0` is up, and the length of its queue.
+fn tap_state(place: &NetNamespace) -> (bool, String) {
+    let text = run_in(place, &["ip", "-o", "link", "show", "lw0"]).stdout;
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let flags = words.split(' ').nth(2).unwrap_or_default().to_owned();
+    let queue = words.split("qlen ").nth(1).unwrap_or_default();
+    (
+        flags.contains("UP"),
+        queue.split(' ').next().unwrap_or_default().to_owned(),
+    )
+}
+
+#[test]
+fn a_tap_device_that_was_there_is_as_before_after_a_kill() {
+    let Some(place) = wired(&[("b0", "b1")]) else {
+        return;
+    };
+    add_tap(&place);
+    let before = tap_state(&place);
+    assert!(!before.0, "{before:?}");
+    let run = start(&place, &["run", "tap:lw0", "packet:b0"], RUNS);
+    assert_ne!(tap_state(&place), before);
+    run.kill();
+    inside(&place, &["receive", "packet:b1", "--time", "1ms"]);
+    assert_eq!(tap_state(&place), before);
+}
+
+/// A port on the kernel's side of a TAP device restores what the port on the
+/// other side changed, and the other way round.
+#[test]
+fn ports_of_two_kinds_on_a_device_restore_for_one_another() {
+    let Some(place) = wired(&[("b0", "b1")]) else {
+        return;
+    };
+    add_tap(&place);
+    let before = tap_state(&place);
+    let run = start(&place, &["run", "tap:lw0", "packet:b0"], RUNS);
+    let receiver = start(&place, &["receive", "packet:lw0"], RECEIVES);
+    assert!(ipv6_is_off(&place, "lw0"));
+    run.stop();
+    assert!(tap_state(&place).0, "the receiver still needs it");
+    receiver.stop();
+    assert_eq!(tap_state(&place), before);
+    assert!(!ipv6_is_off(&place, "lw0"));
+    assert!(feature(&place, "lw0", "rx-gro"));
+    // The TAP's port is the last to end.
+    let run = start(&place, &["run", "tap:lw0", "packet:b0"], RUNS);
+    let receiver = start(&place, &["receive", "packet:lw0"], RECEIVES);
+    assert!(!feature(&place, "lw0", "rx-gro"));
+    receiver.stop();
+    assert!(ipv6_is_off(&place, "lw0"), "the run still needs it");
+    run.stop();
+    assert_eq!(tap_state(&place), before);
+    assert!(!ipv6_is_off(&place, "lw0"));
+    assert!(feature(&place, "lw0", "rx-gro"));
+}

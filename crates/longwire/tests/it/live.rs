@@ -1,0 +1,178 @@
+//! `run` and `exec` through the program itself: reports, exit codes, and a
+//! live run that comes out the same offline.
+//!
+//! `exec` needs namespaces. Where they are not allowed its tests pass without
+//! having run, except in CI.
+
+use crate::common::{Dir, EPOCH, Ran, frames, longwire, pcap, write};
+
+const MS: u64 = 1_000_000;
+
+/// Runs `exec -q` with these arguments, where that is possible.
+fn exec(arguments: &[&str]) -> Option<Ran> {
+    let ran = longwire(&[&["exec", "-q"], arguments].concat());
+    let impossible = ran.code == 1 && ran.stderr.contains("namespace");
+    assert!(!impossible || std::env::var_os("CI").is_none(), "{ran:?}");
+    (!impossible).then_some(ran)
+}
+
+#[test]
+fn a_live_run_comes_out_the_same_in_virtual_time() {
+    let dir = Dir::new();
+    let (input, live, offline) = (
+        dir.file("in.pcap"),
+        dir.file("live.pcap"),
+        dir.file("off.pcap"),
+    );
+    // Bursts of four, so that frames queue, and lengths that tell them apart.
+    let arrivals: Vec<_> = (0..200)
+        .map(|n| (EPOCH + n / 4 * 2 * MS + n % 7, 100 + n as usize))
+        .collect();
+    write(&input, &pcap(&arrivals));
+    let link = [
+        "--rate",
+        "10mbit",
+        "--loss",
+        "20%",
+        "--delay",
+        "uniform:min=5ms,max=15ms",
+    ];
+    let common = ["--seed", "42", "--order", "reorder", "--json"];
+    let (from, to) = (format!("pcap:in={input}"), format!("pcap:out={live}"));
+    let ran = longwire(&[&["run", &from, &to, "--one-way"], &link[..], &common].concat());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let simulated = longwire(&[&["simulate", &input, &offline], &link[..], &common].concat());
+    assert_eq!(simulated.code, 0, "{simulated:?}");
+
+    let (live, offline) = (frames(&live), frames(&offline));
+    assert!(
+        offline.len() > 120 && offline.len() < 190,
+        "{}",
+        offline.len()
+    );
+    // The live run has its own origin of time; all else must be the same.
+    let relative = |frames: &[crate::common::Frame]| -> Vec<crate::common::Frame> {
+        let first = frames.first().map_or(0, |(stamp, _)| *stamp);
+        frames
+            .iter()
+            .map(|(stamp, len)| (stamp - first, *len))
+            .collect()
+    };
+    assert_eq!(relative(&live), relative(&offline));
+    let drops = |ran: &Ran| ran.json()["links"][0]["drops"].clone();
+    assert_eq!(drops(&ran), drops(&simulated));
+}
+
+#[test]
+fn run_names_its_directions_and_ends_with_its_time() {
+    let dir = Dir::new();
+    let input = dir.file("in.pcap");
+    write(&input, &pcap(&[(EPOCH, 100), (EPOCH + 60_000 * MS, 100)]));
+    let from = format!("pcap:in={input}");
+    let to = format!("pcap:out={}", dir.file("out.pcap"));
+    let links = ["--ab-delay", "1ms", "--down-delay", "2ms"];
+    let ran = longwire(
+        &[
+            &["run", &from, &to, "--time", "300ms", "--json"],
+            &links[..],
+        ]
+        .concat(),
+    );
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let report = ran.json();
+    assert_eq!(report["links"][0]["name"], "ab");
+    assert_eq!(report["links"][0]["config"]["delay"], "1ms");
+    assert_eq!(report["links"][0]["packets_out"], 1);
+    assert_eq!(report["links"][1]["name"], "ba");
+    assert_eq!(report["links"][1]["config"]["delay"], "2ms");
+    // --require knows every kind that the runtime counts.
+    let artifacts = report["links"][0]["artifacts"]
+        .as_object()
+        .cloned()
+        .unwrap_or_default();
+    assert!(!artifacts.is_empty());
+    for kind in artifacts.keys() {
+        let known = longwire::report::artifacts::ARTIFACTS.iter();
+        assert!(
+            known.map(|known| known.name).any(|known| known == kind),
+            "{kind}"
+        );
+    }
+    let took = report["duration_s"].as_f64().unwrap_or(0.0);
+    assert!((0.3..30.0).contains(&took), "{took}");
+}
+
+#[test]
+fn exec_passes_on_the_exit_code_of_its_command() {
+    for (command, code) in [("true", 0), ("exit 7", 7), ("kill -9 $$", 137)] {
+        let Some(ran) = exec(&["--delay", "1ms", "--", "sh", "-c", command]) else {
+            return;
+        };
+        assert_eq!(ran.code, code, "{command}: {ran:?}");
+        assert!(ran.stderr.is_empty(), "-q says nothing: {ran:?}");
+    }
+    let missing = exec(&["--", "no-such-command"]);
+    assert_eq!(
+        missing.as_ref().map(|ran| ran.code),
+        Some(127),
+        "{missing:?}"
+    );
+    assert!(missing.is_some_and(|ran| ran.stderr.contains("no-such-command")));
+}
+
+#[test]
+fn exec_reports_beside_the_commands_own_output() {
+    let dir = Dir::new();
+    let file = dir.file("report.json");
+    let options = [
+        "--up-delay",
+        "1ms",
+        "--down-rate",
+        "5mbit",
+        "--report",
+        &file,
+    ];
+    let command = ["--", "sh", "-c", "echo $LONGWIRE_FAR"];
+    let Some(ran) = exec(&[&options[..], &command].concat()) else {
+        return;
+    };
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.stdout, "10.77.0.2\n");
+    let text = std::fs::read_to_string(&file).unwrap_or_default();
+    let report: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    assert_eq!(report["links"][0]["name"], "up");
+    assert_eq!(report["links"][0]["config"]["delay"], "1ms");
+    assert_eq!(report["links"][1]["name"], "down");
+    assert_eq!(report["links"][1]["config"]["rate"], "5mbit");
+
+    let unmet = exec(&["--require", "packets_in>=1000000", "--", "true"]);
+    assert_eq!(unmet.as_ref().map(|ran| ran.code), Some(3), "{unmet:?}");
+}
+
+#[test]
+fn exec_runs_a_peer_beside_its_command() {
+    let Some(ran) = exec(&["--peer", "echo from the peer", "--", "true"]) else {
+        return;
+    };
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.stdout, "");
+    assert!(ran.stderr.starts_with("peer: from the peer\n"), "{ran:?}");
+    let failed = exec(&["--peer", "exit 5", "--", "true"]);
+    assert!(failed.is_some_and(|ran| ran.code == 1 && ran.stderr.contains("exit code 5")));
+}
+
+#[test]
+fn exec_without_a_command_probes_the_link() {
+    let Some(ran) = exec(&["--delay", "10ms", "--rate", "20mbit", "--json"]) else {
+        return;
+    };
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let report = ran.json();
+    let rtt = report["probe"]["rtt_ms"].as_f64().unwrap_or(0.0);
+    // Never early; how late is the benches' business, not a busy machine's.
+    assert!(rtt >= 20.0, "{rtt}");
+    assert!(
+        report["links"][0]["packets_out"].as_u64() > Some(100),
+        "{report}"
+    );
+}

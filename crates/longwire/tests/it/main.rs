@@ -1,0 +1,37 @@
+//! The tests of this crate in one program: it is linked once.
+#![allow(missing_docs, reason = "tests")]
+
+mod common;
+
+mod addresses;
+mod aqm_live;
+mod bad_input;
+mod bridge;
+mod control;
+mod control_server;
+mod exec;
+mod flows;
+mod fuzz_seeds;
+mod generate;
+mod generated;
+mod interfaces;
+mod live;
+mod log;
+mod model_pages;
+mod network;
+mod plot;
+mod plugin_crashes;
+mod plugins;
+mod port_loss;
+mod presets;
+mod receive;
+mod recorded;
+mod recorded_network;
+mod replay;
+mod replay_receive;
+mod routers;
+mod scenario_load;
+mod simulate;
+mod simulate_network;
+mod simulate_two_way;
+mod verdict;

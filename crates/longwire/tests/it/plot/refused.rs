@@ -1,0 +1,115 @@
+//! What `plot` refuses, and what it says of it.
+
+use crate::common::{Dir, longwire, write};
+use crate::plot::{REPORT, log, rows};
+
+/// Draws, and returns the exit code and what was complained of.
+fn refused(arguments: &[&str]) -> (i32, String) {
+    let ran = longwire(&[&["plot"], arguments].concat());
+    assert_eq!(ran.stdout, "");
+    (ran.code, ran.stderr)
+}
+
+#[test]
+fn wrong_usage_is_refused_with_what_would_do() {
+    let dir = Dir::new();
+    let (input, out) = (log(&dir, "run.csv", &rows()), dir.file("out.svg"));
+    let report = dir.file("run.json");
+    write(&report, REPORT.as_bytes());
+    let cases: [(&[&str], &str); 12] = [
+        (&[&input, "-o", "out.gif"], "end its name in .svg or .png"),
+        (&[&input], "--output"),
+        (&["-o", &out], "<INPUT>"),
+        (&[&input, "-o", &out, "--panel", "wave"], "delay-cdf"),
+        (
+            &[&input, "-o", &out, "--panel", "lateness"],
+            "needs a run's report",
+        ),
+        (
+            &[&report, "-o", &out, "--panel", "delay"],
+            "needs a verdict log",
+        ),
+        (
+            &[&input, "-o", &out, "--from", "1h"],
+            "the last frame is at 1.0",
+        ),
+        (
+            &[&input, "-o", &out, "--from", "1s", "--until", "1s"],
+            "must be after",
+        ),
+        (&[&input, "-o", &out, "--bin", "0s"], "longer than 0"),
+        (&[&input, "-o", &out, "--bin", "1ns"], "at most 200000 bins"),
+        (
+            &[&input, "-o", &out, "--height", "150"],
+            "5 panels: they need",
+        ),
+        (&[&input, "-o", &out, "--scale", "9"], "1..=4"),
+    ];
+    for (arguments, expected) in cases {
+        let (code, said) = refused(arguments);
+        assert_eq!(code, 2, "{arguments:?}: {said}");
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+    }
+    let picture = dir.file("in.svg");
+    write(&picture, b"");
+    let (code, said) = refused(&[&picture, "-o", &picture]);
+    assert!(code == 2 && said.contains("the same file"), "{said}");
+    assert!(!std::path::Path::new(&out).exists(), "nothing was written");
+}
+
+#[test]
+fn the_height_that_is_said_to_do_does() {
+    let dir = Dir::new();
+    let (input, out) = (log(&dir, "run.csv", &rows()), dir.file("out.svg"));
+    let (_, said) = refused(&[&input, "-o", &out, "--height", "150"]);
+    let needed = said
+        .split("they need ")
+        .nth(1)
+        .and_then(|rest| rest.split(';').next());
+    let ran = longwire(&["plot", &input, "-o", &out, "--height", needed.unwrap_or("")]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+}
+
+#[test]
+fn files_that_cannot_be_drawn_are_named_with_the_reason() {
+    let dir = Dir::new();
+    let good = log(&dir, "good.parquet", &rows());
+    let bytes = std::fs::read(&good).unwrap_or_default();
+    let text = std::fs::read_to_string(log(&dir, "good.csv", &rows())).unwrap_or_default();
+    let header = text.lines().next().unwrap_or_default();
+    let cases: [(&str, &[u8], &str); 8] = [
+        (
+            "cut.parquet",
+            &bytes[..bytes.len() / 2],
+            "its end is missing",
+        ),
+        ("cut.csv", &text.as_bytes()[..text.len() / 2], ": line 5"),
+        ("empty.csv", header.as_bytes(), "the log is empty"),
+        ("other.csv", b"time,rate\n1,2\n", "lacks all of the columns"),
+        ("nothing.csv", b"", "not a verdict log"),
+        ("other.json", b"{\"a\": 1}", "missing field `links`"),
+        (
+            "cut.json",
+            &REPORT.as_bytes()[..100],
+            "neither a verdict log nor",
+        ),
+        ("none.json", b"{\"links\": []}", "about no link"),
+    ];
+    let out = dir.file("out.png");
+    for (name, bytes, expected) in cases {
+        let input = dir.file(name);
+        write(&input, bytes);
+        let (code, said) = refused(&[&good, &input, "-o", &out]);
+        assert_eq!(code, 1, "{name}: {said}");
+        assert!(
+            said.contains(&input) && said.contains(expected),
+            "{name}: {said}"
+        );
+    }
+    let (code, said) = refused(&[&dir.file("no.csv"), "-o", &out]);
+    assert!(code == 1 && said.contains("no.csv"), "{said}");
+    let (code, said) = refused(&[&good, "-o", "/no/such/dir/out.svg"]);
+    assert!(code == 1 && said.contains("/no/such/dir/out.svg"), "{said}");
+    let (code, said) = refused(&[&good, &good, &good, &good, "-o", &out]);
+    assert!(code == 1 && said.contains("more than 7 links"), "{said}");
+}

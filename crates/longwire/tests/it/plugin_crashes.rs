@@ -1,0 +1,251 @@
+//! Plugins that never return, call `exit` or crash: the program ends with the
+//! plugin's name and never with exit code 0.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::common::{Dir, EPOCH, Ran, pcap, ran, write};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A plugin with every fault, and a capture of 300 frames, 1 ms apart.
+struct Site {
+    dir: Dir,
+    library: String,
+    input: String,
+}
+
+impl Site {
+    fn new() -> Site {
+        let dir = Dir::new();
+        let (library, input) = (dir.file("plugin.so"), dir.file("in.pcap"));
+        let made = Command::new("cc")
+            .args(["-std=c99", "-O1", "-shared", "-fPIC", "-pthread", "-I"])
+            .arg(root().join("include"))
+            .args(["-o", &library])
+            .arg(root().join("crates/longwire-runtime/tests/it/plugins/probe.c"))
+            .arg("-lm")
+            .status();
+        assert!(made.expect("a C compiler").success());
+        let frame = |number: u64| (EPOCH + number * 1_000_000, 60);
+        write(&input, &pcap(&(0..300).map(frame).collect::<Vec<_>>()));
+        Site {
+            dir,
+            library,
+            input,
+        }
+    }
+
+    /// The model whose 21st call does this.
+    fn model(&self, fault: &str) -> String {
+        format!("plugin:{},after=20,fault={fault}", self.library)
+    }
+
+    /// Starts a live run with this fault in the hook `delay`.
+    fn run(&self, fault: &str, more: &[&str]) -> Child {
+        let a = format!("pcap:in={}", self.input);
+        let b = format!("pcap:out={}", self.dir.file("out.pcap"));
+        let model = self.model(fault);
+        let given = ["run", &a, &b, "--one-way", "--delay", &model, "--json"];
+        start(given.iter().chain(more).copied())
+    }
+
+    /// Starts a simulation with this fault in the hook `delay`.
+    fn simulate(&self, fault: &str, more: &[&str]) -> Child {
+        let output = self.dir.file("out.pcap");
+        let model = self.model(fault);
+        let given = ["simulate", &self.input, &output, "--delay", &model];
+        start(given.iter().chain(more).copied())
+    }
+
+    /// Starts to generate a capture with this fault in the hook `delay`.
+    fn generate(&self, fault: &str, more: &[&str]) -> Child {
+        let to = format!("pcap:{}", self.dir.file("out.pcap"));
+        let model = self.model(fault);
+        let given = ["generate", "--to", &to, "--rate", "1kpps", "--count", "300"];
+        let given = given.into_iter().chain(["--delay", &model]);
+        start(given.chain(more.iter().copied()))
+    }
+
+    /// Waits until this thread is in the call that does not return.
+    fn wait_until_stuck(&self, child: &Child, thread: &str) {
+        // It sleeps for a second at a time: its thread waits in the kernel's
+        // nanosleep.
+        let threads = format!("/proc/{}/task", child.id());
+        wait_for("a stuck thread", || {
+            let entries = std::fs::read_dir(&threads).into_iter().flatten().flatten();
+            let mut entries = entries.map(|entry| entry.path());
+            entries.any(|entry| {
+                let name = std::fs::read_to_string(entry.join("comm")).unwrap_or_default();
+                let call = std::fs::read_to_string(entry.join("syscall")).unwrap_or_default();
+                let sleeps = call.starts_with(&format!("{} ", libc::SYS_clock_nanosleep));
+                name.trim_end() == thread && sleeps && self.has_begun()
+            })
+        });
+    }
+
+    fn has_begun(&self) -> bool {
+        Path::new(&self.dir.file("out.pcap")).exists()
+    }
+
+    /// The message about this hook.
+    fn says(&self, what: &str) -> String {
+        format!("plugin {}: delay: {what}", self.library)
+    }
+}
+
+fn start<'a>(arguments: impl Iterator<Item = &'a str>) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_longwire"))
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts")
+}
+
+fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_there() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "no {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    let id = i32::try_from(child.id()).expect("a process number");
+    kill(Pid::from_raw(id), signal).expect("it runs");
+}
+
+/// How it ended, with the signal if by one; killed if it does not.
+fn end(mut child: Child) -> (Ran, Option<i32>) {
+    let begin = Instant::now();
+    let mut hung = false;
+    while child.try_wait().expect("ours").is_none() {
+        if begin.elapsed() > Duration::from_secs(40) {
+            hung = true;
+            child.kill().expect("ours");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let output = child.wait_with_output().expect("ours");
+    let by = output.status.signal();
+    let ran = ran(output);
+    assert!(!hung, "it did not end: {ran:?}");
+    (ran, by)
+}
+
+/// It ended with exit code 1 and a report with this error.
+fn assert_reported(child: Child, message: &str) {
+    let (ran, _) = end(child);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stderr.contains(message), "{ran:?}");
+    let error = ran.json()["error"].as_str().unwrap_or_default().to_owned();
+    assert!(error.contains(message), "{error}");
+}
+
+#[test]
+fn a_stop_ends_a_run_whose_plugin_does_not_return() {
+    let site = Site::new();
+    for stop in [Signal::SIGTERM, Signal::SIGINT] {
+        let child = site.run("loop", &[]);
+        site.wait_until_stuck(&child, "longwire-0");
+        signal(&child, stop);
+        assert_reported(child, &site.says("has not returned"));
+    }
+}
+
+#[test]
+fn a_second_stop_ends_it_at_once_with_its_report() {
+    let site = Site::new();
+    let log = site.dir.file("log.csv");
+    let child = site.run("loop", &["--log", &log]);
+    site.wait_until_stuck(&child, "longwire-0");
+    signal(&child, Signal::SIGTERM);
+    std::thread::sleep(Duration::from_millis(100));
+    signal(&child, Signal::SIGTERM);
+    assert_reported(child, &site.says("has not returned"));
+}
+
+#[test]
+fn the_watchdog_ends_a_run_whose_plugin_does_not_return() {
+    let site = Site::new();
+    let log = site.dir.file("log.csv");
+    let child = site.run("loop", &["--log", &log]);
+    assert_reported(child, &site.says("has not returned for 5 s"));
+    // What was recorded until then is written.
+    let log = std::fs::read_to_string(log).expect("a log");
+    assert!(log.lines().count() > 10, "{log}");
+}
+
+#[test]
+fn the_watchdog_ends_a_simulation_whose_plugin_does_not_return() {
+    let site = Site::new();
+    let report = site.dir.file("report.json");
+    let child = site.simulate("loop", &["--json", "--report", &report]);
+    assert_reported(child, &site.says("has not returned for 5 s"));
+    let report = std::fs::read_to_string(report).expect("a report");
+    assert!(report.contains("has not returned for 5 s"), "{report}");
+}
+
+#[test]
+fn the_watchdog_ends_a_generation_whose_plugin_does_not_return() {
+    let site = Site::new();
+    let child = site.generate("loop", &["--json"]);
+    assert_reported(child, &site.says("has not returned for 5 s"));
+}
+
+#[test]
+fn two_stops_end_a_simulation_whose_plugin_does_not_return() {
+    let site = Site::new();
+    let child = site.simulate("loop", &["--json"]);
+    site.wait_until_stuck(&child, "longwire");
+    for _ in 0..2 {
+        signal(&child, Signal::SIGINT);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_reported(child, &site.says("has not returned"));
+}
+
+#[test]
+fn exit_in_a_plugin_fails_the_run() {
+    let site = Site::new();
+    let child = site.run("exit", &["--require", "packets_in=300"]);
+    assert_reported(child, &site.says("called exit"));
+    let (ran, _) = end(site.simulate("exit", &[]));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stderr.contains(&site.says("called exit")), "{ran:?}");
+    let (ran, _) = end(site.run("thread", &[]));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stderr.contains("called exit"), "{ran:?}");
+}
+
+#[test]
+fn a_crash_in_a_plugin_names_it() {
+    let site = Site::new();
+    for (fault, by) in [
+        ("memory", libc::SIGSEGV),
+        ("abort", libc::SIGABRT),
+        ("divide", libc::SIGFPE),
+    ] {
+        for child in [site.run(fault, &[]), site.simulate(fault, &[])] {
+            let (ran, killed_by) = end(child);
+            assert_eq!(killed_by, Some(by), "{fault}: {ran:?}");
+            let message = site.says("crashed (SIG");
+            assert_eq!(ran.stderr.matches(&message).count(), 1, "{fault}: {ran:?}");
+        }
+    }
+    // An overflow of the stack is reported by the standard library as well,
+    // which then aborts.
+    for child in [site.run("stack", &[]), site.simulate("stack", &[])] {
+        let (ran, killed_by) = end(child);
+        assert!(killed_by.is_some(), "{ran:?}");
+        assert!(ran.stderr.contains(&site.says("crashed (SIG")), "{ran:?}");
+    }
+}

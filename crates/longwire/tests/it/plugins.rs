@@ -1,0 +1,178 @@
+//! Plugins on the command line: they decide, they fail with exit code 1 and
+//! their message, and what is wrong with them is told before anything runs.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::{Dir, EPOCH, frames, longwire, pcap, write};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Compiles a plugin of the repository.
+fn compile(dir: &Dir, source: &str) -> String {
+    let library = dir.file("plugin.so");
+    let made = Command::new("cc")
+        .args(["-std=c99", "-O2", "-shared", "-fPIC", "-I"])
+        .arg(root().join("include"))
+        .args(["-o", &library])
+        .arg(root().join(source))
+        .arg("-lm")
+        .status();
+    assert!(made.expect("a C compiler").success(), "{source}");
+    library
+}
+
+const PROBE: &str = "crates/longwire-runtime/tests/it/plugins/probe.c";
+
+/// A capture of 300 frames, 1 ms apart; the first byte of each is its number.
+fn capture(dir: &Dir) -> String {
+    let input = dir.file("in.pcap");
+    let frame = |number: u64| (EPOCH + number * 1_000_000, 60);
+    write(&input, &pcap(&(0..300).map(frame).collect::<Vec<_>>()));
+    input
+}
+
+#[test]
+fn a_plugin_decides_and_the_report_says_so() {
+    let dir = Dir::new();
+    let library = compile(&dir, "examples/plugins/data_loss.c");
+    let (input, output) = (capture(&dir), dir.file("out.pcap"));
+    // The number of each frame is its first byte: 0x1f comes twice in 300.
+    let loss = format!("plugin:file={library},bytes=1f2021");
+    let ran = longwire(&["simulate", &input, &output, "--loss", &loss, "--json"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let report = &ran.json()["links"][0];
+    assert_eq!(report["drops"]["content"], 2, "{report}");
+    assert_eq!(report["config"]["loss"], loss);
+    assert_eq!(frames(&output).len(), 298);
+}
+
+#[test]
+fn a_fault_ends_the_simulation_with_its_message() {
+    let dir = Dir::new();
+    let library = compile(&dir, PROBE);
+    let (input, output) = (capture(&dir), dir.file("out.pcap"));
+    let delay = format!("plugin:{library},after=100,fault=hook");
+    let ran = longwire(&["simulate", &input, &output, "--delay", &delay]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let expected = format!("plugin {library}: delay: no more of this");
+    assert!(ran.stderr.contains(&expected), "{ran:?}");
+    let came = frames(&output).len();
+    assert!(came <= 100, "{came} frames after a fault at the 101st");
+}
+
+#[test]
+fn a_fault_ends_the_generation_of_a_capture_with_its_message() {
+    let dir = Dir::new();
+    let library = compile(&dir, PROBE);
+    let output = dir.file("out.pcap");
+    let (to, delay) = (
+        format!("pcap:{output}"),
+        format!("plugin:{library},after=100,fault=hook"),
+    );
+    let ran = longwire(&[
+        "generate", "--to", &to, "--rate", "1kpps", "--count", "300", "--delay", &delay,
+    ]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let expected = format!("plugin {library}: delay: no more of this");
+    assert!(ran.stderr.contains(&expected), "{ran:?}");
+    let came = frames(&output).len();
+    assert!(came <= 100, "{came} frames after a fault at the 101st");
+}
+
+#[test]
+fn a_fault_ends_a_live_run_with_its_message() {
+    let dir = Dir::new();
+    let library = compile(&dir, PROBE);
+    let a = format!("pcap:in={}", capture(&dir));
+    let b = format!("pcap:out={}", dir.file("out.pcap"));
+    let rewrite = format!("plugin:{library},after=20,fault=hook");
+    let ran = longwire(&["run", &a, &b, "--one-way", "--rewrite", &rewrite, "--json"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let message = format!("plugin {library}: rewrite: no more of this");
+    assert_eq!(ran.json()["error"], message);
+    assert!(ran.stderr.contains(&message), "{ran:?}");
+}
+
+#[test]
+fn what_a_plugin_logs_comes_to_standard_error_within_limits() {
+    let dir = Dir::new();
+    let library = compile(&dir, PROBE);
+    let (input, output) = (capture(&dir), dir.file("out.pcap"));
+    let delay = format!("plugin:{library},fault=log");
+    let ran = longwire(&["simulate", &input, &output, "--delay", &delay]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let line = "plugin probe: a line of the plugin's\n";
+    assert_eq!(ran.stderr.matches(line).count(), 100, "{ran:?}");
+    let last = "plugin probe: further messages are left out\n";
+    assert_eq!(ran.stderr.matches(last).count(), 1, "{ran:?}");
+}
+
+#[test]
+fn what_is_wrong_with_a_plugin_is_told_before_anything_runs() {
+    let dir = Dir::new();
+    let library = compile(&dir, PROBE);
+    let (input, output) = (capture(&dir), dir.file("out.pcap"));
+    for (loss, words) in [
+        ("plugin:no-such.so".to_owned(), "no such file"),
+        (
+            format!("plugin:{library},fault=create"),
+            "this one is made to fail",
+        ),
+        (
+            format!("plugin:{library},colour=red"),
+            "no parameter 'colour'",
+        ),
+        (
+            format!("plugin:{library},real=x"),
+            "real: 'x' is not a number",
+        ),
+        ("plugin:".to_owned(), "'file' must be given"),
+    ] {
+        let ran = longwire(&["simulate", &input, &output, "--loss", &loss]);
+        assert_eq!(ran.code, 2, "{loss}: {ran:?}");
+        assert!(ran.stderr.contains(words), "{loss}: {ran:?}");
+        assert!(ran.stderr.contains("loss"), "{loss}: {ran:?}");
+        assert!(!Path::new(&output).exists(), "{loss}");
+    }
+}
+
+#[test]
+fn its_cost_is_measured_hook_by_hook() {
+    let dir = Dir::new();
+    let library = compile(&dir, "examples/plugins/bursty_wireless.c");
+    let arguments = ["bench", "plugin", &library, "good=8ms,bad=1ms", "loss=30%"];
+    let quick: Vec<&str> = arguments.into_iter().chain(["--quick", "--json"]).collect();
+    let ran = longwire(&quick);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let rows = ran.json();
+    let hooks: Vec<&str> = rows
+        .as_array()
+        .expect("rows")
+        .iter()
+        .map(|row| row["hook"].as_str().expect("a hook"))
+        .collect();
+    assert_eq!(hooks, ["loss", "delay"]);
+    assert!(rows[0]["arrays_of_1"].as_f64().expect("a figure") > 0.0);
+    let ran = longwire(&["bench", "plugin", &library, "good=8ms", "--quick"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.stderr.contains("'bad' must be given"), "{ran:?}");
+}
+
+#[test]
+fn gap_frames_are_refused_where_there_is_no_wire() {
+    let dir = Dir::new();
+    let a = format!("pcap:in={}", capture(&dir));
+    let b = format!("pcap:out={}", dir.file("out.pcap"));
+    let ran = longwire(&["run", &a, &b, "--one-way", "--gap-frames", "10gbit"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(
+        ran.stderr.contains("no gap frames: a capture is no wire"),
+        "{ran:?}"
+    );
+    assert!(!Path::new(&dir.file("out.pcap")).exists());
+    let ran = longwire(&["run", &a, &b, "--one-way", "--gap-frames", "10"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+}

@@ -1,0 +1,113 @@
+//! The lines of docs/replay.md, as a shell runs them.
+
+use std::net::Ipv4Addr;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::common::process::{Capture, records};
+use crate::common::{Dir, Ran, have, ran, write};
+use crate::replay::frames::{Timed, numbered_of};
+use crate::replay::wire::{Wire, pcap_of};
+
+const PAGE: &str = include_str!("../../../../../docs/replay.md");
+
+/// The commands of the first five tasks, each with its task's number.
+fn documented() -> Vec<(usize, String)> {
+    let block = PAGE.split("```").nth(1).unwrap_or_default();
+    let mut task = 0;
+    let mut commands = Vec::new();
+    for line in block.lines() {
+        match line.strip_prefix("# ") {
+            Some(title) => {
+                task = title
+                    .split('.')
+                    .next()
+                    .map_or(0, |n| n.parse().unwrap_or(0))
+            }
+            None if line.starts_with("longwire ") => commands.push((task, line.to_owned())),
+            None => {}
+        }
+    }
+    commands
+}
+
+/// Questions and answers at these milliseconds; the server is in no network
+/// of the client's.
+fn trace(times: &[u64]) -> Vec<u8> {
+    let server = Ipv4Addr::new(198, 51, 100, 2);
+    let frames: Timed = times
+        .iter()
+        .enumerate()
+        .map(|(n, at)| (at * 1_000_000, numbered_of(server, n % 2 == 0, n as u32)))
+        .collect();
+    pcap_of(1, &frames)
+}
+
+/// Runs a line where the near ends are; one that does not end by itself is
+/// interrupted.
+fn shell(wire: &Wire, dir: &Dir, line: &str) -> Ran {
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_longwire"));
+    let folder = program.parent().expect("a folder").display();
+    let line = line.replace("eth1", "near0").replace("eth2", "near1");
+    let command = format!("PATH={folder}:$PATH; exec {line} --json");
+    let child = wire.near.run(|| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &command]).current_dir(dir.path());
+        shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+    });
+    let child = child.expect("entered").expect("sh starts");
+    if line.contains("--loop 0") {
+        std::thread::sleep(Duration::from_millis(800));
+        let id = Pid::from_raw(child.id() as i32);
+        kill(id, Signal::SIGINT).expect("it still runs");
+    }
+    ran(child.wait_with_output().expect("a child"))
+}
+
+#[test]
+fn the_five_tasks_do_what_the_page_says() {
+    let Some(wire) = Wire::new(2, 1_500).filter(|_| have("dumpcap")) else {
+        return;
+    };
+    let dir = Dir::new();
+    let commands = documented();
+    let tasks: Vec<usize> = commands.iter().map(|(task, _)| *task).collect();
+    assert_eq!(tasks, [1, 2, 2, 3, 4, 5]);
+    write(&dir.file("both.pcap"), &trace(&[0, 1, 2, 3, 4]));
+    for (number, (task, line)) in commands.into_iter().enumerate() {
+        // The last task is about a part of a longer trace.
+        let times: &[u64] = match task {
+            5 => &[0, 9_999, 10_000, 10_020, 20_000],
+            _ => &[0, 1, 2, 3, 4],
+        };
+        write(&dir.file("trace.pcap"), &trace(times));
+        let before = [0, 1].map(|port| wire.arrived(port));
+        let name = format!("{number}.pcap");
+        let capture = Capture::start(&dir, &name, &wire.far, &["-i", "far0"]);
+        let ran = shell(&wire, &dir, &line);
+        assert_eq!(ran.code, 0, "{line}: {ran:?}");
+        let links = ran.json()["links"].clone();
+        let out = |link: usize| links[link]["packets_out"].as_u64().unwrap_or(0);
+        let came = [0, 1].map(|port| wire.arrived(port) - before[port]);
+        assert_eq!(came, [out(0), out(1)], "{line}");
+        match number {
+            0 | 4 => assert_eq!(came, [5, 0], "{line}"),
+            1 => assert_eq!(came, [500, 0], "{line}"),
+            2 => assert!(came[0] > 1_000, "{line}: {came:?}"),
+            3 => assert_eq!(came, [3, 2], "{line}"),
+            _ => {
+                assert_eq!(came, [2, 0], "{line}");
+                let lasted = ran.json()["duration_s"].as_f64();
+                assert!(lasted >= Some(0.04), "at half the speed: {lasted:?}");
+            }
+        }
+        let arrived = records(&capture.with_frames(came[0].min(5) as usize));
+        let rewritten = arrived.iter().all(|frame| {
+            frame[..6] == [2, 0, 0, 0, 0, 1] && frame.windows(2).any(|at| at == [192, 168])
+        });
+        assert_eq!(rewritten, task == 4, "{line}");
+    }
+}

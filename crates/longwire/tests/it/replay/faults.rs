@@ -1,0 +1,272 @@
+//! Bad input, ports that go away, and being stopped: what was sent so far is
+//! said and was sent once.
+
+use std::ops::RangeInclusive;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use longwire_io::net;
+use nix::sys::signal::Signal;
+
+use crate::common::process::{Capture, PATIENCE, Running, records};
+use crate::common::{Dir, Ran, have, longwire, write};
+use crate::replay::frames::{Timed, number_of, numbered};
+use crate::replay::wire::{Wire, pcap_of};
+
+const MS: u64 = 1_000_000;
+
+/// Header and frame of one record of these traces.
+const RECORD: usize = 16 + 46;
+
+/// So many numbered frames a millisecond apart.
+fn trace(frames: u32) -> Vec<u8> {
+    let frames: Timed = (0..frames)
+        .map(|n| (u64::from(n) * MS, numbered(true, n)))
+        .collect();
+    pcap_of(1, &frames)
+}
+
+/// Replays these bytes at ten times their speed into a file; returns the
+/// numbers of the frames that left.
+fn replay(dir: &Dir, name: &str, bytes: &[u8]) -> (Ran, Vec<u32>) {
+    let (trace, out) = (dir.file(name), dir.file("out.pcap"));
+    write(&trace, bytes);
+    let to = format!("pcap:out={out}");
+    let ran = longwire(&["replay", &trace, "--to", &to, "--speed", "10x", "--json"]);
+    let numbers = records(&out).into_iter().map(|frame| number_of(&frame));
+    (ran, numbers.collect())
+}
+
+#[test]
+fn what_could_be_read_is_sent_and_the_fault_is_said() {
+    let dir = Dir::new();
+    let whole = trace(2_000);
+    let cut = whole[..24 + RECORD * 1_000 + 30].to_vec();
+    let mut absurd = whole.clone();
+    absurd[24 + RECORD * 700 + 8..][..8].fill(0xff);
+    let cases = [
+        ("cut.pcap", cut, 1_000..=1_000, "ends within a record"),
+        ("absurd.pcap", absurd, 700..=700, "at byte"),
+    ];
+    for (name, bytes, frames, says) in cases {
+        check_fault(&dir, (name, &bytes), frames, says);
+    }
+}
+
+#[test]
+fn of_a_packed_file_that_ends_early_all_that_is_there_is_sent() {
+    if !have("gzip") {
+        return;
+    }
+    let dir = Dir::new();
+    let packed = dir.file("early.pcap");
+    write(&packed, &trace(2_000));
+    let run = Command::new("gzip").arg(&packed).status();
+    assert!(run.is_ok_and(|status| status.success()));
+    let bytes = std::fs::read(dir.file("early.pcap.gz")).expect("packed");
+    let early = ("early.gz", &bytes[..bytes.len() / 2]);
+    check_fault(&dir, early, 1..=1_999, "stream ends early");
+}
+
+/// What was read of a faulty trace is sent, each frame once, and the fault is
+/// said.
+fn check_fault(dir: &Dir, (name, bytes): (&str, &[u8]), frames: RangeInclusive<usize>, says: &str) {
+    let (ran, sent) = replay(dir, name, bytes);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(
+        ran.stderr.contains(name) && ran.stderr.contains(says),
+        "{ran:?}"
+    );
+    let json = ran.json();
+    assert!(
+        json["error"]
+            .as_str()
+            .is_some_and(|error| error.contains(says))
+    );
+    assert!(frames.contains(&sent.len()), "{name}: {}", sent.len());
+    assert_eq!(sent, (0..sent.len() as u32).collect::<Vec<u32>>(), "{name}");
+    assert_eq!(json["links"][0]["packets_out"], sent.len(), "{name}");
+    // Nobody knows how much of it there would have been.
+    assert!(json["inputs"][0]["fraction"].is_null(), "{name}");
+}
+
+#[test]
+fn odd_records_are_left_out_or_kept_in_their_place_and_counted() {
+    let dir = Dir::new();
+    let mut frames: Timed = (0..6)
+        .map(|n| (n * 10 * MS, numbered(true, n as u32)))
+        .collect();
+    // Two go back, one has no bytes, one no whole header.
+    (frames[2].0, frames[3].0) = (5 * MS, 7 * MS);
+    frames.insert(1, (MS, Vec::new()));
+    frames.insert(1, (MS, vec![1; 13]));
+    let (ran, sent) = replay(&dir, "odd.pcap", &pcap_of(1, &frames));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(sent, [0, 1, 2, 3, 4, 5]);
+    let json = ran.json();
+    let input = &json["inputs"][0];
+    assert_eq!(input["counts"]["set_back"], 2);
+    assert_eq!(input["counts"]["too_short"], 2);
+    assert_eq!(input["notes"].as_array().map(Vec::len), Some(2), "{input}");
+}
+
+#[test]
+fn what_cannot_be_replayed_is_refused_before_anything_is_sent() {
+    let dir = Dir::new();
+    let (ran, _) = replay(&dir, "private.pcap", &pcap_of(147, &[(0, vec![0; 60])]));
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
+    assert!(ran.stderr.contains("link type 147"), "{ran:?}");
+    let (ran, _) = replay(&dir, "text.pcap", b"this is no capture");
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
+    assert!(ran.stderr.contains("neither pcap nor pcapng"), "{ran:?}");
+    let good = dir.file("good.pcap");
+    write(&good, &trace(1));
+    let to = format!("pcap:out={}", dir.file("none.pcap"));
+    for (options, code, says) in [
+        (&["--filter", "tcp prot 80"][..], 2, "column 5"),
+        (&["--loop", "many"], 2, "--loop"),
+        (&["--speed", "0x"], 2, "--speed"),
+        (&["--from", "soon"], 2, "no place in a trace"),
+        (
+            &["--to", "packet:nowhere9", "--split", "port"],
+            1,
+            "nowhere9",
+        ),
+    ] {
+        let ran = longwire(&[&["replay", &good, "--to", &to, "--json"], options].concat());
+        assert_eq!(
+            (ran.code, ran.stdout.as_str()),
+            (code, ""),
+            "{options:?}: {ran:?}"
+        );
+        assert!(ran.stderr.contains(says), "{options:?}: {}", ran.stderr);
+    }
+    let ran = longwire(&["replay", &dir.file("missing.pcap"), "--to", &to]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("missing.pcap"), "{ran:?}");
+}
+
+/// A replay of ten seconds over a wire, and what arrives of it.
+struct Midway {
+    wire: Wire,
+    running: Running,
+    capture: Capture,
+    _dir: Dir,
+}
+
+impl Midway {
+    /// `None` where there can be no wire. Some frames have arrived.
+    fn reach() -> Option<Midway> {
+        let wire = Wire::new(1, 1_500).filter(|_| have("dumpcap"))?;
+        let dir = Dir::new();
+        let file = dir.file("long.pcap");
+        write(&file, &trace(10_000));
+        let capture = Capture::start(&dir, "arrived.pcap", &wire.far, &["-i", "far0"]);
+        let running = wire.start(&["replay", &file, "--to", "near0", "--json"]);
+        let start = Instant::now();
+        while wire.arrived(0) < 100 {
+            assert!(start.elapsed() < PATIENCE, "nothing is sent");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Some(Midway {
+            wire,
+            running,
+            capture,
+            _dir: dir,
+        })
+    }
+
+    /// Its end. What it says it sent is what arrived, each frame once. Of a
+    /// device that is deleted, its last frames cannot be read any more.
+    fn end(self, deleted: bool) -> (Ran, u64) {
+        let ran = self.running.end();
+        let json = ran.json();
+        let link = &json["links"][0];
+        let out = link["packets_out"].as_u64().expect("a count");
+        let lost = ["send_failed", "port_down"].map(|kind| link["artifacts"][kind].as_u64());
+        let sent = out - lost.into_iter().flatten().sum::<u64>();
+        let expected = if deleted { 1 } else { sent as usize };
+        let numbers: Vec<u32> = records(&self.capture.with_frames(expected))
+            .iter()
+            .map(|frame| number_of(frame))
+            .collect();
+        let came = numbers.len() as u64;
+        assert!(came == sent || deleted && came < sent, "{came}: {ran:?}");
+        assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+        assert!((100..10_000).contains(&sent), "{ran:?}");
+        (ran, out)
+    }
+}
+
+#[test]
+fn a_port_that_is_set_down_or_deleted_ends_the_replay() {
+    for (what, gone) in [
+        ("down", net::link_down as fn(&str) -> _),
+        ("deleted", net::link_delete),
+    ] {
+        let Some(midway) = Midway::reach() else {
+            return;
+        };
+        let done = midway.wire.near.run(|| gone("near0"));
+        done.expect("it is entered").expect("it was there");
+        let (ran, out) = midway.end(what == "deleted");
+        assert_eq!(ran.code, 1, "{what}: {ran:?}");
+        assert!(ran.stderr.contains("near0 went away"), "{what}: {ran:?}");
+        let json = ran.json();
+        let error = json["error"].as_str().unwrap_or_default();
+        assert!(error.contains("near0 went away"), "{what}: {json}");
+        assert!(out < 10_000, "{what}");
+    }
+}
+
+/// As on a cable that is pulled out: what is sent meanwhile is lost and
+/// counted, and the replay goes on to its end.
+#[test]
+fn a_cable_that_is_pulled_out_loses_frames_and_no_more() {
+    let Some(midway) = Midway::reach() else {
+        return;
+    };
+    let set = |state: fn(&str) -> _| midway.wire.far.run(|| state("far0"));
+    set(net::link_down).expect("entered").expect("it is there");
+    // The kernel tells of it a second later at the most; until then, frames
+    // wait in the port.
+    std::thread::sleep(Duration::from_millis(1_500));
+    set(net::link_up).expect("entered").expect("it is there");
+    let (ran, out) = midway.end(false);
+    assert_eq!((ran.code, out), (0, 10_000), "{ran:?}");
+    let lost = &ran.json()["links"][0]["artifacts"]["port_down"];
+    assert!(lost.as_u64() > Some(64), "{lost}");
+}
+
+#[test]
+fn a_signal_ends_the_replay_with_its_report() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let Some(midway) = Midway::reach() else {
+            return;
+        };
+        midway.running.signal(signal);
+        let (ran, out) = midway.end(false);
+        assert_eq!(ran.code, 0, "{signal}: {ran:?}");
+        let json = ran.json();
+        assert!(json["error"].is_null(), "{signal}: {json}");
+        let waiting = json["links"][0]["in_flight"].as_u64().expect("a count");
+        assert_eq!(json["links"][0]["packets_in"], out + waiting, "{signal}");
+    }
+}
+
+#[test]
+fn less_than_is_required_is_exit_code_3() {
+    let dir = Dir::new();
+    let good = dir.file("good.pcap");
+    write(&good, &trace(100));
+    let to = format!("pcap:out={}", dir.file("out.pcap"));
+    for (required, code) in [("packets_out=100,drops=0", 0), ("packets_out>100", 3)] {
+        let command = ["replay", &good, "--to", &to, "--speed", "10x"];
+        let ran = longwire(&[&command[..], &["--require", required, "--json"]].concat());
+        assert_eq!(ran.code, code, "{ran:?}");
+        assert_eq!(ran.json()["links"][0]["packets_out"], 100);
+        let said = ran.stderr.contains("packets_out>100: it was")
+            || ran.stderr.contains("not met: packets_out>100");
+        assert_eq!(said, code == 3, "{ran:?}");
+    }
+}

@@ -1,0 +1,217 @@
+//! `replay --receive` through the program itself: what the network under test
+//! did, what the emulated link did, and when frames really left.
+//!
+//! Tests between devices need namespaces. Where they are not allowed they pass
+//! without having run, except in CI.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::common::process::Running;
+use crate::common::wire::{inside, wired};
+use crate::common::{Dir, EPOCH, Frame, Ran, longwire, pcap, write};
+use longwire_io::net::NetNamespace;
+use serde_json::Value;
+
+/// Replays from `near` to `far` with these options.
+fn replay(namespace: &NetNamespace, trace: &str, options: &[&str]) -> Ran {
+    let ports = ["--to", "packet:near", "--receive", "packet:far", "--json"];
+    let sending = ["--no-realtime", "--tolerance", "10s"];
+    let command = [&["replay", trace], &ports[..], &sending, options].concat();
+    inside(namespace, &command)
+}
+
+/// A trace of so many frames, 200 us apart.
+fn trace(dir: &Dir, frames: u64) -> String {
+    let file = dir.file("sent.pcap");
+    let frames = (0..frames).map(|n| (EPOCH + n * 200_000, 60 + (n as usize * 37) % 1_400));
+    write(&file, &pcap(&frames.collect::<Vec<Frame>>()));
+    file
+}
+
+/// The report of the one output, and of its receiver.
+fn link(ran: &Ran) -> Value {
+    assert_eq!(ran.code, 0, "{ran:?}");
+    ran.json()["links"][0].clone()
+}
+
+#[test]
+fn what_arrives_is_compared_and_what_left_is_stamped() {
+    let Some(namespace) = wired(&[("near", "far")]) else {
+        return;
+    };
+    let dir = Dir::new();
+    let require = "received.lost=0,received.matched=2000,received.delay.max<10s,sent.p50<10s";
+    let ran = replay(&namespace, &trace(&dir, 2_000), &["--require", require]);
+    let link = link(&ran);
+    let (received, stamps) = (&link["received"], &link["send_stamps"]);
+    // The stack of `near` says a last word when it is told to be quiet.
+    let stray = received["trace"]["foreign"].as_u64().unwrap_or(u64::MAX);
+    assert!(stray < 10, "{received}");
+    assert_eq!(received["packets"], 2_000 + stray, "{received}");
+    for (count, expected) in [("matched", 2_000), ("lost", 0), ("behind_last", 0)] {
+        assert_eq!(received["trace"][count], expected, "{count}: {received}");
+    }
+    for count in ["duplicates", "reordered", "changed"] {
+        assert_eq!(received["trace"][count], 0, "{count}: {received}");
+    }
+    let delay = &received["delay"]["one_way_us"];
+    assert_eq!(delay["count"], 2_000);
+    assert!(delay["min"].as_f64() > Some(0.0), "{delay}");
+    // One in a hundred, none of them before its time by more than clocks are
+    // compared to, and none as late as the delay of the whole way.
+    assert_eq!(
+        (&stamps["by"], &stamps["every"]),
+        (&"kernel".into(), &100.into())
+    );
+    assert_eq!(stamps["count"], 20, "{stamps}");
+    assert!(stamps["earliest_us"].as_f64() < Some(2.0), "{stamps}");
+    let late = &stamps["lateness_us"];
+    assert!(late["p50"].as_f64() > Some(0.0), "{stamps}");
+    let handover = link["lateness_us"]["max"].as_f64().unwrap_or(0.0);
+    let way = delay["max"].as_f64().unwrap_or(0.0);
+    assert!(
+        late["max"].as_f64() <= Some(handover + way + 10.0),
+        "{link}"
+    );
+}
+
+#[test]
+fn what_the_emulated_link_does_is_not_the_networks_doing() {
+    let Some(namespace) = wired(&[("near", "far")]) else {
+        return;
+    };
+    let dir = Dir::new();
+    let options = [
+        "--loop",
+        "3",
+        "--limit",
+        "2500",
+        "--dst-mac",
+        "02:00:00:00:00:01",
+        "--filter",
+        "greater 100",
+        "--loss",
+        "nth:10",
+        "--delay",
+        "5ms",
+        "--corrupt",
+        "5%",
+        "--duplicate",
+        "5%",
+    ];
+    let ran = replay(&namespace, &trace(&dir, 1_000), &options);
+    let link = link(&ran);
+    let number = |value: &Value| value.as_u64().unwrap_or(u64::MAX);
+    let (sent, dropped) = (number(&link["packets_out"]), number(&link["drops"]["loss"]));
+    assert_eq!(number(&link["packets_in"]), 2_500);
+    assert_eq!(dropped, 250);
+    assert_eq!(sent, 2_250 + number(&link["duplicated"]));
+    assert!(number(&link["corrupted"]) > 50 && number(&link["duplicated"]) > 50);
+    let found = &link["received"]["trace"];
+    assert_eq!(
+        (number(&found["matched"]), number(&found["lost"])),
+        (sent, 0)
+    );
+    for count in ["behind_last", "duplicates", "changed"] {
+        assert_eq!(found[count], 0, "{count}: {found}");
+    }
+}
+
+/// A network under test that loses one frame in ten and takes 3 ms: another
+/// Longwire, between the two pairs.
+fn network(namespace: &NetNamespace) -> Running {
+    let run = ["run", "packet:in", "packet:out"];
+    let link = ["--loss", "nth:10", "--delay", "3ms", "--no-realtime"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    command.args(run).args(link);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    Running::start(namespace, &mut command)
+}
+
+#[test]
+fn what_a_network_loses_is_found() {
+    let Some(namespace) = wired(&[("near", "in"), ("out", "far")]) else {
+        return;
+    };
+    let dir = Dir::new();
+    let trace = trace(&dir, 1_000);
+    let _network = network(&namespace);
+    // It takes a while until it forwards.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let first = replay(&namespace, &trace, &["--limit", "20"]);
+        let came = link(&first)["received"]["trace"]["matched"].as_u64();
+        if came > Some(0) || Instant::now() > deadline {
+            break;
+        }
+    }
+    let options = ["--loss", "nth:4", "--require", "received.lost<50"];
+    let ran = replay(&namespace, &trace, &options);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert!(
+        ran.stderr.contains("out: lost<50: it was 7"),
+        "{}",
+        ran.stderr
+    );
+    let link = ran.json()["links"][0].clone();
+    assert_eq!(
+        (&link["drops"]["loss"], &link["packets_out"]),
+        (&250.into(), &750.into())
+    );
+    let received = &link["received"];
+    let number = |name: &str| received["trace"][name].as_u64().unwrap_or(u64::MAX);
+    let lost = number("lost") + number("behind_last");
+    // One in ten, and a few of them may have been other frames than ours.
+    assert!((70..=75).contains(&lost), "{received}");
+    assert_eq!((number("matched"), number("changed")), (750 - lost, 0));
+    let delay = &received["delay"]["one_way_us"];
+    // Counted from the handover, which is before the network's own stamp. On a
+    // busy machine the first stamps of a port may be some 0.1 ms off.
+    assert!(delay["p50"].as_f64() >= Some(2_990.0), "{delay}");
+    assert!(delay["min"].as_f64() >= Some(2_500.0), "{delay}");
+}
+
+#[test]
+fn a_path_that_is_dead_has_lost_everything() {
+    let Some(namespace) = wired(&[("near", "in"), ("out", "far")]) else {
+        return;
+    };
+    let dir = Dir::new();
+    let ran = replay(&namespace, &trace(&dir, 100), &["--receive-wait", "50ms"]);
+    let found = link(&ran)["received"]["trace"].clone();
+    assert_eq!(
+        (&found["matched"], &found["behind_last"]),
+        (&0.into(), &100.into())
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_is_sent() {
+    let dir = Dir::new();
+    let (trace, out) = (trace(&dir, 3), dir.file("out.pcap"));
+    let to = format!("pcap:out={out}");
+    for (options, code, says) in [
+        (&["--receive-wait", "1s"][..], 2, "--receive"),
+        (&["--receive", "a", "--receive", "b"], 2, "--to 1 times"),
+        (&["--receive", "packet:no-such0"], 1, "no-such0"),
+        (
+            &["--receive", "packet:lo", "--receive-netns", "no-such"],
+            1,
+            "no-such",
+        ),
+        (&["--launch", "device"], 2, "tc-etf"),
+        (&["--launch", "queue", "--topspeed"], 2, "--topspeed"),
+        (&["--require", "received.nothing=1"], 2, "known are packets"),
+        (&["--require", "sent.p98<1us"], 2, "sent.p99"),
+    ] {
+        let ran = longwire(&[&["replay", &trace, "--to", &to], options].concat());
+        assert_eq!(ran.code, code, "{options:?}: {ran:?}");
+        assert!(ran.stderr.contains(says), "{options:?}: {}", ran.stderr);
+    }
+    // A file has no send stamps, and nobody received.
+    for clause in ["sent.p99<1s", "received.lost=0"] {
+        let ran = longwire(&["replay", &trace, "--to", &to, "--require", clause]);
+        assert_eq!(ran.code, 3, "{clause}: {ran:?}");
+    }
+}

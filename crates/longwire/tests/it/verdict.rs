@@ -1,0 +1,125 @@
+//! The verdict of real runs: faults are named, and `--require` fails by them.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::common::{Dir, Ran, have, longwire, ran};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// The line that the documents recommend for CI.
+const CI: &str = "artifacts-lost=0,artifacts-own<5%,packets_in>0";
+
+/// Sums of one kind of artifact over all links of a report.
+fn artifacts(report: &serde_json::Value, kind: &str) -> u64 {
+    let links = report["links"].as_array().expect("links");
+    let counts = links.iter().map(|link| link["artifacts"][kind].as_u64());
+    counts.map(|count| count.expect("a count")).sum()
+}
+
+/// Whether namespaces are allowed here; in CI they must be.
+fn possible(stderr: &str, code: i32) -> bool {
+    let impossible = code == 1 && stderr.contains("namespace");
+    assert!(!impossible || std::env::var_os("CI").is_none(), "{stderr}");
+    !impossible
+}
+
+fn read(path: &str) -> serde_json::Value {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{error}"));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn a_stopped_process_is_named_and_fails_the_requirement() {
+    if !have("ping") {
+        return;
+    }
+    let dir = Dir::new();
+    let report = dir.file("report.json");
+    let child = Command::new(env!("CARGO_BIN_EXE_longwire"))
+        .args([
+            "exec",
+            "--delay",
+            "20ms",
+            "--require",
+            CI,
+            "--report",
+            &report,
+        ])
+        .args(["--", "ping", "-q", "-i", "0.01", "-c", "200", "far"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let pid = Pid::from_raw(child.id() as i32);
+    std::thread::sleep(Duration::from_millis(1_200));
+    let stopped = kill(pid, Signal::SIGSTOP);
+    std::thread::sleep(Duration::from_millis(700));
+    let _ = kill(pid, Signal::SIGCONT);
+    let ran = ran(child.wait_with_output().expect("it ends"));
+    if !possible(&ran.stderr, ran.code) {
+        println!("skipped: no namespaces here");
+        return;
+    }
+    stopped.expect("it was running");
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert!(ran.stderr.contains("the process was stopped"), "{ran:?}");
+    let report = read(&report);
+    assert!(report["stops"]["count"].as_u64() >= Some(1), "{report}");
+    let longest = report["stops"]["max_us"].as_f64().expect("a time");
+    assert!(longest > 400_000.0, "{report}");
+    // A stop of the process is no pause of the machine, which may have had
+    // short ones of its own.
+    let (late, paused) = (
+        artifacts(&report, "late"),
+        artifacts(&report, "late_paused"),
+    );
+    assert!(late > 0 && paused <= late / 4, "{report}");
+}
+
+/// A run whose frames need more memory than they have.
+fn without_memory(report: &str) -> Option<Ran> {
+    if !have("ping") {
+        return None;
+    }
+    let ran = longwire(&[
+        "exec",
+        "--delay",
+        "1s",
+        "--memory",
+        "256kb",
+        "--require",
+        CI,
+        "--report",
+        report,
+        "--",
+        "ping",
+        "-q",
+        "-i",
+        "0.002",
+        "-s",
+        "1400",
+        "-c",
+        "300",
+        "far",
+    ]);
+    possible(&ran.stderr, ran.code).then_some(ran)
+}
+
+#[test]
+fn too_little_memory_is_named_and_fails_the_requirement() {
+    let dir = Dir::new();
+    let report = dir.file("report.json");
+    let Some(ran) = without_memory(&report) else {
+        println!("skipped: no namespaces here");
+        return;
+    };
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert!(
+        ran.stderr.contains("fell short of what was asked for"),
+        "{ran:?}"
+    );
+    assert!(ran.stderr.contains("raise --memory"), "{ran:?}");
+    assert!(ran.stderr.contains("not met: artifacts-lost=0"), "{ran:?}");
+    assert!(artifacts(&read(&report), "memory") > 0, "{ran:?}");
+}
