@@ -9,6 +9,7 @@ mod bad_input;
 mod bridge;
 mod control;
 mod control_server;
+mod corpus;
 mod exec;
 mod flows;
 mod fuzz_seeds;

@@ -1,8 +1,10 @@
 //! The verdict of real runs: faults are named, and `--require` fails by them.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crate::common::process::PATIENCE;
 use crate::common::{Dir, Ran, have, longwire, ran};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -35,7 +37,7 @@ fn a_stopped_process_is_named_and_fails_the_requirement() {
         return;
     }
     let dir = Dir::new();
-    let report = dir.file("report.json");
+    let (report, begun) = (dir.file("report.json"), dir.file("begun"));
     let child = Command::new(env!("CARGO_BIN_EXE_longwire"))
         .args([
             "exec",
@@ -46,13 +48,18 @@ fn a_stopped_process_is_named_and_fails_the_requirement() {
             "--report",
             &report,
         ])
-        .args(["--", "ping", "-q", "-i", "0.01", "-c", "200", "far"])
+        .args(["--", "sh", "-c"])
+        .arg(format!("touch {begun}; exec ping -q -i 0.01 -c 200 far"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
     let pid = Pid::from_raw(child.id() as i32);
-    std::thread::sleep(Duration::from_millis(1_200));
+    let start = Instant::now();
+    while !Path::new(&begun).exists() && start.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(500));
     let stopped = kill(pid, Signal::SIGSTOP);
     std::thread::sleep(Duration::from_millis(700));
     let _ = kill(pid, Signal::SIGCONT);
@@ -68,8 +75,8 @@ fn a_stopped_process_is_named_and_fails_the_requirement() {
     assert!(report["stops"]["count"].as_u64() >= Some(1), "{report}");
     let longest = report["stops"]["max_us"].as_f64().expect("a time");
     assert!(longest > 400_000.0, "{report}");
-    // A stop of the process is no pause of the machine, which may have had
-    // short ones of its own.
+    // A stop of the process is not a pause of the machine, which may have had
+    // short pauses as well.
     let (late, paused) = (
         artifacts(&report, "late"),
         artifacts(&report, "late_paused"),

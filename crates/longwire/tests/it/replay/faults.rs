@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use longwire_io::net;
+use longwire_io::net::{self, interface::Interface};
 use nix::sys::signal::Signal;
 
 use crate::common::process::{Capture, PATIENCE, Running, records};
@@ -176,22 +176,25 @@ impl Midway {
         })
     }
 
-    /// Its end. What it says it sent is what arrived, each frame once. Of a
-    /// device that is deleted, its last frames cannot be read any more.
-    fn end(self, deleted: bool) -> (Ran, u64) {
+    /// Waits for the end of the replay. Every frame that it reports as sent
+    /// has arrived, once; the receiver's device may have lost up to `lost_max`.
+    fn end(self, lost_max: u64) -> (Ran, u64) {
         let ran = self.running.end();
         let json = ran.json();
         let link = &json["links"][0];
         let out = link["packets_out"].as_u64().expect("a count");
         let lost = ["send_failed", "port_down"].map(|kind| link["artifacts"][kind].as_u64());
         let sent = out - lost.into_iter().flatten().sum::<u64>();
-        let expected = if deleted { 1 } else { sent as usize };
+        let expected = sent.saturating_sub(lost_max).max(1) as usize;
         let numbers: Vec<u32> = records(&self.capture.with_frames(expected))
             .iter()
             .map(|frame| number_of(frame))
             .collect();
         let came = numbers.len() as u64;
-        assert!(came == sent || deleted && came < sent, "{came}: {ran:?}");
+        assert!(
+            came <= sent && sent - came <= lost_max,
+            "{came} of {sent}: {ran:?}"
+        );
         assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
         assert!((100..10_000).contains(&sent), "{ran:?}");
         (ran, out)
@@ -209,7 +212,8 @@ fn a_port_that_is_set_down_or_deleted_ends_the_replay() {
         };
         let done = midway.wire.near.run(|| gone("near0"));
         done.expect("it is entered").expect("it was there");
-        let (ran, out) = midway.end(what == "deleted");
+        // The last frames on a device that is deleted cannot be read any more.
+        let (ran, out) = midway.end(if what == "deleted" { u64::MAX } else { 0 });
         assert_eq!(ran.code, 1, "{what}: {ran:?}");
         assert!(ran.stderr.contains("near0 went away"), "{what}: {ran:?}");
         let json = ran.json();
@@ -228,11 +232,22 @@ fn a_cable_that_is_pulled_out_loses_frames_and_no_more() {
     };
     let set = |state: fn(&str) -> _| midway.wire.far.run(|| state("far0"));
     set(net::link_down).expect("entered").expect("it is there");
-    // The kernel tells of it a second later at the most; until then, frames
-    // wait in the port.
-    std::thread::sleep(Duration::from_millis(1_500));
+    // The kernel reports it a second later at the most; until then, frames wait
+    // in the port. On a busy machine it may take longer.
+    let down = midway.wire.near.run(|| {
+        let start = Instant::now();
+        let running = || Interface::find("near0").is_ok_and(|found| found.running);
+        while running() && start.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        !running()
+    });
+    assert!(down.expect("entered"), "the carrier stays");
+    std::thread::sleep(Duration::from_millis(500));
     set(net::link_up).expect("entered").expect("it is there");
-    let (ran, out) = midway.end(false);
+    // A device that is set down drops frames before its peer loses the carrier:
+    // the sender cannot know of those. They are a millisecond apart.
+    let (ran, out) = midway.end(100);
     assert_eq!((ran.code, out), (0, 10_000), "{ran:?}");
     let lost = &ran.json()["links"][0]["artifacts"]["port_down"];
     assert!(lost.as_u64() > Some(64), "{lost}");
@@ -245,7 +260,7 @@ fn a_signal_ends_the_replay_with_its_report() {
             return;
         };
         midway.running.signal(signal);
-        let (ran, out) = midway.end(false);
+        let (ran, out) = midway.end(0);
         assert_eq!(ran.code, 0, "{signal}: {ran:?}");
         let json = ran.json();
         assert!(json["error"].is_null(), "{signal}: {json}");

@@ -1,0 +1,117 @@
+//! The corpus: for a fixed seed and a fixed capture, every model's capture, log and
+//! report keep their bytes from version to version. A digest that changes on purpose
+//! goes into CHANGELOG.md; then write the digests again with
+//!
+//! ```sh
+//! LONGWIRE_CORPUS=write cargo test -p longwire --test it corpus
+//! ```
+
+mod files;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+
+use crate::common::{Dir, ran};
+
+const CASES: &str = include_str!("cases.txt");
+
+/// Fields of a report that a run takes from its machine.
+const OF_THE_MACHINE: [&str; 4] = ["duration_s", "cpu_s", "core_wait_s", "wake_margin_us"];
+
+/// Returns the 64-bit FNV-1a hash (draft-eastlake-fnv) of `bytes`.
+fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// Removes zeros, so that a new counter changes no digest, and the machine's figures.
+fn reduce(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            fields.values_mut().for_each(reduce);
+            fields.retain(|name, value| {
+                let zero = value.as_f64() == Some(0.0);
+                let empty = value.as_object().is_some_and(serde_json::Map::is_empty);
+                !zero && !empty && !OF_THE_MACHINE.contains(&name.as_str())
+            });
+        }
+        serde_json::Value::Array(values) => values.iter_mut().for_each(reduce),
+        _ => {}
+    }
+}
+
+/// Runs one case; returns its line of digests.
+fn digest(dir: &Dir, line: &str) -> String {
+    let (name, options) = line.split_once(' ').unwrap_or((line, ""));
+    let (out, log) = (format!("{name}.pcap"), format!("{name}.csv"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    command.current_dir(dir.path()).args(["simulate", "--json"]);
+    command.args(["--log", &log]);
+    if options.ends_with(".toml") {
+        let to = format!("right={out}");
+        command.arg(options).args(["--in", "left=in.pcap"]);
+        command.args(["--in", "right=back.pcap", "--out", &to]);
+    } else {
+        command
+            .args(["in.pcap", &out])
+            .args(options.split(' ').filter(|word| !word.is_empty()));
+    }
+    let ran = ran(command.output().expect("it starts"));
+    assert_eq!(ran.code, 0, "{line}: {ran:?}");
+    let mut report = ran.json();
+    let links = report["links"].as_array().expect("links").iter();
+    let carried: u64 = links.filter_map(|link| link["packets_out"].as_u64()).sum();
+    reduce(&mut report);
+    let read = |file: &str| std::fs::read(dir.file(file)).expect("it was written");
+    let (capture, log) = (hash(&read(&out)), hash(&read(&log)));
+    let report = hash(report.to_string().as_bytes());
+    format!("{name} {carried} {capture:016x} {log:016x} {report:016x}")
+}
+
+#[test]
+fn every_model_keeps_its_output() {
+    let dir = Dir::new();
+    files::write_all(&dir);
+    let cases: Vec<&str> = CASES
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .collect();
+    let half = cases.len().div_ceil(2);
+    let parts: Vec<String> = thread::scope(|scope| {
+        let running: Vec<_> = cases
+            .chunks(half)
+            .map(|part| {
+                let dir = &dir;
+                scope.spawn(move || {
+                    part.iter()
+                        .map(|line| digest(dir, line))
+                        .collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        running
+            .into_iter()
+            .flat_map(|part| part.join().expect("every case runs"))
+            .collect()
+    });
+    let mut text = String::from("# name, frames carried, hashes of capture, log and report\n");
+    for line in parts {
+        let _ = writeln!(text, "{line}");
+    }
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/corpus/digests.txt");
+    if std::env::var_os("LONGWIRE_CORPUS").is_some() {
+        std::fs::write(&path, &text).expect("it is written");
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    let changed: Vec<&str> = text
+        .lines()
+        .filter(|line| !expected.lines().any(|old| old == *line))
+        .collect();
+    assert!(
+        changed.is_empty() && text.lines().count() == expected.lines().count(),
+        "{changed:#?}"
+    );
+}
