@@ -37,6 +37,8 @@ impl Folder {
     /// A file with this mode.
     fn file(&self, name: &str, text: &str, mode: u32) -> PathBuf {
         let path = self.0.join(name);
+        // One that its mode protects is replaced.
+        let _ = fs::remove_file(&path);
         fs::write(&path, text).expect("a file");
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("its mode");
         path
