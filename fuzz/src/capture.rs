@@ -6,8 +6,7 @@
 
 use std::io::{Cursor, Read, Result};
 
-use longwire_io::PortError;
-use longwire_io::port::pcap::CaptureReader;
+use longwire_capture::{CaptureError, CaptureReader};
 
 /// Reads the file at once, in dribbles, cut, and sometimes by way of a thread:
 /// what is read of a cut file is what was read of the whole one.
@@ -64,7 +63,7 @@ fn read_all(data: &[u8], input: impl Read + Send + 'static, ahead: bool) -> Cont
         Err(error) => return (frames, refusal(data, &error)),
     };
     if ahead {
-        reader.read_ahead(false).expect("a thread");
+        reader.read_ahead(false, || ()).expect("a thread");
     }
     assert!(is_packed(data) || reader.packing().is_none());
     let frame_max = reader.frame_max();
@@ -89,9 +88,9 @@ fn read_all(data: &[u8], input: impl Read + Send + 'static, ahead: bool) -> Cont
     }
 }
 
-fn refusal(data: &[u8], error: &PortError) -> String {
-    if let PortError::Malformed { path, offset, .. } = error {
-        let unpacked = is_packed(data) && path.contains("unpacked");
+fn refusal(data: &[u8], error: &CaptureError) -> String {
+    if let CaptureError::Malformed { file, offset, .. } = error {
+        let unpacked = is_packed(data) && file.contains("unpacked");
         assert!(unpacked || *offset <= data.len() as u64, "{error}");
     }
     error.to_string()

@@ -11,14 +11,14 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use longwire_engine::alter::Alterations;
-use longwire_engine::filter::Filter;
+use longwire_capture::CaptureReader;
 use longwire_engine::models::FRAMING;
 use longwire_engine::replay::Pace;
-use longwire_engine::split::Splitter;
 use longwire_engine::{Nanos, Speed};
 use longwire_io::PortError;
-use longwire_io::port::pcap::CaptureReader;
+use longwire_packet::alter::Alterations;
+use longwire_packet::filter::Filter;
+use longwire_packet::split::Splitter;
 use longwire_runtime::Feed;
 use longwire_runtime::feed::trace::{TraceConfig, TraceFeed};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

@@ -6,15 +6,13 @@ use std::process::Command;
 use crate::runner::{Runner, cargo, limited, locked, root, run, run_all, target_dir};
 
 /// What `longwire bench` measures without being given anything.
-const KINDS: [&str; 15] = [
-    "throughput",
-    "accuracy",
-    "rate",
+const OF_THE_PROGRAM: [&str; 5] = ["throughput", "accuracy", "rate", "live", "links"];
+
+/// What `cargo spec-bench` measures without being given anything.
+const OF_THE_SPECIFICATION: [&str; 10] = [
     "loss",
     "idle",
-    "live",
     "send",
-    "links",
     "linkem",
     "multiplex",
     "startup",
@@ -25,12 +23,13 @@ const KINDS: [&str; 15] = [
 ];
 
 /// Benches that measure without criterion; the others run once with `cargo test`.
-const OF_PORTS: [&str; 3] = ["captures", "delay_line", "ports"];
+const OF_PORTS: [&str; 4] = ["captures", "delay_line", "offload", "ports"];
 
-/// Runs each bench of `longwire-io`, and of the program, in its smallest form.
+/// Runs each bench of `longwire-capture` and `longwire-io`, and of the program, in its smallest form.
 pub fn run_tiny(runner: &mut Runner) {
     runner.step("benches of ports", || {
-        let mut command = cargo(["bench", "--profile", "dev", "--package", "longwire-io"]);
+        let mut command = cargo(["bench", "--profile", "dev"]);
+        command.args(["--package", "longwire-capture", "--package", "longwire-io"]);
         for bench in OF_PORTS {
             command.args(["--bench", bench]);
         }
@@ -38,21 +37,28 @@ pub fn run_tiny(runner: &mut Runner) {
         run(command)
     });
     runner.step("benches", || {
-        let mut build = cargo(["build", "--package", "longwire"]);
+        let mut build = cargo(["build"]);
+        build.args(["--package", "longwire", "--package", "longwire-spec-bench"]);
         build.args(locked());
-        let program = target_dir().join("debug/longwire");
-        let bench = |kind: &str| -> Command {
-            let mut command = limited(&program.to_string_lossy());
-            command.args(["bench", kind, "--quick"]);
+        let program = |name: &str, arguments: &[&str]| -> Command {
+            let mut command = limited(&target_dir().join("debug").join(name).to_string_lossy());
+            command.args(arguments).arg("--quick");
             command
         };
+        let user = |kind: &str| program("longwire", &["bench", kind]);
+        let specification = |kind: &str| program("longwire-spec-bench", &[kind]);
         let (compile, library) = example_plugin();
-        let mut plugin = bench("plugin");
+        let mut plugin = user("plugin");
         plugin.arg(&library).args(["bytes=11", "p=10%"]);
-        let mut veth = bench("multiplex");
+        let mut veth = specification("multiplex");
         veth.arg("--veth");
         let commands = [build, compile, plugin, veth];
-        run_all(commands.into_iter().chain(KINDS.map(bench)))
+        run_all(
+            commands
+                .into_iter()
+                .chain(OF_THE_PROGRAM.map(user))
+                .chain(OF_THE_SPECIFICATION.map(specification)),
+        )
     });
 }
 

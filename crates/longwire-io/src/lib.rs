@@ -10,7 +10,6 @@ mod collapse;
 pub mod delay_line;
 mod event;
 pub mod net;
-pub mod open;
 pub mod port;
 pub mod rights;
 pub mod run_directory;

@@ -62,6 +62,12 @@ pub fn give_up(keep: &[Capability]) -> io::Result<()> {
     sets.set()
 }
 
+/// Does as [`give_up`] with nothing to keep, as the first call of a thread that
+/// works without rights: a refusal changes nothing for it.
+pub fn give_up_all() {
+    let _ = give_up(&[]);
+}
+
 /// The capabilities that stay, a bit each.
 fn kept(keep: &[Capability], restores: bool) -> u64 {
     let mut kept = Capability::SysNice.bit() | Capability::IpcLock.bit();

@@ -4,14 +4,15 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use longwire_capture::CaptureError;
+use longwire_capture::log::LogError;
 use longwire_io::PortError;
+use longwire_plot::PlotError;
 use longwire_runtime::StartError;
 use longwire_runtime::fabric::FabricStartError;
 
 use crate::control::client::ClientError;
 use crate::exec::ExecError;
-use crate::log::LogError;
-use crate::plot::PlotError;
 use crate::{remedies, suggest};
 
 /// Exit code: the program did what it was asked for, but could not do it well.
@@ -58,6 +59,12 @@ pub enum Error {
     /// The work was begun and could not be finished.
     #[error("{0}")]
     Failed(String),
+}
+
+impl From<CaptureError> for Error {
+    fn from(error: CaptureError) -> Error {
+        Error::Port(error.into())
+    }
 }
 
 impl From<FabricStartError> for Error {

@@ -6,7 +6,6 @@
 //! is put into words in [`report`].
 
 pub mod bench;
-mod binomial;
 pub mod cli;
 pub mod commands;
 pub mod control;
@@ -14,8 +13,6 @@ pub mod doctor;
 pub mod error;
 pub mod exec;
 pub mod fabric;
-pub mod log;
-pub mod plot;
 pub mod probe;
 pub mod profile;
 mod progress;
@@ -28,7 +25,7 @@ pub mod signals;
 pub mod simulate;
 mod steps;
 pub mod suggest;
-mod table;
+pub mod table;
 pub mod topology;
 pub mod traffic;
 mod whole_file;

@@ -3,13 +3,13 @@
 
 use std::path::PathBuf;
 
+use longwire_capture::CaptureWriter;
+use longwire_capture::log::{LogWriter, VerdictLog};
 use longwire_engine::{Delivery, FrameMeta, LinkId, Nanos, Verdict};
-use longwire_io::port::pcap::CaptureWriter;
 use longwire_runtime::Recorder;
 use longwire_runtime::record::{Batch, Epoch, Event};
 
 use crate::Error;
-use crate::log::{LogWriter, VerdictLog};
 
 /// Writes what a run records.
 pub struct RunRecorder {

@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
-use longwire_io::open;
+use longwire_capture::open;
 
 /// Writes a file as a whole. What is no regular file (a device, a pipe) is
 /// written to directly; so is a file in a directory that takes no other, and a

@@ -3,8 +3,10 @@
 use crate::source::{SourceFile, Violation};
 
 /// From the pure to the practical: each may depend on those before it.
-const ORDER: [&str; 4] = [
+const ORDER: [&str; 6] = [
     "longwire-engine",
+    "longwire-capture",
+    "longwire-plot",
     "longwire-io",
     "longwire-runtime",
     "longwire",

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use longwire_capture::CaptureError;
+
 /// Why a port could not be opened, or stopped working.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
@@ -45,4 +47,39 @@ pub enum PortError {
     },
     #[error("'{text}' is no port; write one of {known}")]
     Unknown { text: String, known: String },
+}
+
+impl From<CaptureError> for PortError {
+    fn from(error: CaptureError) -> PortError {
+        match error {
+            CaptureError::File {
+                file: port,
+                action,
+                source,
+            } => match source.kind() {
+                io::ErrorKind::PermissionDenied => PortError::Denied {
+                    port,
+                    action,
+                    source,
+                },
+                _ => PortError::Failed {
+                    port,
+                    action,
+                    source,
+                },
+            },
+            CaptureError::Unsupported { file: port, reason } => {
+                PortError::Unsupported { port, reason }
+            }
+            CaptureError::Malformed {
+                file: path,
+                offset,
+                reason,
+            } => PortError::Malformed {
+                path,
+                offset,
+                reason,
+            },
+        }
+    }
 }

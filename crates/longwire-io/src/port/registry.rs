@@ -1,11 +1,12 @@
 //! The ports there are: one line each in the table below.
 
+use longwire_capture::same_file;
 use longwire_engine::Nanos;
 use nix::time::{ClockId, clock_gettime};
 
 use super::one_way::{Discard, Silent};
 use super::options::{OpenOptions, Purpose};
-use super::pcap::{self, PcapRx, PcapTx};
+use super::pcap::{PcapRx, PcapTx};
 use super::{PortError, auto, packet, tap, xdp};
 
 pub use super::any::{AnyRx, AnyTx};
@@ -224,7 +225,7 @@ fn open_captures(files: &str) -> Result<Port, PortError> {
         }
     }
     if let (Some(input), Some(output)) = (input, output)
-        && pcap::same_file(input, output)
+        && same_file(input, output)
     {
         return Err(PortError::Unsupported {
             port: format!("pcap:{files}"),

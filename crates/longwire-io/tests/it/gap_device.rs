@@ -5,11 +5,11 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use longwire_engine::random::Stream;
 use longwire_engine::{BitRate, Nanos};
 use longwire_io::port::gap::{GapTx, RawLine, Tally, wire_bytes};
 use longwire_io::port::mem::{Symbol, WireReceiver, spacing_error};
 use longwire_io::{Outgoing, PortError, Pushed, TxPort};
+use longwire_units::random::Stream;
 
 const RATE: u64 = 10_000_000_000;
 

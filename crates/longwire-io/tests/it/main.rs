@@ -4,7 +4,6 @@
 mod common;
 
 mod contract;
-mod cooked;
 mod cut_frames;
 mod delay_line;
 mod delay_line_ahead;
@@ -12,10 +11,8 @@ mod gap_device;
 mod gap_frames;
 mod net;
 mod offload;
-mod packed;
 mod packet;
 mod packet_traffic;
-mod pcap;
 mod pcap_tools;
 mod send_gone;
 mod send_stamps;

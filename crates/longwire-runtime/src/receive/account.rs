@@ -1,11 +1,12 @@
 //! What is counted of the frames that arrive.
 
-use longwire_engine::header::IpHeader;
-use longwire_engine::probe::Probe;
-use longwire_engine::units::number_of;
-use longwire_engine::{Nanos, frame};
+use longwire_capture::CaptureWriter;
+use longwire_engine::Nanos;
 use longwire_io::PortError;
-use longwire_io::port::pcap::CaptureWriter;
+use longwire_packet::frame;
+use longwire_packet::header::IpHeader;
+use longwire_packet::probe::Probe;
+use longwire_units::number_of;
 
 use super::ReceiveConfig;
 use super::comparison::Comparison;

@@ -1,9 +1,9 @@
 //! What arrives, against a trace: reading the trace along.
 
+use longwire_capture::CaptureReader;
 use longwire_engine::Nanos;
 use longwire_engine::replay::{Pace, Schedule};
 use longwire_io::PortError;
-use longwire_io::port::pcap::CaptureReader;
 
 use super::digest::{Ignored, digest};
 use super::matching::{Expected, Matching};

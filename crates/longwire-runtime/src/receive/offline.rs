@@ -1,8 +1,8 @@
 //! Judging a capture that was made elsewhere, by its own stamps.
 
+use longwire_capture::CaptureReader;
 use longwire_engine::Nanos;
 use longwire_io::PortError;
-use longwire_io::port::pcap::CaptureReader;
 
 use super::account::Account;
 use super::{ReceiveConfig, ReceiveReport};

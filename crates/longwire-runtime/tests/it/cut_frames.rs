@@ -3,10 +3,10 @@
 //! says how long that is.
 
 use crate::common::{Folder, delayed, run};
+use longwire_capture::{CaptureReader, CaptureWriter};
 use longwire_engine::models::queue::fifo::ManagedFifo;
 use longwire_engine::models::queue::{Queue, QueueLimit};
 use longwire_engine::{LinkConfig, Nanos, models};
-use longwire_io::port::pcap::{CaptureReader, CaptureWriter};
 use longwire_runtime::{Placement, RunConfig};
 
 const FRAMES: u32 = 200;

@@ -1,10 +1,10 @@
 //! Whole runs whose link decides late, changes bytes or makes copies.
 
 use crate::common::{Folder, delayed, run, write_input};
+use longwire_capture::CaptureReader;
 use longwire_engine::models::queue::fifo::ManagedFifo;
 use longwire_engine::models::queue::{Queue, QueueLimit};
 use longwire_engine::{LinkConfig, Nanos, Packets, models};
-use longwire_io::port::pcap::CaptureReader;
 use longwire_runtime::{Placement, RunConfig, WaitMode};
 
 fn managed(limit: QueueLimit) -> Option<Queue> {

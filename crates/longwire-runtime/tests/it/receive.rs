@@ -5,12 +5,12 @@
 use std::time::{Duration, Instant};
 
 use crate::common::{Folder, namespace};
+use longwire_capture::{CaptureReader, CaptureWriter};
 use longwire_engine::Nanos;
-use longwire_engine::probe::Probe;
 use longwire_io::net::{self, NetNamespace, veth};
 use longwire_io::port::options::OpenOptions;
-use longwire_io::port::pcap::{CaptureReader, CaptureWriter};
 use longwire_io::port::{AnyTx, Offload, Outgoing, Pushed, TxPort, registry};
+use longwire_packet::probe::Probe;
 use longwire_runtime::receive::{AgainstTrace, ReceiveConfig, Receiving};
 use longwire_runtime::record::Epoch;
 

@@ -1,13 +1,13 @@
 //! Traces as feeds: which frames come, when, and what a fault leaves.
 use std::io::Write;
 
-use longwire_engine::alter::{AlterOptions, Alterations};
-use longwire_engine::filter::Filter;
+use longwire_capture::CaptureWriter;
 use longwire_engine::replay::Pace;
-use longwire_engine::split::Splitter;
 use longwire_engine::{Nanos, PacketRate};
 use longwire_io::PortError;
-use longwire_io::port::pcap::CaptureWriter;
+use longwire_packet::alter::{AlterOptions, Alterations};
+use longwire_packet::filter::Filter;
+use longwire_packet::split::Splitter;
 use longwire_runtime::Feed;
 use longwire_runtime::feed::trace::{Moment, TraceConfig, TraceFeed};
 

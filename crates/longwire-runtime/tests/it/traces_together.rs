@@ -1,8 +1,8 @@
 //! Several traces side by side: one time base, in every round.
+use longwire_capture::CaptureWriter;
 use longwire_engine::Nanos;
-use longwire_engine::filter::Filter;
 use longwire_engine::replay::Pace;
-use longwire_io::port::pcap::CaptureWriter;
+use longwire_packet::filter::Filter;
 use longwire_runtime::Feed;
 use longwire_runtime::feed::trace::{TraceConfig, TraceFeed, in_one_time_base};
 

@@ -6,6 +6,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use longwire_capture::open;
 use longwire_engine::Nanos;
 
 use super::exec::ExecArgs;
@@ -13,7 +14,6 @@ use crate::error::EXIT_FAILED;
 use crate::exec::{self, Environment, Event, PEER_WAIT, PeerOutput, exit_code_of};
 use crate::report::stderr::print_line;
 use crate::{Error, Globals};
-use longwire_io::open;
 
 /// The interval at which the link is checked while the commands run.
 pub(super) const LOOK: Duration = Duration::from_millis(100);

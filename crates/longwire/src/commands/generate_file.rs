@@ -7,15 +7,15 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use longwire_capture::log::LogWriter;
+use longwire_capture::{CaptureFormat, CaptureWriter, Record};
 use longwire_engine::Nanos;
-use longwire_io::port::pcap::{CaptureFormat, CaptureWriter, Record};
 use longwire_runtime::feed::generator::{GeneratorConfig, GeneratorFeed};
 use longwire_runtime::record::Epoch;
 use longwire_runtime::{Faults, Feed, InputReport, LinkSetup, RunReport};
 
 use super::generate::GenerateArgs;
 use crate::cli::{PumpArgs, StartAt};
-use crate::log::LogWriter;
 use crate::progress::Progress;
 use crate::report::finish::{Place, finish, on_stuck_plugin};
 use crate::report::start;

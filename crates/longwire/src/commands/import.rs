@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use longwire_capture::open;
 
 use crate::Error;
 use crate::topology::ns;
-use longwire_io::open;
 
 /// What `import` takes.
 #[derive(Debug, Args)]

@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use longwire_engine::Nanos;
+use longwire_plot::{
+    Figure, LinkDrawn, Panel, PlotError, PlotOptions, QueueUnit, Scene, plot, png, svg,
+};
 use serde::Serialize;
 
-use crate::plot::{self, Figure, LinkDrawn, Panel, PlotError, PlotOptions, QueueUnit, Scene};
 use crate::progress::Progress;
 use crate::report::text::count_of;
 use crate::{Error, Globals, whole_file};
@@ -52,7 +55,7 @@ pub struct PlotArgs {
     pub output: PathBuf,
 
     /// Which panels, in this order; without it, those that suit the inputs
-    #[arg(long, value_name = "PANEL", value_enum, value_delimiter = ',')]
+    #[arg(long, value_name = "PANEL", value_parser = panel_parser(), value_delimiter = ',')]
     pub panel: Vec<Panel>,
 
     /// The figure's title; without it, the names of the inputs
@@ -73,7 +76,7 @@ pub struct PlotArgs {
     pub bin: Option<Nanos>,
 
     /// How queues are measured
-    #[arg(long, value_name = "UNIT", value_enum, default_value_t)]
+    #[arg(long, value_name = "UNIT", value_parser = unit_parser(), default_value = UNITS[0].1)]
     pub queue_unit: QueueUnit,
 
     /// Width of the figure, in pixels of the SVG
@@ -91,6 +94,60 @@ pub struct PlotArgs {
     #[arg(value_parser = clap::value_parser!(u8).range(1..=4))]
     pub scale: u8,
 }
+
+/// The panels with their help, in the order in which the help lists them.
+const PANELS: [(Panel, &str); 8] = [
+    (
+        Panel::Throughput,
+        "Bits a second offered and delivered, over time",
+    ),
+    (Panel::Queue, "Queue length over time"),
+    (Panel::Delay, "One-way delay over time, with drops marked"),
+    (
+        Panel::DelayCdf,
+        "Which share of frames had at most which delay",
+    ),
+    (
+        Panel::LossRuns,
+        "How many frames in a row were lost, and how often",
+    ),
+    (Panel::Drops, "Drops by reason"),
+    (
+        Panel::Lateness,
+        "How late frames were handed over, from reports",
+    ),
+    (
+        Panel::Counts,
+        "Frames in, out, dropped, and artifacts, from reports",
+    ),
+];
+
+/// The units of queues with their names and help; the first is the default.
+const UNITS: [(QueueUnit, &str, &str); 2] = [
+    (QueueUnit::Packets, "packets", "In packets"),
+    (QueueUnit::Bytes, "bytes", "In bytes"),
+];
+
+fn panel_parser() -> impl TypedValueParser<Value = Panel> {
+    let values = PANELS.map(|(panel, help)| PossibleValue::new(panel.name()).help(help));
+    PossibleValuesParser::new(values).try_map(|name| {
+        let mut panels = PANELS.iter().map(|(panel, _)| *panel);
+        panels.find(|panel| panel.name() == name).ok_or(UnknownName)
+    })
+}
+
+fn unit_parser() -> impl TypedValueParser<Value = QueueUnit> {
+    let values = UNITS.map(|(_, name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(values).try_map(|name| {
+        let unit = UNITS.iter().find(|(_, unit, _)| *unit == name);
+        unit.map(|(unit, ..)| *unit).ok_or(UnknownName)
+    })
+}
+
+/// A name that the list of possible values lacks, which clap refuses before.
+#[derive(Debug, thiserror::Error)]
+#[error("unknown name")]
+struct UnknownName;
 
 /// How the picture is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +176,7 @@ pub fn run(args: &PlotArgs, globals: &Globals) -> Result<ExitCode, Error> {
         height: args.height.map(f64::from),
     };
     let mut progress = Progress::new(Progress::SHARE, globals);
-    let figure = plot::plot(&args.inputs, &options, |done, all| {
+    let figure = plot(&args.inputs, &options, |done, all| {
         progress.at(done, Some(all));
     });
     progress.clear();
@@ -138,14 +195,14 @@ pub fn run(args: &PlotArgs, globals: &Globals) -> Result<ExitCode, Error> {
 #[derive(Serialize)]
 struct FigureJson<'a> {
     output: String,
-    panels: Vec<String>,
+    panels: Vec<&'static str>,
     links: &'a [LinkDrawn],
 }
 
 /// Says what was drawn.
 fn say(figure: &Figure, output: &Path, globals: &Globals) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    let panels: Vec<String> = figure.panels.iter().map(|panel| panel.name()).collect();
+    let panels: Vec<&str> = figure.panels.iter().map(|panel| panel.name()).collect();
     if globals.json {
         let json = FigureJson {
             output: output.display().to_string(),
@@ -167,8 +224,8 @@ fn say(figure: &Figure, output: &Path, globals: &Globals) -> io::Result<()> {
 
 fn picture(scene: &Scene, format: PictureFormat, scale: u8) -> Result<Vec<u8>, PlotError> {
     match format {
-        PictureFormat::Svg => Ok(plot::svg::render(scene).into_bytes()),
-        PictureFormat::Png => plot::png::render(scene, scale.into()).map_err(PlotError::Picture),
+        PictureFormat::Svg => Ok(svg::render(scene).into_bytes()),
+        PictureFormat::Png => png::render(scene, scale.into()).map_err(PlotError::Picture),
     }
 }
 
@@ -197,4 +254,16 @@ fn refuse_overwriting(input: &Path, output: &Path) -> Result<(), Error> {
         )));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_panel_can_be_named() {
+        for panel in Panel::ALL {
+            assert!(PANELS.iter().any(|(known, _)| *known == panel), "{panel:?}");
+        }
+    }
 }

@@ -8,14 +8,15 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
+use longwire_capture::log::{LogError, LogFormat, LogWriter};
+use longwire_capture::{CaptureFormat, CaptureReader, CaptureWriter};
 use longwire_engine::{LinkConfig, Nanos};
-use longwire_io::port::pcap::{CaptureFormat, CaptureReader, CaptureWriter};
+use longwire_io::rights;
 use longwire_runtime::{LinkSetup, RunReport};
 use serde::Serialize;
 
 use super::simulate_network;
 use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP, ReportArgs, SeedArgs};
-use crate::log::{LogError, LogFormat, LogWriter};
 use crate::progress::Progress;
 use crate::report::finish::{Place, check_file, finish_as, on_stuck_plugin};
 use crate::report::start;
@@ -153,7 +154,7 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let mut reader = CaptureReader::open(&args.input)?;
     if reader.packing().is_some() {
         // Unpacking costs as much as all the rest.
-        reader.read_ahead(false)?;
+        reader.read_ahead(false, rights::give_up_all)?;
     }
     let mut writer = CaptureWriter::create(output)?;
     let log = args.log.as_ref().map(LogWriter::create).transpose()?;

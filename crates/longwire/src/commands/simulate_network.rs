@@ -4,15 +4,15 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use longwire_capture::log::{LogError, LogFormat};
+use longwire_capture::{CaptureFormat, same_file};
 use longwire_engine::{LinkOptions, Nanos};
-use longwire_io::port::pcap::{CaptureFormat, same_file};
 use longwire_runtime::fabric::Simulation;
 use longwire_runtime::{Faults, FileLoader};
 
 use super::run_network;
 use super::simulate::SimulateArgs;
 use crate::fabric::{NetworkRecorder, NetworkReport, Numbered};
-use crate::log::{LogError, LogFormat};
 use crate::progress::Progress;
 use crate::report::finish::{Place, on_stuck_plugin};
 use crate::report::start;

@@ -5,11 +5,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use longwire_capture::open;
 
 use super::address::Address;
 use super::guard::{Files, Tokens};
 use crate::Error;
-use longwire_io::open;
 
 /// The control API of a run.
 #[derive(Clone, Debug, Args)]

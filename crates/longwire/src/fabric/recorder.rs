@@ -3,14 +3,14 @@
 
 use std::path::PathBuf;
 
+use longwire_capture::CaptureWriter;
+use longwire_capture::log::{LogWriter, VerdictLog};
 use longwire_engine::{FrameMeta, LinkId};
-use longwire_io::port::pcap::CaptureWriter;
 use longwire_runtime::Recorder;
 use longwire_runtime::record::{Batch, Epoch, Event};
 
 use super::Numbered;
 use crate::Error;
-use crate::log::{LogWriter, VerdictLog};
 use crate::recorder::since_1970;
 
 /// Writes what a network records.

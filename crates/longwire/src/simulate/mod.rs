@@ -11,18 +11,18 @@ mod store;
 
 use std::collections::BTreeMap;
 
+use longwire_capture::log::{LogError, LogWriter, Number, VerdictLog};
+use longwire_capture::{CaptureWriter, Record};
 use longwire_engine::emulator::ItemBytes;
 use longwire_engine::{
     Delivery, DropReason, Emulator, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict,
 };
-use longwire_io::port::pcap::{CaptureWriter, Record};
 use longwire_runtime::{Faults, LinkReport, LinkSetup};
 
 pub use replay::{End, Replay, Unassigned, Ways};
 pub use sides::{Mac, Near, Sides};
 
 use crate::Error;
-use crate::log::{LogError, LogWriter, Number, VerdictLog};
 use crate::report::artifacts::{ARTIFACTS, TIME_WENT_BACK};
 use store::{FrameStore, Place};
 

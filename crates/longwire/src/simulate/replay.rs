@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use longwire_io::port::pcap::{CaptureReader, CaptureWriter, Record};
+use longwire_capture::{CaptureReader, CaptureWriter, Record};
 use longwire_runtime::Faults;
 use serde::Serialize;
 

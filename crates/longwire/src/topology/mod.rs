@@ -39,9 +39,10 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use longwire_engine::bridge::Switching;
-use longwire_engine::classify::Order;
+use longwire_capture::open;
 use longwire_engine::presets::Duplex;
+use longwire_packet::bridge::Switching;
+use longwire_packet::classify::Order;
 use longwire_runtime::OnPortLoss;
 use toml::de::DeTable;
 
@@ -58,7 +59,6 @@ pub use timeline::{Action, Command, Event, RampStep, State, Timeline};
 use crate::steps::Steps;
 use builder::Builder;
 pub(crate) use builder::direction;
-use longwire_io::open;
 use options::OptionStore;
 use problem::Complaints;
 use tree::Placed;

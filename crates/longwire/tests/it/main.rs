@@ -17,7 +17,6 @@ mod generate;
 mod generated;
 mod interfaces;
 mod live;
-mod log;
 mod model_pages;
 mod network;
 mod plot;

@@ -5,9 +5,10 @@
 //! Needs namespaces and iperf3. Where they are not to be had these tests pass
 //! without having run, except in CI.
 
+use longwire_capture::CaptureReader;
+
 use crate::common::recording::decided;
 use crate::common::{Dir, Ran, have, longwire};
-use longwire_io::port::pcap::CaptureReader;
 
 fn frames(file: &str) -> Vec<Vec<u8>> {
     let mut reader = CaptureReader::open(file).unwrap_or_else(|error| panic!("{error}"));

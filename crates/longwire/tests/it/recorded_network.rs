@@ -13,7 +13,7 @@ use crate::common::process::Running;
 use crate::common::recording::decided;
 use crate::common::site::{Site, assert_nothing_lost, link};
 use crate::common::{Dir, have, longwire, write};
-use longwire_io::port::pcap::CaptureReader;
+use longwire_capture::CaptureReader;
 use serde_json::Value;
 
 /// Stations 10.9.0.1 to 3 on a bridge: a link with jitter and loss behind

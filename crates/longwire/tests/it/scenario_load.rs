@@ -8,8 +8,8 @@ use crate::common::process::Running;
 use crate::common::site::Site;
 use crate::common::wire::namespace;
 use crate::common::{Dir, EPOCH, write};
+use longwire_capture::CaptureWriter;
 use longwire_engine::Nanos;
-use longwire_io::port::pcap::CaptureWriter;
 use nix::sys::signal::Signal;
 
 /// As much as a scenario may do.

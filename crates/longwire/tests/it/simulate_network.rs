@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::common::{Dir, EPOCH, Ran, longwire, write};
-use longwire::log::{Fate, LogReader};
+use longwire_capture::log::{Fate, LogReader};
+use longwire_capture::{CaptureReader, CaptureWriter};
 use longwire_engine::Nanos;
-use longwire_io::port::pcap::{CaptureReader, CaptureWriter};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;

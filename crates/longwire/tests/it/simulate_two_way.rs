@@ -1,7 +1,8 @@
 //! `simulate` on captures of both directions, and its verdict log.
 
+use longwire_capture::log::{Fate, LogReader, Row};
+
 use crate::common::{Dir, EPOCH, Frame, Ran, frames, longwire, write};
-use longwire::log::{Fate, LogReader, Row};
 
 const MS: u64 = 1_000_000;
 

@@ -3,12 +3,13 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
+use longwire_capture::{CaptureReader, Step};
 use longwire_engine::Nanos;
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
-use super::reader::{CaptureReader, Step, failed};
 use crate::port::{Arrived, Offload, PortError, Received, RxPort};
+use crate::rights;
 
 /// The receiving port `pcap:FILE`.
 ///
@@ -45,13 +46,13 @@ impl PcapRx {
     /// As for [`CaptureReader::open`].
     pub fn open(path: &str) -> Result<PcapRx, PortError> {
         let mut reader = CaptureReader::open(path)?;
-        reader.read_ahead(false)?;
+        reader.read_ahead(false, rights::give_up_all)?;
         reader.never_wait();
         let timer = TimerFd::new(
             ClockId::CLOCK_MONOTONIC,
             TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC,
         )
-        .map_err(|error| failed(path, "creating a timer", error.into()))?;
+        .map_err(|error| failed(path, "creating a timer", error))?;
         let mut port = PcapRx {
             reader,
             timer,
@@ -108,7 +109,7 @@ impl PcapRx {
                 Expiration::OneShot(time),
                 TimerSetTimeFlags::TFD_TIMER_ABSTIME,
             )
-            .map_err(|error| failed(self.reader.name(), "setting a timer", error.into()))
+            .map_err(|error| failed(self.reader.name(), "setting a timer", error))
     }
 
     /// Hands in what is due. Returns how many frames, and whether the file
@@ -162,6 +163,14 @@ enum Next {
     At(Nanos),
     Later,
     End,
+}
+
+fn failed(path: &str, action: &'static str, source: nix::Error) -> PortError {
+    PortError::Failed {
+        port: path.to_owned(),
+        action,
+        source: source.into(),
+    }
 }
 
 impl RxPort for PcapRx {

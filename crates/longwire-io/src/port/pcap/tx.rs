@@ -1,9 +1,8 @@
 //! A capture as a sink: frames are kept with their releases as times.
 
+use longwire_capture::{CAPTURED_MAX, CaptureWriter};
 use longwire_engine::Nanos;
 
-use super::CAPTURED_MAX;
-use super::writer::CaptureWriter;
 use crate::port::{Outgoing, PortError, Pushed, TxPort};
 
 /// Bytes that may wait for a slow pipe.

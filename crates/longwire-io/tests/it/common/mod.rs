@@ -1,8 +1,6 @@
 //! What several integration tests share.
 #![allow(dead_code, missing_docs, reason = "each test uses a part of it")]
 
-pub mod captures;
 pub mod contract;
 pub mod frames;
-pub mod packing;
 pub mod pair;

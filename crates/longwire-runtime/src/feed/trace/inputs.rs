@@ -2,9 +2,9 @@
 
 use std::os::fd::BorrowedFd;
 
+use longwire_capture::{CaptureReader, Record, Reframed, Step};
 use longwire_engine::Nanos;
-use longwire_io::PortError;
-use longwire_io::port::pcap::{CaptureReader, Record, Reframed, Step};
+use longwire_io::{PortError, rights};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// The traces, in the order in which they were named.
@@ -207,11 +207,15 @@ impl Inputs {
     fn read_ahead(&mut self) -> Result<(), PortError> {
         if self.merged || self.traces.len() == 1 {
             let repeated = self.repeated;
-            let mut traces = self.traces.iter_mut();
-            return traces.try_for_each(|trace| trace.reader.read_ahead(repeated));
+            for trace in &mut self.traces {
+                trace.reader.read_ahead(repeated, rights::give_up_all)?;
+            }
+            return Ok(());
         }
-        let mut near = self.traces.iter_mut().skip(self.current).take(2);
-        near.try_for_each(|trace| trace.reader.read_ahead(false))
+        for trace in self.traces.iter_mut().skip(self.current).take(2) {
+            trace.reader.read_ahead(false, rights::give_up_all)?;
+        }
+        Ok(())
     }
 
     /// The earliest next frame, of the first trace that has one.

@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use longwire_capture::{CaptureReader, CaptureWriter};
 use longwire_engine::{LinkConfig, Nanos, models};
 use longwire_io::net::NetNamespace;
 use longwire_io::port::options::OpenOptions;
-use longwire_io::port::pcap::{CaptureReader, CaptureWriter};
 use longwire_io::port::registry;
 use longwire_runtime::{LinkSetup, RunConfig, RunReport, start};
 

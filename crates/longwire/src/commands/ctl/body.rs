@@ -3,13 +3,13 @@
 use std::io::{self, Read};
 use std::path::Path;
 
+use longwire_capture::open;
 use longwire_engine::LinkOptions;
 use serde_json::{Map, Value, json};
 
 use super::{Action, AddArgs, MoveArgs, NamesArgs, SetArgs, WhenArgs};
 use crate::Error;
 use crate::cli::given;
-use longwire_io::open;
 
 /// The largest change: what the server takes.
 const CHANGE_MAX: u64 = 16 << 20;

@@ -1,9 +1,10 @@
 //! The captures that come in at the ports of a network, merged in order of
 //! time.
 
+use longwire_capture::{CaptureReader, Record, Step};
 use longwire_engine::Nanos;
-use longwire_engine::bridge::PortIndex;
-use longwire_io::port::pcap::{CaptureReader, Record, Step};
+use longwire_io::rights;
+use longwire_packet::bridge::PortIndex;
 
 use crate::Error;
 use crate::topology::{PortPlan, Topology};
@@ -79,7 +80,7 @@ impl Inputs {
             let mut reader = CaptureReader::open(&file.path)?;
             if reader.packing().is_some() {
                 // Unpacking costs as much as all the rest.
-                reader.read_ahead(false)?;
+                reader.read_ahead(false, rights::give_up_all)?;
             }
             let mut source = Source {
                 reader,

@@ -1,6 +1,6 @@
 //! The captures of what leaves by the ports of a network.
 
-use longwire_io::port::pcap::CaptureWriter;
+use longwire_capture::CaptureWriter;
 use longwire_runtime::fabric::Leaving;
 
 use super::inputs::PortFile;

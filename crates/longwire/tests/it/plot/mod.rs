@@ -6,7 +6,7 @@ mod refused;
 
 use crate::common::{Dir, longwire, write};
 use form::{BLUE, Scale, check_form, coordinates};
-use longwire::log::{Fate, LogWriter, Name, Row};
+use longwire_capture::log::{Fate, LogWriter, Name, Row};
 
 const MS: i64 = 1_000_000;
 

@@ -1,0 +1,216 @@
+//! What it costs to read and write a captured frame: processor time, so that
+//! other programs on the machine do not count. Reading by way of a thread,
+//! packed or not, is timed by the clock too, as that is what it is for.
+//!
+//! `cargo bench -p longwire-capture --bench captures`; with `-- --test` each
+//! measurement runs for a moment only, with `-- --huge` a file of 20 GB is
+//! read, of which only the records' headers are on the disk.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::time::Instant;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use longwire_capture::{CaptureReader, CaptureWriter};
+use longwire_engine::Nanos;
+use nix::time::{ClockId, clock_gettime};
+
+const THIS_THREAD: ClockId = ClockId::CLOCK_THREAD_CPUTIME_ID;
+const ALL_THREADS: ClockId = ClockId::CLOCK_PROCESS_CPUTIME_ID;
+
+/// What has been used of processors, in nanoseconds.
+fn cpu_time(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock).unwrap();
+    time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
+}
+
+/// The median of five runs of `work`, per item.
+fn measure(what: &str, items: u64, mut work: impl FnMut()) {
+    let mut nanos: Vec<f64> = (0..5)
+        .map(|_| {
+            let begin = cpu_time(THIS_THREAD);
+            work();
+            (cpu_time(THIS_THREAD) - begin) as f64 / items as f64
+        })
+        .collect();
+    nanos.sort_by(f64::total_cmp);
+    let middle = nanos[2];
+    println!("{what:<44} {middle:8.1} ns  {:8.2} M/s", 1_000.0 / middle);
+}
+
+fn captures(count: u64) {
+    let dir = std::env::temp_dir();
+    for extension in ["pcap", "pcapng"] {
+        for len in [64, 1514] {
+            let name = format!("longwire-bench-{}-{len}.{extension}", std::process::id());
+            let path = dir.join(name);
+            let path = path.to_str().unwrap();
+            let frame = vec![0x5a; len];
+            let count = count * 64 / len as u64;
+            measure(&format!("write {extension}, {len} bytes"), count, || {
+                let mut writer = CaptureWriter::create(path).unwrap();
+                for n in 0..count {
+                    let stamp = Nanos::from_nanos(1_700_000_000_000_000_000 + n * 1_000);
+                    writer.write(stamp, &frame, len as u32).unwrap();
+                }
+                writer.finish().unwrap();
+            });
+            measure(&format!("read {extension}, {len} bytes"), count, || {
+                let mut reader = CaptureReader::open(path).unwrap();
+                let mut seen = 0;
+                while let Some(record) = reader.next().unwrap() {
+                    seen += 1;
+                    black_box(record);
+                }
+                assert_eq!(seen, count);
+            });
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+/// How a frame is packed, by name.
+type Pack = fn(&[u8]) -> Vec<u8>;
+
+const PACKINGS: [(&str, Pack); 4] = [
+    ("plain", <[u8]>::to_vec),
+    ("gzip", |bytes| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }),
+    ("zstd", |bytes| {
+        use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+        compress_to_vec(bytes, CompressionLevel::Fastest)
+    }),
+    ("lz4", |bytes| {
+        let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }),
+];
+
+/// Payload that packs to about half: text-like, half of the byte values.
+fn payload(len: usize, state: &mut u32) -> Vec<u8> {
+    let bytes = (0..len).map(|_| {
+        *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (*state >> 28) as u8 + b'a'
+    });
+    bytes.collect()
+}
+
+fn packed(count: u64) {
+    let path = std::env::temp_dir().join(format!("longwire-bench-{}.pcap", std::process::id()));
+    let path = path.to_str().unwrap();
+    for len in [64, 1514] {
+        let count = count * 64 / len as u64;
+        let mut writer = CaptureWriter::create(path).unwrap();
+        let mut state = 1;
+        for n in 0..count {
+            let frame = payload(len, &mut state);
+            let stamp = Nanos::from_nanos(1_700_000_000_000_000_000 + n * 1_000);
+            writer.write(stamp, &frame, len as u32).unwrap();
+        }
+        writer.finish().unwrap();
+        let plain = std::fs::read(path).unwrap();
+        for (name, pack) in PACKINGS {
+            std::fs::write(path, pack(&plain)).unwrap();
+            for ahead in [false, true] {
+                let mut times: Vec<_> = (0..5).map(|_| read_time(path, count, ahead)).collect();
+                times.sort_by(|one, other| one.0.total_cmp(&other.0));
+                let (nanos, cpu) = times[2];
+                let place = if ahead { "by a thread" } else { "here" };
+                let gigabytes = plain.len() as f64 / count as f64 / nanos;
+                println!(
+                    "read {name:<5} of {len:>4} bytes, {place:<11} {nanos:8.1} ns {:8.2} M/s \
+                     {gigabytes:6.2} GB/s  {cpu:8.1} ns of processors",
+                    1e3 / nanos,
+                );
+            }
+        }
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
+/// Nanoseconds a frame, by the clock and of all threads. Each frame is copied
+/// once, as it is into a delay line.
+fn read_time(path: &str, count: u64, ahead: bool) -> (f64, f64) {
+    let mut line = vec![0u8; 4 << 20];
+    let mut at = 0;
+    let (begin, cpu_begin) = (Instant::now(), cpu_time(ALL_THREADS));
+    let mut reader = CaptureReader::open(path).unwrap();
+    if ahead {
+        reader.read_ahead(false, || ()).unwrap();
+    }
+    let mut seen = 0;
+    while let Some(record) = reader.next().unwrap() {
+        let len = record.bytes.len();
+        if at + len > line.len() {
+            at = 0;
+        }
+        line[at..at + len].copy_from_slice(record.bytes);
+        at += len.next_multiple_of(64);
+        seen += 1;
+    }
+    black_box(&line);
+    assert_eq!(seen, count);
+    drop(reader);
+    let cpu = cpu_time(ALL_THREADS) - cpu_begin;
+    let nanos = begin.elapsed().as_nanos() as f64;
+    (nanos / count as f64, cpu as f64 / count as f64)
+}
+
+/// 20 GB of records whose data are holes, and what resides in memory.
+fn huge() {
+    const LEN: u32 = 250_000;
+    const RECORDS: u64 = 80_000;
+    let path = std::env::temp_dir().join(format!("longwire-huge-{}.pcap", std::process::id()));
+    let file = File::create(&path).unwrap();
+    let words = |words: &[u32]| {
+        words
+            .iter()
+            .flat_map(|w| w.to_le_bytes())
+            .collect::<Vec<u8>>()
+    };
+    let head = [0xa1b2_3c4d, 0x0004_0002, 0, 0, 262_144, 1];
+    file.write_all_at(&words(&head), 0).unwrap();
+    let record_len = 16 + u64::from(LEN);
+    for n in 0..RECORDS {
+        let record = words(&[1_700_000_000 + n as u32 / 1_000, n as u32 % 1_000, LEN, LEN]);
+        file.write_all_at(&record, 24 + n * record_len).unwrap();
+    }
+    file.set_len(24 + RECORDS * record_len).unwrap();
+    drop(file);
+    let begin = Instant::now();
+    let mut reader = CaptureReader::open(path.to_str().unwrap()).unwrap();
+    reader.read_ahead(false, || ()).unwrap();
+    let (mut seen, mut bytes) = (0, 0);
+    while let Some(record) = reader.next().unwrap() {
+        seen += 1;
+        bytes += record.bytes.len() as u64;
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!((seen, bytes), (RECORDS, RECORDS * u64::from(LEN)));
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM"))
+        .unwrap();
+    println!(
+        "read 20 GB in {seconds:.1} s, at the most in memory {}",
+        &peak[6..].trim()
+    );
+}
+
+fn main() {
+    let short = std::env::args().any(|argument| argument == "--test");
+    if std::env::args().any(|argument| argument == "--huge") {
+        return huge();
+    }
+    captures(if short { 10_000 } else { 4_000_000 });
+    packed(if short { 10_000 } else { 2_000_000 });
+}

@@ -1,0 +1,63 @@
+//! What can be wrong with a log.
+
+use std::error::Error;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::columns::COLUMNS;
+
+/// Why a log could not be written or read.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum LogError {
+    #[error("log '{}': end its name in .csv or .parquet", path.display())]
+    Extension { path: PathBuf },
+    #[error("log {}: {action}: {source}", path.display())]
+    File {
+        path: PathBuf,
+        action: &'static str,
+        source: io::Error,
+    },
+    #[error(
+        "{}: not a verdict log: it lacks {} of the columns {}",
+        path.display(), lacking(missing), COLUMNS.join(", ")
+    )]
+    Columns {
+        path: PathBuf,
+        missing: Vec<&'static str>,
+    },
+    /// `place` is a line of a CSV file or a row of a Parquet file, from 1.
+    #[error("{}: {place}: {what}", path.display())]
+    Row {
+        path: PathBuf,
+        place: String,
+        what: String,
+    },
+    /// Not Parquet at all, cut off, or damaged.
+    #[error("{}: {action}: {source}", path.display())]
+    Parquet {
+        path: PathBuf,
+        action: String,
+        source: Box<dyn Error + Send + Sync>,
+    },
+    #[error("{}: it is Parquet, which this build leaves out; use CSV", path.display())]
+    NoParquet { path: PathBuf },
+}
+
+/// Which columns are missing.
+fn lacking(missing: &[&str]) -> String {
+    match missing.len() == COLUMNS.len() {
+        true => "all".to_owned(),
+        false => missing.join(", "),
+    }
+}
+
+impl LogError {
+    pub(super) fn file(path: &Path, action: &'static str, source: io::Error) -> LogError {
+        LogError::File {
+            path: path.to_owned(),
+            action,
+            source,
+        }
+    }
+}

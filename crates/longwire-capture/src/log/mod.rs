@@ -1,0 +1,201 @@
+//! The verdict log: a row for each verdict about a wire frame, as CSV or as
+//! Parquet.
+//!
+//! A row says when a frame arrived, what became of it and why, and how long
+//! the queue was that it found, so that throughput, delay, queueing and loss
+//! can be computed from the log alone. Both formats hold the same columns
+//! ([`COLUMNS`]) and are written and read as streams: memory does not grow
+//! with the number of rows.
+
+mod columns;
+mod csv;
+mod error;
+#[cfg(feature = "parquet")]
+mod parquet;
+#[cfg(not(feature = "parquet"))]
+#[path = "without_parquet.rs"]
+mod parquet;
+mod row;
+mod verdicts;
+
+use std::path::{Path, PathBuf};
+
+pub use columns::COLUMNS;
+pub use error::LogError;
+pub use row::{Fate, Name, Row};
+pub use verdicts::{Number, VerdictLog};
+
+use self::csv::{CsvReader, CsvWriter};
+use self::parquet::{ParquetReader, ParquetWriter};
+use crate::open;
+
+/// How a log is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Text: a header line, then a line a row.
+    Csv,
+    /// Apache Parquet: columns, compressed, a fraction of the text's size.
+    Parquet,
+}
+
+impl LogFormat {
+    /// The format that a file's name asks for.
+    pub fn of(path: &Path) -> Option<LogFormat> {
+        let extension = path.extension()?.to_str()?;
+        match extension.to_ascii_lowercase().as_str() {
+            "csv" => Some(LogFormat::Csv),
+            "parquet" => Some(LogFormat::Parquet),
+            _ => None,
+        }
+    }
+}
+
+/// Writes a verdict log.
+#[derive(Debug)]
+pub struct LogWriter {
+    path: PathBuf,
+    rows: u64,
+    /// What arrivals count from; without it, the first of them.
+    epoch: Option<i64>,
+    format: Writer,
+}
+
+#[derive(Debug)]
+enum Writer {
+    Csv(Box<CsvWriter>),
+    Parquet(Box<ParquetWriter>),
+}
+
+impl LogWriter {
+    /// Creates the file, in the format that its name asks for.
+    ///
+    /// # Errors
+    /// [`LogError::Extension`] if the name ends in neither `.csv` nor
+    /// `.parquet`; [`LogError::File`] if the file cannot be created;
+    /// [`LogError::NoParquet`] where the feature `parquet` is off.
+    pub fn create(path: impl Into<PathBuf>) -> Result<LogWriter, LogError> {
+        let path = path.into();
+        let Some(format) = LogFormat::of(&path) else {
+            return Err(LogError::Extension { path });
+        };
+        let created = open::to_write(&path);
+        let file = created.map_err(|source| LogError::file(&path, "cannot create it", source))?;
+        let format = match format {
+            LogFormat::Csv => Writer::Csv(Box::new(CsvWriter::new(file, &path)?)),
+            LogFormat::Parquet => Writer::Parquet(Box::new(ParquetWriter::new(file, &path)?)),
+        };
+        Ok(LogWriter {
+            path,
+            rows: 0,
+            epoch: None,
+            format,
+        })
+    }
+
+    /// Sets what arrivals are counted from in the file, in nanoseconds since
+    /// 1970; before the first row. Without it, they count from the first.
+    pub fn set_epoch(&mut self, epoch_ns: i64) {
+        if self.rows == 0 {
+            self.epoch = Some(epoch_ns);
+        }
+    }
+
+    /// Adds a row; it may stay in memory until the writer is finished.
+    ///
+    /// # Errors
+    /// [`LogError::Row`] if the row contradicts itself, [`LogError::File`] or
+    /// [`LogError::Parquet`] if the file cannot be written.
+    pub fn write(&mut self, row: &Row) -> Result<(), LogError> {
+        self.rows += 1;
+        row.check().map_err(|what| LogError::Row {
+            path: self.path.clone(),
+            place: format!("row {}", self.rows),
+            what,
+        })?;
+        let epoch = *self.epoch.get_or_insert(row.arrival_ns);
+        match &mut self.format {
+            Writer::Csv(writer) => writer.write(row, epoch, &self.path),
+            Writer::Parquet(writer) => writer.write(row, epoch, &self.path),
+        }
+    }
+
+    /// Writes what is still in memory. A Parquet file that was not finished
+    /// cannot be read.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn finish(self) -> Result<(), LogError> {
+        match self.format {
+            Writer::Csv(writer) => writer.finish(&self.path),
+            Writer::Parquet(writer) => writer.finish(&self.path),
+        }
+    }
+}
+
+/// Reads a verdict log row by row.
+#[derive(Debug)]
+pub struct LogReader {
+    format: Reader,
+}
+
+#[derive(Debug)]
+enum Reader {
+    Csv(Box<CsvReader>),
+    Parquet(Box<ParquetReader>),
+}
+
+impl LogReader {
+    /// Opens a log. The format is told by the file's first bytes, so that it
+    /// may have any name.
+    ///
+    /// # Errors
+    /// If it cannot be read, is neither CSV nor Parquet, or lacks a column;
+    /// [`LogError::NoParquet`] where the feature `parquet` is off.
+    pub fn open(path: impl Into<PathBuf>) -> Result<LogReader, LogError> {
+        let path = path.into();
+        let format = if is_parquet(&path)? {
+            Reader::Parquet(Box::new(ParquetReader::open(path)?))
+        } else {
+            Reader::Csv(Box::new(CsvReader::open(path)?))
+        };
+        Ok(LogReader { format })
+    }
+
+    /// How much of the log has been read, and how much there is, in units of
+    /// the format: bytes or rows.
+    pub fn progress(&self) -> (u64, u64) {
+        match &self.format {
+            Reader::Csv(reader) => reader.progress(),
+            Reader::Parquet(reader) => reader.progress(),
+        }
+    }
+
+    /// The earliest arrival and the latest arrival or release, in nanoseconds,
+    /// if the file's own index knows them; otherwise the rows must be read.
+    pub fn span(&self) -> Option<(i64, i64)> {
+        match &self.format {
+            Reader::Csv(_) => None,
+            Reader::Parquet(reader) => reader.span(),
+        }
+    }
+}
+
+impl Iterator for LogReader {
+    type Item = Result<Row, LogError>;
+
+    fn next(&mut self) -> Option<Result<Row, LogError>> {
+        match &mut self.format {
+            Reader::Csv(reader) => reader.next(),
+            Reader::Parquet(reader) => reader.next(),
+        }
+    }
+}
+
+/// Whether a file begins as a Parquet file does.
+fn is_parquet(path: &Path) -> Result<bool, LogError> {
+    use std::io::Read;
+    let mut start = Vec::new();
+    let read = open::to_read(path).and_then(|file| file.take(4).read_to_end(&mut start));
+    read.map_err(|source| LogError::file(path, "cannot read it", source))?;
+    Ok(start == b"PAR1")
+}

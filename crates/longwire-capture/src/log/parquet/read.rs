@@ -1,0 +1,317 @@
+//! Reading: row group by row group, in each of them column by column in step.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::statistics::Statistics;
+
+use super::column::{Column, Value};
+use super::guard::guarded;
+use super::{FIRST_KEY, LAST_KEY};
+use crate::log::LogError;
+use crate::log::columns::{COLUMNS, EPOCH, Layout};
+use crate::log::row::{Fate, Name, Names, Row};
+
+/// Why a file that begins as Parquet may have no index.
+const UNFINISHED: &str =
+    "cannot read it as Parquet (if what wrote it was killed, its end is missing)";
+
+/// Reads rows from columns.
+pub(in crate::log) struct ParquetReader {
+    path: PathBuf,
+    file: SerializedFileReader<File>,
+    /// Where each of [`COLUMNS`] stands in the file.
+    layout: Layout,
+    /// The row group that is being read.
+    columns: Vec<Column>,
+    rows_left: u64,
+    /// The row group after it.
+    group: usize,
+    rows_read: u64,
+    rows: u64,
+    names: Names,
+    ended: bool,
+}
+
+impl std::fmt::Debug for ParquetReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("ParquetReader");
+        shown.field("path", &self.path);
+        shown.field("rows_read", &self.rows_read);
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl ParquetReader {
+    pub(in crate::log) fn open(path: PathBuf) -> std::result::Result<Self, LogError> {
+        let opened = File::open(&path);
+        let file = opened.map_err(|source| LogError::file(&path, "cannot read it", source))?;
+        let file = guarded(|| SerializedFileReader::new(file))
+            .map_err(|error| unread(&path, UNFINISHED, error))?;
+        let metadata = file.metadata().file_metadata();
+        let columns = metadata.schema_descr().columns();
+        let place = |name: &str| {
+            columns.iter().position(|column| {
+                let path = column.path().parts();
+                path.len() == 1 && path[0] == name
+            })
+        };
+        let layout = match Layout::find(place) {
+            Ok(layout) => layout,
+            Err(missing) => return Err(LogError::Columns { path, missing }),
+        };
+        let rows = u64::try_from(metadata.num_rows()).unwrap_or(0);
+        Ok(ParquetReader {
+            path,
+            file,
+            layout,
+            columns: Vec::new(),
+            rows_left: 0,
+            group: 0,
+            rows_read: 0,
+            rows,
+            names: Names::default(),
+            ended: false,
+        })
+    }
+
+    pub(in crate::log) fn progress(&self) -> (u64, u64) {
+        (self.rows_read, self.rows)
+    }
+
+    /// The earliest arrival and the latest arrival or release, from the index
+    /// at the file's end.
+    pub(in crate::log) fn span(&self) -> Option<(i64, i64)> {
+        if self.layout.has_epoch() {
+            return Some((self.metadata(FIRST_KEY)?, self.metadata(LAST_KEY)?));
+        }
+        let groups = self.file.metadata().row_groups();
+        let arrivals = groups.iter().map(|group| self.range(group, "arrival_ns"));
+        let arrivals: Option<Vec<_>> = arrivals.collect();
+        let releases = groups.iter().map(|group| self.range(group, "release_ns"));
+        let releases: Option<Vec<_>> = releases.collect();
+        // A group of which nothing was delivered has no releases.
+        let arrivals = arrivals?.into_iter().flatten();
+        let releases = releases?.into_iter().flatten();
+        let first = arrivals.clone().map(|(least, _)| least).min()?;
+        let last = arrivals.chain(releases).map(|(_, most)| most).max()?;
+        Some((first, last))
+    }
+
+    /// A number of the file's metadata.
+    fn metadata(&self, key: &str) -> Option<i64> {
+        let metadata = self.file.metadata().file_metadata();
+        let entries = metadata.key_value_metadata()?;
+        let entry = entries.iter().find(|entry| entry.key == key)?;
+        entry.value.as_ref()?.parse().ok()
+    }
+
+    /// The least and the greatest value of a column in a row group: `None` if
+    /// that is not known, `Some(None)` if it has no value.
+    fn range(&self, group: &RowGroupMetaData, name: &str) -> Option<Option<(i64, i64)>> {
+        let index = (0..EPOCH).find(|index| self.layout.name(*index) == name)?;
+        let column = group.columns().get(self.layout.places[index])?;
+        let statistics = column.statistics()?;
+        let rows = u64::try_from(group.num_rows()).ok()?;
+        if statistics.null_count_opt() == Some(rows) {
+            return Some(None);
+        }
+        match statistics {
+            Statistics::Int64(range) => Some(Some((*range.min_opt()?, *range.max_opt()?))),
+            _ => None,
+        }
+    }
+
+    pub(in crate::log) fn next(&mut self) -> Option<std::result::Result<Row, LogError>> {
+        if self.ended {
+            return None;
+        }
+        while self.rows_left == 0 {
+            if self.group == self.file.num_row_groups() {
+                return None;
+            }
+            if let Err(error) = guarded(|| self.open_group()) {
+                self.ended = true;
+                let action = format!("cannot read row group {}", self.group);
+                return Some(Err(unread(&self.path, &action, error)));
+            }
+        }
+        self.rows_left -= 1;
+        self.rows_read += 1;
+        let row = self.row().map_err(|wrong| self.wrong(wrong));
+        self.ended = row.is_err();
+        Some(row)
+    }
+
+    fn open_group(&mut self) -> Result<()> {
+        let group = self.file.get_row_group(self.group)?;
+        self.group += 1;
+        self.columns.clear();
+        let metadata = group.metadata();
+        for place in self.layout.places.clone() {
+            let reader = group.get_column_reader(place)?;
+            let column = Column::new(reader, metadata.column(place).column_descr())?;
+            self.columns.push(column);
+        }
+        let rows = u64::try_from(metadata.num_rows());
+        self.rows_left = rows.map_err(|_| general("a negative number of rows"))?;
+        Ok(())
+    }
+
+    fn row(&mut self) -> std::result::Result<Row, Wrong> {
+        let [
+            frame,
+            link,
+            arrival,
+            length,
+            verdict,
+            departure,
+            release,
+            reason,
+            ecn_marked,
+            corrupted,
+            copy,
+            queue_packets,
+            queue_bytes,
+            epoch @ ..,
+        ] = &mut self.columns[..]
+        else {
+            return Err(Wrong::File(general("columns are missing")));
+        };
+        let mut row = Row {
+            frame: number(frame, 0)?,
+            link: name(link, 1, &mut self.names)?.unwrap_or_else(|| Name::from("")),
+            arrival_ns: number(arrival, 2)?,
+            length: number(length, 3)?,
+            verdict: fate(verdict)?,
+            departure_ns: optional(departure, 5)?,
+            release_ns: optional(release, 6)?,
+            reason: name(reason, 7, &mut self.names)?,
+            ecn_marked: truth(ecn_marked, 8)?,
+            corrupted: truth(corrupted, 9)?,
+            copy: number(copy, 10)?,
+            queue_packets: number(queue_packets, 11)?,
+            queue_bytes: number(queue_bytes, 12)?,
+        };
+        let epoch = match epoch.first_mut() {
+            Some(epoch) => number(epoch, EPOCH)?,
+            None => 0,
+        };
+        self.layout.resolve(&mut row, epoch);
+        row.check()?;
+        Ok(row)
+    }
+
+    fn wrong(&self, wrong: Wrong) -> LogError {
+        match wrong {
+            Wrong::Row(what) => LogError::Row {
+                path: self.path.clone(),
+                place: format!("row {}", self.rows_read),
+                what,
+            },
+            Wrong::File(error) => {
+                let action = format!("cannot read row {}", self.rows_read);
+                unread(&self.path, &action, error)
+            }
+        }
+    }
+}
+
+/// What is wrong with a row.
+enum Wrong {
+    /// What it holds.
+    Row(String),
+    /// How it is stored.
+    File(ParquetError),
+}
+
+impl From<String> for Wrong {
+    fn from(what: String) -> Wrong {
+        Wrong::Row(what)
+    }
+}
+
+impl From<ParquetError> for Wrong {
+    fn from(error: ParquetError) -> Wrong {
+        Wrong::File(error)
+    }
+}
+
+fn number<T: TryFrom<i128>>(column: &mut Column, index: usize) -> std::result::Result<T, Wrong> {
+    match column.next()? {
+        Value::Number(number) => whole(number, index),
+        other => Err(unexpected(&other, index, "a number")),
+    }
+}
+
+fn optional(column: &mut Column, index: usize) -> std::result::Result<Option<i64>, Wrong> {
+    match column.next()? {
+        Value::Absent => Ok(None),
+        Value::Number(number) => whole(number, index).map(Some),
+        other => Err(unexpected(&other, index, "a number")),
+    }
+}
+
+fn whole<T: TryFrom<i128>>(number: i128, index: usize) -> std::result::Result<T, Wrong> {
+    number.try_into().map_err(|_| {
+        let bits = size_of::<T>() * 8;
+        Wrong::Row(format!(
+            "{} {number} does not fit into {bits} bits",
+            COLUMNS[index]
+        ))
+    })
+}
+
+fn truth(column: &mut Column, index: usize) -> std::result::Result<bool, Wrong> {
+    match column.next()? {
+        Value::Truth(truth) => Ok(truth),
+        other => Err(unexpected(&other, index, "a truth value")),
+    }
+}
+
+fn name(
+    column: &mut Column,
+    index: usize,
+    names: &mut Names,
+) -> std::result::Result<Option<Name>, Wrong> {
+    match column.next()? {
+        Value::Absent => Ok(None),
+        Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(Some(names.get(text))),
+            Err(_) => Err(Wrong::Row(format!("{} is not UTF-8", COLUMNS[index]))),
+        },
+        other => Err(unexpected(&other, index, "a text")),
+    }
+}
+
+fn fate(column: &mut Column) -> std::result::Result<Fate, Wrong> {
+    match column.next()? {
+        Value::Bytes(bytes) => Ok(Fate::parse(&String::from_utf8_lossy(bytes))?),
+        other => Err(unexpected(&other, 4, "a text")),
+    }
+}
+
+fn unexpected(value: &Value<'_>, index: usize, expected: &str) -> Wrong {
+    let is = match value {
+        Value::Absent => "absent",
+        Value::Number(_) => "a number",
+        Value::Truth(_) => "a truth value",
+        Value::Bytes(_) => "a text",
+    };
+    Wrong::Row(format!("{} is {is}, not {expected}", COLUMNS[index]))
+}
+
+fn general(what: &str) -> ParquetError {
+    ParquetError::General(what.to_owned())
+}
+
+fn unread(path: &Path, action: &str, source: ParquetError) -> LogError {
+    LogError::Parquet {
+        path: path.to_owned(),
+        action: action.to_owned(),
+        source: source.into(),
+    }
+}

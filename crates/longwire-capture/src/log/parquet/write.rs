@@ -1,0 +1,335 @@
+//! Writing: rows are gathered by column until a row group is full.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, Encoding};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnPath;
+
+use super::{EPOCH_KEY, FIRST_KEY, GROUP_ROWS, LAST_KEY};
+use crate::log::columns::{COLUMNS, Stored};
+use crate::log::{LogError, Name, Row};
+
+/// The columns with their types, in the order of [`COLUMNS`].
+const SCHEMA: &str = "
+message verdicts {
+  required int64 frame (integer(64,false));
+  required binary link (string);
+  required int64 arrival_ns;
+  required int32 length (integer(32,false));
+  required binary verdict (string);
+  required int64 sojourn_ns;
+  required int64 delay_ns;
+  optional binary reason (string);
+  required boolean ecn_marked;
+  required boolean corrupted;
+  required int32 copy (integer(16,false));
+  required int32 queue_packets (integer(32,false));
+  required int64 queue_bytes (integer(64,false));
+  required int64 epoch_ns;
+}";
+
+/// Columns whose values mostly grow a little from row to row: their
+/// differences take less room than they do.
+const GROWING: [&str; 4] = ["frame", "arrival_ns", "sojourn_ns", "delay_ns"];
+
+/// Columns of few different values.
+const REPETITIVE: [&str; 7] = [
+    "link",
+    "length",
+    "verdict",
+    "reason",
+    "queue_packets",
+    "queue_bytes",
+    "epoch_ns",
+];
+
+/// Writes rows as columns.
+pub(in crate::log) struct ParquetWriter {
+    file: SerializedFileWriter<BufWriter<File>>,
+    group: Group,
+    span: Option<Span>,
+}
+
+impl std::fmt::Debug for ParquetWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("ParquetWriter");
+        shown.field("rows_waiting", &self.group.frame.len());
+        shown.finish_non_exhaustive()
+    }
+}
+
+/// What a reader finds in the file's metadata: what arrivals count from, the
+/// earliest arrival, and the latest arrival or release.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    epoch: i64,
+    first: i64,
+    last: i64,
+}
+
+/// The rows of the group to come, by column.
+#[derive(Default)]
+struct Group {
+    frame: Vec<i64>,
+    link: Vec<ByteArray>,
+    arrival: Vec<i64>,
+    length: Vec<i32>,
+    verdict: Vec<ByteArray>,
+    sojourn: Vec<i64>,
+    delay: Vec<i64>,
+    reason: Optional<ByteArray>,
+    ecn_marked: Vec<bool>,
+    corrupted: Vec<bool>,
+    copy: Vec<i32>,
+    queue_packets: Vec<i32>,
+    queue_bytes: Vec<i64>,
+    epoch: Vec<i64>,
+    /// The bytes of names met before, so that rows share them.
+    names: Vec<(Name, ByteArray)>,
+}
+
+/// A column that may lack values: those it has, and for each row whether it
+/// has one.
+struct Optional<T> {
+    values: Vec<T>,
+    present: Vec<i16>,
+}
+
+impl ParquetWriter {
+    pub(in crate::log) fn new(file: File, path: &Path) -> std::result::Result<Self, LogError> {
+        let schema = parse_message_type(SCHEMA).map(Arc::new);
+        let opened = schema.and_then(|schema| {
+            SerializedFileWriter::new(BufWriter::new(file), schema, Arc::new(properties()))
+        });
+        let file = opened.map_err(|error| unwritten(path, error))?;
+        let group = Group::default();
+        Ok(ParquetWriter {
+            file,
+            group,
+            span: None,
+        })
+    }
+
+    pub(in crate::log) fn write(
+        &mut self,
+        row: &Row,
+        epoch: i64,
+        path: &Path,
+    ) -> std::result::Result<(), LogError> {
+        self.span = Some(Span::with(self.span, row, epoch));
+        self.group.push(row, epoch);
+        if self.group.frame.len() < GROUP_ROWS {
+            return Ok(());
+        }
+        self.flush().map_err(|error| unwritten(path, error))
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let mut out = self.file.next_row_group()?;
+        self.group.write(&mut out)?;
+        out.close()?;
+        self.group.clear();
+        Ok(())
+    }
+
+    pub(in crate::log) fn finish(mut self, path: &Path) -> std::result::Result<(), LogError> {
+        let rest = match self.group.frame.is_empty() {
+            true => Ok(()),
+            false => self.flush(),
+        };
+        if let Some(span) = self.span {
+            for (key, value) in [
+                (EPOCH_KEY, span.epoch),
+                (FIRST_KEY, span.first),
+                (LAST_KEY, span.last),
+            ] {
+                let entry = KeyValue::new(key.to_owned(), value.to_string());
+                self.file.append_key_value_metadata(entry);
+            }
+        }
+        // Writes the index and flushes the buffer.
+        let closed = rest.and_then(|()| self.file.close().map(drop));
+        closed.map_err(|error| unwritten(path, error))
+    }
+}
+
+impl Span {
+    /// The span that this row is in, too.
+    fn with(span: Option<Span>, row: &Row, epoch: i64) -> Span {
+        let last = row.release_ns.unwrap_or(row.arrival_ns);
+        match span {
+            None => Span {
+                epoch,
+                first: row.arrival_ns,
+                last,
+            },
+            Some(span) => Span {
+                first: span.first.min(row.arrival_ns),
+                last: span.last.max(last),
+                ..span
+            },
+        }
+    }
+}
+
+impl Group {
+    fn push(&mut self, row: &Row, epoch: i64) {
+        let times = Stored::of(row, epoch);
+        // Unsigned numbers keep their bits; the schema says what they mean.
+        self.frame.push(row.frame.cast_signed());
+        let link = self.name(&row.link);
+        self.link.push(link);
+        self.arrival.push(times.arrival);
+        self.length.push(row.length.cast_signed());
+        self.verdict.push(ByteArray::from(row.verdict.name()));
+        self.sojourn.push(times.sojourn);
+        self.delay.push(times.delay);
+        let reason = row.reason.as_ref().map(|reason| self.name(reason));
+        self.reason.push(reason);
+        self.ecn_marked.push(row.ecn_marked);
+        self.corrupted.push(row.corrupted);
+        self.copy.push(row.copy.into());
+        self.queue_packets.push(row.queue_packets.cast_signed());
+        self.queue_bytes.push(row.queue_bytes.cast_signed());
+        self.epoch.push(epoch);
+    }
+
+    fn name(&mut self, name: &Name) -> ByteArray {
+        if let Some((_, bytes)) = self.names.iter().find(|(known, _)| known == name) {
+            return bytes.clone();
+        }
+        let bytes = ByteArray::from(name.as_bytes().to_vec());
+        self.names.push((name.clone(), bytes.clone()));
+        bytes
+    }
+
+    fn write(&self, out: &mut SerializedRowGroupWriter<'_, BufWriter<File>>) -> Result<()> {
+        required::<Int64Type>(out, &self.frame)?;
+        required::<ByteArrayType>(out, &self.link)?;
+        required::<Int64Type>(out, &self.arrival)?;
+        required::<Int32Type>(out, &self.length)?;
+        required::<ByteArrayType>(out, &self.verdict)?;
+        required::<Int64Type>(out, &self.sojourn)?;
+        required::<Int64Type>(out, &self.delay)?;
+        optional::<ByteArrayType>(out, &self.reason)?;
+        required::<BoolType>(out, &self.ecn_marked)?;
+        required::<BoolType>(out, &self.corrupted)?;
+        required::<Int32Type>(out, &self.copy)?;
+        required::<Int32Type>(out, &self.queue_packets)?;
+        required::<Int64Type>(out, &self.queue_bytes)?;
+        required::<Int64Type>(out, &self.epoch)
+    }
+
+    /// Forgets the rows and keeps the memory.
+    fn clear(&mut self) {
+        self.frame.clear();
+        self.link.clear();
+        self.arrival.clear();
+        self.length.clear();
+        self.verdict.clear();
+        self.sojourn.clear();
+        self.delay.clear();
+        self.reason.clear();
+        self.ecn_marked.clear();
+        self.corrupted.clear();
+        self.copy.clear();
+        self.queue_packets.clear();
+        self.queue_bytes.clear();
+        self.epoch.clear();
+        self.names.clear();
+    }
+}
+
+impl<T> Default for Optional<T> {
+    fn default() -> Self {
+        Optional {
+            values: Vec::new(),
+            present: Vec::new(),
+        }
+    }
+}
+
+impl<T> Optional<T> {
+    fn push(&mut self, value: Option<T>) {
+        self.present.push(i16::from(value.is_some()));
+        self.values.extend(value);
+    }
+
+    fn clear(&mut self) {
+        self.values.clear();
+        self.present.clear();
+    }
+}
+
+fn required<T: DataType>(
+    out: &mut SerializedRowGroupWriter<'_, BufWriter<File>>,
+    values: &[T::T],
+) -> Result<()> {
+    column::<T>(out, values, None)
+}
+
+fn optional<T: DataType>(
+    out: &mut SerializedRowGroupWriter<'_, BufWriter<File>>,
+    column_of: &Optional<T::T>,
+) -> Result<()> {
+    column::<T>(out, &column_of.values, Some(&column_of.present))
+}
+
+/// Writes the next column of the group.
+fn column<T: DataType>(
+    out: &mut SerializedRowGroupWriter<'_, BufWriter<File>>,
+    values: &[T::T],
+    present: Option<&[i16]>,
+) -> Result<()> {
+    let next = out.next_column()?;
+    let mut next = next.ok_or_else(|| ParquetError::General("no column is left".to_owned()))?;
+    next.typed::<T>().write_batch(values, present, None)?;
+    next.close()
+}
+
+/// How the columns are stored.
+fn properties() -> WriterProperties {
+    let path = |column: &str| ColumnPath::from(column);
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_dictionary_enabled(false)
+        // Each group's least and greatest value is enough to find a time by.
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true)
+        .set_max_row_group_row_count(None);
+    for column in COLUMNS {
+        if REPETITIVE.contains(&column) {
+            properties = properties.set_column_dictionary_enabled(path(column), true);
+        }
+        if GROWING.contains(&column) {
+            properties =
+                properties.set_column_encoding(path(column), Encoding::DELTA_BINARY_PACKED);
+        }
+    }
+    properties.build()
+}
+
+fn unwritten(path: &Path, source: ParquetError) -> LogError {
+    // A full disk is told as a full disk.
+    let source = match source {
+        ParquetError::External(error) => match error.downcast::<std::io::Error>() {
+            Ok(source) => return LogError::file(path, "cannot write it", *source),
+            Err(error) => ParquetError::External(error),
+        },
+        source => source,
+    };
+    LogError::Parquet {
+        path: path.to_owned(),
+        action: "cannot write it".to_owned(),
+        source: source.into(),
+    }
+}

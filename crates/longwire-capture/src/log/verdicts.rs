@@ -1,0 +1,277 @@
+//! The log of a run or a simulation: verdicts as they are given, put together
+//! with what was known at each frame's arrival.
+
+use std::collections::VecDeque;
+
+use longwire_engine::{Bytes, Delivery, DropReason, FrameMeta, Nanos, Packets, Verdict};
+
+use super::{Fate, LogError, LogWriter, Name, Row};
+
+/// Writes the verdict log of a run. What a row needs to know of a frame's
+/// arrival is kept until the last verdict about the frame.
+#[derive(Debug)]
+pub struct VerdictLog {
+    writer: LogWriter,
+    links: Vec<OpenFrames>,
+    reasons: [Name; DropReason::ALL.len()],
+}
+
+/// The frames of a link about which something is still to be decided, by
+/// their numbers.
+#[derive(Debug)]
+struct OpenFrames {
+    link: Name,
+    /// The number of the first.
+    first: u64,
+    frames: VecDeque<Option<Open>>,
+}
+
+/// What is known of a frame.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    frame: FrameMeta,
+    queue: (Packets, Bytes),
+    /// Deliveries written so far, and what the first changed.
+    copies: u16,
+    ecn_marked: bool,
+    corrupted: bool,
+}
+
+/// Number of a frame in the order of arrival at its link, from 0.
+pub type Number = u64;
+
+impl VerdictLog {
+    /// Begins a log of links with these names.
+    pub fn new<'a>(writer: LogWriter, links: impl IntoIterator<Item = &'a str>) -> VerdictLog {
+        let links = links.into_iter().map(|link| OpenFrames {
+            link: Name::from(link),
+            first: 0,
+            frames: VecDeque::new(),
+        });
+        VerdictLog {
+            writer,
+            links: links.collect(),
+            reasons: DropReason::ALL.map(|reason| Name::from(reason.name())),
+        }
+    }
+
+    /// Sets what arrivals are counted from in the file; before the first row.
+    pub fn set_epoch(&mut self, epoch: Nanos) {
+        self.writer.set_epoch(signed(epoch));
+    }
+
+    /// Notes that a frame was offered to a link, and how long the link's queue
+    /// was then. Numbers rise; of those left out nothing is known.
+    pub fn offered(
+        &mut self,
+        link: usize,
+        number: Number,
+        frame: FrameMeta,
+        queue: (Packets, Bytes),
+    ) {
+        // Links that were added while it ran have numbers only.
+        while self.links.len() <= link {
+            let name = format!("link-{}", self.links.len());
+            self.links.push(OpenFrames {
+                link: Name::from(name.as_str()),
+                first: 0,
+                frames: VecDeque::new(),
+            });
+        }
+        let link = &mut self.links[link];
+        if link.frames.is_empty() {
+            link.first = number;
+        }
+        while link.first + (link.frames.len() as u64) < number {
+            link.frames.push_back(None);
+        }
+        link.frames.push_back(Some(Open {
+            frame,
+            queue,
+            copies: 0,
+            ecn_marked: false,
+            corrupted: false,
+        }));
+    }
+
+    /// Writes the row of a verdict about a frame that was offered.
+    ///
+    /// # Errors
+    /// As for [`LogWriter::write`].
+    pub fn decided(
+        &mut self,
+        link: usize,
+        number: Number,
+        verdict: &Verdict,
+    ) -> Result<(), LogError> {
+        let Some(frames) = self.links.get_mut(link) else {
+            return Ok(());
+        };
+        let name = frames.link.clone();
+        let Some(open) = frames.get_mut(number) else {
+            return Ok(());
+        };
+        let mut more = false;
+        let (delivery, reason) = match verdict {
+            Verdict::Queued => return Ok(()),
+            Verdict::Drop(reason) => (None, Some(self.reasons[reason.index()].clone())),
+            Verdict::Deliver(delivery) => {
+                more = delivery.more;
+                if open.copies == 0 {
+                    open.ecn_marked = delivery.edits.mark;
+                    open.corrupted = delivery.edits.corrupt;
+                }
+                (Some(delivery), None)
+            }
+        };
+        let row = row(number, name, open, delivery, reason);
+        open.copies = open.copies.saturating_add(1);
+        if !more {
+            frames.close(number);
+        }
+        self.writer.write(&row)
+    }
+
+    /// Writes a row for each frame that is still queued, and ends the log.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn finish(mut self) -> Result<(), LogError> {
+        for frames in &mut self.links {
+            let numbers = frames.first..;
+            for (number, open) in numbers.zip(&frames.frames) {
+                if let Some(open) = open {
+                    let row = row(number, frames.link.clone(), open, None, None);
+                    self.writer.write(&row)?;
+                }
+            }
+        }
+        self.writer.finish()
+    }
+}
+
+impl OpenFrames {
+    fn get_mut(&mut self, number: Number) -> Option<&mut Open> {
+        let index = number.checked_sub(self.first)?;
+        self.frames.get_mut(index as usize)?.as_mut()
+    }
+
+    fn close(&mut self, number: Number) {
+        let index = number - self.first;
+        if let Some(open) = self.frames.get_mut(index as usize) {
+            *open = None;
+        }
+        while let Some(None) = self.frames.front() {
+            self.frames.pop_front();
+            self.first += 1;
+        }
+    }
+}
+
+/// The row of a frame that was delivered, or dropped for a reason, or is
+/// held.
+fn row(
+    frame: Number,
+    link: Name,
+    open: &Open,
+    delivery: Option<&Delivery>,
+    reason: Option<Name>,
+) -> Row {
+    // What would leave at the end of time never does: its link stands still.
+    let delivery = delivery.filter(|delivery| delivery.release < Nanos::MAX);
+    let verdict = match (delivery, &reason) {
+        (Some(_), _) => Fate::Deliver,
+        (None, Some(_)) => Fate::Drop,
+        (None, None) => Fate::Held,
+    };
+    let (packets, bytes) = open.queue;
+    Row {
+        frame,
+        link,
+        arrival_ns: signed(open.frame.arrival),
+        length: open.frame.len,
+        verdict,
+        departure_ns: delivery.map(|delivery| signed(delivery.departure)),
+        release_ns: delivery.map(|delivery| signed(delivery.release)),
+        reason,
+        ecn_marked: open.ecn_marked,
+        corrupted: open.corrupted,
+        copy: open.copies,
+        queue_packets: u32::try_from(packets.0).unwrap_or(u32::MAX),
+        queue_bytes: bytes.0,
+    }
+}
+
+/// Times beyond the year 2262 are that year's: no stamp of a pcap file and
+/// hardly one of a pcapng file is.
+fn signed(at: Nanos) -> i64 {
+    i64::try_from(at.as_nanos()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::LogReader;
+
+    fn delivery(release: Nanos, more: bool) -> Verdict {
+        Verdict::Deliver(Delivery {
+            departure: release,
+            release,
+            raised: false,
+            edits: longwire_engine::Edits {
+                mark: !more,
+                ..longwire_engine::Edits::NONE
+            },
+            more,
+        })
+    }
+
+    #[test]
+    fn what_is_never_decided_or_never_departs_is_held() {
+        let name = format!("longwire-verdicts-{}.csv", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let Ok(writer) = LogWriter::create(&path) else {
+            panic!("no log");
+        };
+        let mut log = VerdictLog::new(writer, ["up", "down"]);
+        for number in 0..5 {
+            let arrival = Nanos::from_nanos(number);
+            let frame = FrameMeta { arrival, len: 100 };
+            log.offered(1, number, frame, (Packets(3), Bytes(300)));
+        }
+        let verdicts = [
+            (3, delivery(Nanos::from_nanos(50), true)),
+            (3, delivery(Nanos::from_nanos(60), false)),
+            (0, Verdict::Drop(DropReason::Aqm)),
+            (2, delivery(Nanos::MAX, false)),
+        ];
+        for (number, verdict) in &verdicts {
+            assert!(log.decided(1, *number, verdict).is_ok());
+        }
+        assert!(log.finish().is_ok());
+        let rows = LogReader::open(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let rows = rows.unwrap_or_else(|error| panic!("{error}"));
+        let _ = std::fs::remove_file(path);
+        let seen: Vec<_> = rows
+            .iter()
+            .map(|row| (row.frame, row.copy, row.verdict, row.release_ns))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (3, 0, Fate::Deliver, Some(50)),
+                (3, 1, Fate::Deliver, Some(60)),
+                (0, 0, Fate::Drop, None),
+                (2, 0, Fate::Held, None),
+                (1, 0, Fate::Held, None),
+                (4, 0, Fate::Held, None),
+            ]
+        );
+        // Copies are of one frame: what its first delivery changed.
+        assert!(!rows[1].ecn_marked);
+        assert!(
+            rows.iter()
+                .all(|row| &*row.link == "down" && row.queue_packets == 3)
+        );
+    }
+}

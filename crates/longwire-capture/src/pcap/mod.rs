@@ -1,0 +1,40 @@
+//! Reading and writing capture files: classic pcap and pcapng.
+
+use std::os::unix::fs::MetadataExt;
+
+mod ahead;
+mod classic;
+mod error;
+mod format;
+mod link_type;
+mod ng;
+mod ng_interface;
+mod place;
+mod raw;
+mod reader;
+mod source;
+mod unpack;
+mod writer;
+mod zstd;
+
+pub use error::CaptureError;
+pub use link_type::Reframed;
+pub use reader::{CaptureReader, Record, Step};
+pub use unpack::Packing;
+pub use writer::{CaptureFormat, CaptureWriter};
+
+/// Returns whether two paths lead to one file, so that creating the second
+/// would empty the first.
+pub fn same_file(first: &str, second: &str) -> bool {
+    let identity = |path| {
+        let metadata = std::fs::metadata(path).ok()?;
+        metadata
+            .is_file()
+            .then_some((metadata.dev(), metadata.ino()))
+    };
+    identity(first).is_some_and(|file| identity(second) == Some(file))
+}
+
+/// Longest captured frame that is read or written, in bytes: the limit of
+/// other capture tools for Ethernet.
+pub const CAPTURED_MAX: u32 = 256 * 1024;

@@ -1,0 +1,357 @@
+//! Reading capture files of either kind, frame by frame.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use longwire_engine::Nanos;
+
+use super::CAPTURED_MAX;
+use super::error::CaptureError;
+use super::format::Format;
+use super::link_type::{ETHERNET_LEN, Framing, Reframed};
+use super::place::Place;
+use super::source::{Source, Stop};
+use super::unpack::{Input, Packing};
+
+/// A captured frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// When it was captured, since 1970 (UTC).
+    pub stamp: Nanos,
+    /// What was captured of it, from the destination MAC address on; without
+    /// the frame check sequence, if the file says that there is one. Frames
+    /// that were captured without an Ethernet header have been given one.
+    pub bytes: &'a [u8],
+    /// How long it was on the wire, in bytes.
+    pub wire_len: u32,
+    /// Which of the interfaces of a pcapng file it was captured on; 0 in
+    /// classic pcap.
+    pub interface: u32,
+}
+
+/// Reads a capture file from its beginning to its end, in memory that does
+/// not grow with the file.
+pub struct CaptureReader {
+    name: String,
+    source: Source,
+    /// Not known yet at the beginning of another round.
+    format: Option<Format>,
+    packing: Option<Packing>,
+    size: Option<u64>,
+    repeatable: bool,
+    current: Option<Place>,
+    reframed: Reframed,
+    /// The end, or an error, was reported.
+    over: bool,
+}
+
+/// What [`CaptureReader::advance`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A frame; [`CaptureReader::current`] shows it.
+    Frame,
+    /// The end of the file.
+    End,
+    /// Nothing yet (only after [`CaptureReader::never_wait`]).
+    Later,
+}
+
+impl CaptureReader {
+    /// Opens a classic pcap or pcapng file, told apart by their first bytes,
+    /// plain or packed with gzip, zstd or lz4; `-` is the standard input.
+    ///
+    /// # Errors
+    /// When the file cannot be read or does not begin as a capture of frames
+    /// that are Ethernet or can be given its header.
+    pub fn open(path: &str) -> Result<CaptureReader, CaptureError> {
+        let file = open_input(path).map_err(|error| CaptureError::file(path, "opening", error))?;
+        let size = file
+            .metadata()
+            .ok()
+            .filter(|m| m.is_file())
+            .map(|m| m.len());
+        let input =
+            Input::of_file(file).map_err(|error| CaptureError::file(path, "opening", error))?;
+        let mut reader = Self::of(path, input)?;
+        reader.repeatable = size.is_some();
+        reader.size = size;
+        Ok(reader)
+    }
+
+    /// Reads a capture from any input; `name` is what errors call it.
+    ///
+    /// # Errors
+    /// As for [`CaptureReader::open`].
+    pub fn new(
+        name: &str,
+        input: impl Read + Send + 'static,
+    ) -> Result<CaptureReader, CaptureError> {
+        Self::of(name, Input::of(Box::new(input)))
+    }
+
+    fn of(name: &str, input: Input) -> Result<CaptureReader, CaptureError> {
+        let mut reader = CaptureReader {
+            name: name.into(),
+            source: Source::new(input),
+            format: None,
+            packing: None,
+            size: None,
+            repeatable: false,
+            current: None,
+            reframed: Reframed::default(),
+            over: false,
+        };
+        let format = Format::recognise(&mut reader.source);
+        reader.packing = reader.source.packing();
+        reader.format = Some(format.map_err(|stop| reader.error(stop))?);
+        Ok(reader)
+    }
+
+    /// The next frame; `None` at the end of the file, and after an error.
+    ///
+    /// # Errors
+    /// [`CaptureError::Malformed`] with the place and the reason: a place in the
+    /// unpacked file, or where the packing is damaged, in the stored one;
+    /// [`CaptureError::Unsupported`] for frames that cannot be Ethernet's.
+    #[inline]
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "the record borrows the reader"
+    )]
+    pub fn next(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
+        loop {
+            match self.advance()? {
+                Step::Frame => return Ok(self.current()),
+                Step::End => return Ok(None),
+                // Not told to never wait, so a blocking read comes next.
+                Step::Later => {}
+            }
+        }
+    }
+
+    /// How many bytes of the unpacked file have been read.
+    pub fn offset(&self) -> u64 {
+        self.source.offset()
+    }
+
+    /// How many bytes of the file as it is stored have been used: the same as
+    /// [`CaptureReader::offset`] if it is not packed, else about so many.
+    pub fn stored_offset(&self) -> u64 {
+        match self.packing {
+            None => self.source.offset(),
+            Some(_) => self.source.stored_offset(),
+        }
+    }
+
+    /// How many bytes the file has as it is stored, where that is known.
+    pub fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    /// How the file is packed.
+    pub fn packing(&self) -> Option<Packing> {
+        self.packing
+    }
+
+    /// The longest frame that the file may hold.
+    pub fn frame_max(&self) -> usize {
+        let format = self.format.as_ref();
+        format.map_or(CAPTURED_MAX as usize + ETHERNET_LEN, Format::frame_max)
+    }
+
+    /// What errors call the file.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What became of frames that were captured without Ethernet's header.
+    pub fn reframed(&self) -> &Reframed {
+        &self.reframed
+    }
+
+    /// Starts a thread that reads ahead and unpacks. It calls `at_start` first,
+    /// to give up rights that reading an open file does not need, say. With
+    /// `repeat` it begins again after the end, for [`CaptureReader::again`].
+    /// Does nothing where a thread reads ahead already.
+    ///
+    /// # Errors
+    /// When no thread can be started, and for `repeat` on inputs that can be
+    /// read only once.
+    pub fn read_ahead(&mut self, repeat: bool, at_start: fn()) -> Result<(), CaptureError> {
+        if repeat && !self.repeatable {
+            return Err(CaptureError::Unsupported {
+                file: self.name.clone(),
+                reason: "a pipe can be read only once; save it to a file to repeat it".into(),
+            });
+        }
+        let result = self.source.read_ahead(repeat, at_start);
+        result.map_err(|error| CaptureError::file(&self.name, "reading ahead", error))
+    }
+
+    /// From here on, [`Step::Later`] stands for what has not come yet, if a
+    /// thread reads ahead.
+    pub fn never_wait(&mut self) {
+        self.source.never_wait();
+    }
+
+    /// Becomes readable when more comes, after [`Step::Later`].
+    pub fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.source.readable()
+    }
+
+    /// Makes [`CaptureReader::readable`] so, where a thread reads ahead: for
+    /// a caller who pauses without having seen [`Step::Later`].
+    pub fn ring(&self) {
+        self.source.ring();
+    }
+
+    /// Whether the file can be read again.
+    pub fn is_repeatable(&self) -> bool {
+        self.repeatable
+    }
+
+    /// Begins the file again, after its end or before. A thread that
+    /// does not repeat ends, and can be started again.
+    ///
+    /// # Errors
+    /// For inputs that can be read only once.
+    pub fn again(&mut self) -> Result<(), CaptureError> {
+        let result = self.source.again();
+        result.map_err(|error| CaptureError::file(&self.name, "reading again", error))?;
+        self.format = None;
+        self.over = false;
+        Ok(())
+    }
+
+    /// What the file calls an interface of the frame last moved to; `None`
+    /// where it has no name.
+    pub fn interface_name(&self, interface: u32) -> Option<&str> {
+        match self.format.as_ref()? {
+            Format::Classic(_) => None,
+            Format::Ng(ng) => ng.interface_name(interface),
+        }
+    }
+
+    /// Moves on to the next frame.
+    ///
+    /// # Errors
+    /// As for [`CaptureReader::next`]; after one, this is the end.
+    #[inline]
+    pub fn advance(&mut self) -> Result<Step, CaptureError> {
+        if !self.over
+            && let Some(format) = &mut self.format
+            && let Some(place) = format.quick(&mut self.source)
+        {
+            self.current = Some(place);
+            return Ok(Step::Frame);
+        }
+        self.advance_slowly()
+    }
+
+    /// Moves on where the next frame is not simply the next bytes.
+    #[inline(never)]
+    fn advance_slowly(&mut self) -> Result<Step, CaptureError> {
+        self.current = None;
+        if self.over {
+            return Ok(Step::End);
+        }
+        loop {
+            let place = match &mut self.format {
+                Some(format) => format.advance(&mut self.source),
+                None => match Format::recognise(&mut self.source) {
+                    Ok(format) => {
+                        self.format = Some(format);
+                        continue;
+                    }
+                    Err(stop) => Err(stop),
+                },
+            };
+            match place {
+                Ok(Some(place)) if place.framing == Framing::Ethernet => {
+                    self.current = Some(place);
+                    return Ok(Step::Frame);
+                }
+                Ok(Some(place)) => {
+                    self.current = self.reframe(place);
+                    if self.current.is_some() {
+                        return Ok(Step::Frame);
+                    }
+                }
+                Ok(None) => {
+                    self.over = true;
+                    return Ok(Step::End);
+                }
+                Err(Stop::Later) => return Ok(Step::Later),
+                Err(stop) => {
+                    self.over = true;
+                    return Err(self.error(stop));
+                }
+            }
+        }
+    }
+
+    /// The frame last moved to.
+    #[inline]
+    pub fn current(&self) -> Option<Record<'_>> {
+        self.current.map(|place| Record {
+            stamp: Nanos::from_nanos(place.stamp),
+            bytes: self.source.at(place.at, place.len as usize),
+            wire_len: place.wire_len,
+            interface: place.interface,
+        })
+    }
+
+    /// Puts an Ethernet header where the frame's own header was: both are
+    /// before its payload, and what is there has been read.
+    fn reframe(&mut self, mut place: Place) -> Option<Place> {
+        let data = self.source.at(place.at, place.len as usize);
+        let Some((payload_at, header)) = place.framing.header(data, place.wire_len) else {
+            self.reframed.left_out += 1;
+            return None;
+        };
+        self.reframed.add(place.framing);
+        place.at = place.at + payload_at - ETHERNET_LEN;
+        self.source.overwrite(place.at, &header);
+        let change = |len: u32| len - payload_at as u32 + ETHERNET_LEN as u32;
+        (place.len, place.wire_len) = (change(place.len), change(place.wire_len));
+        Some(place)
+    }
+
+    #[cold]
+    fn error(&self, stop: Stop) -> CaptureError {
+        let name = match (self.packing, &stop) {
+            (Some(packing), Stop::Malformed { .. }) => {
+                format!("{} unpacked ({packing})", self.name)
+            }
+            _ => self.name.clone(),
+        };
+        stop_error(&name, stop)
+    }
+}
+
+fn open_input(path: &str) -> io::Result<File> {
+    if path == "-" {
+        return Ok(io::stdin().as_fd().try_clone_to_owned()?.into());
+    }
+    // A capture may well come through a FIFO, for which it is waited.
+    File::open(path)
+}
+
+fn stop_error(file: &str, stop: Stop) -> CaptureError {
+    match stop {
+        Stop::Malformed { offset, reason } | Stop::Packed { offset, reason } => {
+            CaptureError::Malformed {
+                file: file.to_owned(),
+                offset,
+                reason,
+            }
+        }
+        Stop::Unsupported(reason) => CaptureError::Unsupported {
+            file: file.to_owned(),
+            reason,
+        },
+        Stop::Io(error) => CaptureError::file(file, "reading", error),
+        Stop::Later => CaptureError::file(file, "reading", io::ErrorKind::WouldBlock.into()),
+    }
+}

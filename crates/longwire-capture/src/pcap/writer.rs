@@ -1,0 +1,332 @@
+//! Writing capture files, nanosecond pcap or pcapng.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+
+use longwire_engine::Nanos;
+use nix::poll::PollFlags;
+
+use super::error::CaptureError;
+use super::source::is_ready;
+use super::{CAPTURED_MAX, link_type};
+use crate::open;
+
+/// Bytes gathered before they are written by themselves.
+const GATHER_LEN: usize = 256 * 1024;
+/// What a pipe that is ready takes without blocking (PIPE_BUF).
+const PIPE_PIECE: usize = 4096;
+
+/// What a capture is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CaptureFormat {
+    /// Classic pcap with nanosecond times (magic a1b23c4d).
+    PcapNanos,
+    /// pcapng: one section, one interface, nanosecond times.
+    Pcapng,
+}
+
+impl CaptureFormat {
+    /// By the end of the file's name; `-`, the standard output, is pcap.
+    /// `None` for other names.
+    pub fn of(path: &str) -> Option<CaptureFormat> {
+        match path.rsplit_once('.') {
+            _ if path == "-" => Some(CaptureFormat::PcapNanos),
+            Some((_, "pcap")) => Some(CaptureFormat::PcapNanos),
+            Some((_, "pcapng")) => Some(CaptureFormat::Pcapng),
+            _ => None,
+        }
+    }
+}
+
+/// Writes a capture file. Times come out exactly as they were given.
+///
+/// Call [`CaptureWriter::finish`] at the end: dropping writes what is left
+/// too, but cannot tell of an error.
+pub struct CaptureWriter {
+    name: String,
+    file: File,
+    pipe: bool,
+    format: CaptureFormat,
+    buffer: Vec<u8>,
+    /// How much of the buffer has been written.
+    written: usize,
+}
+
+impl CaptureWriter {
+    /// Creates the file, or empties it; `.pcap` makes nanosecond pcap,
+    /// `.pcapng` pcapng, `-` pcap on the standard output.
+    ///
+    /// # Errors
+    /// When the file cannot be created, or its name ends in neither.
+    pub fn create(path: &str) -> Result<CaptureWriter, CaptureError> {
+        CaptureWriter::create_for(path, &[])
+    }
+
+    /// The same with an interface for each of these names, in this order:
+    /// pcapng only.
+    ///
+    /// # Errors
+    /// As for [`CaptureWriter::create`], and if the name asks for pcap, which
+    /// has no interfaces.
+    pub fn create_for(path: &str, interfaces: &[&str]) -> Result<CaptureWriter, CaptureError> {
+        let Some(format) = CaptureFormat::of(path) else {
+            return Err(CaptureError::Unsupported {
+                file: path.into(),
+                reason: "to write a capture, end its name in .pcap or .pcapng".into(),
+            });
+        };
+        if format == CaptureFormat::PcapNanos && !interfaces.is_empty() {
+            return Err(CaptureError::Unsupported {
+                file: path.into(),
+                reason: "pcap does not say by which port a frame came; write .pcapng".into(),
+            });
+        }
+        let file =
+            open_output(path).map_err(|error| CaptureError::file(path, "creating", error))?;
+        let pipe = !file.metadata().is_ok_and(|metadata| metadata.is_file());
+        let mut buffer = Vec::with_capacity(2 * GATHER_LEN);
+        match format {
+            CaptureFormat::PcapNanos => push_pcap_header(&mut buffer),
+            CaptureFormat::Pcapng => push_ng_header(&mut buffer, interfaces),
+        }
+        Ok(CaptureWriter {
+            name: path.into(),
+            file,
+            pipe,
+            format,
+            buffer,
+            written: 0,
+        })
+    }
+
+    /// Adds a frame: captured at `stamp` (since 1970, UTC), `wire_len` bytes
+    /// long on the wire, of which `bytes` are kept.
+    ///
+    /// # Errors
+    /// When the disk is full, say; for frames above 256 KiB; for times after
+    /// 2106 in classic pcap.
+    #[inline]
+    pub fn write(&mut self, stamp: Nanos, bytes: &[u8], wire_len: u32) -> Result<(), CaptureError> {
+        self.write_on(0, stamp, bytes, wire_len)
+    }
+
+    /// The same for a frame of this interface, counted from 0 as they were
+    /// given to [`CaptureWriter::create_for`].
+    ///
+    /// # Errors
+    /// As for [`CaptureWriter::write`].
+    #[inline]
+    pub fn write_on(
+        &mut self,
+        interface: u32,
+        stamp: Nanos,
+        bytes: &[u8],
+        wire_len: u32,
+    ) -> Result<(), CaptureError> {
+        self.gather_on(interface, stamp, bytes, wire_len)?;
+        if self.gathered() >= GATHER_LEN {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Hands everything written so far to the system.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn flush(&mut self) -> Result<(), CaptureError> {
+        let result = self.file.write_all(&self.buffer[self.written..]);
+        self.buffer.clear();
+        self.written = 0;
+        result.map_err(|error| CaptureError::file(&self.name, "writing", error))
+    }
+
+    /// Writes what is left, and closes the file.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn finish(mut self) -> Result<(), CaptureError> {
+        self.flush()
+    }
+
+    /// What errors call the file.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes that wait to be written.
+    pub fn gathered(&self) -> usize {
+        self.buffer.len() - self.written
+    }
+
+    /// Adds a frame, as [`CaptureWriter::write`] does, without writing:
+    /// [`CaptureWriter::drain`] or [`CaptureWriter::flush`] writes.
+    ///
+    /// # Errors
+    /// For frames above 256 KiB; for times after 2106 in classic pcap.
+    #[inline]
+    pub fn gather(
+        &mut self,
+        stamp: Nanos,
+        bytes: &[u8],
+        wire_len: u32,
+    ) -> Result<(), CaptureError> {
+        self.gather_on(0, stamp, bytes, wire_len)
+    }
+
+    #[inline]
+    fn gather_on(
+        &mut self,
+        interface: u32,
+        stamp: Nanos,
+        bytes: &[u8],
+        wire_len: u32,
+    ) -> Result<(), CaptureError> {
+        if bytes.len() > CAPTURED_MAX as usize {
+            return Err(self.refused(format!("a frame of {} bytes is too long", bytes.len())));
+        }
+        match self.format {
+            CaptureFormat::PcapNanos => self.push_record(stamp, bytes, wire_len),
+            CaptureFormat::Pcapng => {
+                self.push_block(interface, stamp, bytes, wire_len);
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes as much as goes without blocking; files on disk take all.
+    /// Returns whether all is written.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn drain(&mut self) -> Result<bool, CaptureError> {
+        if !self.pipe {
+            self.flush()?;
+            return Ok(true);
+        }
+        while self.gathered() > 0 && is_ready(self.file.as_fd(), PollFlags::POLLOUT) {
+            let end = self.buffer.len().min(self.written + PIPE_PIECE);
+            match self.file.write(&self.buffer[self.written..end]) {
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(CaptureError::file(&self.name, "writing", error)),
+            }
+        }
+        // What was written is dropped when it is worth moving the rest.
+        if self.gathered() == 0 || self.written > GATHER_LEN {
+            self.buffer.drain(..self.written);
+            self.written = 0;
+        }
+        Ok(self.gathered() == 0)
+    }
+
+    #[inline]
+    fn push_record(
+        &mut self,
+        stamp: Nanos,
+        bytes: &[u8],
+        wire_len: u32,
+    ) -> Result<(), CaptureError> {
+        let nanos = stamp.as_nanos();
+        let Ok(seconds) = u32::try_from(nanos / 1_000_000_000) else {
+            let reason = "pcap has no times after 2106; write .pcapng";
+            return Err(self.refused(reason.into()));
+        };
+        let header = [
+            seconds,
+            (nanos % 1_000_000_000) as u32,
+            bytes.len() as u32,
+            wire_len,
+        ];
+        push_words(&mut self.buffer, &header);
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    #[inline]
+    fn push_block(&mut self, interface: u32, stamp: Nanos, bytes: &[u8], wire_len: u32) {
+        let captured = bytes.len() as u32;
+        let len = 32 + captured.next_multiple_of(4);
+        let nanos = stamp.as_nanos();
+        let header = [
+            6,
+            len,
+            interface,
+            (nanos >> 32) as u32,
+            nanos as u32,
+            captured,
+            wire_len,
+        ];
+        push_words(&mut self.buffer, &header);
+        self.buffer.extend_from_slice(bytes);
+        let padding = (len - 32 - captured) as usize;
+        self.buffer.extend_from_slice(&[0; 3][..padding]);
+        push_words(&mut self.buffer, &[len]);
+    }
+
+    #[cold]
+    fn refused(&self, reason: String) -> CaptureError {
+        CaptureError::Unsupported {
+            file: self.name.clone(),
+            reason,
+        }
+    }
+}
+
+impl Drop for CaptureWriter {
+    fn drop(&mut self) {
+        // Nobody is left to be told of an error; `finish` tells.
+        let _ = self.flush();
+    }
+}
+
+fn open_output(path: &str) -> io::Result<File> {
+    if path == "-" {
+        return Ok(io::stdout().as_fd().try_clone_to_owned()?.into());
+    }
+    open::to_write(path)
+}
+
+fn push_words(buffer: &mut Vec<u8>, words: &[u32]) {
+    for word in words {
+        buffer.extend_from_slice(&word.to_le_bytes());
+    }
+}
+
+/// Magic, version 2.4, two unused words, snapshot length, link type.
+fn push_pcap_header(buffer: &mut Vec<u8>) {
+    let header = [
+        0xa1b2_3c4d,
+        0x0004_0002,
+        0,
+        0,
+        CAPTURED_MAX,
+        link_type::ETHERNET,
+    ];
+    push_words(buffer, &header);
+}
+
+/// A section header of unknown length, and for each name an interface whose
+/// options say so (`if_name`, 2) and that its times are nanoseconds
+/// (`if_tsresol`, 9); without names, one interface that has none.
+fn push_ng_header(buffer: &mut Vec<u8>, names: &[&str]) {
+    let section = [0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28];
+    push_words(buffer, &section);
+    let unnamed: &[&str] = &[""];
+    for name in if names.is_empty() { unnamed } else { names } {
+        let name = &name.as_bytes()[..name.len().min(usize::from(u16::MAX))];
+        let mut options = Vec::new();
+        if !name.is_empty() {
+            push_words(&mut options, &[(name.len() as u32) << 16 | 2]);
+            options.extend_from_slice(name);
+            options.resize(options.len().next_multiple_of(4), 0);
+        }
+        push_words(&mut options, &[0x0001_0009, 9, 0]);
+        let len = 20 + options.len() as u32;
+        push_words(buffer, &[1, len, link_type::ETHERNET, CAPTURED_MAX]);
+        buffer.extend_from_slice(&options);
+        push_words(buffer, &[len]);
+    }
+}

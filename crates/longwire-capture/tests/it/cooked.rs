@@ -1,0 +1,291 @@
+//! Captures without Ethernet's header: of all devices at once, of loopback,
+//! of tunnels. The headers that frames are given are checked field by field,
+//! and by tshark where that is installed.
+use std::io::Cursor;
+use std::process::Command;
+
+use crate::common::captures::Builder;
+use longwire_capture::{CaptureReader, CaptureWriter, Reframed};
+use longwire_engine::Nanos;
+
+const SENDER: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const RECEIVER: [u8; 6] = [2, 0, 0, 0, 0, 2];
+
+/// A UDP packet over IPv4 to this address, with right checksums.
+fn v4(to: [u8; 4]) -> Vec<u8> {
+    let mut packet = vec![0x45, 0, 0, 36, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1];
+    packet.extend_from_slice(&to);
+    let sum: u32 = packet
+        .chunks(2)
+        .map(|w| u32::from(w[0]) << 8 | u32::from(w[1]))
+        .sum();
+    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    packet.extend_from_slice(&[0x30, 0x39, 0x30, 0x3a, 0, 16, 0, 0]);
+    packet.extend_from_slice(b"longwire");
+    packet
+}
+
+/// No next header, to a multicast address or not.
+fn v6(multicast: bool) -> Vec<u8> {
+    let mut packet = vec![0x60, 0, 0, 0, 0, 0, 59, 64];
+    packet.extend_from_slice(&[0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+    let first = if multicast { 0xff } else { 0xfd };
+    packet.extend_from_slice(&[
+        first, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x12, 0x34, 0x56, 0x78,
+    ]);
+    packet
+}
+
+fn cooked(kind: u16, device: u16, address: &[u8], protocol: u16, payload: &[u8]) -> Vec<u8> {
+    let mut frame = Builder::new(true);
+    frame.u16(kind).u16(device).u16(address.len() as u16);
+    frame.raw(address).raw(&[0; 8][address.len()..]);
+    frame.u16(protocol).raw(payload);
+    frame.bytes
+}
+
+fn cooked2(kind: u8, device: u16, address: &[u8], protocol: u16, payload: &[u8]) -> Vec<u8> {
+    let mut frame = Builder::new(true);
+    frame.u16(protocol).u16(0).u32(3).u16(device);
+    frame.raw(&[kind, address.len() as u8]);
+    frame.raw(address).raw(&[0; 8][address.len()..]);
+    frame.raw(payload);
+    frame.bytes
+}
+
+fn ethernet(receiver: [u8; 6], sender: [u8; 6], kind: u16, payload: &[u8]) -> Vec<u8> {
+    [&receiver[..], &sender[..], &kind.to_be_bytes()[..], payload].concat()
+}
+
+/// Bytes and lengths on the wire, and what was counted.
+fn read(file: &[u8], ahead: bool) -> (Vec<(Vec<u8>, u32)>, Reframed) {
+    let mut reader = CaptureReader::new("test", Cursor::new(file.to_vec())).unwrap();
+    if ahead {
+        reader.read_ahead(false, || ()).unwrap();
+    }
+    let mut frames = Vec::new();
+    while let Some(record) = reader.next().unwrap() {
+        assert!(record.bytes.len() <= reader_max(file));
+        frames.push((record.bytes.to_vec(), record.wire_len));
+    }
+    (frames, *reader.reframed())
+}
+
+fn reader_max(file: &[u8]) -> usize {
+    CaptureReader::new("test", Cursor::new(file.to_vec()))
+        .unwrap()
+        .frame_max()
+}
+
+/// Frames as they were captured, and as Ethernet would have had them.
+type Pairs = Vec<(Vec<u8>, Option<Vec<u8>>)>;
+
+/// Through classic files of both byte orders and through pcapng with
+/// enhanced and simple packets; returns what was counted each time.
+fn check(link_type: u16, frames: &Pairs) -> Reframed {
+    let mut counts = Vec::new();
+    for big in [false, true] {
+        let mut classic = Builder::new(big);
+        classic.classic(0xa1b2_c3d4, 200, u32::from(link_type));
+        let mut enhanced = Builder::new(big);
+        enhanced.section().interface(link_type, 0, &[]);
+        let mut simple = enhanced.clone();
+        for (frame, _) in frames {
+            let wire_len = frame.len() as u32 + 7;
+            classic.record(1, 0, frame, wire_len);
+            enhanced.enhanced(0, 5, frame, wire_len);
+            simple.block(3, |b| {
+                b.u32(frame.len() as u32).raw(frame);
+            });
+        }
+        for (file, more) in [(classic, 7), (enhanced, 7), (simple, 0)] {
+            for ahead in [false, true] {
+                let (read, reframed) = read(&file.bytes, ahead);
+                let expected = frames.iter().filter_map(|(_, frame)| frame.clone());
+                let expected: Vec<_> = expected
+                    .map(|frame| (frame.clone(), frame.len() as u32 + more))
+                    .collect();
+                assert_eq!(read, expected, "link type {link_type}, big {big}");
+                counts.push(reframed);
+            }
+        }
+    }
+    assert!(counts.iter().all(|count| *count == counts[0]));
+    counts[0]
+}
+
+#[test]
+fn raw_ip_gets_a_header() {
+    let frames = vec![
+        (
+            v4([10, 0, 0, 2]),
+            Some(ethernet(RECEIVER, SENDER, 0x0800, &v4([10, 0, 0, 2]))),
+        ),
+        (
+            v4([239, 129, 2, 3]),
+            Some(ethernet(
+                [1, 0, 0x5e, 1, 2, 3],
+                SENDER,
+                0x0800,
+                &v4([239, 129, 2, 3]),
+            )),
+        ),
+        (
+            v4([255; 4]),
+            Some(ethernet([0xff; 6], SENDER, 0x0800, &v4([255; 4]))),
+        ),
+        (
+            v6(false),
+            Some(ethernet(RECEIVER, SENDER, 0x86dd, &v6(false))),
+        ),
+        (
+            v6(true),
+            Some(ethernet(
+                [0x33, 0x33, 0x12, 0x34, 0x56, 0x78],
+                SENDER,
+                0x86dd,
+                &v6(true),
+            )),
+        ),
+        (vec![0x50; 40], None),
+        (vec![], None),
+    ];
+    for link_type in [12, 14, 101, 228, 229] {
+        let counts = check(link_type, &frames);
+        assert_eq!((counts.raw_ip, counts.left_out), (5, 2));
+    }
+}
+
+#[test]
+fn loopback_gets_a_header() {
+    let packet = v4([127, 0, 0, 1]);
+    let whole = |family: [u8; 4], payload: &[u8]| [&family[..], payload].concat();
+    let mut frames = vec![
+        (
+            whole([2, 0, 0, 0], &packet),
+            Some(ethernet(RECEIVER, SENDER, 0x0800, &packet)),
+        ),
+        (
+            whole([0, 0, 0, 2], &packet),
+            Some(ethernet(RECEIVER, SENDER, 0x0800, &packet)),
+        ),
+        (whole([9, 0, 0, 0], &packet), None),
+        (vec![2, 0], None),
+    ];
+    for family in [10, 24, 28, 30] {
+        let expected = ethernet(RECEIVER, SENDER, 0x86dd, &v6(false));
+        frames.push((whole([family, 0, 0, 0], &v6(false)), Some(expected)));
+    }
+    for link_type in [0, 108] {
+        let counts = check(link_type, &frames);
+        assert_eq!((counts.loopback, counts.left_out), (6, 2));
+    }
+}
+
+/// Makes a cooked header: packet type, hardware type, address, protocol, and
+/// behind it the payload.
+type Head = dyn Fn(u16, u16, &[u8], u16, &[u8]) -> Vec<u8>;
+
+#[test]
+fn cooked_captures_get_back_what_they_lost() {
+    let packet = v4([10, 0, 0, 2]);
+    let station = [0x52, 0x54, 0, 1, 2, 3];
+    let arp = [
+        0, 1, 8, 0, 6, 4, 0, 1, 0x52, 0x54, 0, 1, 2, 3, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0,
+    ];
+    let tagged = [&[0, 7, 8, 0][..], &packet].concat();
+    let frames = |head: &Head| -> Pairs {
+        // To us, over Ethernet; broadcast; loopback; a tunnel without
+        // addresses; a tag; LLC with its length; and three that cannot be.
+        let llc = head(0, 1, &station, 4, &[0x42; 38]);
+        vec![
+            (
+                head(0, 1, &station, 0x0800, &packet),
+                Some(ethernet(RECEIVER, station, 0x0800, &packet)),
+            ),
+            (
+                head(1, 1, &station, 0x0806, &arp),
+                Some(ethernet([0xff; 6], station, 0x0806, &arp)),
+            ),
+            (
+                head(0, 772, &[0; 6], 0x86dd, &v6(false)),
+                Some(ethernet(RECEIVER, SENDER, 0x86dd, &v6(false))),
+            ),
+            (
+                head(4, 65534, &[], 0x0800, &packet),
+                Some(ethernet(RECEIVER, SENDER, 0x0800, &packet)),
+            ),
+            (
+                head(0, 1, &station, 0x8100, &tagged),
+                Some(ethernet(RECEIVER, station, 0x8100, &tagged)),
+            ),
+            (head(0, 824, &[], 0x0800, &packet), None),
+            (head(0, 803, &station, 0x0800, &packet), None),
+            (head(0, 280, &[], 0x000c, &packet), None),
+            (llc[..10].to_vec(), None),
+        ]
+    };
+    let counts = check(113, &frames(&|k, d, a, p, b| cooked(k, d, a, p, b)));
+    assert_eq!((counts.cooked, counts.left_out), (5, 4));
+    let counts = check(276, &frames(&|k, d, a, p, b| cooked2(k as u8, d, a, p, b)));
+    assert_eq!((counts.cooked, counts.left_out), (5, 4));
+    // The length of LLC is that on the wire.
+    let mut file = Builder::new(false);
+    file.classic(0xa1b2_c3d4, 0, 113);
+    let frame = cooked(0, 1, &station, 4, &[0x42; 38]);
+    file.record(1, 0, &frame, frame.len() as u32 + 3);
+    let expected = ethernet(RECEIVER, station, 41, &[0x42; 38]);
+    assert_eq!(
+        read(&file.bytes, false).0,
+        [(expected.clone(), expected.len() as u32 + 3)]
+    );
+}
+
+#[test]
+fn tshark_finds_the_packets_whole() {
+    let dir = env!("CARGO_TARGET_TMPDIR");
+    let path = format!("{dir}/{}-cooked.pcap", std::process::id());
+    let mut file = Builder::new(false);
+    file.classic(0xa1b2_c3d4, 0, 276);
+    for n in 0..20 {
+        let packet = v4([10, 0, 0, n]);
+        let frame = cooked2(0, 1, &[0x52, 0x54, 0, 1, 2, n], 0x0800, &packet);
+        file.record(1, 0, &frame, frame.len() as u32);
+    }
+    let mut reader = CaptureReader::new("test", Cursor::new(file.bytes)).unwrap();
+    let mut writer = CaptureWriter::create(&path).unwrap();
+    while let Some(record) = reader.next().unwrap() {
+        writer
+            .write(Nanos::from_secs(1), record.bytes, record.wire_len)
+            .unwrap();
+    }
+    writer.finish().unwrap();
+    let fields = [
+        "eth.src",
+        "ip.dst",
+        "ip.checksum.status",
+        "data.text",
+        "_ws.malformed",
+    ];
+    let mut tshark = Command::new("tshark");
+    tshark.args(["-r", &path, "-n", "-o", "ip.check_checksum:TRUE", "-o"]);
+    tshark.args(["data.show_as_text:TRUE", "-T", "fields"]);
+    for field in fields {
+        tshark.args(["-e", field]);
+    }
+    let output = match tshark.output() {
+        Ok(output) => output,
+        Err(error) => return eprintln!("skipped: tshark: {error}"),
+    };
+    std::fs::remove_file(&path).unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(said.lines().count(), 20);
+    for (n, line) in said.lines().enumerate() {
+        assert_eq!(
+            line,
+            format!("52:54:00:01:02:{n:02x}\t10.0.0.{n}\t1\tlongwire\t")
+        );
+    }
+}

@@ -1,0 +1,10 @@
+//! The tests of this crate in one program: it is linked once.
+#![allow(missing_docs, reason = "tests")]
+
+mod common;
+
+mod cooked;
+mod log;
+mod packed;
+mod pcap;
+mod tools;

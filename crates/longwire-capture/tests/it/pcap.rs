@@ -1,0 +1,390 @@
+//! Reading and writing capture files.
+use std::io::Cursor;
+
+use crate::common::captures::Builder;
+use longwire_capture::{CaptureError, CaptureReader, CaptureWriter};
+use longwire_engine::Nanos;
+use proptest::prelude::*;
+
+/// Time, captured bytes, length on the wire.
+type Frame = (u64, Vec<u8>, u32);
+
+fn reader(bytes: &[u8]) -> Result<CaptureReader, CaptureError> {
+    CaptureReader::new("test", Cursor::new(bytes.to_vec()))
+}
+
+/// All frames up to the end or the error.
+fn read_all(bytes: &[u8]) -> (Vec<Frame>, Option<CaptureError>) {
+    let mut frames = Vec::new();
+    let mut reader = match reader(bytes) {
+        Ok(reader) => reader,
+        Err(error) => return (frames, Some(error)),
+    };
+    loop {
+        match reader.next() {
+            Ok(Some(r)) => frames.push((r.stamp.as_nanos(), r.bytes.to_vec(), r.wire_len)),
+            Ok(None) => return (frames, None),
+            Err(error) => {
+                assert!(matches!(reader.next(), Ok(None)), "nothing after an error");
+                return (frames, Some(error));
+            }
+        }
+    }
+}
+
+/// The place and reason for which the file is refused.
+fn refusal(bytes: &[u8]) -> (usize, u64, String) {
+    match read_all(bytes) {
+        (frames, Some(CaptureError::Malformed { offset, reason, .. })) => {
+            (frames.len(), offset, reason)
+        }
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+fn frame(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 31 + len) as u8).collect()
+}
+
+#[test]
+fn classic_files_of_all_four_kinds() {
+    for big in [false, true] {
+        for (magic, tick) in [(0xa1b2_c3d4, 1_000), (0xa1b2_3c4d, 1)] {
+            let mut file = Builder::new(big);
+            file.classic(magic, 65_535, 1);
+            file.record(1_700_000_000, 999_999, &frame(60), 60);
+            file.record(4_294_967_295, 1, &frame(61), 1514);
+            let (frames, error) = read_all(&file.bytes);
+            assert!(error.is_none());
+            let first = 1_700_000_000_000_000_000 + 999_999 * tick;
+            let second = 4_294_967_295_000_000_000 + tick;
+            assert_eq!(frames, [(first, frame(60), 60), (second, frame(61), 1514)]);
+        }
+    }
+}
+
+#[test]
+fn frame_check_sequences_are_no_part_of_a_frame() {
+    let mut file = Builder::new(false);
+    // Two 16-bit words of check sequence, present.
+    file.classic(0xa1b2_c3d4, 0, 1 | 1 << 26 | 2 << 28);
+    file.record(1, 0, &frame(64), 64)
+        .record(2, 0, &frame(62), 64);
+    let (frames, _) = read_all(&file.bytes);
+    assert_eq!(frames[0], (1_000_000_000, frame(64)[..60].to_vec(), 60));
+    assert_eq!(frames[1].1.len(), 60, "cut within the sequence");
+}
+
+#[test]
+fn pcapng_sections_interfaces_and_clocks() {
+    let mut file = Builder::new(true);
+    file.section();
+    file.interface(1, 0, &[]);
+    file.interface(1, 65_535, &[(2, b"eth7"), (9, &[9])]);
+    file.interface(1, 0, &[(9, &[0x80 | 20]), (14, &100u64.to_be_bytes())]);
+    file.interface(1, 0, &[(9, &[12]), (14, &(-1i64).to_be_bytes())]);
+    file.enhanced(0, 1_700_000_000_123_456, &frame(61), 61);
+    // An unknown block, and statistics.
+    file.block(0x0bad_0bad, |b| {
+        b.raw(&[7; 21]);
+    });
+    file.enhanced(1, 1_700_000_000_123_456_789, &frame(62), 9000);
+    file.enhanced(2, 3 << 19, &frame(63), 63);
+    file.enhanced(3, 2_000_000_000_123_999, &frame(64), 64);
+    // The obsolete packet block: 16-bit interface, 16-bit drop count.
+    file.block(2, |b| {
+        b.u16(1)
+            .u16(9)
+            .u32(0)
+            .u32(77)
+            .u32(14)
+            .u32(14)
+            .raw(&frame(14));
+    });
+    file.block(3, |b| {
+        b.u32(60).raw(&frame(60));
+    });
+    let mut second = Builder::new(false);
+    second.section();
+    second.interface(1, 32, &[]);
+    second.enhanced(0, 5, &frame(20), 20);
+    second.block(3, |b| {
+        b.u32(60).raw(&frame(60)[..32]);
+    });
+    file.raw(&second.bytes);
+
+    let (frames, error) = read_all(&file.bytes);
+    assert!(error.is_none(), "{error:?}");
+    let expected = [
+        (1_700_000_000_123_456_000, frame(61), 61),
+        (1_700_000_000_123_456_789, frame(62), 9000),
+        (101_500_000_000, frame(63), 63),
+        (1_999_000_000_123, frame(64), 64),
+        (77, frame(14), 14),
+        (77, frame(60), 60),
+        (5_000, frame(20), 20),
+        (5_000, frame(60)[..32].to_vec(), 60),
+    ];
+    assert_eq!(frames, expected);
+}
+
+#[test]
+fn blocks_longer_than_any_buffer_are_skipped() {
+    let mut file = Builder::new(false);
+    file.section().interface(1, 0, &[]);
+    file.block(10, |b| {
+        b.raw(&vec![0x5a; 3_000_000]);
+    });
+    file.enhanced(0, 1, &frame(60), 60);
+    let (frames, error) = read_all(&file.bytes);
+    assert!(error.is_none(), "{error:?}");
+    assert_eq!(frames, [(1_000, frame(60), 60)]);
+    // Its closing length is checked all the same.
+    let closing = file.bytes.len() - (60 + 44) - 4;
+    file.bytes[closing] ^= 4;
+    let (_, offset, reason) = refusal(&file.bytes);
+    assert_eq!(offset, 44 + 20);
+    assert!(reason.contains("at its end"), "{reason}");
+}
+
+#[test]
+fn classic_files_cut_anywhere_give_the_frames_before() {
+    let mut file = Builder::new(false);
+    file.classic(0xa1b2_3c4d, 262_144, 1);
+    file.record(1, 2, &frame(60), 60)
+        .record(3, 4, &frame(100), 100);
+    assert!(refusal(&[]).2.contains("empty"));
+    for len in 1..file.bytes.len() {
+        if len == 24 || len == 100 {
+            continue;
+        }
+        let (frames, offset, reason) = refusal(&file.bytes[..len]);
+        let begun = [0, 24, 100].into_iter().rfind(|at| *at < len).unwrap();
+        assert_eq!(offset, begun as u64, "cut at {len}: {reason}");
+        assert_eq!(frames, usize::from(begun == 100));
+    }
+}
+
+#[test]
+fn pcapng_files_cut_anywhere_give_the_frames_before() {
+    let mut file = Builder::new(true);
+    let mut ends = vec![0];
+    file.section();
+    ends.push(file.bytes.len());
+    file.interface(1, 0, &[(9, &[9])]);
+    ends.push(file.bytes.len());
+    file.enhanced(0, 1, &frame(61), 61);
+    ends.push(file.bytes.len());
+    file.block(99, |b| {
+        b.u32(1);
+    });
+    ends.push(file.bytes.len());
+    file.enhanced(0, 2, &frame(62), 62);
+    for len in 1..file.bytes.len() {
+        if ends.contains(&len) {
+            continue;
+        }
+        let (frames, offset, reason) = refusal(&file.bytes[..len]);
+        let begun = ends.iter().rfind(|at| **at < len).unwrap();
+        assert_eq!(offset, *begun as u64, "cut at {len}: {reason}");
+        assert_eq!(frames, usize::from(len > ends[3]));
+    }
+}
+
+#[test]
+fn impossible_lengths_are_refused_with_their_place() {
+    let mut head = Builder::new(false);
+    head.classic(0xa1b2_c3d4, 96, 1)
+        .record(1, 0, &frame(60), 60);
+    let mut file = head.clone();
+    file.record(1, 0, &frame(97), 97);
+    let (frames, offset, reason) = refusal(&file.bytes);
+    assert_eq!((frames, offset), (1, 100));
+    assert!(reason.contains("97") && reason.contains("96"), "{reason}");
+    let mut file = Builder::new(false);
+    file.classic(0xa1b2_c3d4, 0, 1);
+    file.u32(0).u32(0).u32(262_145).u32(262_145);
+    assert_eq!(refusal(&file.bytes).1, 24);
+
+    let mut head = Builder::new(false);
+    head.section().interface(1, 100, &[]);
+    let at = head.bytes.len() as u64;
+    for (len, place) in [(8, 4), (30, 4), (44, 0), (0, 4), (4_000_000, 4)] {
+        let mut file = head.clone();
+        file.u32(6).u32(len).raw(&[0; 60]);
+        assert_eq!(refusal(&file.bytes).1, at + place, "length {len}");
+    }
+    // Longer than its block; longer than the interface allows; of no interface.
+    for (interface, captured, place) in [(0, 49, 0), (0, 101, 0), (1, 8, 8)] {
+        let mut file = head.clone();
+        file.block(6, |b| {
+            b.u32(interface).u32(0).u32(0).u32(captured).u32(captured);
+            b.raw(&[0; 48]);
+        });
+        assert_eq!(refusal(&file.bytes).1, at + place);
+    }
+}
+
+#[test]
+fn options_and_times_that_cannot_be_are_refused() {
+    for (code, value) in [(9, &[9, 9][..]), (14, &[0; 4]), (13, &[])] {
+        let mut file = Builder::new(false);
+        file.section().interface(1, 0, &[(code, value)]);
+        let (_, offset, reason) = refusal(&file.bytes);
+        assert_eq!(offset, 44 + 8 + 8);
+        assert!(reason.contains("length"), "{reason}");
+    }
+    let mut file = Builder::new(false);
+    file.section()
+        .interface(1, 0, &[(14, &(-5i64).to_le_bytes())]);
+    file.enhanced(0, 4_999_999, &frame(20), 20);
+    assert!(refusal(&file.bytes).2.contains("1970"));
+    let mut file = Builder::new(false);
+    file.section().interface(1, 0, &[(9, &[0])]);
+    file.enhanced(0, u64::MAX, &frame(20), 20);
+    assert!(refusal(&file.bytes).2.contains("2554"));
+}
+
+#[test]
+fn other_files_are_named() {
+    assert!(refusal(b"BZh91AY").2.contains("bzip2"));
+    assert!(refusal(&[0xfd, 0x37, 0x7a, 0x58, 0x5a, 0]).2.contains("xz"));
+    assert!(refusal(&[2, 0x21, 0x4c, 0x18, 0]).2.contains("lz4"));
+    assert!(refusal(b"PK\x03\x04").2.contains("50 4b 03 04"));
+    let mut file = Builder::new(false);
+    file.classic(0xa1b2_c3d4, 0, 127);
+    let error = reader(&file.bytes).err().unwrap().to_string();
+    assert!(error.contains("127 (IEEE 802.11 with radiotap"), "{error}");
+    let mut file = Builder::new(true);
+    file.section().interface(195, 0, &[]).interface(1, 0, &[]);
+    file.enhanced(1, 5, &frame(20), 20)
+        .enhanced(0, 6, &frame(20), 20);
+    let (frames, error) = read_all(&file.bytes);
+    assert_eq!(frames.len(), 1, "those of Ethernet are well");
+    assert!(error.unwrap().to_string().contains("195"));
+}
+
+fn scratch(name: &str) -> String {
+    let dir = env!("CARGO_TARGET_TMPDIR");
+    format!("{dir}/{}-{name}", std::process::id())
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    for extension in ["pcap", "pcapng"] {
+        let path = scratch(&format!("round.{extension}"));
+        let mut writer = CaptureWriter::create(&path).unwrap();
+        let mut expected = Vec::new();
+        for i in 0..5_000u64 {
+            let stamp = 1_700_000_000_000_000_001 + i * 333_333_337;
+            let data = frame(14 + (i as usize * 7) % 1600);
+            let wire_len = data.len() as u32 + (i % 3) as u32;
+            writer
+                .write(Nanos::from_nanos(stamp), &data, wire_len)
+                .unwrap();
+            expected.push((stamp, data, wire_len));
+        }
+        let long = vec![0; 262_145];
+        assert!(writer.write(Nanos::ZERO, &long, 0).is_err());
+        writer.finish().unwrap();
+        let mut reader = CaptureReader::open(&path).unwrap();
+        let size = std::fs::metadata(&path).unwrap().len();
+        assert_eq!(reader.size(), Some(size));
+        for (stamp, data, wire_len) in expected {
+            let record = reader.next().unwrap().unwrap();
+            assert_eq!(record.stamp.as_nanos(), stamp);
+            assert_eq!((record.bytes, record.wire_len), (&data[..], wire_len));
+        }
+        assert!(reader.next().unwrap().is_none());
+        assert_eq!(reader.offset(), size);
+        std::fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
+fn frames_know_their_interface() {
+    let path = scratch("interfaces.pcapng");
+    let long = "x".repeat(300);
+    let names = ["west", "", "no\u{ef}r", &long];
+    let mut writer = CaptureWriter::create_for(&path, &names).unwrap();
+    for (number, interface) in [2, 0, 3, 1, 2].into_iter().enumerate() {
+        let stamp = Nanos::from_nanos(number as u64);
+        writer.write_on(interface, stamp, &frame(60), 60).unwrap();
+    }
+    writer.finish().unwrap();
+    let mut reader = CaptureReader::open(&path).unwrap();
+    let mut seen = Vec::new();
+    while let Some(record) = reader.next().unwrap() {
+        let interface = record.interface;
+        assert_eq!(record.bytes, frame(60));
+        seen.push((
+            interface,
+            reader.interface_name(interface).map(str::to_owned),
+        ));
+    }
+    let named = |number: u32, name: &str| (number, Some(name.to_owned()));
+    let noir = named(2, names[2]);
+    let expected = [
+        noir.clone(),
+        named(0, "west"),
+        named(3, &long[..256]),
+        (1, None),
+        noir,
+    ];
+    assert_eq!(seen, expected);
+    assert_eq!(reader.interface_name(4), None);
+    std::fs::remove_file(path).unwrap();
+    let refused = CaptureWriter::create_for(&scratch("interfaces.pcap"), &["a"]);
+    assert!(refused.err().unwrap().to_string().contains(".pcapng"));
+}
+
+#[test]
+fn files_that_cannot_be_made_or_found_say_so() {
+    let error = |r: Result<CaptureWriter, CaptureError>| r.err().unwrap().to_string();
+    assert!(error(CaptureWriter::create("x.txt")).contains(".pcapng"));
+    assert!(error(CaptureWriter::create("/nowhere/x.pcap")).contains("/nowhere/x.pcap"));
+    assert!(CaptureReader::open("/nowhere/x.pcap").is_err());
+    let full = scratch("full.pcap");
+    std::os::unix::fs::symlink("/dev/full", &full).unwrap();
+    let finished = CaptureWriter::create(&full).unwrap().finish();
+    assert!(finished.unwrap_err().to_string().contains("No space"));
+    std::fs::remove_file(full).unwrap();
+    let path = scratch("late.pcap");
+    let mut writer = CaptureWriter::create(&path).unwrap();
+    let late = writer.write(Nanos::from_secs(1 << 32), &frame(60), 60);
+    assert!(late.err().unwrap().to_string().contains("2106"));
+    std::fs::remove_file(path).unwrap();
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_or_refused(
+        start in 0usize..4,
+        bytes in prop::collection::vec(any::<u8>(), 0..600),
+    ) {
+        let mut file = Builder::new(start == 1);
+        match start {
+            0 | 1 => { file.classic(0xa1b2_c3d4, 0, 1); }
+            2 => { file.section().interface(1, 0, &[]); }
+            _ => {}
+        }
+        file.raw(&bytes);
+        read_all(&file.bytes);
+    }
+
+    #[test]
+    fn damaged_files_are_read_or_refused(
+        big: bool,
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        let mut file = Builder::new(big);
+        file.section().interface(1, 0, &[(9, &[9]), (14, &[0; 8])]);
+        file.enhanced(0, 1, &frame(61), 61).block(99, |b| { b.u32(1); });
+        file.enhanced(0, 2, &frame(62), 62);
+        for (at, value) in damage {
+            let at = at.index(file.bytes.len());
+            file.bytes[at] = value;
+        }
+        read_all(&file.bytes);
+    }
+}

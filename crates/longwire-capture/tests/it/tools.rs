@@ -1,0 +1,61 @@
+//! Captures that Wireshark's tools wrote. Where those are not installed the
+//! test says so and passes: nothing else depends on them.
+use std::process::Command;
+
+use longwire_capture::{CaptureReader, CaptureWriter};
+use longwire_engine::Nanos;
+
+fn scratch(name: &str) -> String {
+    let dir = env!("CARGO_TARGET_TMPDIR");
+    format!("{dir}/{}-{name}", std::process::id())
+}
+
+/// Ethernet frames of many lengths, of a protocol for experiments.
+fn frames() -> Vec<Vec<u8>> {
+    let frame = |n: u8| {
+        let mut frame = vec![n; 60 + usize::from(n) * 29];
+        frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+        frame
+    };
+    (0..48).map(frame).collect()
+}
+
+fn stamp(n: usize) -> u64 {
+    1_700_000_000_987_654_321 + n as u64 * 1_000_000_007
+}
+
+#[test]
+fn what_editcap_writes_is_read() {
+    let frames = frames();
+    let source = scratch("source.pcapng");
+    let mut writer = CaptureWriter::create(&source).unwrap();
+    for (n, frame) in frames.iter().enumerate() {
+        let wire_len = frame.len() as u32 + 100;
+        let stamp = Nanos::from_nanos(stamp(n));
+        writer.write(stamp, frame, wire_len).unwrap();
+    }
+    writer.finish().unwrap();
+    for (format, tick) in [("pcap", 1_000), ("nsecpcap", 1), ("pcapng", 1)] {
+        let path = scratch(&format!("editcap-{format}"));
+        let arguments = ["-F", format, &source, &path];
+        let output = match Command::new("editcap").args(arguments).output() {
+            Ok(output) => output,
+            Err(error) => {
+                eprintln!("skipped: editcap: {error}");
+                return;
+            }
+        };
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {stderr}");
+        let mut reader = CaptureReader::open(&path).unwrap();
+        for (n, frame) in frames.iter().enumerate() {
+            let record = reader.next().unwrap().unwrap();
+            assert_eq!(record.stamp.as_nanos(), stamp(n) / tick * tick, "{format}");
+            assert_eq!(record.bytes, frame);
+            assert_eq!(record.wire_len as usize, frame.len() + 100);
+        }
+        assert!(reader.next().unwrap().is_none());
+        std::fs::remove_file(path).unwrap();
+    }
+    std::fs::remove_file(source).unwrap();
+}

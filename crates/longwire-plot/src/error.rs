@@ -1,0 +1,42 @@
+//! Why a figure could not be drawn.
+
+use std::io;
+use std::path::PathBuf;
+
+use longwire_capture::log::LogError;
+
+/// Why a figure could not be drawn.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum PlotError {
+    /// What was asked for does not go together: wrong usage.
+    #[error("{0}")]
+    Usage(String),
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error("{}: {action}: {source}", path.display())]
+    File {
+        path: PathBuf,
+        action: &'static str,
+        source: io::Error,
+    },
+    #[error(
+        "{}: neither a verdict log nor the report of a run: {source}; logs come from \
+         `simulate --log FILE`, reports from --report FILE or --json", path.display()
+    )]
+    Report {
+        path: PathBuf,
+        source: serde_json::Error,
+    },
+    #[error("{}: {what}", path.display())]
+    Nothing { path: PathBuf, what: String },
+    #[error("the picture cannot be made: {0}")]
+    Picture(String),
+}
+
+impl PlotError {
+    /// Whether other options, rather than other files, would help.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, PlotError::Usage(_))
+    }
+}

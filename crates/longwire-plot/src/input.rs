@@ -1,0 +1,214 @@
+//! What figures are drawn from: verdict logs and reports of runs.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use longwire_capture::log::LogReader;
+use longwire_capture::open;
+use serde::Deserialize;
+
+use super::PlotError;
+
+/// A file to draw from.
+#[derive(Debug)]
+pub enum Input {
+    /// A verdict log; read again whenever it is needed, for it may be large.
+    Log {
+        /// Its file.
+        path: PathBuf,
+    },
+    /// A report.
+    Report {
+        /// Its file.
+        path: PathBuf,
+        /// What it says.
+        report: Report,
+    },
+}
+
+/// Of a run's report, what is drawn.
+#[derive(Debug, Deserialize)]
+#[serde(from = "Written")]
+pub struct Report {
+    /// Its links; of a network also its ports, at which lateness is measured.
+    pub links: Vec<ReportLink>,
+}
+
+/// A report as it is written: of a link, or of a network, which has ports.
+#[derive(Deserialize)]
+struct Written {
+    links: Vec<ReportLink>,
+    #[serde(default)]
+    ports: Vec<ReportLink>,
+}
+
+impl From<Written> for Report {
+    fn from(written: Written) -> Report {
+        let Written { mut links, ports } = written;
+        if !ports.is_empty() {
+            // Most of the links of a large network carry nothing.
+            links.retain(|link| link.packets_in > 0);
+            links.extend(ports);
+        }
+        Report { links }
+    }
+}
+
+/// Of a link's report, what is drawn. Times are in microseconds.
+#[derive(Debug, Deserialize)]
+#[allow(missing_docs, reason = "the report's own documentation says it")]
+pub struct ReportLink {
+    pub name: String,
+    pub packets_in: u64,
+    pub packets_out: u64,
+    /// None of a port.
+    #[serde(default)]
+    pub drops: Drops,
+    /// Of a network's links only.
+    #[serde(default)]
+    pub dropped: BTreeMap<String, u64>,
+    /// A network counts them at its ports.
+    #[serde(default)]
+    pub artifacts: BTreeMap<String, u64>,
+    /// A network measures it at its ports.
+    pub lateness_us: Option<ReportLateness>,
+}
+
+/// Drops by reason.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Drops {
+    /// By name.
+    Named(BTreeMap<String, u64>),
+    /// As networks' reports had them at first: in an order that the report
+    /// does not tell. Their names are in `dropped`.
+    Numbered(Vec<u64>),
+}
+
+impl Default for Drops {
+    fn default() -> Drops {
+        Drops::Named(BTreeMap::new())
+    }
+}
+
+impl ReportLink {
+    /// Drops by reason.
+    pub fn drops(&self) -> &BTreeMap<String, u64> {
+        match &self.drops {
+            Drops::Named(drops) => drops,
+            Drops::Numbered(_) => &self.dropped,
+        }
+    }
+}
+
+/// Handover − release, in microseconds.
+#[derive(Debug, Deserialize)]
+#[allow(missing_docs, reason = "the report's own documentation says it")]
+pub struct ReportLateness {
+    pub p50: f64,
+    pub p99: f64,
+    pub p999: f64,
+    pub max: f64,
+}
+
+impl Input {
+    /// Opens a file and looks what it is: JSON begins with a brace, and
+    /// whatever does not is taken for a log.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is a report without links.
+    pub fn open(path: &Path) -> Result<Input, PlotError> {
+        let unreadable = |source| PlotError::File {
+            path: path.to_owned(),
+            action: "cannot read it",
+            source,
+        };
+        let path = path.to_owned();
+        let file = open::to_read(&path).map_err(unreadable)?;
+        if !file.metadata().map_err(unreadable)?.is_file() {
+            let what = "not a file; figures are drawn from files, which are read twice".to_owned();
+            return Err(PlotError::Nothing { path, what });
+        }
+        let mut file = BufReader::new(file);
+        let named_json = path
+            .extension()
+            .is_some_and(|extension| extension == "json");
+        if !named_json && first_letter(&mut file).map_err(unreadable)? != Some(b'{') {
+            return Ok(Input::Log { path });
+        }
+        drop(file);
+        let file = File::open(&path).map_err(unreadable)?;
+        match serde_json::from_reader::<_, Report>(BufReader::new(file)) {
+            Ok(report) if report.links.is_empty() => {
+                let what = "the report is about no link".to_owned();
+                Err(PlotError::Nothing { path, what })
+            }
+            Ok(report) => Ok(Input::Report { path, report }),
+            Err(source) => Err(PlotError::Report { path, source }),
+        }
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        match self {
+            Input::Log { path } | Input::Report { path, .. } => path,
+        }
+    }
+}
+
+/// The first byte that is no white space.
+fn first_letter(file: &mut impl BufRead) -> std::io::Result<Option<u8>> {
+    for byte in file.bytes() {
+        let byte = byte?;
+        if !byte.is_ascii_whitespace() {
+            return Ok(Some(byte));
+        }
+    }
+    Ok(None)
+}
+
+/// The stretch of time that a log covers, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The first arrival.
+    pub first: i64,
+    /// The last arrival or release.
+    pub last: i64,
+}
+
+/// Finds what stretch of time a log covers: from its index, or by reading it.
+///
+/// # Errors
+/// If it cannot be read, or is empty.
+pub fn survey(path: &Path, mut at: impl FnMut(u64, u64)) -> Result<Span, PlotError> {
+    let mut log = LogReader::open(path)?;
+    if let Some((first, last)) = log.span() {
+        return Ok(Span { first, last });
+    }
+    let mut span: Option<Span> = None;
+    let mut rows = 0u64;
+    while let Some(row) = log.next() {
+        let row = row?;
+        let last = row.release_ns.unwrap_or(row.arrival_ns);
+        let span = span.get_or_insert(Span {
+            first: row.arrival_ns,
+            last,
+        });
+        span.first = span.first.min(row.arrival_ns);
+        span.last = span.last.max(last);
+        rows += 1;
+        if rows.is_multiple_of(ROWS_A_LOOK) {
+            let (done, all) = log.progress();
+            at(done, all);
+        }
+    }
+    span.ok_or_else(|| PlotError::Nothing {
+        path: path.to_owned(),
+        what: "the log is empty: there is nothing to draw".to_owned(),
+    })
+}
+
+/// Rows between two reports of how far reading has come.
+pub const ROWS_A_LOOK: u64 = 1 << 14;

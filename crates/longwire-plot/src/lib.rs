@@ -1,0 +1,342 @@
+//! Figures of runs: drawn from verdict logs and from reports.
+//!
+//! ```
+//! use longwire_plot::{PlotError, PlotOptions, plot, svg};
+//!
+//! # use longwire_capture::log::{Fate, LogWriter, Name, Row};
+//! # let path = std::env::temp_dir().join(format!("plot-{}.csv", std::process::id()));
+//! # let mut log = LogWriter::create(&path)?;
+//! # log.write(&Row {
+//! #     frame: 0,
+//! #     link: Name::from("up"),
+//! #     arrival_ns: 0,
+//! #     length: 60,
+//! #     verdict: Fate::Deliver,
+//! #     departure_ns: Some(1_000),
+//! #     release_ns: Some(20_001_000),
+//! #     reason: None,
+//! #     ecn_marked: false,
+//! #     corrupted: false,
+//! #     copy: 0,
+//! #     queue_packets: 1,
+//! #     queue_bytes: 60,
+//! # })?;
+//! # log.finish()?;
+//! let options = PlotOptions {
+//!     width: 1000.0,
+//!     ..PlotOptions::default()
+//! };
+//! // `path` names a verdict log.
+//! let figure = plot(&[path.clone()], &options, |_done, _all| ())?;
+//! assert!(svg::render(&figure.scene).starts_with("<svg"));
+//! # std::fs::remove_file(path).expect("it was written");
+//! # Ok::<(), PlotError>(())
+//! ```
+//!
+//! A log is read twice, once for the time that it covers and once for what
+//! happened in it; what is kept of it depends on the width of the figure and
+//! not on the number of rows. Drawing first makes a [`Scene`], which is then
+//! written as [`svg`] or as [`png`]. The same input gives the same bytes.
+
+mod axis;
+mod error;
+mod figure;
+mod font;
+mod frame;
+mod input;
+mod palette;
+mod panels;
+pub mod png;
+mod runs;
+mod scene;
+mod series;
+pub mod svg;
+mod trace;
+
+use std::path::{Path, PathBuf};
+
+use longwire_engine::Nanos;
+use serde::Serialize;
+
+pub use error::PlotError;
+pub use panels::{Panel, QueueUnit};
+pub use scene::Scene;
+
+use input::{Input, Span, survey};
+use panels::{Data, Drawn};
+use series::{Window, gather};
+use trace::Columns;
+
+/// Throughput bins of a figure, unless a width is given.
+const BINS: u64 = 250;
+
+/// The most throughput bins, which are held in memory for each link.
+const BINS_MAX: u64 = 200_000;
+
+/// The shortest time that is drawn, in nanoseconds.
+const SPAN_MIN: u64 = 1_000;
+
+/// Options of a figure.
+#[derive(Clone, Debug, Default)]
+pub struct PlotOptions {
+    /// Which panels, in this order; without any, those that suit the inputs.
+    pub panels: Vec<Panel>,
+    /// The figure's title, if not the names of the inputs.
+    pub title: Option<String>,
+    /// When to begin, after a log's first frame.
+    pub from: Option<Nanos>,
+    /// When to end, after a log's first frame.
+    pub until: Option<Nanos>,
+    /// Width of a throughput bin.
+    pub bin: Option<Nanos>,
+    /// How queues are measured.
+    pub queue_unit: QueueUnit,
+    /// Width in units.
+    pub width: f64,
+    /// Height in units; without it, what the panels need.
+    pub height: Option<f64>,
+}
+
+/// A drawn figure.
+#[derive(Debug)]
+pub struct Figure {
+    /// The picture.
+    pub scene: Scene,
+    /// Its panels, from the top.
+    pub panels: Vec<Panel>,
+    /// The links in it, in the order of the legend.
+    pub links: Vec<LinkDrawn>,
+}
+
+/// A link in a figure.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkDrawn {
+    /// As the legend has it.
+    pub name: String,
+    /// How many of its frames, with their copies, were looked at.
+    pub frames: u64,
+}
+
+/// Draws a figure of the files.
+///
+/// `progress` is told now and then how much has been done, of how much; both
+/// are in no particular unit.
+///
+/// # Errors
+/// If a file cannot be read, holds nothing to draw, or what was asked for
+/// does not go together.
+pub fn plot(
+    files: &[PathBuf],
+    options: &PlotOptions,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<Figure, PlotError> {
+    let inputs = files.iter().map(|path| Input::open(path));
+    let inputs = inputs.collect::<Result<Vec<Input>, PlotError>>()?;
+    let mut steps = Steps::new(&inputs, &mut progress);
+    let mut spans = Vec::new();
+    for input in &inputs {
+        spans.push(match input {
+            Input::Log { path } => Some(survey(path, |done, all| steps.at(done, all))?),
+            Input::Report { .. } => None,
+        });
+        steps.next();
+    }
+    let window = window(&spans, options)?;
+    let mut data = Data {
+        logs: Vec::new(),
+        reports: Vec::new(),
+        window,
+        queue_unit: options.queue_unit,
+    };
+    for (index, (input, span)) in inputs.into_iter().zip(&spans).enumerate() {
+        add(&mut data, input, *span, index, files, &mut steps)?;
+        steps.next();
+    }
+    let panels = choose(options, &data)?;
+    let title = options.title.clone().unwrap_or_else(|| title(files));
+    let scene = figure::draw(&data, &panels, &title, options.width, options.height)?;
+    let logs = data.logs.iter().map(|of| LinkDrawn {
+        name: of.label.clone(),
+        frames: of.data.rows,
+    });
+    let reports = data.reports.iter().map(|of| LinkDrawn {
+        name: of.label.clone(),
+        frames: of.data.packets_in,
+    });
+    let links = logs.chain(reports).collect();
+    Ok(Figure {
+        scene,
+        panels,
+        links,
+    })
+}
+
+/// How far drawing has come: each input is looked at twice.
+struct Steps<'a> {
+    done: u64,
+    all: u64,
+    report: &'a mut dyn FnMut(u64, u64),
+}
+
+impl Steps<'_> {
+    /// Parts into which a look at an input is divided.
+    const PARTS: u64 = 1_000;
+
+    fn new<'a>(inputs: &[Input], report: &'a mut dyn FnMut(u64, u64)) -> Steps<'a> {
+        Steps {
+            done: 0,
+            all: inputs.len() as u64 * 2 * Steps::PARTS,
+            report,
+        }
+    }
+
+    fn at(&mut self, done: u64, all: u64) {
+        let part = u128::from(done) * u128::from(Steps::PARTS) / u128::from(all.max(1));
+        let part = (part as u64).min(Steps::PARTS);
+        (self.report)(self.done + part, self.all);
+    }
+
+    fn next(&mut self) {
+        self.done += Steps::PARTS;
+        (self.report)(self.done, self.all);
+    }
+}
+
+/// The part of time that is drawn.
+fn window(spans: &[Option<Span>], options: &PlotOptions) -> Result<Window, PlotError> {
+    let usage = |message: String| Err(PlotError::Usage(message));
+    let covered = spans.iter().flatten();
+    let covered = covered.map(|span| span.last.saturating_sub(span.first));
+    let last = covered.max().unwrap_or(0).max(0).cast_unsigned();
+    let from = options.from.map_or(0, Nanos::as_nanos);
+    let until = options.until.map_or(last + 1, Nanos::as_nanos);
+    if from > last {
+        let last = Nanos::from_nanos(last);
+        return usage(format!(
+            "--from {}: the last frame is at {last}",
+            Nanos::from_nanos(from)
+        ));
+    }
+    if until <= from {
+        let (from, until) = (Nanos::from_nanos(from), Nanos::from_nanos(until));
+        return usage(format!("--until {until} must be after --from {from}"));
+    }
+    let span = (until - from).max(SPAN_MIN);
+    let bin = match options.bin {
+        None => axis::round_step(span as f64 / BINS as f64).max(1.0) as u64,
+        Some(bin) => bin.as_nanos(),
+    };
+    if bin == 0 {
+        return usage("--bin must be longer than 0".to_owned());
+    }
+    if span.div_ceil(bin) > BINS_MAX {
+        let least = Nanos::from_nanos(span.div_ceil(BINS_MAX));
+        return usage(format!(
+            "--bin: a figure has at most {BINS_MAX} bins; for this time each must be {least} or more"
+        ));
+    }
+    // The last bin is drawn as wide as the others, unless told otherwise.
+    let span = match options.until {
+        None => span.div_ceil(bin).saturating_mul(bin),
+        Some(_) => span,
+    };
+    // One column for each unit of the frame's width.
+    let count = (options.width - figure::LEFT - figure::RIGHT).max(1.0) as usize;
+    let from = from.cast_signed();
+    let columns = Columns { from, span, count };
+    Ok(Window { columns, bin })
+}
+
+/// Adds what an input says of its links, each with a label and a colour.
+fn add(
+    data: &mut Data,
+    input: Input,
+    span: Option<Span>,
+    index: usize,
+    files: &[PathBuf],
+    steps: &mut Steps<'_>,
+) -> Result<(), PlotError> {
+    let path = input.path().to_owned();
+    let prefix = match files.len() {
+        1 => String::new(),
+        _ => format!("{} ", short_name(index, files)),
+    };
+    let mut next = data.logs.len() + data.reports.len();
+    let mut colour = || {
+        let colour = palette::SERIES.get(next).copied();
+        next += 1;
+        colour.ok_or_else(|| series::too_many(&path))
+    };
+    match (input, span) {
+        (Input::Log { path }, Some(span)) => {
+            let links = gather(&path, span, &data.window, |done, all| steps.at(done, all))?;
+            for link in links {
+                data.logs.push(Drawn {
+                    label: format!("{prefix}{}", &*link.link),
+                    colour: colour()?,
+                    data: link,
+                });
+            }
+        }
+        (Input::Report { report, .. }, _) => {
+            for link in report.links {
+                data.reports.push(Drawn {
+                    label: format!("{prefix}{}", link.name),
+                    colour: colour()?,
+                    data: link,
+                });
+            }
+        }
+        (Input::Log { .. }, None) => unreachable!("every log has been surveyed"),
+    }
+    Ok(())
+}
+
+/// What a file is called in the legend: no more of its path than tells it
+/// from the others.
+fn short_name(index: usize, files: &[PathBuf]) -> String {
+    let of = |form: fn(&Path) -> Option<&std::ffi::OsStr>| {
+        let name = form(&files[index])?;
+        let alike = files.iter().filter(|other| form(other) == Some(name));
+        (alike.count() == 1).then(|| name.to_string_lossy().into_owned())
+    };
+    let name = of(Path::file_stem).or_else(|| of(Path::file_name));
+    name.unwrap_or_else(|| files[index].display().to_string())
+}
+
+/// The names of the files, or how many there are.
+fn title(files: &[PathBuf]) -> String {
+    if files.len() > 3 {
+        return format!("{} runs", files.len());
+    }
+    let names = (0..files.len()).map(|index| match files.len() {
+        1 => files[0]
+            .file_name()
+            .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        _ => short_name(index, files),
+    });
+    names.collect::<Vec<String>>().join(", ")
+}
+
+/// The panels that were asked for, or those that suit the inputs.
+fn choose(options: &PlotOptions, data: &Data) -> Result<Vec<Panel>, PlotError> {
+    for panel in &options.panels {
+        let has = panel.is_of_logs() && !data.logs.is_empty()
+            || panel.is_of_reports() && !data.reports.is_empty();
+        if !has {
+            let (needed, given) = match panel.is_of_logs() {
+                true => ("a verdict log (.csv or .parquet)", "only reports are given"),
+                false => ("a run's report (.json)", "only logs are given"),
+            };
+            return Err(PlotError::Usage(format!(
+                "--panel {} needs {needed}; {given}",
+                panel.name()
+            )));
+        }
+    }
+    if !options.panels.is_empty() {
+        return Ok(options.panels.clone());
+    }
+    let usual = Panel::ALL.into_iter().filter(|panel| panel.is_usual(data));
+    Ok(usual.collect())
+}

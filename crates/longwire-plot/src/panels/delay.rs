@@ -1,0 +1,88 @@
+//! One-way delay over time, with a lane above it in which drops are marked.
+
+use super::time::{Drawing, axis, close_to, range, remark};
+use super::{Data, Drawn};
+use crate::axis::TIME;
+use crate::frame::{Frame, small};
+use crate::scene::{Anchor, Point, Scene, Stroke};
+use crate::series::LogSeries;
+
+/// Height of one link's lane of marks.
+const LANE: f64 = 8.0;
+
+/// How dark a mark is: by the number of drops in its column, against the
+/// greatest.
+const SHADES: [f64; 4] = [0.4, 0.6, 0.8, 1.0];
+
+/// Height of all lanes: of every link that dropped something.
+pub(super) fn rug_height(data: &Data) -> f64 {
+    let lanes = data.logs.iter().filter(|series| dropped(series));
+    match lanes.count() {
+        0 => 0.0,
+        lanes => lanes as f64 * LANE + 3.0,
+    }
+}
+
+fn dropped(series: &Drawn<LogSeries>) -> bool {
+    series.data.drops.columns().next().is_some()
+}
+
+pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
+    let traces = || data.logs.iter().map(|series| &series.data.delay);
+    let (x, y) = (axis(&data.window), close_to(range(traces()), TIME));
+    let drawing = Drawing {
+        frame,
+        window: &data.window,
+        x: &x,
+        y: &y,
+    };
+    let marks = match rug_height(data) > 0.0 {
+        true => "; marks above: drops, darker where there are more",
+        false => "",
+    };
+    let remark = format!("release − arrival; {}{marks}", remark(traces()));
+    // The heading stands above the lanes, which stand above the frame.
+    let (lift, y) = (rug_height(data), y.label("One-way delay"));
+    drawing.axes(scene, "One-way delay", lift, remark, y);
+    for series in &data.logs {
+        drawing.extent(scene, &series.data.delay, series.colour);
+    }
+    for series in &data.logs {
+        drawing.mean(scene, &series.data.delay, series.colour);
+    }
+    if range(traces()).is_none() {
+        frame.nothing(scene, "no frame was delivered");
+    }
+    draw_rug(scene, frame, &drawing, data);
+}
+
+fn draw_rug(scene: &mut Scene, frame: &Frame, drawing: &Drawing<'_>, data: &Data) {
+    let lanes = data.logs.iter().filter(|series| dropped(series));
+    for (lane, series) in lanes.enumerate() {
+        let bottom = frame.top - 4.0 - lane as f64 * LANE;
+        let most = series.data.drops.columns().map(|(_, count)| count).max();
+        let most = most.unwrap_or(1) as f64;
+        for (index, opacity) in SHADES.iter().enumerate() {
+            // The lightest shade is of the fewest drops, but always seen.
+            let of_shade = |count: u64| {
+                let shade = (count as f64 / most * SHADES.len() as f64).ceil() as usize;
+                shade.clamp(1, SHADES.len()) == index + 1
+            };
+            let columns = series.data.drops.columns();
+            let marks = columns.filter(|(_, count)| of_shade(*count));
+            let marks = marks.map(|(column, _)| -> (Point, Point) {
+                let x = frame.x(drawing.x.place(drawing.middle(column)));
+                ((x, bottom - LANE + 2.0), (x, bottom))
+            });
+            let stroke = Stroke {
+                opacity: *opacity,
+                ..Stroke::solid(series.colour, 1.0)
+            };
+            scene.segments(marks.collect(), stroke);
+        }
+        let at = (frame.left - 7.0, bottom + 0.5);
+        if lane == 0 {
+            scene.text(small("drops", at, Anchor::End));
+        }
+    }
+}

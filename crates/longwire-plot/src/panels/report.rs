@@ -1,0 +1,173 @@
+//! What a run's report holds: counts, drops by reason, lateness.
+
+use super::bars::{BAR, BETWEEN, Row, horizontal};
+use super::{Data, Panel};
+use crate::axis::{Axis, TIME, Units, grouped};
+use crate::frame::{Captions, Frame};
+use crate::input::{ReportLateness, ReportLink};
+use crate::scene::{Colour, Scene};
+
+/// The height that a panel's bars need.
+pub(super) fn height(panel: Panel, data: &Data) -> f64 {
+    let (rows, series) = match panel {
+        Panel::Lateness if least_lateness(data).is_none() => (1, 1),
+        Panel::Lateness => (LATENESS.len(), measured(data).count()),
+        Panel::Counts => (COUNTS.len(), data.reports.len()),
+        _ => (reasons(data).len(), data.reports.len() + data.logs.len()),
+    };
+    let rows = rows.max(1) as f64;
+    (rows * (BAR * series.max(1) as f64 + BETWEEN)).max(50.0)
+}
+
+/// A count: what it is called, and where a report has it.
+type Count = (&'static str, fn(&ReportLink) -> u64);
+
+const COUNTS: [Count; 4] = [
+    ("in", |link| link.packets_in),
+    ("out", |link| link.packets_out),
+    ("dropped", |link| sum(link.drops().values())),
+    ("artifacts", |link| sum(link.artifacts.values())),
+];
+
+fn sum<'a>(counts: impl Iterator<Item = &'a u64>) -> u64 {
+    counts.fold(0, |sum, count| sum.saturating_add(*count))
+}
+
+pub(super) fn draw_counts(scene: &mut Scene, frame: &Frame, data: &Data) {
+    let rows = COUNTS.iter().map(|(name, of)| {
+        let counts = data.reports.iter().map(|link| of(&link.data));
+        row(name, counts)
+    });
+    let rows: Vec<Row> = rows.collect();
+    draw(scene, frame, &rows, &colours(data, false), "Frames", "");
+}
+
+pub(super) fn draw_drops(scene: &mut Scene, frame: &Frame, data: &Data) {
+    let reasons = reasons(data);
+    let rows = reasons.iter().map(|reason| {
+        let of = |counts: Option<&u64>| counts.copied().unwrap_or(0);
+        let logs = data.logs.iter();
+        let logs = logs.map(|link| of(link.data.reasons.get(reason)));
+        let reports = data.reports.iter();
+        let reports = reports.map(|link| of(link.data.drops().get(reason)));
+        row(&reason.replace('_', " "), logs.chain(reports))
+    });
+    let rows: Vec<Row> = rows.collect();
+    let colours = colours(data, true);
+    draw(scene, frame, &rows, &colours, "Drops by reason", "");
+    if rows.is_empty() {
+        frame.nothing(scene, "nothing was dropped");
+    }
+}
+
+/// The reasons for which something was dropped.
+fn reasons(data: &Data) -> Vec<String> {
+    let logs = data.logs.iter().flat_map(|link| &link.data.reasons);
+    let reports = data.reports.iter().flat_map(|link| link.data.drops());
+    let counted = logs.chain(reports).filter(|(_, count)| **count > 0);
+    let mut reasons: Vec<String> = counted.map(|(reason, _)| reason.clone()).collect();
+    reasons.sort();
+    reasons.dedup();
+    reasons
+}
+
+fn row(label: &str, counts: impl Iterator<Item = u64>) -> Row {
+    let bars = counts.map(|count| (count as f64, grouped(count as f64, 0)));
+    Row {
+        label: label.to_owned(),
+        bars: bars.collect(),
+    }
+}
+
+/// The colours of the bars of a row.
+fn colours(data: &Data, with_logs: bool) -> Vec<Colour> {
+    let logs = data.logs.iter().filter(|_| with_logs).map(|of| of.colour);
+    logs.chain(data.reports.iter().map(|of| of.colour))
+        .collect()
+}
+
+fn draw(
+    scene: &mut Scene,
+    frame: &Frame,
+    rows: &[Row],
+    colours: &[Colour],
+    heading: &str,
+    remark: &str,
+) {
+    // Room for the numbers behind the bars.
+    let x = Axis::linear(0.0, (most(rows) * 1.12).max(1.0), 8, Units::FRAMES);
+    horizontal(scene, frame, &x, rows, colours);
+    let captions = Captions {
+        heading,
+        lift: 0.0,
+        remark: remark.to_owned(),
+        x: "Frames".to_owned(),
+        y: String::new(),
+    };
+    frame.captions(scene, &captions);
+}
+
+fn most(rows: &[Row]) -> f64 {
+    let bars = rows.iter().flat_map(|row| &row.bars);
+    bars.map(|(value, _)| *value).fold(0.0, f64::max)
+}
+
+/// A measure of lateness: what it is called, and where a report has it.
+type Measure = (&'static str, fn(&ReportLateness) -> f64);
+
+const LATENESS: [Measure; 4] = [
+    ("median", |lateness| lateness.p50),
+    ("p99", |lateness| lateness.p99),
+    ("p99.9", |lateness| lateness.p999),
+    ("max", |lateness| lateness.max),
+];
+
+pub(super) fn draw_lateness(scene: &mut Scene, frame: &Frame, data: &Data) {
+    let rows = LATENESS.iter().map(|(name, of)| {
+        // Reports have microseconds.
+        let late = measured(data).map(|(lateness, _)| {
+            let nanos = (of(lateness) * 1e3).max(0.0);
+            (nanos, TIME.write(nanos))
+        });
+        Row {
+            label: (*name).to_owned(),
+            bars: late.collect(),
+        }
+    });
+    let rows: Vec<Row> = rows.collect();
+    let captions = Captions {
+        heading: "Lateness",
+        lift: 0.0,
+        remark: "handover − release: the emulator's own error".to_owned(),
+        x: "Lateness (logarithmic)".to_owned(),
+        y: String::new(),
+    };
+    let Some(least) = least_lateness(data) else {
+        frame.edges(scene);
+        frame.captions(scene, &captions);
+        frame.nothing(
+            scene,
+            "never late: every frame was handed over at its release",
+        );
+        return;
+    };
+    // A bar begins a decade below the least value, so that it is seen.
+    let low = 10f64.powf(least.log10().floor() - 1.0);
+    let x = Axis::logarithmic(low, most(&rows) * 2.0, TIME);
+    let colours: Vec<Colour> = measured(data).map(|(_, colour)| colour).collect();
+    horizontal(scene, frame, &x, &rows, &colours);
+    frame.captions(scene, &captions);
+}
+
+/// Lateness where it was measured: a network's links have none of their own.
+fn measured(data: &Data) -> impl Iterator<Item = (&ReportLateness, Colour)> {
+    let reports = data.reports.iter();
+    reports.filter_map(|of| Some((of.data.lateness_us.as_ref()?, of.colour)))
+}
+
+/// The least lateness above 0, in nanoseconds.
+fn least_lateness(data: &Data) -> Option<f64> {
+    let measured = measured(data);
+    let times = measured.flat_map(|(late, _)| LATENESS.iter().map(|(_, of)| of(late) * 1e3));
+    times.filter(|late| *late > 0.0).reduce(f64::min)
+}

@@ -1,0 +1,170 @@
+//! What panels over time share.
+
+use crate::axis::{Axis, TIME, Units};
+use crate::frame::{Captions, Frame};
+use crate::scene::{Colour, Fill, Point, Scene, Stroke};
+use crate::series::Window;
+use crate::trace::{Column, Columns, Trace};
+
+/// Columns without a value across which a line is still drawn.
+const GAP_MAX: usize = 3;
+
+/// The time axis of a window.
+pub(super) fn axis(window: &Window) -> Axis {
+    let Columns { from, span, .. } = window.columns;
+    let from = from as f64;
+    Axis::linear(from, from + span as f64, 10, TIME)
+}
+
+/// What the time axis shows.
+pub(super) fn label(axis: &Axis) -> String {
+    axis.label("Time since the first frame")
+}
+
+/// An axis for values from 0 to the greatest.
+pub(super) fn from_zero(most: u64, units: Units) -> Axis {
+    let most = if most > 0 { most as f64 * 1.08 } else { 1.0 };
+    Axis::linear(0.0, most, 5, units)
+}
+
+/// An axis for values up to the greatest: from 0, unless all of them are
+/// close together far above it.
+pub(super) fn close_to(range: Option<(u64, u64)>, units: Units) -> Axis {
+    let (least, most) = range.unwrap_or((0, 0));
+    if least as f64 <= most as f64 * 0.7 {
+        return from_zero(most, units);
+    }
+    let (least, most) = (least as f64, most as f64);
+    let room = (most - least).max(most * 1e-3) * 0.08;
+    Axis::linear(least - room, most + room, 5, units)
+}
+
+/// The least and the greatest value of several traces.
+pub(super) fn range<'a>(traces: impl Iterator<Item = &'a Trace>) -> Option<(u64, u64)> {
+    let ranges = traces.filter_map(Trace::range);
+    ranges.reduce(|(low, high), (least, most)| (low.min(least), high.max(most)))
+}
+
+/// Where and how a trace is drawn.
+pub(super) struct Drawing<'a> {
+    pub frame: &'a Frame,
+    pub window: &'a Window,
+    pub x: &'a Axis,
+    pub y: &'a Axis,
+}
+
+impl Drawing<'_> {
+    /// The axes, and what is written at them.
+    pub(super) fn axes(
+        &self,
+        scene: &mut Scene,
+        heading: &str,
+        lift: f64,
+        remark: String,
+        y: String,
+    ) {
+        let captions = Captions {
+            heading,
+            lift,
+            remark,
+            x: label(self.x),
+            y,
+        };
+        self.frame.axes(scene, self.x, self.y, &captions);
+    }
+
+    fn point(&self, at: f64, value: f64) -> Point {
+        (
+            self.frame.x(self.x.place(at)),
+            self.frame.y(self.y.place(value)),
+        )
+    }
+
+    /// The middle of a column.
+    pub(super) fn middle(&self, column: usize) -> f64 {
+        let Columns { from, span, count } = self.window.columns;
+        from as f64 + (column as f64 + 0.5) * span as f64 / count as f64
+    }
+
+    /// Each value a dot if they are few, else what lies between the least and
+    /// the greatest of each column shaded.
+    pub(super) fn extent(&self, scene: &mut Scene, trace: &Trace, colour: Colour) {
+        if let Some(points) = trace.points() {
+            let dots = points.iter();
+            let dots = dots.map(|(at, value)| self.point(*at as f64, *value as f64));
+            let fill = Fill {
+                opacity: 0.6,
+                ..Fill::solid(colour)
+            };
+            scene.dots(dots.collect(), 1.7, fill);
+            return;
+        }
+        let edge = Stroke {
+            opacity: 0.55,
+            ..Stroke::solid(colour, 0.7)
+        };
+        let shade = Fill {
+            opacity: 0.22,
+            ..Fill::solid(colour)
+        };
+        for run in runs(trace) {
+            let middle = |index: &usize| self.middle(*index);
+            let upper = run
+                .iter()
+                .map(|(i, c)| self.point(middle(i), c.most as f64));
+            let mut upper: Vec<Point> = upper.collect();
+            let lower = run
+                .iter()
+                .map(|(i, c)| self.point(middle(i), c.least as f64));
+            let mut lower: Vec<Point> = lower.collect();
+            if let ([(x, high)], [(_, low)]) = (&upper[..], &lower[..]) {
+                // A column on its own is as wide as a column.
+                let half = self.frame.width / self.window.columns.count as f64 / 2.0;
+                (upper, lower) = (
+                    vec![(x - half, high - half), (x + half, high - half)],
+                    vec![(x - half, low + half), (x + half, low + half)],
+                );
+            }
+            scene.line(upper.clone(), edge);
+            scene.line(lower.clone(), edge);
+            upper.extend(lower.into_iter().rev());
+            scene.area(upper, shade);
+        }
+    }
+
+    /// The mean of each column, where values are too many for dots.
+    pub(super) fn mean(&self, scene: &mut Scene, trace: &Trace, colour: Colour) {
+        if trace.points().is_some() {
+            return;
+        }
+        for run in runs(trace) {
+            let line = run.iter();
+            let line = line.map(|(index, column)| self.point(self.middle(*index), column.mean()));
+            scene.line(line.collect(), Stroke::solid(colour, 1.4));
+        }
+    }
+}
+
+/// Columns that have values, in runs without long gaps.
+fn runs(trace: &Trace) -> Vec<Vec<(usize, Column)>> {
+    let mut runs: Vec<Vec<_>> = Vec::new();
+    for (index, column) in trace.columns() {
+        match runs.last_mut() {
+            Some(run) if run.last().is_some_and(|(last, _)| index - last <= GAP_MAX) => {
+                run.push((index, *column));
+            }
+            _ => runs.push(vec![(index, *column)]),
+        }
+    }
+    runs
+}
+
+/// How a trace is to be read.
+pub(super) fn remark<'a>(traces: impl Iterator<Item = &'a Trace>) -> &'static str {
+    let few: Vec<bool> = traces.map(|trace| trace.points().is_some()).collect();
+    match (few.contains(&true), few.contains(&false)) {
+        (false, _) => "line: mean, shaded: least to greatest",
+        (true, false) => "a dot a frame",
+        (true, true) => "a dot a frame; of many, line: mean, shaded: least to greatest",
+    }
+}

@@ -1,0 +1,285 @@
+//! What is known of each link, gathered from logs in one pass.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use hdrhistogram::Histogram;
+use longwire_capture::log::{Fate, LogReader, Name, Row};
+
+use super::PlotError;
+use super::input::{ROWS_A_LOOK, Span};
+use super::palette;
+use super::runs::LossRuns;
+use super::trace::{Columns, Marks, Trace};
+
+/// More reasons than this are counted together: figures have few bars.
+const REASONS_MAX: usize = 32;
+
+/// The part of time that is drawn, and how finely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Columns of the time axis, from the first frame of each log.
+    pub columns: Columns,
+    /// Width of a throughput bin, in nanoseconds.
+    pub bin: u64,
+}
+
+impl Window {
+    /// The last nanosecond that is drawn.
+    fn last(&self) -> i64 {
+        let span = i64::try_from(self.columns.span - 1).unwrap_or(i64::MAX);
+        self.columns.from.saturating_add(span)
+    }
+
+    /// Bins that cover all of it.
+    pub fn bins(&self) -> usize {
+        self.columns.span.div_ceil(self.bin) as usize
+    }
+
+    /// The bin of a time; the last may reach beyond the window.
+    fn bin_of(&self, at: i64) -> Option<usize> {
+        let since = u64::try_from(at.checked_sub(self.columns.from)?).ok()?;
+        let index = (since / self.bin) as usize;
+        (index < self.bins()).then_some(index)
+    }
+}
+
+/// What a log says of one link.
+#[derive(Debug)]
+pub struct LogSeries {
+    /// The link's name.
+    pub link: Name,
+    /// Rows in the window.
+    pub rows: u64,
+    /// Bytes that arrived, by bin.
+    pub offered: Vec<u64>,
+    /// Bytes that were released, by bin.
+    pub delivered: Vec<u64>,
+    /// Packets in the queue that each frame left behind itself.
+    pub queue_packets: Trace,
+    /// The same in bytes.
+    pub queue_bytes: Trace,
+    /// Release − arrival in nanoseconds.
+    pub delay: Trace,
+    /// When frames arrived that were dropped.
+    pub drops: Marks,
+    /// How often each delay occurred, to three digits.
+    pub delays: Histogram<u64>,
+    /// How many frames in a row were lost.
+    pub runs: LossRuns,
+    /// Drops by reason.
+    pub reasons: BTreeMap<String, u64>,
+}
+
+impl LogSeries {
+    fn new(link: Name, window: &Window) -> Result<LogSeries, PlotError> {
+        let delays = Histogram::new(3).map_err(|error| PlotError::Picture(error.to_string()))?;
+        Ok(LogSeries {
+            link,
+            rows: 0,
+            offered: vec![0; window.bins()],
+            delivered: vec![0; window.bins()],
+            queue_packets: Trace::new(window.columns),
+            queue_bytes: Trace::new(window.columns),
+            delay: Trace::new(window.columns),
+            drops: Marks::new(window.columns),
+            delays,
+            runs: LossRuns::default(),
+            reasons: BTreeMap::new(),
+        })
+    }
+
+    /// A row, whose log's first frame arrived at `origin`.
+    fn add(&mut self, row: &Row, origin: i64, window: &Window) {
+        let arrival = row.arrival_ns.saturating_sub(origin);
+        let release = row.release_ns.map(|at| at.saturating_sub(origin));
+        let length = u64::from(row.length);
+        // A copy is made by the link: it was not offered to it.
+        let itself = row.copy == 0;
+        if itself && let Some(bin) = window.bin_of(arrival) {
+            self.offered[bin] += length;
+        }
+        let delivered = release.filter(|_| row.verdict == Fate::Deliver);
+        if let Some(bin) = delivered.and_then(|at| window.bin_of(at)) {
+            self.delivered[bin] += length;
+        }
+        if !(window.columns.from..=window.last()).contains(&arrival) {
+            return;
+        }
+        self.rows += 1;
+        if itself {
+            self.queue_packets.add(arrival, row.queue_packets.into());
+            self.queue_bytes.add(arrival, row.queue_bytes);
+        }
+        if let Some(release) = delivered {
+            let delay = release.saturating_sub(arrival).max(0).cast_unsigned();
+            self.delay.add(arrival, delay);
+            // It grows with what it records, and fails only where memory does.
+            let _ = self.delays.record(delay);
+        }
+        if row.verdict == Fate::Drop {
+            self.drops.add(arrival);
+            self.count(row.reason.as_deref().unwrap_or("unknown"));
+        }
+        if itself && row.verdict != Fate::Held {
+            self.runs.add(row.frame, row.verdict == Fate::Drop);
+        }
+    }
+
+    fn count(&mut self, reason: &str) {
+        if let Some(count) = self.reasons.get_mut(reason) {
+            *count += 1;
+        } else if self.reasons.len() < REASONS_MAX {
+            self.reasons.insert(reason.to_owned(), 1);
+        } else {
+            *self.reasons.entry("other reasons".to_owned()).or_default() += 1;
+        }
+    }
+}
+
+/// Reads a log: what it says of each of its links, in the window.
+///
+/// # Errors
+/// If it cannot be read, is about more links than can be told apart, or has
+/// no frame in the window.
+pub fn gather(
+    path: &Path,
+    span: Span,
+    window: &Window,
+    mut at: impl FnMut(u64, u64),
+) -> Result<Vec<LogSeries>, PlotError> {
+    let mut log = LogReader::open(path)?;
+    let mut series: Vec<LogSeries> = Vec::new();
+    // Most rows are of the link of the row before.
+    let mut current = 0;
+    let mut rows = 0u64;
+    while let Some(row) = log.next() {
+        let row = row?;
+        if series.get(current).is_none_or(|of| of.link != row.link) {
+            let known = series.iter().position(|of| of.link == row.link);
+            current = known.unwrap_or(series.len());
+            if known.is_none() {
+                if series.len() == palette::SERIES.len() {
+                    return Err(too_many(path));
+                }
+                series.push(LogSeries::new(row.link.clone(), window)?);
+            }
+        }
+        series[current].add(&row, span.first, window);
+        rows += 1;
+        if rows.is_multiple_of(ROWS_A_LOOK) {
+            let (done, all) = log.progress();
+            at(done, all);
+        }
+    }
+    if series.iter().all(|of| of.rows == 0) {
+        let what = "no frame arrived in the time that --from and --until name".to_owned();
+        let path = path.to_owned();
+        return Err(PlotError::Nothing { path, what });
+    }
+    for of in &mut series {
+        of.runs.finish();
+    }
+    // The same link has the same colour, whichever sent first.
+    series.sort_by_key(|of| (rank(&of.link), of.link.clone()));
+    Ok(series)
+}
+
+/// The directions in the order in which reports name them.
+pub fn rank(link: &str) -> usize {
+    const ORDER: [&str; 4] = ["up", "ab", "down", "ba"];
+    let known = ORDER.iter().position(|name| *name == link);
+    known.unwrap_or(ORDER.len())
+}
+
+/// A figure has one colour a link.
+pub fn too_many(path: &Path) -> PlotError {
+    PlotError::Nothing {
+        path: path.to_owned(),
+        what: format!(
+            "more than {} links in all: no figure could tell them apart; draw fewer at a time",
+            palette::SERIES.len()
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(from: i64, span: u64, bin: u64) -> Window {
+        let count = 10;
+        let columns = Columns { from, span, count };
+        Window { columns, bin }
+    }
+
+    #[test]
+    fn bins_cover_the_window_and_the_last_may_reach_beyond() {
+        let window = window(100, 25, 10);
+        assert_eq!(window.bins(), 3);
+        for (at, bin) in [
+            (99, None),
+            (100, Some(0)),
+            (109, Some(0)),
+            (124, Some(2)),
+            (129, Some(2)),
+            (130, None),
+            (i64::MIN, None),
+            (i64::MAX, None),
+        ] {
+            assert_eq!(window.bin_of(at), bin, "{at}");
+        }
+        assert_eq!(window.last(), 124);
+    }
+
+    #[test]
+    fn copies_are_delivered_but_not_offered_and_drops_are_not_delivered() {
+        let window = window(0, 1_000, 1_000);
+        let Ok(mut series) = LogSeries::new(Name::from("up"), &window) else {
+            panic!("no series");
+        };
+        let row = Row {
+            frame: 0,
+            link: Name::from("up"),
+            arrival_ns: 5_000,
+            length: 100,
+            verdict: Fate::Deliver,
+            departure_ns: Some(5_100),
+            release_ns: Some(5_300),
+            reason: None,
+            ecn_marked: false,
+            corrupted: false,
+            copy: 0,
+            queue_packets: 1,
+            queue_bytes: 100,
+        };
+        let copy = Row {
+            copy: 1,
+            ..row.clone()
+        };
+        let dropped = Row {
+            frame: 1,
+            arrival_ns: 5_200,
+            verdict: Fate::Drop,
+            reason: Some(Name::from("loss")),
+            release_ns: None,
+            ..row.clone()
+        };
+        for row in [&row, &copy, &dropped] {
+            series.add(row, 5_000, &window);
+        }
+        assert_eq!((series.offered[0], series.delivered[0]), (200, 200));
+        assert_eq!(series.delays.len(), 2);
+        assert_eq!(series.delay.range(), Some((300, 300)));
+        assert_eq!(series.reasons, BTreeMap::from([("loss".to_owned(), 1)]));
+        assert_eq!(series.runs.finish(), &BTreeMap::from([(1, 1)]));
+        assert_eq!(series.drops.columns().collect::<Vec<_>>(), [(2, 1)]);
+    }
+
+    #[test]
+    fn links_stand_in_the_order_of_reports() {
+        let mut links = ["other", "down", "up", "a"];
+        links.sort_by_key(|link| (rank(link), *link));
+        assert_eq!(links, ["up", "down", "a", "other"]);
+    }
+}
