@@ -5,10 +5,10 @@
 //! line `---`, then a frame.
 
 use longwire_engine::Nanos;
-use longwire_engine::alter::{About, AlterOptions, Alterations, Truncated, parse_dscp};
-use longwire_engine::filter::Filter;
-use longwire_engine::header::{IpHeader, IpVersion};
-use longwire_engine::split::Splitter;
+use longwire_packet::alter::{About, AlterOptions, Alterations, Truncated, parse_dscp};
+use longwire_packet::filter::Filter;
+use longwire_packet::header::{IpHeader, IpVersion};
+use longwire_packet::split::Splitter;
 
 /// What ends the options.
 const END: &[u8] = b"\n---\n";
@@ -39,7 +39,7 @@ pub fn check(data: &[u8]) {
         read(&mut wanted, line);
     }
     let mut frame = data[at + END.len()..].to_vec();
-    longwire_engine::repair_checksums(&mut frame);
+    longwire_packet::repair_checksums(&mut frame);
     let wire_len = frame.len() as u32 + wanted.missing;
     if let Some(filter) = &wanted.filter {
         filter.matches(&frame, wire_len);
@@ -66,7 +66,7 @@ fn check_frame(wanted: Wanted, frame: &[u8], wire_len: u32) {
         alterations.apply(frame, wire_len, about, &mut |bytes, wire_len| {
             assert!(bytes.len() <= wire_len as usize);
             if is_plain && !uncovers {
-                let wrong = longwire_engine::repair_checksums(&mut bytes.to_vec());
+                let wrong = longwire_packet::repair_checksums(&mut bytes.to_vec());
                 assert!(!wrong, "a right checksum became wrong");
             }
         });

@@ -3,11 +3,11 @@
 //!
 //! The input is a virtio-net header followed by a frame.
 
-use longwire_engine::frame::mac_header_len;
 use longwire_io::port::offload::{
     Headers, Offload, Segments, cut, finish_checksum, finish_if_partial,
 };
 use longwire_io::port::vnet;
+use longwire_packet::frame::mac_header_len;
 
 /// Super-packets of more segments are not cut one by one: it takes long and
 /// shows nothing new.

@@ -10,11 +10,11 @@ use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
 use longwire_engine::models::{self, Kind};
-use longwire_engine::units::{UnitError, parse_count, parse_ratio, parse_real, parse_signed};
 use longwire_engine::{
     BitRate, Bytes, Correlation, FrameMeta, Hook, Link, LinkConfig, LinkId, Loader, Nanos, Packets,
     Plugin, Probability, Verdict,
 };
+use longwire_units::{UnitError, parse_count, parse_ratio, parse_real, parse_signed};
 
 /// Checks every line, and then the link that all of them together make.
 pub fn check(data: &[u8]) {

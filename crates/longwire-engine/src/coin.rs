@@ -3,9 +3,10 @@
 
 use alloc::format;
 
-use crate::random::Stream;
+use longwire_units::random::Stream;
+use longwire_units::{Correlation, Probability};
+
 use crate::spec::{Arguments, SpecError};
-use crate::units::{Correlation, Probability};
 
 /// A two-state Markov chain: its outcomes are yes with a given probability,
 /// and their lag-1 autocorrelation is as given, both exactly. With

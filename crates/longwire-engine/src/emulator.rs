@@ -5,12 +5,13 @@
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-use crate::frame::FrameMeta;
+use longwire_packet::frame::FrameMeta;
+use longwire_units::Nanos;
+
 pub use crate::held::ItemBytes;
 use crate::held::{HeldBytes, HeldItems};
 use crate::link::{Link, LinkId};
 use crate::release::ReleaseQueue;
-use crate::units::Nanos;
 use crate::verdict::{Delivery, DropReason, Verdict};
 
 /// Several links and what waits for release from them. `T` is the caller's

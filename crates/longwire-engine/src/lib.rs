@@ -13,19 +13,9 @@
 
 extern crate alloc;
 
-pub mod alter;
-pub mod bridge;
-mod checksum;
-pub mod classify;
 mod coin;
-mod edit;
 pub mod emulator;
 mod fifo;
-pub mod filter;
-mod flow;
-pub mod fragment;
-pub mod frame;
-pub mod header;
 mod held;
 mod lines;
 pub mod link;
@@ -38,26 +28,23 @@ pub mod options;
 mod origin;
 pub mod passing;
 pub mod presets;
-pub mod probe;
-pub mod random;
 pub mod release;
 pub mod replay;
 mod server;
 pub mod spec;
 mod special;
-pub mod split;
 pub mod trace;
-pub mod units;
 pub mod verdict;
 
-pub use edit::repair_checksums;
 pub use emulator::Emulator;
-pub use frame::FrameMeta;
 pub use link::{Doubt, Link, LinkChange, LinkConfig, LinkId, LinkState, Replaced};
 pub use loader::{Hook, Loader, NoLoader, Plugin, PluginHints};
+pub use longwire_packet::FrameMeta;
+pub use longwire_units::{
+    BitRate, Bytes, Correlation, Nanos, PacketRate, Packets, Probability, Speed,
+};
 pub use network::{Network, PathId, Removed};
 pub use options::{LinkOptions, OptionError};
 pub use passing::{FrameBytes, Passing};
 pub use release::ReleaseQueue;
-pub use units::{BitRate, Bytes, Correlation, Nanos, PacketRate, Packets, Probability, Speed};
-pub use verdict::{Corruption, Delivery, DropReason, Edits, Verdict};
+pub use verdict::{Delivery, DropReason, Edits, Verdict};

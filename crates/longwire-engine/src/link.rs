@@ -4,8 +4,11 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::edit;
-use crate::frame::FrameMeta;
+use longwire_packet::edit;
+use longwire_packet::frame::FrameMeta;
+use longwire_units::random::Stream;
+use longwire_units::{Bytes, Nanos, Packets};
+
 use crate::losses::Losses;
 use crate::medium::Medium;
 use crate::models::corruption::CorruptionModel;
@@ -20,9 +23,7 @@ use crate::models::rate::{Rate, Transmitter};
 use crate::models::reordering::ReorderingModel;
 use crate::models::rewrite::RewriteModel;
 use crate::passing::{FrameBytes, Passing};
-use crate::random::Stream;
 use crate::server::Server;
-use crate::units::{Bytes, Nanos, Packets};
 use crate::verdict::{Delivery, DropReason, Edits, Verdict};
 
 mod building;

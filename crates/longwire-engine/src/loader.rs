@@ -6,9 +6,10 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt;
 
+use longwire_units::random::Stream;
+use longwire_units::{BitRate, Nanos};
+
 use crate::passing::Passing;
-use crate::random::Stream;
-use crate::units::{BitRate, Nanos};
 use crate::verdict::DropReason;
 
 /// Reads files and loads plugins for models.

@@ -3,11 +3,12 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use longwire_units::Probability;
+use longwire_units::random::{Purpose, Stream};
+
 use crate::models::loss::{LossModel, LossPlace, PlacedLoss};
 use crate::origin::Origin;
 use crate::passing::Passing;
-use crate::random::{Purpose, Stream};
-use crate::units::Probability;
 use crate::verdict::DropReason;
 
 /// The loss models that act at one place.

@@ -5,7 +5,10 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use crate::edit;
+use longwire_packet::edit::{self, Corruption};
+use longwire_units::Nanos;
+use longwire_units::random::{Purpose, Stream};
+
 use crate::losses::Losses;
 use crate::models::corruption::CorruptionModel;
 use crate::models::delay::DelayModel;
@@ -14,9 +17,7 @@ use crate::models::order::OrderPolicy;
 use crate::models::reordering::{Displacement, ReorderingModel};
 use crate::origin::Origin;
 use crate::passing::Passing;
-use crate::random::{Purpose, Stream};
-use crate::units::Nanos;
-use crate::verdict::{Corruption, Delivery, DropReason, Edits, Verdict};
+use crate::verdict::{Delivery, DropReason, Edits, Verdict};
 
 mod change;
 

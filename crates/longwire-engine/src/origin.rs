@@ -1,8 +1,8 @@
 //! What the models of a link begin from: their random streams, and the time
 //! that their schedules count from.
 
-use crate::random::{Purpose, Stream};
-use crate::units::Nanos;
+use longwire_units::Nanos;
+use longwire_units::random::{Purpose, Stream};
 
 /// Where models begin. Models that come with a change of a running link begin
 /// at the time of the change, with streams that its number decides.

@@ -1,7 +1,7 @@
 //! A frame as a model sees it on its way.
 
-use crate::frame::FrameMeta;
-use crate::units::{Bytes, Nanos, Packets};
+use longwire_packet::frame::FrameMeta;
+use longwire_units::{Bytes, Nanos, Packets};
 
 /// What a model may know of the frame that it decides about.
 #[derive(Clone, Copy, Debug)]

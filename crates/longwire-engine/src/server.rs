@@ -5,15 +5,16 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::mem;
 
-use crate::frame::FrameMeta;
-use crate::header::{IpHeader, flow_hash};
+use longwire_packet::frame::FrameMeta;
+use longwire_packet::header::{IpHeader, flow_hash};
+use longwire_units::random::Stream;
+use longwire_units::{Bytes, Nanos, Packets};
+
 use crate::medium::Medium;
 use crate::models::queue::fifo::ManagedFifo;
 use crate::models::queue::{Discipline, LinkFacts, QueueContext, QueuedFrame, Reads};
 use crate::models::rate::{Aggregate, Transmitter};
 use crate::passing::{FrameBytes, Passing};
-use crate::random::Stream;
-use crate::units::{Bytes, Nanos, Packets};
 use crate::verdict::{Delivery, DropReason, Verdict};
 
 mod change;

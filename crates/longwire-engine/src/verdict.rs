@@ -1,6 +1,6 @@
 //! What the engine decides for a frame.
 
-use crate::units::Nanos;
+use longwire_units::Nanos;
 
 /// The decision for one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,21 +55,6 @@ impl Edits {
     pub fn any(&self) -> bool {
         self.mark || self.rewrite || self.corrupt
     }
-}
-
-/// Which bits of a frame are spoilt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Corruption {
-    /// How many different bits.
-    pub bits: u32,
-    /// Where: so many bytes from the frame's start, from the highest bit of
-    /// that byte on; or anywhere at random.
-    pub offset: Option<u32>,
-    /// Decides the places that are random.
-    pub seed: u64,
-    /// Transport and IP checksums are made to fit the spoilt bytes, so that
-    /// the receiver does not notice.
-    pub repair: bool,
 }
 
 /// Why the emulated link lost a frame.

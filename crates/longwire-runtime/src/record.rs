@@ -11,8 +11,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use longwire_engine::bridge::PortIndex;
 use longwire_engine::{Bytes, LinkId, Nanos, Packets, Verdict};
+use longwire_packet::bridge::PortIndex;
 
 use crate::host;
 use crate::run::StartError;

@@ -3,6 +3,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use longwire_units::Nanos;
+use longwire_units::random::{Purpose, Stream};
+
 use super::change::Changing;
 use super::{Link, LinkConfig, LinkId};
 use crate::losses::Losses;
@@ -14,9 +17,7 @@ use crate::models::queue::{LinkFacts, Queue, QueueLimit, TailDrop};
 use crate::models::rate::{Aggregate, Transmitter};
 use crate::models::rewrite::RewriteModel;
 use crate::origin::Origin;
-use crate::random::{Purpose, Stream};
 use crate::server::{Held, Server};
-use crate::units::Nanos;
 
 impl Link {
     /// A fresh link. The same configuration, seed and arrivals give the same

@@ -4,6 +4,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::mem;
 
+use longwire_units::random::{Purpose, Stream};
+use longwire_units::{BitRate, Nanos};
+
 use super::building::start_rewriting;
 use super::{Link, LinkConfig};
 use crate::losses::Losses;
@@ -22,9 +25,7 @@ use crate::models::reordering::ReorderingModel;
 use crate::models::rewrite::RewriteModel;
 use crate::origin::Origin;
 use crate::passing::FrameBytes;
-use crate::random::{Purpose, Stream};
 use crate::server::{Held, Server};
-use crate::units::{BitRate, Nanos};
 
 /// What of a link is to be another. What is `None` stays as it is, with its
 /// state and its random streams.

@@ -4,6 +4,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::mem;
 
+use longwire_units::Nanos;
+use longwire_units::random::Purpose;
+
 use super::{Extras, Medium};
 use crate::losses::Losses;
 use crate::models::corruption::CorruptionModel;
@@ -12,8 +15,6 @@ use crate::models::duplication::DuplicationModel;
 use crate::models::order::OrderPolicy;
 use crate::models::reordering::ReorderingModel;
 use crate::origin::Origin;
-use crate::random::Purpose;
-use crate::units::Nanos;
 
 /// What is to be another; what is `None` stays.
 #[derive(Debug, Default)]

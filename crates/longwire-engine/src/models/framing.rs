@@ -6,10 +6,11 @@
 use alloc::format;
 use core::fmt;
 
-use crate::frame::ETHERNET_HEADER_LEN;
+use longwire_packet::frame::ETHERNET_HEADER_LEN;
+use longwire_units::{parse_count, parse_signed};
+
 use crate::models::{Entry, Kind};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{parse_count, parse_signed};
 
 /// Preamble and start delimiter (8), frame check sequence (4) and gap (12),
 /// IEEE 802.3 clause 4.

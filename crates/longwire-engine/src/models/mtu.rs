@@ -4,11 +4,12 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::fragment::fragment;
-use crate::frame::{ETHERNET_HEADER_LEN, mac_header_len};
+use longwire_packet::fragment::fragment;
+use longwire_packet::frame::{ETHERNET_HEADER_LEN, mac_header_len};
+use longwire_units::{UnitError, parse_count};
+
 use crate::models::{Entry, Kind};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{UnitError, parse_count};
 
 /// A link's MTU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

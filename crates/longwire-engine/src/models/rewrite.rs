@@ -4,12 +4,13 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use crate::edit::{self, IpEdit};
-use crate::header::{Ecn, IpHeader, IpVersion};
+use longwire_packet::edit::{self, IpEdit};
+use longwire_packet::header::{Ecn, IpHeader, stays_on_link};
+use longwire_units::random::Stream;
+use longwire_units::{Nanos, parse_count};
+
 use crate::models::{Entry, Kind};
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{Nanos, parse_count};
 
 pub mod plugin;
 
@@ -94,25 +95,6 @@ fn build_ip(arguments: &Arguments<'_>) -> Result<Box<dyn RewriteModel>, SpecErro
     };
     let ecn = ECN_WORDS[arguments.choice("ecn")?].1;
     Ok(Box::new(IpRewrite { ttl, dscp, ecn }))
-}
-
-/// Whether no router would forward the packet, so that none takes off its
-/// time to live: neighbour discovery, which is refused unless its hop limit is
-/// 255 (RFC 4861, section 6.1), and multicast of link-local scope.
-pub(crate) fn stays_on_link(bytes: &[u8], ip: &IpHeader) -> bool {
-    /// ICMPv6.
-    const ICMP6: u8 = 58;
-    let header = &bytes[ip.at..];
-    match ip.version {
-        IpVersion::V4 => header[16..19] == [224, 0, 0],
-        IpVersion::V6 => {
-            let discovers = ip.protocol == ICMP6
-                && bytes
-                    .get(ip.end(bytes))
-                    .is_some_and(|kind| (133..=137).contains(kind));
-            discovers || header[24..26] == [0xff, 0x02]
-        }
-    }
 }
 
 impl RewriteModel for IpRewrite {

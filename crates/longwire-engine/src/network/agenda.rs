@@ -1,8 +1,9 @@
 //! When which link has something to do.
 
+use longwire_units::Nanos;
+
 use crate::link::LinkId;
 use crate::release::ReleaseQueue;
-use crate::units::Nanos;
 
 /// Links by the time of their next event. An idle link costs nothing, and a
 /// change costs the same for ten links and for a million.

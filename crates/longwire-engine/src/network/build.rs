@@ -2,11 +2,12 @@
 
 use alloc::boxed::Box;
 
+use longwire_units::Nanos;
+
 use super::path::Path;
 use super::{Inside, Network, Node, PathId, Surroundings};
 use crate::held::{HeldBytes, HeldItems};
 use crate::link::{Link, LinkChange, LinkId, Replaced};
-use crate::units::Nanos;
 
 /// A link that was taken away, for the caller to drop where that takes no time
 /// from frames: models may hold traces of many megabytes.

@@ -15,11 +15,12 @@ mod verdicts;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::frame::FrameMeta;
+use longwire_packet::frame::FrameMeta;
+use longwire_units::Nanos;
+
 use crate::held::{HeldItems, ItemBytes};
 use crate::link::{Link, LinkId};
 use crate::release::ReleaseQueue;
-use crate::units::Nanos;
 use crate::verdict::{Delivery, DropReason, Verdict};
 use agenda::Agenda;
 pub use build::Removed;

@@ -1,10 +1,11 @@
 //! What links decide, and what becomes of the frames.
 
+use longwire_packet::frame::FrameMeta;
+use longwire_units::Nanos;
+
 use super::{Inside, Network, PathId, Surroundings, Traveller};
-use crate::frame::FrameMeta;
 use crate::held::HeldBytes;
 use crate::link::LinkId;
-use crate::units::Nanos;
 use crate::verdict::{Delivery, DropReason, Verdict};
 
 impl<T> Network<T> {

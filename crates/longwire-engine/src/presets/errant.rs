@@ -12,12 +12,13 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use longwire_units::{BitRate, Nanos};
+
 use super::Duplex;
 use crate::loader::Loader;
 use crate::options::LinkOptions;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::Quantity;
-use crate::units::{BitRate, Nanos};
 
 /// The parameters.
 pub static INFO: ModelInfo = ModelInfo {

@@ -7,8 +7,9 @@ use alloc::collections::binary_heap::PeekMut;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
+use longwire_units::Nanos;
+
 use crate::link::LinkId;
-use crate::units::Nanos;
 use wheel::{Wheel, slot_of};
 
 /// Items waiting for their release.

@@ -4,8 +4,9 @@
 use alloc::vec::Vec;
 use core::mem;
 
+use longwire_units::Nanos;
+
 use super::Waiting;
-use crate::units::Nanos;
 
 /// A slot is as wide as 2^16 nanoseconds.
 const SLOT_BITS: u32 = 16;

@@ -1,7 +1,8 @@
 //! What sets the pace of a replay.
 
+use longwire_units::{BitRate, PacketRate, Speed};
+
 use crate::models::framing::Framing;
-use crate::units::{BitRate, PacketRate, Speed};
 
 /// What sets the pace of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

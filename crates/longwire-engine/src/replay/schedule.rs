@@ -1,8 +1,9 @@
 //! When each frame of a trace is due.
 
+use longwire_units::{Nanos, PacketRate, Speed};
+
 use super::Pace;
 use crate::models::rate::Serializer;
-use crate::units::{Nanos, PacketRate, Speed};
 
 /// The distance between two rounds of a trace that has no duration of its own
 /// to take one from.

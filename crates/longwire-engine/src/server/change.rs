@@ -3,12 +3,13 @@
 use alloc::vec::Vec;
 use core::mem;
 
+use longwire_units::Nanos;
+use longwire_units::random::Stream;
+
 use super::{Held, Server};
 use crate::models::queue::{Discipline, LinkFacts, QueueLimit, QueuedFrame, Reads};
 use crate::models::rate::{Aggregate, Transmitter};
 use crate::passing::FrameBytes;
-use crate::random::Stream;
-use crate::units::Nanos;
 use crate::verdict::{DropReason, Verdict};
 
 impl Server {

@@ -8,10 +8,11 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::str::FromStr;
 
+use longwire_units::{BitRate, UnitError};
+
 use super::{ModelInfo, Param, SpecError, Unit};
 use crate::lines::LineSplitter;
 use crate::loader::{Hook, Loader, Plugin};
-use crate::units::{BitRate, UnitError};
 
 /// The arguments given to one model, checked against its parameters.
 pub struct Arguments<'a> {
@@ -343,7 +344,10 @@ fn understands(unit: Unit, value: &str) -> bool {
 /// Reads `value` in this unit; a word that is not among a choice has no
 /// error of its own.
 fn check(unit: Unit, value: &str) -> Result<(), Option<UnitError>> {
-    use crate::units::{self, Bytes, Correlation, Nanos, Packets, Probability};
+    use longwire_units::{
+        Bytes, Correlation, Nanos, Packets, Probability, parse_count, parse_ratio, parse_real,
+        parse_signed,
+    };
     fn read<T: FromStr<Err = UnitError>>(value: &str) -> Result<(), UnitError> {
         T::from_str(value).map(drop)
     }
@@ -354,10 +358,10 @@ fn check(unit: Unit, value: &str) -> Result<(), Option<UnitError>> {
         Unit::Packets => read::<Packets>(value),
         Unit::Probability => read::<Probability>(value),
         Unit::Correlation => read::<Correlation>(value),
-        Unit::Ratio => units::parse_ratio(value).map(drop),
-        Unit::Count => units::parse_count(value).map(drop),
-        Unit::Signed => units::parse_signed(value).map(drop),
-        Unit::Real => units::parse_real(value).map(drop),
+        Unit::Ratio => parse_ratio(value).map(drop),
+        Unit::Count => parse_count(value).map(drop),
+        Unit::Signed => parse_signed(value).map(drop),
+        Unit::Real => parse_real(value).map(drop),
         Unit::File(_) | Unit::Text(_) => return (!value.is_empty()).then_some(()).ok_or(None),
         // Only ever given by key.
         Unit::Rest => return Err(None),

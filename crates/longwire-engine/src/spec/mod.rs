@@ -5,7 +5,7 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use crate::units::UnitError;
+use longwire_units::UnitError;
 
 mod arguments;
 

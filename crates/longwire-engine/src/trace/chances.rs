@@ -2,10 +2,11 @@
 
 use alloc::vec::Vec;
 
+use longwire_units::random::Stream;
+use longwire_units::{Nanos, Probability};
+
 use super::{Contents, Cursor, End, FILE, Quantity, Series};
-use crate::random::Stream;
 use crate::spec::{Arguments, SpecError};
-use crate::units::{Nanos, Probability};
 
 /// Chooses frames with the probability of the moment.
 #[derive(Debug)]

@@ -9,8 +9,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use longwire_units::Nanos;
+
 use crate::spec::{Arguments, Param, SpecError, Unit};
-use crate::units::Nanos;
 
 mod chances;
 mod fields;

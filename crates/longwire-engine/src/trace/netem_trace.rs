@@ -13,13 +13,13 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::f64::consts::PI;
 
+use longwire_units::BitRate;
+use longwire_units::random::Stream;
 use serde_json::{Map, Value};
 
 use super::human;
 use super::quantity::Quantity;
 use super::series::{Series, SeriesBuilder};
-use crate::random::Stream;
-use crate::units::BitRate;
 
 /// What a document describes.
 #[derive(Clone, Debug, PartialEq, Eq)]

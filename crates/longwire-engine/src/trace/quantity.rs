@@ -3,9 +3,10 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
+use longwire_units::BitRate;
+
 use super::moment;
 use super::number::scaled;
-use crate::units::BitRate;
 
 /// A day, as much as a delay may be.
 const DELAY_MAX: u64 = 86_400_000_000_000;

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::units::Nanos;
+use longwire_units::Nanos;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 

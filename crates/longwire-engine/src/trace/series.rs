@@ -5,8 +5,9 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
+use longwire_units::Nanos;
+
 use crate::spec::{Arguments, Param, SpecError, Unit};
-use crate::units::Nanos;
 
 /// What follows the end of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

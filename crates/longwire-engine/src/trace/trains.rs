@@ -6,8 +6,9 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use longwire_units::Nanos;
+
 use super::series::{Series, SeriesBuilder};
-use crate::units::Nanos;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 

@@ -4,8 +4,8 @@
 use longwire_engine::models::arrivals::{EvenClock, Load, LoadRate};
 use longwire_engine::models::framing::Framing;
 use longwire_engine::models::{ARRIVALS, SIZES};
-use longwire_engine::random::{Purpose, Stream};
 use longwire_engine::{BitRate, Nanos, PacketRate};
+use longwire_units::random::{Purpose, Stream};
 
 fn load(rate: &str, sizes: &str) -> Load {
     let rate: LoadRate = rate.parse().expect("a rate");

@@ -204,7 +204,7 @@ fn the_length_of_a_datagram_counts_in_its_checksum() {
         shorter[udp + 5] = 40;
         let sum = frames::datagram_sum(version, &shorter[..udp + 40], udp);
         assert_ne!(sum, 0, "{version}: it was right by accident");
-        assert!(longwire_engine::repair_checksums(&mut shorter));
+        assert!(longwire_packet::repair_checksums(&mut shorter));
         let sum = frames::datagram_sum(version, &shorter[..udp + 40], udp);
         assert_eq!(sum, 0, "{version}: a receiver drops it");
         let own = [udp + 5, udp + 6, udp + 7];
@@ -367,10 +367,10 @@ proptest! {
             frame.truncate(cut.index(frame.len() + 1));
         }
         let mut once = frame.clone();
-        longwire_engine::repair_checksums(&mut once);
+        longwire_packet::repair_checksums(&mut once);
         prop_assert!(changed_bytes(&frame, &once).len() <= 4);
         let mut twice = once.clone();
-        longwire_engine::repair_checksums(&mut twice);
+        longwire_packet::repair_checksums(&mut twice);
         prop_assert_eq!(&twice, &once);
         if flips.is_empty() && whole {
             prop_assert_eq!(&once, &frame, "a right checksum stays");

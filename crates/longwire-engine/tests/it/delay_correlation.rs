@@ -5,8 +5,8 @@ use crate::common::files::file;
 use crate::common::special::normal_cdf;
 use crate::common::{ks_bound, ks_distance};
 use longwire_engine::models::DELAY;
-use longwire_engine::random::{Purpose, Stream};
 use longwire_engine::{FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict};
+use longwire_units::random::{Purpose, Stream};
 
 const CONFIDENCE: f64 = 0.998;
 const MS: f64 = 1e6;

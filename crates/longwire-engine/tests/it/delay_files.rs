@@ -5,7 +5,7 @@ use crate::common::files::{Contents, file, passing};
 use crate::common::{ks_bound, ks_distance};
 use longwire_engine::models::DELAY;
 use longwire_engine::models::delay::DelayModel;
-use longwire_engine::random::{Purpose, Stream};
+use longwire_units::random::{Purpose, Stream};
 
 const CONFIDENCE: f64 = 0.998;
 const SAMPLES: usize = 200_000;

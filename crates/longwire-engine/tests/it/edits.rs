@@ -2,8 +2,8 @@
 //! changed, and nothing else but checksums, which are right.
 
 use crate::common::frames::{self, Ipv4, PLAIN4, ethernet, header_holds, ipv6};
-use longwire_engine::header::{Ecn, IpHeader};
 use longwire_engine::{DropReason, Link, Verdict};
+use longwire_packet::header::{Ecn, IpHeader};
 use proptest::prelude::*;
 
 /// What a link makes of one frame's bytes, or why it loses it.

@@ -6,7 +6,7 @@
 use crate::common::binomial_bounds;
 use crate::common::files::passing;
 use longwire_engine::models::LOSS;
-use longwire_engine::random::{Purpose, Stream};
+use longwire_units::random::{Purpose, Stream};
 
 const CONFIDENCE: f64 = 0.999_999;
 

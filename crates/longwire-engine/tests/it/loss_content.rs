@@ -2,11 +2,11 @@
 //! neither text nor frames make them panic.
 
 use crate::common::frames::{self, Ipv4, PLAIN4, ethernet, ipv6, transport};
-use longwire_engine::filter::{Filter, LANGUAGE};
 use longwire_engine::models::LOSS;
 use longwire_engine::models::loss::LossModel;
-use longwire_engine::random::{Purpose, Stream};
 use longwire_engine::{Bytes, DropReason, Nanos, Packets, Passing, Verdict};
+use longwire_packet::filter::{Filter, LANGUAGE};
+use longwire_units::random::{Purpose, Stream};
 use proptest::prelude::*;
 
 fn model(filter: &str) -> Box<dyn LossModel> {

@@ -4,8 +4,8 @@ use crate::common::binomial_bounds;
 use crate::common::files::{file, passing, stream};
 use longwire_engine::models::LOSS;
 use longwire_engine::models::loss::LossModel;
-use longwire_engine::random::{Purpose, Stream};
 use longwire_engine::{DropReason, Nanos, Verdict};
+use longwire_units::random::{Purpose, Stream};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;

@@ -3,11 +3,8 @@
 
 mod common;
 
-mod alter;
 mod arrivals;
-mod bridge;
 mod changes;
-mod classify;
 mod composition;
 mod corruption;
 mod delay_correlation;
@@ -18,7 +15,6 @@ mod departure;
 mod displacement;
 mod doubts;
 mod edits;
-mod filter_tools;
 mod formats;
 mod framing;
 mod grammar;
@@ -30,7 +26,6 @@ mod network;
 mod opportunities;
 mod options;
 mod presets;
-mod probe;
 mod queues;
 mod rates;
 mod registry;
@@ -40,4 +35,3 @@ mod sizes;
 mod statistics;
 mod streams;
 mod tables;
-mod units;

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use longwire_engine::emulator::ItemBytes;
 use longwire_engine::network::Surroundings;
-use longwire_engine::random::Stream;
 use longwire_engine::{
     Delivery, DropReason, Emulator, FrameMeta, Link, LinkId, LinkOptions, Nanos, Network, PathId,
     Verdict,
 };
+use longwire_units::random::Stream;
 use proptest::prelude::*;
 
 const SEED: u64 = 11;
@@ -332,7 +332,7 @@ fn copies_fragments_and_edits_go_on() {
     bytes[16..18].copy_from_slice(&1_020u16.to_be_bytes());
     bytes[22] = 64;
     bytes[23] = 17;
-    longwire_engine::repair_checksums(&mut bytes);
+    longwire_packet::repair_checksums(&mut bytes);
     let sent: Sent = vec![(Nanos::from_micros(1), 0, Frame { number: 0, bytes })];
     let notes = through_network(&links, &[vec![0, 1, 2]], &sent, 0);
     // Two copies, three fragments each: 480 + 480 + 40 bytes of payload.

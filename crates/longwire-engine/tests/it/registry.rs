@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use longwire_engine::models::{self, Entry, Kind};
-use longwire_engine::random::Stream;
 use longwire_engine::spec::{ModelInfo, Param, SpecError, Unit, reads};
 use longwire_engine::{DropReason, Hook, Loader, Nanos, Passing, Plugin};
+use longwire_units::random::Stream;
 
 fn is_kebab_case(name: &str) -> bool {
     let word = |word: &str| {

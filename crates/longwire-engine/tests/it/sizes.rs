@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use longwire_engine::models::SIZES;
 use longwire_engine::models::sizes::SizeModel;
-use longwire_engine::random::{Purpose, Stream};
+use longwire_units::random::{Purpose, Stream};
 
 fn sizes(text: &str) -> Box<dyn SizeModel> {
     SIZES

@@ -1,8 +1,8 @@
 //! What a seed decides, and the order of what leaves a link.
 
 use crate::common::{link, release, verdicts};
-use longwire_engine::random::{Purpose, Stream};
 use longwire_engine::{DropReason, Link, LinkId, Verdict};
+use longwire_units::random::{Purpose, Stream};
 use proptest::prelude::*;
 
 const FRAMES: u64 = 20_000;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use longwire_engine::classify::{Matcher, RuleError};
 use longwire_engine::{Link, LinkChange, LinkId, Nanos, PathId, Removed, Replaced};
+use longwire_packet::classify::{Matcher, RuleError};
 
 use serde::Serialize;
 

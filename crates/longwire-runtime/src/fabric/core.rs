@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use longwire_engine::bridge::{Bridge, Forwarding, PortIndex};
-use longwire_engine::classify::{Classifier, RuleId};
 use longwire_engine::emulator::ItemBytes;
 use longwire_engine::network::Surroundings;
 use longwire_engine::{
     Delivery, DropReason, FrameMeta, Link, LinkId, Nanos, Network, PathId, ReleaseQueue, Verdict,
 };
+use longwire_packet::bridge::{Bridge, Forwarding, PortIndex};
+use longwire_packet::classify::{Classifier, RuleId};
 
 use serde::Serialize;
 

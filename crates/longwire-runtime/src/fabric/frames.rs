@@ -2,8 +2,8 @@
 //! several ports at once.
 
 use longwire_engine::Nanos;
-use longwire_engine::bridge::PortIndex;
 use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
+use longwire_packet::bridge::PortIndex;
 
 /// Where a frame leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

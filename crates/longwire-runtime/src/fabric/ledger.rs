@@ -1,8 +1,8 @@
 //! What a fabric has recorded: frames as they came in, and what each link
 //! decided about each.
 
-use longwire_engine::bridge::PortIndex;
 use longwire_engine::{FrameMeta, Link, LinkId, Verdict};
+use longwire_packet::bridge::PortIndex;
 
 use super::frames::Frame;
 use crate::record::{Epoch, Event, Recorder, Recording, Tap, Writing};

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longwire_engine::bridge::Bridge;
 use longwire_engine::models::mtu::Mtu;
 use longwire_engine::{Bytes, Link, LinkId, Nanos, PathId};
 use longwire_io::collapse_heap;
 use longwire_io::delay_line::{DelayLineConfig, delay_line};
 use longwire_io::{PortError, RxPort, TxPort};
+use longwire_packet::bridge::Bridge;
 
 use super::core::Core;
 use super::frames::Frames;

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 
 use hdrhistogram::Histogram;
 use longwire_engine::Nanos;
-use longwire_engine::bridge::{BridgeCounters, NotForwarded};
+use longwire_packet::bridge::{BridgeCounters, NotForwarded};
 use serde::Serialize;
 
 use super::core::CoreCounts;

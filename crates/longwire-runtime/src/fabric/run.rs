@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
-use longwire_engine::bridge::{BridgeConfig, BridgeError};
-use longwire_engine::classify::Classifier;
 use longwire_engine::models::mtu::Mtu;
 use longwire_engine::{Bytes, LinkConfig, LinkId, Nanos};
 use longwire_io::delay_line::{DelayLineConfig, DelayLineReader, delay_line};
 use longwire_io::port::{AnyRx, Port};
+use longwire_packet::bridge::{BridgeConfig, BridgeError};
+use longwire_packet::classify::Classifier;
 
 use super::cells::LinkCells;
 use super::core::Target;

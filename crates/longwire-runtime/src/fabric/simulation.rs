@@ -2,8 +2,8 @@
 //! when it is said to have, and what leaves does so at its release. No thread
 //! decides and no clock is read.
 
-use longwire_engine::bridge::PortIndex;
 use longwire_engine::{FrameMeta, Nanos};
+use longwire_packet::bridge::PortIndex;
 
 use super::core::Core;
 use super::frames::{Exit, Frame, Frames};

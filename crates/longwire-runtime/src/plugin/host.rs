@@ -8,8 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use longwire_engine::random::Stream;
 use longwire_engine::{Nanos, Probability};
+use longwire_units::random::Stream;
 
 use super::{abi, parameters};
 

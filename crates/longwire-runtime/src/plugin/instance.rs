@@ -255,7 +255,7 @@ fn checked_hints(hints: &abi::Hints) -> Result<PluginHints, String> {
 mod tests {
     use std::ffi::c_char;
 
-    use longwire_engine::random::{Purpose, Stream};
+    use longwire_units::random::{Purpose, Stream};
 
     use super::*;
 

@@ -26,8 +26,8 @@ pub use watchdog::on_stuck_main;
 
 use std::sync::Arc;
 
-use longwire_engine::random::Stream;
 use longwire_engine::{DropReason, Hook, Nanos, Passing, Plugin, PluginHints};
+use longwire_units::random::Stream;
 
 use crate::faults::Faults;
 use host::Random;

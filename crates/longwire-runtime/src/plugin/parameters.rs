@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::str::FromStr;
 
-use longwire_engine::units::{UnitError, parse_count, parse_ratio, parse_real};
 use longwire_engine::{BitRate, Bytes, Nanos, Probability};
+use longwire_units::{UnitError, parse_count, parse_ratio, parse_real};
 
 use super::abi;
 use super::host::{Host, guarded, text_of};

@@ -1,4 +1,4 @@
-use longwire_engine::random::Stream;
+use longwire_units::random::Stream;
 
 use super::*;
 

@@ -3,7 +3,7 @@
 
 use std::str::FromStr;
 
-use longwire_engine::header::{IpHeader, IpVersion, Piece, Transport};
+use longwire_packet::header::{IpHeader, IpVersion, Piece, Transport};
 
 /// Fields that do not count when frames are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

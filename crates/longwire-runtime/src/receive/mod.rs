@@ -4,7 +4,7 @@
 //! [`Judging`] reads a capture instead. Both keep the same account: rates and
 //! gaps; each frame against an expected gap, against a trace
 //! ([`AgainstTrace`]), against what this process sends ([`sent_log`]), or against the times that probes carry
-//! ([`longwire_engine::probe`]); what is lost, double, out of order or
+//! ([`longwire_packet::probe`]); what is lost, double, out of order or
 //! changed. The accounting takes bytes and times, and knows no port and no
 //! clock.
 
@@ -27,8 +27,8 @@ mod timing;
 mod witness;
 
 use longwire_engine::Nanos;
-use longwire_engine::filter::Filter;
 use longwire_io::PortError;
+use longwire_packet::filter::Filter;
 
 pub use comparison::AgainstTrace;
 pub use digest::{Ignored, UnknownField};

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use longwire_engine::random::Stream;
+use longwire_units::random::Stream;
 
 use super::*;
 

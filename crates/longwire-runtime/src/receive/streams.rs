@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use longwire_engine::Nanos;
-use longwire_engine::probe::Probe;
+use longwire_packet::probe::Probe;
 
 use super::jitter::Jitter;
 use super::report::StreamReport;
@@ -118,7 +118,7 @@ impl StreamAccount {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longwire_engine::random::Stream;
+    use longwire_units::random::Stream;
 
     /// Some day in 2023.
     const START: u64 = 1_700_000_000_000_000_000;

@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longwire_engine::Nanos;
-use longwire_engine::frame::mac_header_len;
+use longwire_packet::frame::mac_header_len;
 
 /// The longest frame that is looked at: a neighbour solicitation with two
 /// VLAN tags and several options.

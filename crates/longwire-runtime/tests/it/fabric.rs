@@ -4,10 +4,10 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use longwire_engine::bridge::{BridgeConfig, Switching};
-use longwire_engine::classify::{Classifier, Matcher, Order as RuleOrder};
 use longwire_engine::{Bytes, LinkConfig, LinkId, LinkOptions, Nanos, PathId};
 use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
+use longwire_packet::bridge::{BridgeConfig, Switching};
+use longwire_packet::classify::{Classifier, Matcher, Order as RuleOrder};
 use longwire_runtime::OnPortLoss;
 use longwire_runtime::fabric::pipeline::run_to_end;
 use longwire_runtime::fabric::{FabricParts, LinkCells, Target};

@@ -3,7 +3,6 @@
 
 use std::os::fd::BorrowedFd;
 
-use longwire_engine::random::Stream;
 use longwire_engine::{
     BitRate, Bytes, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict, models,
 };
@@ -12,6 +11,7 @@ use longwire_io::port::mem::{MemWire, spacing_error};
 use longwire_io::{Arrived, Offload, PortError, Received, RxPort};
 use longwire_runtime::LinkSetup;
 use longwire_runtime::pipeline::{PipelineConfig, run_to_end};
+use longwire_units::random::Stream;
 
 /// Frames at their times.
 struct Frames {

@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use longwire_engine::Nanos;
 use longwire_engine::models::{ARRIVALS, SIZES};
-use longwire_engine::probe::Probe;
-use longwire_engine::{Nanos, repair_checksums};
+use longwire_packet::probe::Probe;
+use longwire_packet::repair_checksums;
 use longwire_runtime::feed::generator::{
     AddressRange, FlowConfig, FlowOrder, GeneratorConfig, GeneratorError, GeneratorFeed,
     MacAddress, Payload, PortRange, Protocol, TcpFlags, VlanTag,

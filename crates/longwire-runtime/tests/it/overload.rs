@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longwire_engine::bridge::{BridgeConfig, PortIndex, Switching};
-use longwire_engine::classify::{Classifier, Matcher, Order};
 use longwire_engine::{LinkConfig, LinkId, Nanos, PathId};
 use longwire_io::port::one_way::{Discard, Silent};
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::{AnyRx, AnyTx, Port};
 use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, Received};
+use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
+use longwire_packet::classify::{Classifier, Matcher, Order};
 use longwire_runtime::fabric::{FabricParts, FabricReport, LinkCells, Target, start};
 use longwire_runtime::{OnPortLoss, Placement, RunConfig};
 

@@ -11,12 +11,12 @@ use std::time::Instant;
 use clap::Args;
 use longwire_engine::models::delay::constant::Constant;
 use longwire_engine::models::rate::Rate;
-use longwire_engine::random::Stream;
 use longwire_engine::{BitRate, Bytes, LinkConfig, Nanos};
 use longwire_io::port::mem::{Sink, Source};
 use longwire_io::{Arrived, Offload, PortError, Received, RxPort};
 use longwire_runtime::fabric::FabricParts;
 use longwire_runtime::fabric::pipeline::{look_at_idle, run_to_end};
+use longwire_units::random::Stream;
 use serde::Serialize;
 
 use super::pairs::{self, PairFrame};

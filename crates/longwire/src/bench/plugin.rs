@@ -4,12 +4,12 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use longwire_engine::random::{Purpose, Stream};
 use longwire_engine::{
     Bytes, FrameMeta, Hook, Link, LinkConfig, LinkId, LinkOptions, Nanos, Packets, Passing, Verdict,
 };
 use longwire_runtime::plugin::PluginError;
 use longwire_runtime::{CPlugin, Faults, FileLoader};
+use longwire_units::random::{Purpose, Stream};
 use serde::Serialize;
 
 use super::PluginArgs;

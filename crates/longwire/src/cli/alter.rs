@@ -1,12 +1,12 @@
 //! Options of `replay` that choose frames of a trace and alter them.
 
 use clap::Args;
-use longwire_engine::alter::{
+use longwire_packet::alter::{
     AddressMap, AlterOptions, Alterations, Anonymize, LoopAddresses, MacMap, MtuAction, PortMap,
     SidedMac, Truncated, TtlChange, VlanChange, parse_dscp,
 };
-use longwire_engine::filter::{Filter, LANGUAGE};
-use longwire_engine::split::Splitter;
+use longwire_packet::filter::{Filter, LANGUAGE};
+use longwire_packet::split::Splitter;
 
 use crate::Error;
 

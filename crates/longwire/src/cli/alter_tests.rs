@@ -1,7 +1,7 @@
 //! The options of choosing and altering, beside those of sending.
 
 use clap::{CommandFactory, Parser};
-use longwire_engine::alter::About;
+use longwire_packet::alter::About;
 
 use super::*;
 use crate::cli::PumpArgs;

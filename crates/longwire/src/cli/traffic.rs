@@ -8,13 +8,13 @@ use clap::{Args, ValueEnum};
 use longwire_engine::models::arrivals::{ArrivalModel, LoadRate};
 use longwire_engine::models::sizes::SizeModel;
 use longwire_engine::models::{self, Kind};
-use longwire_engine::units::UnitError;
 use longwire_engine::{BitRate, Nanos};
 use longwire_runtime::FileLoader;
 use longwire_runtime::feed::generator::{
     AddressRange, FlowConfig, FlowOrder, GeneratorConfig, MACS_MAX, MacAddress, Payload, PortRange,
     Protocol, TcpFlags, VlanTag,
 };
+use longwire_units::UnitError;
 
 use crate::Error;
 use crate::commands::models::synopsis;

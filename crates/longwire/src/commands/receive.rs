@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use longwire_engine::filter::Filter;
 use longwire_engine::replay::Pace;
 use longwire_engine::{Nanos, Speed};
+use longwire_packet::filter::Filter;
 use longwire_runtime::receive::{
     AgainstTrace, Ignored, Judging, ReceiveConfig, ReceiveError, ReceiveReport, Receiving,
 };

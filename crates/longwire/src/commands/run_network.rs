@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use longwire_engine::units::number_of;
 use longwire_engine::{LinkOptions, Nanos};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry::{self, Port};
 use longwire_io::rights::Capability;
 use longwire_runtime::fabric::{FabricParts, FabricRunning, start_recorded};
 use longwire_runtime::{Faults, FileLoader};
+use longwire_units::number_of;
 
 use super::run::RunArgs;
 use crate::cli::{DuplexArgs, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT};

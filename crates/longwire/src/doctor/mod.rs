@@ -18,7 +18,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use longwire_engine::units::number_of;
+use longwire_units::number_of;
 
 use crate::cli::Paint;
 

@@ -6,9 +6,9 @@ use std::ops::{Bound, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use longwire_engine::bridge::BridgeConfig;
-use longwire_engine::classify::{Classifier, Matcher};
 use longwire_engine::{LinkConfig, LinkId, LinkOptions, Loader, OptionError, PathId};
+use longwire_packet::bridge::BridgeConfig;
+use longwire_packet::classify::{Classifier, Matcher};
 use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
 
 use crate::Error;

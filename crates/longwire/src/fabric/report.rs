@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use longwire_engine::units::number_of;
 use longwire_engine::{DropReason, Nanos};
 use longwire_runtime::fabric::{FabricReport, LinkTotals};
 use longwire_runtime::{Artifact, Lateness, LinkReport, RunReport};
+use longwire_units::number_of;
 use serde::Serialize;
 
 use super::{Changes, Numbered, verdict};

@@ -2,7 +2,7 @@
 
 use longwire_engine::LinkConfig;
 use longwire_engine::models::rate::Serializer;
-use longwire_engine::units::Nanos;
+use longwire_units::Nanos;
 use serde::Serialize;
 
 use super::FRAME;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use longwire_engine::models::arrivals::{Arrivals, Load, LoadRate};
 use longwire_engine::models::sizes::SizeModel;
 use longwire_engine::models::{ARRIVALS, FRAMING, SIZES};
-use longwire_engine::random::{Purpose, Stream};
 use longwire_engine::{FrameMeta, Link, LinkId, LinkOptions, Nanos, Verdict as Judged};
 use longwire_runtime::receive::Spread;
+use longwire_units::random::{Purpose, Stream};
 
 use super::args::Test;
 use super::trial::{Headers, Length, Outcome, Tester, Trial, share};

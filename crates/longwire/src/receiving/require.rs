@@ -8,8 +8,8 @@
 use std::str::FromStr;
 
 use longwire_engine::Nanos;
-use longwire_engine::units::{UnitError, parse_count, parse_real};
 use longwire_runtime::receive::{ReceiveReport, Spread, Timing};
+use longwire_units::{UnitError, parse_count, parse_real};
 
 /// What must have arrived.
 #[derive(Clone, Debug, PartialEq)]

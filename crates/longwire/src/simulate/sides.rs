@@ -10,7 +10,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-use longwire_engine::frame::mac_header_len;
+use longwire_packet::frame::mac_header_len;
 
 use super::Direction;
 

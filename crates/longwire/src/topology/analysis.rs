@@ -1,7 +1,7 @@
 //! What is allowed and probably not meant.
 
-use longwire_engine::classify::{Classifier, RuleId};
-use longwire_engine::units::number_of;
+use longwire_packet::classify::{Classifier, RuleId};
+use longwire_units::number_of;
 use toml::de::DeTable;
 
 use super::builder::Builder;

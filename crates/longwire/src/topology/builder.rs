@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use longwire_engine::bridge::PortIndex;
-use longwire_engine::classify::Matcher;
 use longwire_engine::presets::Duplex;
+use longwire_packet::bridge::PortIndex;
+use longwire_packet::classify::Matcher;
 
 use super::fields::LINKS_MAX;
 use super::matchers::PortNames;

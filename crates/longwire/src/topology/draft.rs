@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use longwire_engine::bridge::Switching;
+use longwire_packet::bridge::Switching;
 
 use super::builder::Builder;
 use super::change::Added;

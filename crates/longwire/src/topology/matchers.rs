@@ -1,7 +1,7 @@
 //! Matchers of the file, and the same for the way back.
 
-use longwire_engine::bridge::PortIndex;
-use longwire_engine::classify::{KEYS, Matcher, MatcherError};
+use longwire_packet::bridge::PortIndex;
+use longwire_packet::classify::{KEYS, Matcher, MatcherError};
 
 use super::plan::PortPlan;
 use super::problem::meant;

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use longwire_engine::LinkOptions;
-use longwire_engine::bridge::{BridgeConfig, PortIndex};
-use longwire_engine::classify::{Matcher, Order};
 use longwire_engine::presets::Duplex;
+use longwire_packet::bridge::{BridgeConfig, PortIndex};
+use longwire_packet::classify::{Matcher, Order};
 use longwire_runtime::OnPortLoss;
 
 use super::problem::Problem;

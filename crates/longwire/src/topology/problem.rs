@@ -1,6 +1,6 @@
 //! What is wrong with a file, and where.
 
-use longwire_engine::units::number_of;
+use longwire_units::number_of;
 use std::fmt;
 use std::ops::Range;
 

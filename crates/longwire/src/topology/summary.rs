@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use longwire_engine::bridge::Switching;
-use longwire_engine::classify::Order;
-use longwire_engine::units::number_of;
 use longwire_engine::{BitRate, LinkOptions, Nanos};
+use longwire_packet::bridge::Switching;
+use longwire_packet::classify::Order;
 use longwire_runtime::{FileLoader, OnPortLoss};
+use longwire_units::number_of;
 use serde::Serialize;
 
 use super::plan::{LinkPlan, Topology, Unmatched};

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use longwire_engine::bridge::{
-    Bridge, BridgeConfig, BridgeError, PortIndex, Reserved, StaticEntry, StormLimit, Switching,
-};
 use longwire_engine::{Nanos, Packets};
 use longwire_io::port::registry::PORTS;
+use longwire_packet::bridge::{
+    Bridge, BridgeConfig, BridgeError, PortIndex, Reserved, StaticEntry, StormLimit, Switching,
+};
 use toml::de::DeTable;
 
 use super::fields::PORTS_MAX;

@@ -3,13 +3,14 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use longwire_units::random::Stream;
+use longwire_units::{BitRate, Nanos, Packets};
+
 use super::{ArrivalModel, Arrivals, EvenClock, Load};
 use crate::models::Entry;
 use crate::models::framing::Framing;
 use crate::models::rate::Serializer;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{BitRate, Nanos, Packets};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };

@@ -3,11 +3,12 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use longwire_units::Nanos;
+use longwire_units::random::Stream;
+
 use super::{ArrivalModel, Arrivals, EvenClock, Load};
 use crate::models::Entry;
-use crate::random::Stream;
 use crate::spec::ModelInfo;
-use crate::units::Nanos;
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry {

@@ -5,9 +5,10 @@ use core::str::FromStr;
 
 use alloc::string::ToString;
 
+use longwire_units::{BitRate, Nanos, PacketRate, UnitError};
+
 use crate::models::framing::Framing;
 use crate::models::sizes::SizeModel;
-use crate::units::{BitRate, Nanos, PacketRate, UnitError};
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 

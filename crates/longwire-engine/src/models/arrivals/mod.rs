@@ -6,9 +6,10 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use longwire_units::Nanos;
+use longwire_units::random::Stream;
+
 use crate::models::Kind;
-use crate::random::Stream;
-use crate::units::Nanos;
 
 pub mod burst;
 pub mod constant;

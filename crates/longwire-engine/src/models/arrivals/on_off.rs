@@ -3,11 +3,12 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use longwire_units::random::Stream;
+use longwire_units::{Nanos, UnitError, parse_real};
+
 use super::{ArrivalModel, Arrivals, EvenClock, Load};
 use crate::models::Entry;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{Nanos, UnitError, parse_real};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };

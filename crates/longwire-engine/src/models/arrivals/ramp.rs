@@ -5,14 +5,15 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt::{self, Write};
 
+use longwire_packet::frame::FrameMeta;
+use longwire_units::random::Stream;
+use longwire_units::{Bytes, Nanos, Packets, Probability, parse_count};
+
 use super::{ArrivalModel, Arrivals, Load};
-use crate::frame::FrameMeta;
 use crate::models::Entry;
 use crate::models::rate::{self, Rate};
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{Bytes, Nanos, Packets, Probability, parse_count};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };

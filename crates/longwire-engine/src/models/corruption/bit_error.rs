@@ -3,14 +3,15 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use longwire_packet::edit::Corruption;
+use longwire_units::random::Stream;
+use longwire_units::{UnitError, parse_ratio};
+
 use super::CorruptionModel;
 use super::random::{CHECKSUM, checksum_word, repair};
 use crate::models::Entry;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{UnitError, parse_ratio};
-use crate::verdict::Corruption;
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn CorruptionModel>> = Entry { info: &INFO, build };

@@ -3,11 +3,12 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use longwire_packet::edit::Corruption;
+use longwire_units::Nanos;
+use longwire_units::random::Stream;
+
 use crate::models::Kind;
 use crate::passing::Passing;
-use crate::random::Stream;
-use crate::units::Nanos;
-use crate::verdict::Corruption;
 
 pub mod bit_error;
 pub mod offset;

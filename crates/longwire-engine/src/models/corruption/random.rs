@@ -3,13 +3,14 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use longwire_packet::edit::Corruption;
+use longwire_units::random::Stream;
+use longwire_units::{Probability, parse_count};
+
 use super::CorruptionModel;
 use crate::models::Entry;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{Probability, parse_count};
-use crate::verdict::Corruption;
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn CorruptionModel>> = Entry { info: &INFO, build };

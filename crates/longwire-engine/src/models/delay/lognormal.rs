@@ -3,6 +3,8 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use longwire_units::Nanos;
+
 use super::DelayModel;
 use super::sampled::{
     CORRELATION, Common, Distribution, LOCATION, MAX, MIN, Tails, sampled, without_spread,
@@ -10,7 +12,6 @@ use super::sampled::{
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::special::{normal_above, normal_quantile};
-use crate::units::Nanos;
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };

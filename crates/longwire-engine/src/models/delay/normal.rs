@@ -3,12 +3,13 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use longwire_units::Nanos;
+
 use super::DelayModel;
 use super::sampled::{CORRELATION, Common, Distribution, MAX, MIN, Tails, sampled, without_spread};
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::special::{normal_above, normal_quantile};
-use crate::units::Nanos;
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };

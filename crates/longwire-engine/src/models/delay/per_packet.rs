@@ -6,14 +6,15 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
+use longwire_units::Nanos;
+use longwire_units::random::Stream;
+
 use super::DelayModel;
 use super::sampled::UNIT;
 use crate::models::Entry;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::{END, End, Quantity};
-use crate::units::Nanos;
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };

@@ -1,8 +1,9 @@
 //! Delays over time: what steps and traces share.
 
+use longwire_units::Nanos;
+
 use crate::spec::{Arguments, Param, SpecError, Unit};
 use crate::trace::{Cursor, End, Series};
-use crate::units::Nanos;
 
 /// The parameter that says how one delay becomes the next.
 pub(super) const CHANGE: Param = Param {

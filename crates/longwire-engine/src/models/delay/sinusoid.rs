@@ -5,12 +5,13 @@ use alloc::format;
 use core::f64::consts::PI;
 use core::fmt;
 
+use longwire_units::random::Stream;
+use longwire_units::{Nanos, UnitError, parse_real};
+
 use super::DelayModel;
 use crate::models::Entry;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{Nanos, UnitError, parse_real};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };

@@ -5,15 +5,16 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;
 
+use longwire_units::Nanos;
+use longwire_units::random::Stream;
+
 use super::DelayModel;
 use super::schedule::{CHANGE, Change, Schedule};
 use crate::models::Entry;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::series::SeriesBuilder;
 use crate::trace::{END, End};
-use crate::units::Nanos;
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };

@@ -6,11 +6,12 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
+use longwire_units::{Nanos, parse_signed};
+
 use super::DelayModel;
 use super::sampled::{CORRELATION, Common, MAX, MIN, VALUES_MAX, of_values};
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{Nanos, parse_signed};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };

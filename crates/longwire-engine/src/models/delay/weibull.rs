@@ -3,11 +3,12 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use longwire_units::{Nanos, UnitError, parse_real};
+
 use super::DelayModel;
 use super::sampled::{CORRELATION, Common, Distribution, LOCATION, MAX, MIN, Tails, sampled};
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{Nanos, UnitError, parse_real};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };

@@ -3,13 +3,14 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use longwire_units::parse_count;
+use longwire_units::random::Stream;
+
 use super::random::{COPIES, DELAY, copies, delay_word};
 use super::{Copies, DuplicationModel};
 use crate::models::Entry;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::parse_count;
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn DuplicationModel>> = Entry { info: &INFO, build };

@@ -3,12 +3,13 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use longwire_units::random::Stream;
+use longwire_units::{Probability, parse_count};
+
 use super::{Copies, DuplicationModel};
 use crate::models::Entry;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{Probability, parse_count};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn DuplicationModel>> = Entry { info: &INFO, build };

@@ -5,15 +5,16 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
+use longwire_units::Nanos;
+use longwire_units::random::Stream;
+
 use super::random::{COPIES, DELAY, copies, delay_word};
 use super::{Copies, DuplicationModel};
 use crate::models::Entry;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::{Chances, read_chances};
 use crate::trace::{END, FILE, Quantity, TIME_COLUMN, TIME_UNIT, WHERE};
-use crate::units::Nanos;
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn DuplicationModel>> = Entry { info: &INFO, build };

@@ -5,13 +5,14 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;
 
+use longwire_packet::filter::Filter;
+use longwire_units::Probability;
+use longwire_units::random::Stream;
+
 use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
-use crate::filter::{Filter, language};
 use crate::models::Entry;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::Probability;
 use crate::verdict::DropReason;
 
 /// The registry line.
@@ -21,7 +22,7 @@ static INFO: ModelInfo = ModelInfo {
     name: "content",
     summary: concat!(
         "frames that a filter matches are lost; filters are written ",
-        language!()
+        longwire_packet::filter_language!()
     ),
     params: &[
         Param {

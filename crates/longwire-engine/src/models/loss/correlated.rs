@@ -2,13 +2,14 @@
 
 use core::fmt;
 
+use longwire_units::random::Stream;
+use longwire_units::{Correlation, Probability};
+
 use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
 use crate::coin::CorrelatedCoin;
 use crate::models::Entry;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{Correlation, Probability};
 use crate::verdict::DropReason;
 
 /// The registry line.

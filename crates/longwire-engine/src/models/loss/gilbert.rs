@@ -2,12 +2,13 @@
 
 use core::fmt;
 
+use longwire_units::Probability;
+use longwire_units::random::Stream;
+
 use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
 use crate::models::Entry;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::Probability;
 use crate::verdict::DropReason;
 
 /// The registry line.

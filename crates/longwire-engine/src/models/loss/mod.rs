@@ -3,11 +3,12 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use longwire_units::random::Stream;
+use longwire_units::{Nanos, Probability};
+
 use crate::models::Kind;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, Param, SpecError, Unit};
-use crate::units::{Nanos, Probability};
 use crate::verdict::DropReason;
 
 pub mod bit_error;

@@ -5,12 +5,13 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
+use longwire_units::Nanos;
+use longwire_units::random::Stream;
+
 use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
 use crate::models::Entry;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::Nanos;
 use crate::verdict::DropReason;
 
 /// The registry line.

@@ -3,14 +3,15 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Display};
 
+use longwire_units::Nanos;
+use longwire_units::random::Stream;
+
 use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
 use crate::loader::{Hook, Plugin};
 use crate::models::Entry;
 use crate::models::plugin::{self, FILE, NAME, OWN, Written};
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, SpecError};
-use crate::units::Nanos;
 
 /// The registry line.
 pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };

@@ -6,9 +6,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use longwire_units::{Bytes, Packets};
+
 use super::QueueLimit;
 use crate::spec::{Arguments, SpecError};
-use crate::units::{Bytes, Packets};
 
 /// Classes of traffic and the code points that belong to each.
 ///

@@ -5,11 +5,12 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
 
+use longwire_units::{Bytes, Nanos};
+
 use super::fifo::FrameLine;
 use super::{Classes, Discipline, Queue, QueueContext, QueueLimit, QueuedFrame, Reads, parameters};
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{Bytes, Nanos};
 use crate::verdict::DropReason;
 
 /// The registry line.

@@ -5,9 +5,10 @@
 use alloc::vec::Vec;
 use core::fmt;
 
+use longwire_units::{Bytes, Nanos, Packets};
+
 use super::{Discipline, QueueContext, QueueLimit, QueuedFrame};
 use crate::fifo::Fifo;
-use crate::units::{Bytes, Nanos, Packets};
 use crate::verdict::DropReason;
 
 /// A first-in, first-out queue.

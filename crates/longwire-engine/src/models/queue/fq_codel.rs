@@ -6,12 +6,13 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
+use longwire_units::{Bytes, Nanos, parse_count};
+
 use super::codel::{self, CodelLaw, CodelLine, CodelState};
 use super::pool::{Pool, PoolLine};
 use super::{Discipline, Queue, QueueContext, QueueLimit, QueuedFrame, Reads, parameters};
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{Bytes, Nanos, parse_count};
 use crate::verdict::DropReason;
 
 /// The registry line.

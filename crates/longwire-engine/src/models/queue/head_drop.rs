@@ -4,11 +4,12 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
+use longwire_units::{Bytes, Nanos};
+
 use super::fifo::FrameLine;
 use super::{Discipline, Queue, QueueContext, QueueLimit, QueuedFrame, parameters};
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, SpecError};
-use crate::units::{Bytes, Nanos};
 use crate::verdict::DropReason;
 
 /// The registry line.

@@ -4,10 +4,11 @@
 use alloc::format;
 use core::fmt;
 
+use longwire_units::{BitRate, Bytes, Nanos, Packets};
+
 use super::Queue;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{BitRate, Bytes, Nanos, Packets};
 
 /// The registry line.
 pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };

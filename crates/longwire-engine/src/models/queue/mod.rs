@@ -6,11 +6,12 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::frame::FrameMeta;
-use crate::header::Ecn;
+use longwire_packet::frame::FrameMeta;
+use longwire_packet::header::Ecn;
+use longwire_units::random::Stream;
+use longwire_units::{BitRate, Bytes, Nanos, Packets};
+
 use crate::models::Kind;
-use crate::random::Stream;
-use crate::units::{BitRate, Bytes, Nanos, Packets};
 use crate::verdict::{DropReason, Verdict};
 
 pub mod codel;

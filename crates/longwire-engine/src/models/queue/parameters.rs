@@ -3,9 +3,10 @@
 use alloc::format;
 use core::fmt;
 
+use longwire_units::{Bytes, Nanos, Packets, parse_real};
+
 use super::QueueLimit;
 use crate::spec::{Arguments, Param, SpecError, Unit};
-use crate::units::{Bytes, Nanos, Packets, parse_real};
 
 /// A word for yes or no; the first one is yes.
 pub(super) const BOOLEAN: Unit = Unit::Choice(&["true", "false"]);

@@ -4,13 +4,14 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
+use longwire_units::{Bytes, Nanos, Probability};
+
 use super::fifo::FrameLine;
 use super::ticks::Ticks;
 use super::{Discipline, LinkFacts, Queue, QueueContext, QueueLimit, QueuedFrame, Reads};
 use super::{difference, parameters};
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{Bytes, Nanos, Probability};
 use crate::verdict::DropReason;
 
 /// The registry line.

@@ -117,9 +117,10 @@ impl Pool {
 mod tests {
     use alloc::collections::VecDeque;
 
+    use longwire_packet::frame::FrameMeta;
+    use longwire_units::Nanos;
+
     use super::*;
-    use crate::frame::FrameMeta;
-    use crate::units::Nanos;
 
     fn frame(number: u64) -> QueuedFrame {
         let meta = FrameMeta {

@@ -4,11 +4,12 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
+use longwire_units::Nanos;
+
 use super::fifo::FrameLine;
 use super::{Classes, Discipline, Queue, QueueContext, QueueLimit, QueuedFrame, Reads, parameters};
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::Nanos;
 use crate::verdict::DropReason;
 
 /// The registry line.

@@ -4,8 +4,9 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::mem;
 
+use longwire_units::{Bytes, Nanos, Packets};
+
 use super::QueueLimit;
-use crate::units::{Bytes, Nanos, Packets};
 
 /// A tail-drop queue, known from its departures alone (TLEM's way): a frame
 /// is in the queue until it departs, so the frames at hand at an arrival are

@@ -1,7 +1,7 @@
 //! A control law's timer, without a timer: its ticks are worked off when the
 //! queue is next looked at.
 
-use crate::units::Nanos;
+use longwire_units::Nanos;
 
 /// Instants a period apart: the first lies a period after the link's epoch.
 ///

@@ -3,17 +3,18 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use longwire_units::random::Stream;
+use longwire_units::{BitRate, Nanos};
+
 use super::mahimahi::{OPPORTUNITY, OVERHEAD, counted, sizes};
 use super::opportunities::Opportunities;
 use super::{Rate, RateModel};
 use crate::models::Entry;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::Written;
 use crate::trace::schedule::ScheduleReader;
 use crate::trace::trains::{Trains, TrainsReader, interpolated};
-use crate::units::{BitRate, Nanos};
 
 /// The registry line.
 pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };

@@ -5,9 +5,10 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use longwire_units::Nanos;
+use longwire_units::random::Stream;
+
 use super::varying::{RateSource, RateStretch};
-use crate::random::Stream;
-use crate::units::Nanos;
 
 /// A state of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,15 +4,16 @@ use alloc::boxed::Box;
 use alloc::format;
 use core::fmt;
 
+use longwire_units::random::Stream;
+use longwire_units::{BitRate, Bytes, Nanos, parse_signed};
+
 use super::opportunities::Opportunities;
 use super::{Rate, RateModel};
 use crate::models::Entry;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::schedule::{Schedule, ScheduleReader};
 use crate::trace::{End, Written};
-use crate::units::{BitRate, Bytes, Nanos, parse_signed};
 
 /// The registry line.
 pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };

@@ -7,15 +7,16 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::{self, Display};
 
+use longwire_units::random::Stream;
+use longwire_units::{BitRate, Nanos, parse_real};
+
 use super::chain::{Chain, State};
 use super::steps::{RateOrZero, rate_or_zero};
 use super::varying::Varying;
 use super::{Rate, RateModel};
 use crate::models::Entry;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{BitRate, Nanos, parse_real};
 
 /// The registry line.
 pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };

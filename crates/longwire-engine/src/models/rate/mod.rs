@@ -3,11 +3,12 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use longwire_units::random::Stream;
+use longwire_units::{BitRate, Nanos};
+
 use crate::models::Kind;
 use crate::models::framing::Framing;
 use crate::passing::Passing;
-use crate::random::Stream;
-use crate::units::{BitRate, Nanos};
 
 pub mod cellreplay;
 mod chain;

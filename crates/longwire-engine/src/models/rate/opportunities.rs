@@ -1,8 +1,9 @@
 //! Opportunities at which a link delivers bytes, and the frames that use
 //! them.
 
+use longwire_units::{BitRate, Nanos};
+
 use crate::trace::schedule::{Place, Schedule};
-use crate::units::{BitRate, Nanos};
 
 /// Delivers frames, first in, first out, by the rule of mahimahi's
 /// `LinkQueue`:

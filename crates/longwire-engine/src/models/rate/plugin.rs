@@ -3,14 +3,15 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Display};
 
+use longwire_units::random::Stream;
+use longwire_units::{BitRate, Nanos};
+
 use super::{Rate, RateModel};
 use crate::loader::{Hook, Plugin};
 use crate::models::Entry;
 use crate::models::plugin::{self, FILE, NAME, OWN, Written};
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, SpecError};
-use crate::units::{BitRate, Nanos};
 
 /// The registry line.
 pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };

@@ -5,8 +5,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use longwire_units::Nanos;
+
 use super::varying::NANOBITS;
-use crate::units::Nanos;
 
 /// From `time` nanoseconds after the epoch on, the rate is `rate` bit/s; 0
 /// is none at all.

@@ -1,7 +1,8 @@
 //! Serialisation at one rate, exactly.
 
+use longwire_units::{BitRate, Nanos};
+
 use crate::models::framing::Framing;
-use crate::units::{BitRate, Nanos};
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 

@@ -6,15 +6,16 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use longwire_units::random::Stream;
+use longwire_units::{BitRate, Nanos, UnitError};
+
 use super::ramp::{Ramps, Step};
 use super::varying::{RateSource, RateStretch, Varying};
 use super::{Rate, RateModel};
 use crate::models::Entry;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::{Cursor, End, Series, SeriesBuilder};
-use crate::units::{BitRate, Nanos, UnitError};
 
 /// The registry line.
 pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };

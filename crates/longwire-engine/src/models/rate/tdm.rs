@@ -4,13 +4,14 @@ use alloc::boxed::Box;
 use alloc::format;
 use core::fmt;
 
+use longwire_units::random::Stream;
+use longwire_units::{BitRate, Nanos};
+
 use super::varying::NANOBITS;
 use super::{Rate, RateModel};
 use crate::models::Entry;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{BitRate, Nanos};
 
 /// The registry line.
 pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };

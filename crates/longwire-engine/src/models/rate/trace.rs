@@ -3,15 +3,16 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use longwire_units::random::Stream;
+use longwire_units::{BitRate, Nanos};
+
 use super::mahimahi::Mahimahi;
 use super::varying::{RateSource, RateStretch, Varying};
 use super::{Rate, RateModel};
 use crate::models::Entry;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::{self, Cursor, End, FORMAT, Recording, Series, Written};
-use crate::units::{BitRate, Nanos};
 
 /// The registry line.
 pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };

@@ -3,8 +3,8 @@
 
 use core::fmt;
 
-use crate::random::Stream;
-use crate::units::Nanos;
+use longwire_units::Nanos;
+use longwire_units::random::Stream;
 
 /// Billionths of a bit: what a rate of 1 bit/s sends in a nanosecond.
 pub(super) const NANOBITS: u64 = 1_000_000_000;

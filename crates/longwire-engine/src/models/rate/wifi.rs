@@ -5,13 +5,14 @@ use alloc::boxed::Box;
 use alloc::format;
 use core::fmt;
 
+use longwire_units::random::Stream;
+use longwire_units::{BitRate, Bytes, Nanos, parse_count};
+
 use super::varying::NANOBITS;
 use super::{Aggregate, Rate, RateModel};
 use crate::models::Entry;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{BitRate, Bytes, Nanos, parse_count};
 
 /// The registry line.
 pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };

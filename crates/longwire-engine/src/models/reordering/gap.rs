@@ -3,13 +3,14 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use longwire_units::random::Stream;
+use longwire_units::{Correlation, Probability, parse_count};
+
 use super::{Displacement, ReorderingModel};
 use crate::coin::CorrelatedCoin;
 use crate::models::Entry;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{Correlation, Probability, parse_count};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn ReorderingModel>> = Entry { info: &INFO, build };

@@ -3,12 +3,13 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use longwire_units::random::Stream;
+use longwire_units::{Nanos, Probability};
+
 use super::{Displacement, ReorderingModel};
 use crate::models::Entry;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{Nanos, Probability};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn ReorderingModel>> = Entry { info: &INFO, build };

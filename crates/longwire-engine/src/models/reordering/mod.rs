@@ -4,10 +4,11 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use longwire_units::Nanos;
+use longwire_units::random::Stream;
+
 use crate::models::Kind;
 use crate::passing::Passing;
-use crate::random::Stream;
-use crate::units::Nanos;
 
 pub mod gap;
 pub mod hold;

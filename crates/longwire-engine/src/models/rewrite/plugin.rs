@@ -3,13 +3,14 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Display};
 
+use longwire_units::Nanos;
+use longwire_units::random::Stream;
+
 use super::RewriteModel;
 use crate::loader::{Hook, Plugin};
 use crate::models::Entry;
 use crate::models::plugin::{self, FILE, NAME, OWN, Written};
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, SpecError};
-use crate::units::Nanos;
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn RewriteModel>> = Entry { info: &INFO, build };

@@ -3,10 +3,11 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use longwire_units::random::Stream;
+
 use super::weighted::{ORDER, Weighted};
 use super::{FCS, Fcs, SizeModel};
 use crate::models::Entry;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError};
 
 /// The registry line.

@@ -5,10 +5,11 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
+use longwire_units::random::Stream;
+
 use super::weighted::{ORDER, Weighted, read_weighted};
 use super::{FCS, Fcs, SizeModel};
 use crate::models::Entry;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.

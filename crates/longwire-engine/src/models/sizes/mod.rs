@@ -8,8 +8,9 @@ use alloc::boxed::Box;
 use alloc::format;
 use core::fmt;
 
+use longwire_units::random::Stream;
+
 use crate::models::Kind;
-use crate::random::Stream;
 use crate::spec::{Arguments, Param, SpecError, Unit};
 
 pub mod fixed;

@@ -3,11 +3,12 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use longwire_units::parse_count;
+use longwire_units::random::Stream;
+
 use super::{FCS, Fcs, SizeModel};
 use crate::models::Entry;
-use crate::random::Stream;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::parse_count;
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };

@@ -6,10 +6,11 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
+use longwire_units::parse_count;
+use longwire_units::random::Stream;
+
 use super::Fcs;
-use crate::random::Stream;
 use crate::spec::{Arguments, Param, SpecError, Unit};
-use crate::units::parse_count;
 
 /// The order of sizes.
 pub(super) const ORDER: Param = Param {

@@ -1,9 +1,9 @@
 //! The options of links of any models at all, made from arbitrary bytes.
 
 use longwire_engine::models::{self, Entry, Kind};
-use longwire_engine::random::Stream;
 use longwire_engine::spec::{ModelInfo, Param, Unit};
 use longwire_engine::{DropReason, Hook, LinkOptions, Loader, Nanos, Passing, Plugin};
+use longwire_units::random::Stream;
 
 /// Choices made by bytes, and by zeros when there are no more.
 pub struct Choices<'a>(pub &'a [u8]);

@@ -1,7 +1,7 @@
 //! Files that are not there: a loader with contents in memory.
 
-use longwire_engine::random::Stream;
 use longwire_engine::{Hook, Loader, Passing, Plugin};
+use longwire_units::random::Stream;
 
 /// The same contents whatever file is asked for, in pieces of this many
 /// bytes.

@@ -4,6 +4,7 @@
 pub mod any_options;
 pub mod composition;
 pub mod files;
+#[path = "../../../../longwire-packet/tests/it/common/frames.rs"]
 pub mod frames;
 pub mod special;
 

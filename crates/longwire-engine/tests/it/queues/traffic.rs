@@ -1,7 +1,7 @@
 //! Random arrivals.
 
-use longwire_engine::random::Stream;
 use longwire_engine::{FrameMeta, Nanos};
+use longwire_units::random::Stream;
 
 /// A frame that arrives, as the tests see it.
 #[derive(Clone, Debug)]

@@ -2,8 +2,8 @@
 //! that is never idle has sent by an instant, in exact fractions.
 
 use longwire_engine::models::rate::Rate;
-use longwire_engine::random::Stream;
 use longwire_engine::{Bytes, Nanos, Packets, Passing, models};
+use longwire_units::random::Stream;
 use proptest::prelude::*;
 
 use crate::common::frame;

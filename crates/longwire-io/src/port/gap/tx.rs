@@ -1,7 +1,7 @@
 //! The sending half of a port whose wire is never idle.
 
-use longwire_engine::units::number_of;
 use longwire_engine::{BitRate, Nanos};
+use longwire_units::number_of;
 
 use super::filler::{FRAME_MIN, FillerSizes, GapFiller, Step, Tally, wire_bytes};
 use super::frame_check_sequence;

@@ -3,7 +3,7 @@
 //! Offloads speak of header lengths and checksum places; what a sender says
 //! of them may be wrong or missing, so they are read from the frame itself.
 
-use longwire_engine::frame::mac_header_len;
+use longwire_packet::frame::mac_header_len;
 
 /// Extension headers looked through before an IPv6 packet is given up on:
 /// more than any real packet carries.

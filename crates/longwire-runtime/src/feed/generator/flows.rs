@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
-use longwire_engine::random::Stream;
+use longwire_units::random::Stream;
 
 use super::addresses::refused;
 use super::{AddressRange, GeneratorError, MacAddress, PortRange};

@@ -15,9 +15,9 @@ use std::sync::Arc;
 use longwire_engine::Nanos;
 use longwire_engine::models::arrivals::{ArrivalModel, Arrivals, Load, LoadRate};
 use longwire_engine::models::sizes::SizeModel;
-use longwire_engine::probe::Probe;
-use longwire_engine::random::{Purpose, Stream};
 use longwire_io::{PortError, Received};
+use longwire_packet::probe::Probe;
+use longwire_units::random::{Purpose, Stream};
 
 pub use addresses::{AddressRange, MacAddress, PortRange};
 pub use flows::{FLOWS_MAX, FlowConfig, FlowOrder, MACS_MAX, Protocol, TcpFlags, VlanTag};

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use longwire_engine::probe::Probe;
-use longwire_engine::random::Stream;
+use longwire_packet::probe::Probe;
+use longwire_units::random::Stream;
 
 use super::addresses::refused;
 use super::flows::{Flow, FlowConfig, Protocol};

@@ -117,7 +117,7 @@ impl Feed for TogetherFeed {
 mod tests {
     use super::*;
     use longwire_engine::models::{ARRIVALS, SIZES};
-    use longwire_engine::probe::Probe;
+    use longwire_packet::probe::Probe;
 
     use crate::feed::generator::{FlowConfig, MacAddress, Payload};
 

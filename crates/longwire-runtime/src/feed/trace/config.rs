@@ -1,10 +1,10 @@
 //! Which traces are sent, and how.
 
 use longwire_engine::Nanos;
-use longwire_engine::alter::Alterations;
-use longwire_engine::filter::Filter;
 use longwire_engine::replay::Pace;
-use longwire_engine::split::Splitter;
+use longwire_packet::alter::Alterations;
+use longwire_packet::filter::Filter;
+use longwire_packet::split::Splitter;
 
 use super::Moment;
 

@@ -11,9 +11,9 @@ mod steps;
 use std::os::fd::BorrowedFd;
 
 use longwire_engine::Nanos;
-use longwire_engine::alter::About;
 use longwire_engine::replay::Schedule;
 use longwire_io::{PortError, Received};
+use longwire_packet::alter::About;
 
 use super::{Fed, Feed, FeedStatus};
 use common::Member;

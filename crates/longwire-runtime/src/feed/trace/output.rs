@@ -1,7 +1,7 @@
 //! What a trace feed hands out late, and what it has to say.
 
 use longwire_engine::Nanos;
-use longwire_engine::units::number_of;
+use longwire_units::number_of;
 
 use super::TraceFeed;
 use crate::feed::{Fed, FeedStatus};

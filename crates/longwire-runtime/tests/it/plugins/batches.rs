@@ -1,8 +1,8 @@
 //! However packets are divided into arrays, a plugin decides the same.
 
-use longwire_engine::random::{Purpose, Stream};
 use longwire_engine::{Bytes, DropReason, FrameMeta, Hook, Nanos, Packets, Passing};
 use longwire_runtime::{CPlugin, Faults};
+use longwire_units::random::{Purpose, Stream};
 
 use crate::plugins::tools::{example, probe};
 

@@ -1,10 +1,10 @@
 //! What hooks are told, and what becomes of what they say.
 
-use longwire_engine::random::{Purpose, Stream};
 use longwire_engine::{
     DropReason, FrameMeta, Hook, LinkId, Nanos, Packets, Passing, Plugin, Probability, Verdict,
 };
 use longwire_runtime::{CPlugin, Faults};
+use longwire_units::random::{Purpose, Stream};
 
 use crate::plugins::tools::{link, offer, probe, release};
 

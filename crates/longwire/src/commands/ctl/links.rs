@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use longwire_engine::units::number_of;
+use longwire_units::number_of;
 
 use super::stats::{Totals, read};
 use super::{GetArgs, encoded, print_json};

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use longwire_engine::Nanos;
-use longwire_engine::units::number_of;
+use longwire_units::number_of;
 use serde::Deserialize;
 use serde_json::Value;
 

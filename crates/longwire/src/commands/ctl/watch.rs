@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use console::Term;
 use serde_json::Value;
 
-use longwire_engine::units::number_of;
+use longwire_units::number_of;
 
 use super::stats::{Counted, Event, read};
 use super::{WatchArgs, encoded};

@@ -12,8 +12,8 @@ mod measure;
 use std::str::FromStr;
 
 use longwire_engine::Nanos;
-use longwire_engine::units::{UnitError, parse_count};
 use longwire_runtime::{LinkReport, RunReport};
+use longwire_units::{UnitError, parse_count};
 
 use self::measure::Measure;
 pub use self::measure::frames;

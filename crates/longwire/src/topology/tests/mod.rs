@@ -2,7 +2,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use longwire_engine::Nanos;
-use longwire_engine::classify::Order;
+use longwire_packet::classify::Order;
 
 use super::files::{Files, StartFiles};
 use super::summary::Summary;

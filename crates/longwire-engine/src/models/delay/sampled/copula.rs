@@ -5,8 +5,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use longwire_units::random::Stream;
+
 use super::inverse::{Inverse, Moments, Octaves};
-use crate::random::Stream;
 use crate::special::{normal_above, normal_density, normal_quantile};
 
 /// The process z' = r z + sqrt(1 - r²) e, where e is standard normal: then z

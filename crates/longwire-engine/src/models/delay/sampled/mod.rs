@@ -10,11 +10,12 @@ mod inverse;
 #[cfg(test)]
 mod tests;
 
+use longwire_units::random::Stream;
+use longwire_units::{Correlation, Nanos};
+
 use super::DelayModel;
 use crate::passing::Passing;
-use crate::random::Stream;
 use crate::spec::{Arguments, Param, SpecError, Unit};
-use crate::units::{Correlation, Nanos};
 use copula::Copula;
 use inverse::{Inverse, Octaves, Points};
 

@@ -3,10 +3,11 @@
 use alloc::format;
 use core::fmt;
 
+use longwire_units::{Bytes, Nanos, Packets, parse_count, parse_real};
+
 use super::super::difference;
 use super::super::parameters;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{Bytes, Nanos, Packets, parse_count, parse_real};
 
 pub(super) static INFO: ModelInfo = ModelInfo {
     name: "dualpi2",

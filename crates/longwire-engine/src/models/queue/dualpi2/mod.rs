@@ -8,13 +8,14 @@ mod law;
 
 pub use law::{DualPi2Law, DualScheduler};
 
+use longwire_packet::header::Ecn;
+use longwire_units::Nanos;
+
 use super::fifo::FrameLine;
 use super::ticks::Ticks;
 use super::{Discipline, LinkFacts, Queue, QueueContext, QueueLimit, QueuedFrame, Reads};
 use super::{difference, parameters};
-use crate::header::Ecn;
 use crate::models::Entry;
-use crate::units::Nanos;
 use crate::verdict::DropReason;
 
 /// The registry line.

@@ -2,9 +2,10 @@
 
 use core::fmt;
 
+use longwire_units::{BitRate, Bytes, Packets, Probability, parse_ratio};
+
 use super::super::parameters::{self, BOOLEAN};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::units::{BitRate, Bytes, Packets, Probability, parse_ratio};
 
 pub(super) static INFO: ModelInfo = ModelInfo {
     name: "red",

@@ -8,12 +8,13 @@ mod law;
 
 pub use law::RedLaw;
 
+use longwire_units::{BitRate, Nanos};
+
 use super::fifo::FrameLine;
 use super::parameters;
 use super::ticks::Ticks;
 use super::{Discipline, LinkFacts, Queue, QueueContext, QueueLimit, QueuedFrame, Reads};
 use crate::models::Entry;
-use crate::units::{BitRate, Nanos};
 use crate::verdict::DropReason;
 
 /// The registry line.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use longwire_engine::DropReason;
-use longwire_engine::header::{IpHeader, flow_hash};
+use longwire_packet::header::{IpHeader, flow_hash};
 
 use super::codel::{CodelParams, CodelQueue};
 use super::{Limit, Oracle, Stored, drop_packet};

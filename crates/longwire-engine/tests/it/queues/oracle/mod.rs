@@ -2,7 +2,7 @@
 //! from its paper's text.
 
 use longwire_engine::DropReason;
-use longwire_engine::random::{Purpose, Stream};
+use longwire_units::random::{Purpose, Stream};
 
 use crate::queues::link::{Fate, decide};
 use crate::queues::traffic::Packet;

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use longwire_engine::DropReason;
-use longwire_engine::random::Stream;
+use longwire_units::random::Stream;
 
 use super::{Limit, Oracle, Stored, drop_packet, seconds};
 use crate::queues::link::Fate;

@@ -1,0 +1,244 @@
+//! TCP and RTP over several rounds of a trace: every round's connections have
+//! other initial sequence numbers, and streams go on where they were.
+
+use alloc::collections::BTreeMap;
+
+use longwire_units::Nanos;
+use longwire_units::random::absorb;
+
+use super::{About, Counts};
+use crate::checksum::{Change, sum_words};
+use crate::edit;
+use crate::flow::{Ends, ports};
+use crate::header::{IpHeader, Piece, Transport};
+
+/// RTP streams that are followed at the most.
+const STREAMS_MAX: usize = 4_096;
+
+/// What earlier rounds have shown.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Renumber {
+    streams: BTreeMap<u64, RtpStream>,
+    /// How long the rounds before this one took together, and how far this one
+    /// is.
+    before: Nanos,
+    into: Nanos,
+}
+
+/// What the first round has shown of an RTP stream.
+#[derive(Clone, Copy, Debug)]
+struct RtpStream {
+    packets: u64,
+    /// Packets that followed their predecessor.
+    following: u64,
+    last_sequence: u16,
+    /// How far the sequence and the time have come since the first packet.
+    sequence_span: u64,
+    first_time: u32,
+    time_span: u32,
+}
+
+impl RtpStream {
+    /// Steps forward that are taken for loss; larger ones for another stream
+    /// or for no RTP at all (RFC 3550, appendix A.1 has such limits).
+    const STEP_MAX: u16 = 100;
+
+    fn new(sequence: u16, time: u32) -> RtpStream {
+        RtpStream {
+            packets: 1,
+            following: 0,
+            last_sequence: sequence,
+            sequence_span: 0,
+            first_time: time,
+            time_span: 0,
+        }
+    }
+
+    fn learn(&mut self, sequence: u16, time: u32) {
+        self.packets += 1;
+        let step = sequence.wrapping_sub(self.last_sequence);
+        if (1..=RtpStream::STEP_MAX).contains(&step) {
+            self.following += 1;
+            self.last_sequence = sequence;
+            self.sequence_span += u64::from(step);
+            self.time_span = time.wrapping_sub(self.first_time);
+        }
+    }
+
+    /// Whether it has behaved as RTP does: three packets or more, most of
+    /// which follow one another.
+    fn is_rtp(&self) -> bool {
+        self.packets >= 3 && self.following * 2 >= self.packets
+    }
+
+    /// By how much sequence and time go on with a round: what the round spans,
+    /// and one step to the next one's first packet.
+    fn step(&self) -> (u16, u32) {
+        let time_step = u64::from(self.time_span) / self.sequence_span.max(1);
+        let sequence = self.sequence_span.wrapping_add(1) as u16;
+        (sequence, self.time_span.wrapping_add(time_step as u32))
+    }
+}
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+impl Renumber {
+    pub fn new() -> Renumber {
+        Renumber::default()
+    }
+
+    pub fn next_round(&mut self) {
+        self.before = self.before.saturating_add(self.into);
+        self.into = Nanos::ZERO;
+    }
+
+    /// Renumbers a packet, and says what has changed of what its transport
+    /// checksum covers.
+    pub fn rewrite(
+        &mut self,
+        frame: &mut [u8],
+        ip: &IpHeader,
+        transport: &Transport,
+        about: &About,
+        counts: &mut Counts,
+    ) -> Change {
+        self.into = self.into.max(about.into_round);
+        if transport.piece == Piece::Later {
+            return Change::NONE;
+        }
+        let Some(ends) = Ends::of(frame, ip, transport) else {
+            return Change::NONE;
+        };
+        let end = edit::packet_end(frame, ip).min(frame.len());
+        let Some(segment) = frame.get_mut(transport.at..end) else {
+            return Change::NONE;
+        };
+        let changed = match transport.protocol {
+            TCP if about.round > 0 => self.tcp(segment, &ends, about.round),
+            UDP if may_be_rtp(segment, transport) => self.rtp(segment, &ends, about.round, counts),
+            _ => None,
+        };
+        changed.unwrap_or(Change::NONE)
+    }
+
+    /// Moves a segment's numbers to those of this round's connection: each
+    /// direction's by an amount that its ends and the round decide.
+    fn tcp(&self, segment: &mut [u8], ends: &Ends, round: u64) -> Option<Change> {
+        const ACK: u8 = 0x10;
+        const HEADER: usize = 20;
+        let header = segment.first_chunk_mut::<HEADER>()?;
+        let there = absorb(ends.there(), round) as u32;
+        let back = absorb(ends.back(), round) as u32;
+        let acknowledges = header[13] & ACK != 0;
+        let options_end = usize::from(header[12] >> 4) * 4;
+        let mut change = Change::NONE;
+        add(&mut change, &mut header[4..8], there);
+        if acknowledges {
+            add(&mut change, &mut header[8..12], back);
+        }
+        if let Some(options) = segment.get_mut(HEADER..options_end)
+            && !options.is_empty()
+        {
+            let before = sum_words(options);
+            // Ticks of a millisecond, as nearly every system has them.
+            let elapsed = (self.before.as_nanos() / 1_000_000) as u32;
+            tcp_options(options, back, elapsed, acknowledges);
+            change.sums(before, sum_words(options));
+        }
+        Some(change)
+    }
+
+    /// Moves an RTP packet's sequence and time on by what the rounds before
+    /// spanned (RFC 3550, section 5.1).
+    fn rtp(
+        &mut self,
+        segment: &mut [u8],
+        ends: &Ends,
+        round: u64,
+        counts: &mut Counts,
+    ) -> Option<Change> {
+        let header = segment.get_mut(8..)?.first_chunk_mut::<12>()?;
+        let sequence = u16::from_be_bytes([header[2], header[3]]);
+        let time = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
+        let source = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
+        let key = absorb(ends.there(), source.into());
+        if round == 0 {
+            let room = self.streams.len() < STREAMS_MAX;
+            match self.streams.get_mut(&key) {
+                Some(stream) => stream.learn(sequence, time),
+                None if room => {
+                    self.streams.insert(key, RtpStream::new(sequence, time));
+                }
+                None => counts.rtp_unknown += 1,
+            }
+            return None;
+        }
+        let stream = self.streams.get(&key).filter(|stream| stream.is_rtp())?;
+        let (sequence_step, time_step) = stream.step();
+        let after = sequence.wrapping_add(sequence_step.wrapping_mul(round as u16));
+        let mut change = Change::NONE;
+        change.word(sequence, after);
+        header[2..4].copy_from_slice(&after.to_be_bytes());
+        let by = time_step.wrapping_mul(round as u32);
+        add(&mut change, &mut header[4..8], by);
+        Some(change)
+    }
+}
+
+/// Adds to a number of 32 bits.
+fn add(change: &mut Change, field: &mut [u8], by: u32) {
+    if let Some(field) = field.first_chunk_mut::<4>() {
+        let before = u32::from_be_bytes(*field);
+        let after = before.wrapping_add(by);
+        change.double(before, after);
+        *field = after.to_be_bytes();
+    }
+}
+
+/// Moves what selective acknowledgements (RFC 2018) and timestamps (RFC 7323)
+/// tell.
+fn tcp_options(options: &mut [u8], back: u32, elapsed: u32, acknowledges: bool) {
+    const SACK: u8 = 5;
+    const TIMESTAMPS: u8 = 8;
+    // The change is told from the sums before and after.
+    let mut unused = Change::NONE;
+    let mut at = 0;
+    while let Some(kind) = options.get(at).copied() {
+        let len = match (kind, options.get(at + 1)) {
+            (0, _) => return,
+            (1, _) => 1,
+            (_, Some(len)) if *len >= 2 => usize::from(*len),
+            _ => return,
+        };
+        if let Some(body) = options.get_mut(at + 2..at + len) {
+            match kind {
+                SACK => body
+                    .chunks_exact_mut(4)
+                    .for_each(|edge| add(&mut unused, edge, back)),
+                TIMESTAMPS if body.len() == 8 => {
+                    add(&mut unused, &mut body[..4], elapsed);
+                    if acknowledges {
+                        add(&mut unused, &mut body[4..], elapsed);
+                    }
+                }
+                _ => {}
+            }
+        }
+        at += len;
+    }
+}
+
+/// Whether a UDP datagram looks like RTP: version 2, no RTCP type (RFC 5761,
+/// section 4), ports that calls use.
+fn may_be_rtp(datagram: &[u8], transport: &Transport) -> bool {
+    const FIRST_PORT: u16 = 1_024;
+    let looks = matches!(datagram.get(8..10), Some([first, kind])
+        if first >> 6 == 2 && !(192..=223).contains(kind));
+    let at_start = Transport {
+        at: 0,
+        ..*transport
+    };
+    let high = |(source, destination)| source >= FIRST_PORT && destination >= FIRST_PORT;
+    looks && ports(datagram, &at_start).is_some_and(high)
+}

@@ -1,0 +1,311 @@
+//! A learning bridge: which ports a frame goes out of.
+//!
+//! [`Bridge::forward`] shows in order all that happens to a frame. It is
+//! pure: the same frames at the same times give the same answers.
+
+mod config;
+mod loops;
+mod outcome;
+mod storm;
+mod table;
+
+use alloc::vec::Vec;
+
+pub use config::{BridgeConfig, BridgeError, Reserved, StaticEntry, StormLimit, Switching};
+pub use loops::{LoopNotice, LoopSign};
+pub use outcome::{BridgeCounters, Flooded, Forwarding, NotForwarded};
+
+use loops::LoopWatch;
+use storm::Storms;
+use table::{Learnt, StationKey, Stations, station_key, tick};
+
+use longwire_units::Nanos;
+
+/// A port of a bridge or a run, from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortIndex(pub u16);
+
+impl core::fmt::Display for PortIndex {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A station that a bridge knows of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Station {
+    /// Its VLAN, 0 for untagged frames.
+    pub vlan: u16,
+    /// Its Ethernet address.
+    pub mac: [u8; 6],
+    /// Where it is.
+    pub port: PortIndex,
+    /// Whether that was given, not learnt.
+    pub is_static: bool,
+}
+
+/// A bridge (IEEE 802.1D, clause 7) that learns stations by VLAN and Ethernet
+/// address (802.1Q: independent learning), where a VLAN is what the outermost
+/// tag says. Tags are carried as they are: every port is of every VLAN.
+///
+/// When its table is full, new stations are not learnt, which is counted, and
+/// frames to them are flooded; stations that have aged make room. So whoever
+/// invents addresses cannot make the bridge forget those that there are.
+#[derive(Clone, Debug)]
+pub struct Bridge {
+    ports: u16,
+    partners: Option<Vec<Option<PortIndex>>>,
+    learns: bool,
+    floods_unknown: bool,
+    passes_reserved: bool,
+    table_max: u32,
+    stations: Stations,
+    storms: Option<Storms>,
+    loops: Option<LoopWatch>,
+    counters: BridgeCounters,
+}
+
+/// The lowest bit of an address's first byte: a group's.
+const GROUP: u64 = 1 << 40;
+const BROADCAST: u64 = 0xffff_ffff_ffff;
+
+/// 01-80-C2-00-00-00 to 0F.
+const RESERVED: u64 = 0x0180_c200_0000;
+
+const VLAN_MAX: u16 = 4094;
+
+impl Bridge {
+    /// Makes a bridge.
+    ///
+    /// # Errors
+    /// What cannot be so, and what could.
+    pub fn new(config: BridgeConfig) -> Result<Bridge, BridgeError> {
+        config.check()?;
+        let partners = config.partners()?;
+        let is_bridge = config.switching == Switching::Bridge;
+        // Pairs need no table.
+        let rows = if partners.is_some() {
+            1
+        } else {
+            config.table_max
+        };
+        let mut bridge = Bridge {
+            ports: config.ports,
+            learns: is_bridge && config.ageing > Nanos::ZERO,
+            floods_unknown: is_bridge,
+            passes_reserved: config.reserved == Reserved::Pass,
+            table_max: rows,
+            stations: Stations::new(rows, config.ageing, config.seed),
+            storms: config.storm.map(|limit| Storms::new(limit, config.ports)),
+            loops: config.loop_detection.then(LoopWatch::new),
+            counters: BridgeCounters::default(),
+            partners,
+        };
+        // With pairs, static entries say nothing; that they are right is
+        // checked all the same.
+        for entry in config.statics {
+            bridge.check_static(&entry)?;
+            if bridge.partners.is_none() {
+                bridge.insert_static(entry)?;
+            }
+        }
+        Ok(bridge)
+    }
+
+    /// Where a frame goes that arrived at `port` at `now`; `frame` holds at
+    /// least its first 128 bytes, or all of it.
+    #[inline]
+    pub fn forward(&mut self, now: Nanos, port: PortIndex, frame: &[u8]) -> Forwarding {
+        let forwarding = self.decide(now, port, frame);
+        self.counters.note(forwarding);
+        forwarding
+    }
+
+    /// Arrival port → partner → headers → source learnt → reserved → group →
+    /// destination known → loop and storm.
+    #[inline]
+    fn decide(&mut self, now: Nanos, port: PortIndex, frame: &[u8]) -> Forwarding {
+        if port.0 >= self.ports {
+            return Forwarding::None(NotForwarded::NoSuchPort);
+        }
+        if let Some(partners) = &self.partners {
+            let partner = partners[usize::from(port.0)];
+            return partner.map_or(Forwarding::None(NotForwarded::Unpaired), Forwarding::One);
+        }
+        let Some((destination, source, vlan)) = addresses(frame) else {
+            return Forwarding::None(NotForwarded::Short);
+        };
+        if source & GROUP != 0 || source == 0 {
+            return Forwarding::None(NotForwarded::Source);
+        }
+        let station = station_key(vlan, source);
+        if self.learns {
+            self.learn(now, port, station);
+        }
+        if destination & GROUP != 0 {
+            let kind = match destination {
+                BROADCAST => Flooded::Broadcast,
+                group if group & !0xf == RESERVED && !self.passes_reserved => {
+                    return Forwarding::None(NotForwarded::Reserved);
+                }
+                _ => Flooded::Multicast,
+            };
+            return self.flood(now, port, station, frame, kind);
+        }
+        match self.stations.get(station_key(vlan, destination), tick(now)) {
+            Some(known) if known == port.0 => Forwarding::None(NotForwarded::Reflection),
+            Some(known) => Forwarding::One(PortIndex(known)),
+            None if self.floods_unknown => self.flood(now, port, station, frame, Flooded::Unknown),
+            None => Forwarding::None(NotForwarded::Unknown),
+        }
+    }
+
+    #[inline]
+    fn learn(&mut self, now: Nanos, port: PortIndex, station: StationKey) {
+        match self.stations.learn(station, port.0, tick(now)) {
+            Learnt::Known => {}
+            Learnt::New | Learnt::Again => self.counters.learnt += 1,
+            Learnt::Full => self.counters.not_learnt += 1,
+            Learnt::Static => self.counters.static_elsewhere += 1,
+            Learnt::Moved { from } => {
+                self.counters.moved += 1;
+                if let Some(loops) = &mut self.loops {
+                    loops.note_move(now, station, (from, port.0));
+                }
+            }
+        }
+    }
+
+    fn flood(
+        &mut self,
+        now: Nanos,
+        port: PortIndex,
+        station: StationKey,
+        frame: &[u8],
+        kind: Flooded,
+    ) -> Forwarding {
+        // Loops first: what they repeat is what a storm's bound holds back.
+        if let Some(loops) = &mut self.loops {
+            loops.note_flooded(now, port.0, station, frame);
+        }
+        if let Some(storms) = &mut self.storms
+            && !storms.allow(now, port.0)
+        {
+            return Forwarding::None(NotForwarded::Storm);
+        }
+        Forwarding::Flood(kind)
+    }
+
+    /// The ports that a frame leaves by.
+    pub fn ports_of(
+        &self,
+        forwarding: Forwarding,
+        arrival: PortIndex,
+    ) -> impl Iterator<Item = PortIndex> + use<> {
+        let ports = match forwarding {
+            Forwarding::None(_) => 0..0,
+            Forwarding::One(port) => port.0..port.0 + 1,
+            Forwarding::Flood(_) => 0..self.ports,
+        };
+        let flooded = matches!(forwarding, Forwarding::Flood(_));
+        ports
+            .map(PortIndex)
+            .filter(move |port| !flooded || *port != arrival)
+    }
+
+    /// What has been done so far.
+    pub fn counters(&self) -> BridgeCounters {
+        BridgeCounters {
+            aged: self.stations.aged(),
+            loop_signs: self.loops.as_ref().map_or(0, LoopWatch::signs),
+            ..self.counters
+        }
+    }
+
+    /// The last loop noticed, if it was not yet taken. There is at most one a
+    /// second.
+    pub fn take_loop(&mut self) -> Option<LoopNotice> {
+        self.loops.as_mut()?.take()
+    }
+
+    /// How many stations are in the table, with those that have aged and lie
+    /// there still.
+    pub fn station_count(&self) -> usize {
+        self.stations.len()
+    }
+
+    /// The stations known at `now`, by VLAN and address.
+    pub fn stations(&self, now: Nanos) -> Vec<Station> {
+        let station = |(key, port, is_static): (StationKey, u16, bool)| {
+            let [_, _, mac @ ..] = key.to_be_bytes();
+            Station {
+                vlan: (key >> 48) as u16,
+                mac,
+                port: PortIndex(port),
+                is_static,
+            }
+        };
+        let mut stations: Vec<Station> = self.stations.all(tick(now)).map(station).collect();
+        stations.sort_unstable();
+        stations
+    }
+
+    /// Gives a station its port, whatever was known of it.
+    ///
+    /// # Errors
+    /// A port that is not there, an address of no station, or no room.
+    pub fn insert_static(&mut self, entry: StaticEntry) -> Result<(), BridgeError> {
+        self.check_static(&entry)?;
+        let key = station_key(entry.vlan, mac_number(entry.mac));
+        match self.stations.give(key, entry.port.0) {
+            true => Ok(()),
+            false => Err(BridgeError::TableFull(self.table_max)),
+        }
+    }
+
+    fn check_static(&self, entry: &StaticEntry) -> Result<(), BridgeError> {
+        let mac = mac_number(entry.mac);
+        if entry.port.0 >= self.ports {
+            return Err(BridgeError::no_port(entry.port, self.ports));
+        }
+        if mac == 0 || mac & GROUP != 0 {
+            return Err(BridgeError::NoStation(entry.mac));
+        }
+        match entry.vlan {
+            0..=VLAN_MAX => Ok(()),
+            vlan => Err(BridgeError::NoSuchVlan(vlan)),
+        }
+    }
+
+    /// Takes a static entry back; false where there is none.
+    pub fn remove_static(&mut self, vlan: u16, mac: [u8; 6]) -> bool {
+        self.stations.take_back(station_key(vlan, mac_number(mac)))
+    }
+
+    /// Forgets what was learnt of a port, as when its link goes down, or of
+    /// all. Static entries stay.
+    pub fn flush(&mut self, port: Option<PortIndex>) {
+        self.stations.flush(port.map(|port| port.0));
+    }
+}
+
+fn mac_number(mac: [u8; 6]) -> u64 {
+    mac.iter()
+        .fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+/// Destination, source and VLAN of a frame.
+#[inline]
+fn addresses(frame: &[u8]) -> Option<(u64, u64, u16)> {
+    let header = frame.first_chunk::<14>()?;
+    let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = *header;
+    let destination = u64::from_be_bytes([0, 0, d0, d1, d2, d3, d4, d5]);
+    let source = u64::from_be_bytes([0, 0, s0, s1, s2, s3, s4, s5]);
+    let vlan = match ([t0, t1], frame.get(14..16)) {
+        ([0x81, 0x00] | [0x88, 0xa8] | [0x91, 0x00], Some(tag)) => {
+            u16::from_be_bytes([tag[0], tag[1]]) & 0x0fff
+        }
+        _ => 0,
+    };
+    Some((destination, source, vlan))
+}

@@ -1,0 +1,48 @@
+//! A bound on flooded frames, one for each port.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use longwire_units::Nanos;
+
+use super::config::StormLimit;
+
+/// One frame, in the unit of credit: nanoseconds times packets in a thousand
+/// seconds. So a rate needs no rounding.
+const FRAME: u64 = 1_000_000_000_000;
+
+/// Token buckets that are full at first.
+#[derive(Clone, Debug)]
+pub(super) struct Storms {
+    rate: u64,
+    credit_max: u64,
+    /// Credit, and when it was counted.
+    ports: Vec<(u64, Nanos)>,
+}
+
+impl Storms {
+    pub fn new(limit: StormLimit, ports: u16) -> Storms {
+        let credit_max = limit.burst.0 * FRAME;
+        Storms {
+            rate: limit.rate.packets_per_kilosec(),
+            credit_max,
+            ports: vec![(credit_max, Nanos::ZERO); ports.into()],
+        }
+    }
+
+    /// Whether a port may have one more frame flooded, which is then taken
+    /// off its credit.
+    pub fn allow(&mut self, now: Nanos, port: u16) -> bool {
+        let (credit, counted) = &mut self.ports[usize::from(port)];
+        let passed = now.saturating_sub(*counted).as_nanos();
+        let earned = u128::from(passed) * u128::from(self.rate);
+        let sum = u128::from(*credit) + earned;
+        *credit = sum.min(self.credit_max.into()) as u64;
+        *counted = now.max(*counted);
+        let enough = *credit >= FRAME;
+        if enough {
+            *credit -= FRAME;
+        }
+        enough
+    }
+}

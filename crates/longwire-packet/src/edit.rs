@@ -1,0 +1,273 @@
+//! Changing frames' bytes: congestion marks, rewritten headers, spoilt bits,
+//! and checksums that fit again.
+
+use alloc::vec::Vec;
+
+use longwire_units::random::Stream;
+
+use crate::checksum::{Change, crc32c, fold, sum_words};
+use crate::header::{Ecn, IpHeader, IpVersion, Piece, Transport};
+
+/// Corruption of one frame: which bits are inverted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Corruption {
+    /// How many different bits are inverted.
+    pub bits: u32,
+    /// Byte offset of the first inverted bit, which is the highest bit of that
+    /// byte; the others follow it. `None` selects the bits at random.
+    pub offset: Option<u32>,
+    /// Seed of the random selection.
+    pub seed: u64,
+    /// Whether transport and IP checksums are made to match the corrupted
+    /// bytes, so that the receiver does not notice.
+    pub repair: bool,
+}
+
+/// Fields to write into an IP header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IpEdit {
+    /// Differentiated services code point, 0 to 63.
+    pub dscp: u8,
+    /// Congestion field.
+    pub ecn: Ecn,
+    /// Time to live, or hop limit.
+    pub ttl: u8,
+}
+
+/// Marks a packet as having experienced congestion (RFC 3168). Frames without
+/// IP, and packets that are not ECN-capable, stay unchanged.
+pub fn mark(bytes: &mut [u8]) {
+    if let Some(ip) = IpHeader::parse(bytes)
+        && ip.ecn.capable()
+    {
+        let edit = IpEdit {
+            dscp: ip.dscp,
+            ecn: Ecn::Marked,
+            ttl: ip.ttl,
+        };
+        set_ip(bytes, &ip, edit);
+    }
+}
+
+/// Writes the fields of `edit` into the header `ip` of a frame, and updates the
+/// IPv4 header's checksum.
+pub fn set_ip(bytes: &mut [u8], ip: &IpHeader, edit: IpEdit) {
+    let class = edit.dscp << 2 | edit.ecn as u8;
+    let header = &mut bytes[ip.at..];
+    match ip.version {
+        IpVersion::V4 => {
+            let word = |header: &[u8], at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+            let before = (word(header, 0), word(header, 8));
+            header[1] = class;
+            header[8] = edit.ttl;
+            let mut change = Change::NONE;
+            change.word(before.0, word(header, 0));
+            change.word(before.1, word(header, 8));
+            let sum = change.update(word(header, 10));
+            header[10..12].copy_from_slice(&sum.to_be_bytes());
+        }
+        IpVersion::V6 => {
+            header[0] = header[0] & 0xf0 | class >> 4;
+            header[1] = header[1] & 0x0f | class << 4;
+            header[7] = edit.ttl;
+        }
+    }
+}
+
+/// Inverts the bits that `corruption` selects, and repairs the checksums if
+/// `corruption.repair` is set.
+pub fn corrupt(bytes: &mut [u8], corruption: &Corruption) {
+    let offset = corruption.offset.unwrap_or(0) as usize;
+    let Some(range) = bytes.get(offset..).filter(|range| !range.is_empty()) else {
+        return;
+    };
+    let bits_there = range.len() as u64 * 8;
+    let wanted = u64::from(corruption.bits).min(bits_there);
+    let first = offset as u64 * 8;
+    if corruption.offset.is_some() {
+        for bit in first..first + wanted {
+            turn_over(bytes, bit);
+        }
+    } else {
+        let mut stream = Stream::of_seed(corruption.seed);
+        choose(&mut stream, bits_there, wanted, |bit| turn_over(bytes, bit));
+    }
+    if corruption.repair {
+        repair_checksums(bytes);
+    }
+}
+
+/// Returns whether `corruption` changes the frame: it does not if the repair
+/// restores every inverted bit. `scratch` is working memory.
+pub fn changes(bytes: &[u8], corruption: &Corruption, scratch: &mut Vec<u8>) -> bool {
+    // Without a repair, and of a frame whose bytes are not here, it does.
+    if !corruption.repair || bytes.is_empty() {
+        return true;
+    }
+    scratch.clear();
+    scratch.extend_from_slice(bytes);
+    corrupt(scratch, corruption);
+    scratch[..] != *bytes
+}
+
+/// Bit 0 is the highest of byte 0, as bits go over a wire in documents.
+fn turn_over(bytes: &mut [u8], bit: u64) {
+    bytes[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
+}
+
+/// `wanted` different numbers below `there`, each set equally likely: for few
+/// of them by drawing again what was drawn before, for many by going through
+/// all (Knuth, volume 2, algorithm 3.4.2 S).
+fn choose(stream: &mut Stream, there: u64, wanted: u64, mut take: impl FnMut(u64)) {
+    const FEW: u64 = 16;
+    if wanted <= FEW && wanted * 2 <= there {
+        let mut chosen = [0; FEW as usize];
+        let mut count = 0;
+        while (count as u64) < wanted {
+            let number = stream.up_to(there - 1);
+            if !chosen[..count].contains(&number) {
+                chosen[count] = number;
+                count += 1;
+                take(number);
+            }
+        }
+        return;
+    }
+    let mut left = wanted;
+    for number in 0..there {
+        if left > 0 && stream.up_to(there - number - 1) < left {
+            left -= 1;
+            take(number);
+        }
+    }
+}
+
+/// Makes the IPv4 header's checksum and that of TCP, UDP, SCTP, ICMP, ICMPv6
+/// or IGMP fit the bytes, also behind IPv6's extension headers. Fragments, packets
+/// cut short and packets with further hops in a routing header keep their
+/// transport checksum, which covers bytes that are not here. A UDP datagram ends
+/// where its own length says; where that is behind the packet's end, or within
+/// the datagram's header, no checksum is right, and it keeps the one it has.
+/// Returns whether any was wrong.
+pub fn repair_checksums(bytes: &mut [u8]) -> bool {
+    let Some(ip) = IpHeader::parse(bytes) else {
+        return false;
+    };
+    let end = ip.end(bytes);
+    if end > bytes.len() {
+        return false;
+    }
+    let mut wrong = false;
+    if ip.version == IpVersion::V4 {
+        let stored = [bytes[ip.at + 10], bytes[ip.at + 11]];
+        repair_ipv4_header(bytes, ip.at);
+        wrong = bytes[ip.at + 10..ip.at + 12] != stored;
+    }
+    repair_transport(bytes, &ip) || wrong
+}
+
+/// Makes the checksum of the IPv4 header at `at` fit. The header must be
+/// there as a whole.
+pub(crate) fn repair_ipv4_header(bytes: &mut [u8], at: usize) {
+    let end = at + usize::from(bytes[at] & 15) * 4;
+    bytes[at + 10..at + 12].fill(0);
+    let sum = !fold(sum_words(&bytes[at..end.max(at + 20)]));
+    bytes[at + 10..at + 12].copy_from_slice(&sum.to_be_bytes());
+}
+
+fn repair_transport(bytes: &mut [u8], ip: &IpHeader) -> bool {
+    // Where a routing header names further hops, the checksum is for another
+    // destination than the address says.
+    let whole = |found: &Transport| found.piece == Piece::Whole && !found.routed;
+    let Some(transport) = ip.transport(bytes).filter(whole) else {
+        return false;
+    };
+    let packet_end = packet_end(bytes, ip);
+    let (start, protocol) = (transport.at, transport.protocol);
+    if packet_end > bytes.len() || packet_end < start {
+        return false;
+    }
+    if protocol == SCTP {
+        return repair_sctp(&mut bytes[start..packet_end]);
+    }
+    let (checksum_at, pseudo_header) = match protocol {
+        6 => (16, true),
+        17 => (6, true),
+        // ICMP and IGMP.
+        1 | 2 => (2, false),
+        58 => (2, true),
+        _ => return false,
+    };
+    let checksum_at = start + checksum_at;
+    if checksum_at + 2 > packet_end {
+        return false;
+    }
+    let end = match protocol {
+        17 => match datagram_end(bytes, start, packet_end, ip.version) {
+            Some(end) => end,
+            None => return false,
+        },
+        _ => packet_end,
+    };
+    let stored = u16::from_be_bytes([bytes[checksum_at], bytes[checksum_at + 1]]);
+    if protocol == 17 && stored == 0 && ip.version == IpVersion::V4 {
+        // A UDP sender over IPv4 may do without.
+        return false;
+    }
+    bytes[checksum_at..checksum_at + 2].fill(0);
+    let mut sum = sum_words(&bytes[start..end]);
+    if pseudo_header {
+        let addresses = match ip.version {
+            IpVersion::V4 => ip.at + 12..ip.at + 20,
+            IpVersion::V6 => ip.at + 8..ip.at + 40,
+        };
+        let len = (end - start) as u64;
+        sum += sum_words(&bytes[addresses]) + u64::from(protocol) + len;
+    }
+    let sum = match !fold(sum) {
+        0 if protocol == 17 => 0xffff,
+        sum => sum,
+    };
+    bytes[checksum_at..checksum_at + 2].copy_from_slice(&sum.to_be_bytes());
+    // Zero and its complement are one sum, which only UDP tells apart.
+    sum != stored && (protocol == 17 || sum != !stored || !matches!(sum, 0 | 0xffff))
+}
+
+/// Where the UDP datagram at `start` says that it ends (RFC 768). Over IPv6 a
+/// length of zero stands for all of the packet (RFC 2675).
+fn datagram_end(bytes: &[u8], start: usize, packet_end: usize, ip: IpVersion) -> Option<usize> {
+    const HEADER_LEN: usize = 8;
+    let len = usize::from(u16::from_be_bytes([bytes[start + 4], bytes[start + 5]]));
+    if len == 0 && ip == IpVersion::V6 {
+        return Some(packet_end);
+    }
+    let end = start + len;
+    (len >= HEADER_LEN && end <= packet_end).then_some(end)
+}
+
+/// Where the packet says that it ends, in bytes of the frame.
+pub(crate) fn packet_end(bytes: &[u8], ip: &IpHeader) -> usize {
+    let field = |at: usize| usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
+    match ip.version {
+        IpVersion::V4 => ip.at + field(ip.at + 2),
+        IpVersion::V6 => ip.end(bytes) + field(ip.at + 4),
+    }
+}
+
+/// SCTP's protocol number.
+const SCTP: u8 = 132;
+
+/// Makes the checksum of an SCTP packet fit: CRC32c over all of it, the
+/// checksum taken as zero, and written with the low byte first (RFC 9260,
+/// section 6.8 and appendix A). Returns whether it was wrong.
+pub(crate) fn repair_sctp(packet: &mut [u8]) -> bool {
+    const CHECKSUM: core::ops::Range<usize> = 8..12;
+    let Some(stored) = packet.get(CHECKSUM) else {
+        return false;
+    };
+    let stored = [stored[0], stored[1], stored[2], stored[3]];
+    packet[CHECKSUM].fill(0);
+    let sum = crc32c(&[packet]).to_le_bytes();
+    packet[CHECKSUM].copy_from_slice(&sum);
+    sum != stored
+}

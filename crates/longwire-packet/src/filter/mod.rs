@@ -1,0 +1,67 @@
+//! Filters: which frames are meant, written like those of tcpdump or, in
+//! part, like those of Wireshark.
+
+mod arithmetic;
+mod facts;
+mod fields;
+mod names;
+mod own;
+mod parser;
+mod primitives;
+mod tokens;
+pub(crate) mod values;
+
+use core::str::FromStr;
+
+use facts::{Facts, Node};
+
+pub use tokens::FilterError;
+
+/// Expands to [`LANGUAGE`](crate::filter::LANGUAGE) as a literal, for use in
+/// `concat!`.
+#[macro_export]
+macro_rules! filter_language {
+    () => {
+        "as in tcpdump: ip, ip6, arp, icmp, icmp6, tcp, udp, sctp and other protocols, vlan [N], \
+         [ip|ip6|ether] proto N, [PROTOCOL] [src|dst] host|net|port|portrange, ether [src|dst] \
+         host, [ether|ip|ip6] multicast, ether broadcast, less N, greater N, relations as in \
+         tcp[13] & 2 != 0; fields as in Wireshark: ip.addr == 10.0.0.0/8, tcp.port in {80, 443}; \
+         len, ttl, dscp, ecn with a value or a relation, flag syn (or fin, rst, psh, ack, urg, \
+         ece, cwr), fragment, bytes OFFSET HEX; with and, or, not and parentheses"
+    };
+}
+
+/// What filters are made of, in a sentence: every help takes it from here.
+pub const LANGUAGE: &str = crate::filter_language!();
+
+/// Which frames are meant. Read from text, then asked of each frame: that
+/// takes no memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    root: Node,
+}
+
+impl Filter {
+    /// Reads a filter.
+    ///
+    /// # Errors
+    /// What is wrong with it, in which column, and what would be accepted.
+    pub fn parse(text: &str) -> Result<Filter, FilterError> {
+        let root = parser::parse(text)?;
+        Ok(Filter { root })
+    }
+
+    /// Whether a frame of `wire_len` bytes, of which `bytes` are its first, is
+    /// meant. A test of bytes that are not there fails.
+    pub fn matches(&self, bytes: &[u8], wire_len: u32) -> bool {
+        self.root.matches(&Facts::of(bytes, wire_len))
+    }
+}
+
+impl FromStr for Filter {
+    type Err = FilterError;
+
+    fn from_str(text: &str) -> Result<Filter, FilterError> {
+        Filter::parse(text)
+    }
+}

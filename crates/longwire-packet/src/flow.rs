@@ -1,0 +1,171 @@
+//! Which conversation a packet is part of, as hashes of its two ends.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use longwire_units::random::absorb;
+
+use crate::header::{IpHeader, IpVersion, Piece, Transport, WITH_PORTS};
+
+/// A packet's two ends: address and, where there are ports, port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ends {
+    source: u64,
+    destination: u64,
+    protocol: u64,
+}
+
+impl Ends {
+    /// The ends of a packet. `None` when its header is not there.
+    #[inline]
+    pub fn of(frame: &[u8], ip: &IpHeader, transport: &Transport) -> Option<Ends> {
+        let ports = ports(frame, transport).unwrap_or((0, 0));
+        Some(Ends {
+            source: absorb(address(frame, ip, false)?, ports.0.into()),
+            destination: absorb(address(frame, ip, true)?, ports.1.into()),
+            protocol: transport.protocol.into(),
+        })
+    }
+
+    /// All pieces of one datagram have the same, and no other has.
+    pub fn of_datagram(frame: &[u8], ip: &IpHeader, transport: &Transport) -> Option<Ends> {
+        let identification = match ip.version {
+            IpVersion::V4 => word(frame, ip.at + 4)?.into(),
+            // The fragment header is the last one before what it carries.
+            IpVersion::V6 => {
+                let at = transport.at.checked_sub(4)?;
+                let high = u64::from(word(frame, at)?);
+                high << 16 | u64::from(word(frame, at + 2)?)
+            }
+        };
+        Some(Ends {
+            source: address(frame, ip, false)?,
+            destination: address(frame, ip, true)?,
+            protocol: 1 << 32 | identification,
+        })
+    }
+
+    /// One number for both directions, and whether the source is the end with
+    /// the lower hash.
+    pub fn conversation(&self) -> (u64, bool) {
+        let (low, high) = (
+            self.source.min(self.destination),
+            self.source.max(self.destination),
+        );
+        let key = absorb(absorb(low, high), self.protocol);
+        (key, self.source <= self.destination)
+    }
+
+    /// A number for this direction.
+    #[inline]
+    pub fn there(&self) -> u64 {
+        absorb(absorb(self.source, self.destination), self.protocol)
+    }
+
+    /// The number of the other direction.
+    #[inline]
+    pub fn back(&self) -> u64 {
+        absorb(absorb(self.destination, self.source), self.protocol)
+    }
+}
+
+/// A packet's ports. `None` where there are none, or not here.
+#[inline]
+pub(crate) fn ports(frame: &[u8], transport: &Transport) -> Option<(u16, u16)> {
+    if transport.piece == Piece::Later || !WITH_PORTS.contains(&transport.protocol) {
+        return None;
+    }
+    Some((word(frame, transport.at)?, word(frame, transport.at + 2)?))
+}
+
+#[inline]
+fn word(frame: &[u8], at: usize) -> Option<u16> {
+    let bytes = frame.get(at..at + 2)?;
+    Some(u16::from_be_bytes([bytes[0], bytes[1]]))
+}
+
+/// An address, stirred to 64 bits.
+#[inline]
+fn address(frame: &[u8], ip: &IpHeader, destination: bool) -> Option<u64> {
+    let second = usize::from(destination);
+    match ip.version {
+        IpVersion::V4 => {
+            let at = ip.at + 12 + 4 * second;
+            let bytes: [u8; 4] = frame.get(at..at + 4)?.try_into().ok()?;
+            Some(u64::from(u32::from_be_bytes(bytes)))
+        }
+        IpVersion::V6 => {
+            let at = ip.at + 8 + 16 * second;
+            let high: [u8; 8] = frame.get(at..at + 8)?.try_into().ok()?;
+            let low: [u8; 8] = frame.get(at + 8..at + 16)?.try_into().ok()?;
+            let high = absorb(0, u64::from_be_bytes(high));
+            Some(absorb(high, u64::from_be_bytes(low)))
+        }
+    }
+}
+
+/// A bit for each of the last flows: when there are too many, those not seen
+/// for longest are forgotten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FlowTable {
+    places: Vec<Place>,
+    clock: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Place {
+    key: u64,
+    /// When it was last asked for; 0 for a free place.
+    used: u32,
+    bit: bool,
+}
+
+/// Places that a key may be at.
+const WAYS: usize = 4;
+
+/// Such sets of places: 65,536 flows in 1 MiB.
+const SETS: usize = 1 << 14;
+
+impl FlowTable {
+    pub fn new() -> FlowTable {
+        FlowTable {
+            places: vec![Place::default(); SETS * WAYS],
+            clock: 0,
+        }
+    }
+
+    /// Where the places of a key begin, and the time.
+    fn find(&mut self, key: u64) -> (usize, u32) {
+        if self.clock == u32::MAX {
+            // Before the clock runs over, all are as old as can be.
+            for place in &mut self.places {
+                place.used = place.used.min(1);
+            }
+            self.clock = 1;
+        }
+        self.clock += 1;
+        ((key >> 50) as usize % SETS * WAYS, self.clock)
+    }
+
+    /// The flow's bit, if it is known.
+    pub fn get(&mut self, key: u64) -> Option<bool> {
+        let (first, now) = self.find(key);
+        let set = &mut self.places[first..first + WAYS];
+        let place = set
+            .iter_mut()
+            .find(|place| place.key == key && place.used > 0)?;
+        place.used = now;
+        Some(place.bit)
+    }
+
+    /// Remembers the flow's bit.
+    pub fn put(&mut self, key: u64, bit: bool) {
+        let (first, used) = self.find(key);
+        let set = &mut self.places[first..first + WAYS];
+        let known = |place: &Place| place.key == key && place.used > 0;
+        let at = set.iter().position(known);
+        let oldest = || (0..WAYS).min_by_key(|at| set[*at].used);
+        let at = at.or_else(oldest).unwrap_or(0);
+        set[at] = Place { key, used, bit };
+    }
+}

@@ -1,0 +1,39 @@
+//! What the engine knows of a frame: when it came and how long it is.
+
+use longwire_units::Nanos;
+
+/// Length of an Ethernet header without VLAN tags, in bytes.
+pub const ETHERNET_HEADER_LEN: u32 = 14;
+
+/// Length of one VLAN tag, in bytes.
+const VLAN_TAG_LEN: u32 = 4;
+
+/// At most this many VLAN tags are looked through (802.1ad allows two; some
+/// providers stack more).
+const VLAN_TAGS_MAX: u32 = 4;
+
+/// A frame as the engine sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameMeta {
+    /// When the frame reached the port.
+    pub arrival: Nanos,
+    /// Length in bytes from the destination MAC address to the end of the
+    /// payload, without preamble, FCS and gap.
+    pub len: u32,
+}
+
+/// Length of the MAC header with its VLAN tags, as far as `header` shows it.
+///
+/// `header` holds the first bytes of the frame; a header cut short counts as
+/// an untagged one.
+pub fn mac_header_len(header: &[u8]) -> u32 {
+    let mut len = ETHERNET_HEADER_LEN;
+    for _ in 0..VLAN_TAGS_MAX {
+        let at = len as usize - 2;
+        match header.get(at..at + 2) {
+            Some([0x81, 0x00] | [0x88, 0xa8] | [0x91, 0x00]) => len += VLAN_TAG_LEN,
+            _ => break,
+        }
+    }
+    len
+}

@@ -1,0 +1,224 @@
+//! Which side of a conversation a frame comes from, so that a trace can be
+//! replayed from two ports: the client's and the server's.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
+
+use longwire_units::random::absorb;
+
+use crate::filter::values::{Net, mac};
+use crate::flow::{Ends, FlowTable, ports};
+use crate::frame::mac_header_len;
+use crate::header::{IpHeader, IpVersion, Piece, Transport};
+
+/// From the client to the server.
+pub const CLIENT: usize = 0;
+
+/// From the server to the client.
+pub const SERVER: usize = 1;
+
+/// Tells the two sides of conversations apart.
+///
+/// Frames that tell nothing of themselves, such as those without IP, go where
+/// the last frame from the same Ethernet address went; the first of them, with
+/// the client's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Splitter {
+    rule: Rule,
+    /// Whether each conversation's client is the end with the lower hash, and
+    /// whether each Ethernet address is a client's.
+    known: FlowTable,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Rule {
+    /// Clients have addresses of these networks.
+    Networks(Vec<Net>),
+    /// Clients' frames come from these Ethernet addresses.
+    Macs(Vec<[u8; 6]>),
+    /// The client sends the first SYN; without TCP, the first packet.
+    Syn,
+    /// The server has the lower port; with equal ones or none, as `Syn`.
+    Port,
+}
+
+/// A rule that cannot be read: what it is, and what would do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SplitError {
+    message: String,
+}
+
+impl fmt::Display for SplitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl core::error::Error for SplitError {}
+
+const WHAT: &str = "one of client=NETWORK,..., mac=ADDRESS,..., syn, port";
+
+/// TCP's protocol number.
+const TCP: u8 = 6;
+
+impl Splitter {
+    /// Reads a rule: `client=10.0.0.0/8,2001:db8::/32`,
+    /// `mac=02:00:00:00:00:01`, `syn` or `port`.
+    ///
+    /// # Errors
+    /// What is wrong with it, and what would be accepted.
+    pub fn parse(text: &str) -> Result<Splitter, SplitError> {
+        let not = |text: &str, what: &str| SplitError {
+            message: format!("'{text}' is not {what}"),
+        };
+        let rule = match text.split_once('=').unwrap_or((text, "")) {
+            ("client", nets) => {
+                let one = |net| {
+                    let what = "a network or address such as 10.0.0.0/8";
+                    Net::host_or_prefix(net).ok_or_else(|| not(net, what))
+                };
+                Rule::Networks(nets.split(',').map(one).collect::<Result<_, _>>()?)
+            }
+            ("mac", addresses) => {
+                let one = |address| {
+                    let what = "an Ethernet address such as 02:00:00:00:00:01";
+                    mac(address).ok_or_else(|| not(address, what))
+                };
+                Rule::Macs(addresses.split(',').map(one).collect::<Result<_, _>>()?)
+            }
+            ("syn", "") => Rule::Syn,
+            ("port", "") => Rule::Port,
+            _ => return Err(not(text, WHAT)),
+        };
+        Ok(Splitter {
+            rule,
+            known: FlowTable::new(),
+        })
+    }
+
+    /// Which side a frame, as it was captured, comes from: 0 for what clients
+    /// send to servers, 1 for what servers send to clients.
+    pub fn side(&mut self, bytes: &[u8]) -> usize {
+        let from_client = match &self.rule {
+            Rule::Macs(clients) => {
+                let source = bytes.get(6..12);
+                return match source.is_some_and(|source| clients.iter().any(|mac| mac == source)) {
+                    true => CLIENT,
+                    false => SERVER,
+                };
+            }
+            Rule::Networks(clients) => from_networks(bytes, clients),
+            Rule::Syn => self.first_sender(bytes),
+            Rule::Port => match self.lower_port(bytes) {
+                None => self.first_sender(bytes),
+                told => told,
+            },
+        };
+        match self.as_neighbour(bytes, from_client) {
+            true => CLIENT,
+            false => SERVER,
+        }
+    }
+
+    /// What is not told of a frame is taken from the last one of the same
+    /// Ethernet address.
+    fn as_neighbour(&mut self, bytes: &[u8], told: Option<bool>) -> bool {
+        let Some(source) = bytes.get(6..12) else {
+            return told.unwrap_or(true);
+        };
+        let number = source.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
+        let key = absorb(1, number);
+        match told {
+            Some(from_client) => {
+                self.known.put(key, from_client);
+                from_client
+            }
+            None => self.known.get(key).unwrap_or(true),
+        }
+    }
+
+    /// Whether the conversation's client sent the packet: whoever sent the
+    /// first SYN, or else the first packet.
+    fn first_sender(&mut self, bytes: &[u8]) -> Option<bool> {
+        let ip = IpHeader::parse(bytes)?;
+        let transport = ip.transport(bytes)?;
+        if transport.piece == Piece::Later {
+            let (key, from_low) = Ends::of_datagram(bytes, &ip, &transport)?.conversation();
+            let client_is_low = self.known.get(key)?;
+            return Some(client_is_low == from_low);
+        }
+        let (key, from_low) = Ends::of(bytes, &ip, &transport)?.conversation();
+        let client_is_low = match (opening(bytes, &transport), self.known.get(key)) {
+            // A SYN tells for sure, also when ports are used again.
+            (Some(by_client), _) => by_client == from_low,
+            (None, Some(known)) => known,
+            (None, None) => from_low,
+        };
+        self.known.put(key, client_is_low);
+        let by_client = client_is_low == from_low;
+        self.remember_pieces(bytes, &ip, &transport, by_client);
+        Some(by_client)
+    }
+
+    /// Whether the packet goes to the lower of its two ports.
+    fn lower_port(&mut self, bytes: &[u8]) -> Option<bool> {
+        let ip = IpHeader::parse(bytes)?;
+        let transport = ip.transport(bytes)?;
+        let (source, destination) = ports(bytes, &transport)?;
+        let by_client = (source != destination).then_some(source > destination)?;
+        self.remember_pieces(bytes, &ip, &transport, by_client);
+        Some(by_client)
+    }
+
+    /// Later pieces have no ports: they are told by the first one.
+    fn remember_pieces(&mut self, bytes: &[u8], ip: &IpHeader, first: &Transport, by_client: bool) {
+        if first.piece == Piece::First
+            && let Some(pieces) = Ends::of_datagram(bytes, ip, first)
+        {
+            let (key, from_low) = pieces.conversation();
+            self.known.put(key, by_client == from_low);
+        }
+    }
+}
+
+impl FromStr for Splitter {
+    type Err = SplitError;
+
+    fn from_str(text: &str) -> Result<Splitter, SplitError> {
+        Splitter::parse(text)
+    }
+}
+
+/// Whether a SYN comes from the client; `None` for packets that are none.
+fn opening(bytes: &[u8], transport: &Transport) -> Option<bool> {
+    const FLAGS_AT: usize = 13;
+    const SYN: u8 = 0x02;
+    const ACK: u8 = 0x10;
+    let flags = (transport.protocol == TCP).then(|| bytes.get(transport.at + FLAGS_AT))??;
+    (flags & SYN != 0).then_some(flags & ACK == 0)
+}
+
+/// Whether a packet comes from these networks.
+fn from_networks(bytes: &[u8], clients: &[Net]) -> Option<bool> {
+    let (version, source) = match IpHeader::parse(bytes) {
+        Some(ip) => {
+            let range = match ip.version {
+                IpVersion::V4 => ip.at + 12..ip.at + 16,
+                IpVersion::V6 => ip.at + 8..ip.at + 24,
+            };
+            (ip.version, &bytes[range])
+        }
+        // ARP tells its sender's address.
+        None => {
+            let at = mac_header_len(bytes) as usize;
+            let is_arp = bytes.get(at - 2..at) == Some(&[0x08, 0x06]);
+            let sender = is_arp.then(|| bytes.get(at + 14..at + 18))??;
+            (IpVersion::V4, sender)
+        }
+    };
+    let holds = |net: &Net| net.version == version && net.holds(source);
+    Some(clients.iter().any(holds))
+}

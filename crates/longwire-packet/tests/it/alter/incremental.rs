@@ -1,0 +1,236 @@
+//! Checksums updated in place are those reckoned anew.
+
+use longwire_packet::alter::AlterOptions;
+use longwire_packet::fragment::fragment;
+use proptest::prelude::*;
+
+use crate::alter::{Alterations, KEY, altered, altered_in, crc32c, holds, options, sctp, udp};
+use crate::common::frames::{self, Sample};
+
+/// Options of every kind that changes what checksums cover, chosen by bits.
+fn chosen(bits: u32) -> AlterOptions {
+    let on = |bit: u32| bits >> bit & 1 == 1;
+    options(|options| {
+        if on(0) {
+            options.address_maps = ["10.0.0.0/8=172.16.0.0/12", "192.0.2.0/24=0.0.0.0/24"]
+                .map(|map| map.parse().unwrap())
+                .to_vec();
+        }
+        if on(1) {
+            options
+                .address_maps
+                .push("2001:db8::/32=fd00:1:2::/48".parse().unwrap());
+        }
+        if on(2) {
+            options.port_maps = vec!["443=65535".parse().unwrap(), "udp:40000=0".parse().unwrap()];
+        }
+        if on(3) {
+            options.anonymize = Some(KEY.parse().unwrap());
+        }
+        if on(4) {
+            options.ttl = Some("-7".parse().unwrap());
+        }
+        if on(5) {
+            options.dscp = Some(1);
+        }
+        if on(6) {
+            options.vlan = vec!["push:9,pcp=3,type=0x88a8".parse().unwrap()];
+        }
+        options.loop_renumber = on(7);
+        if on(8) {
+            options.loop_addresses = vec!["3".parse().unwrap()];
+        }
+        if on(9) {
+            options
+                .address_maps
+                .push("src:0.0.0.0/0=203.0.113.0/24".parse().unwrap());
+        }
+        if on(10) {
+            options.vlan.insert(0, "pop".parse().unwrap());
+        }
+    })
+}
+
+/// By how much the Ethernet header has grown.
+fn growth(sample: &Sample, after: &[u8]) -> isize {
+    after.len() as isize - sample.frame.len() as isize
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    /// 600 sets of options, each over 11 kinds of frames in two rounds.
+    #[test]
+    fn right_checksums_stay_right(bits in 0u32..1 << 11, round in 0u64..100_000) {
+        let mut alterations = Alterations::new(chosen(bits));
+        for sample in frames::samples() {
+            for round in [0, round] {
+                let after = altered_in(&mut alterations, &sample.frame, sample.frame.len(), round);
+                prop_assert_eq!(after.len(), 1);
+                let by = growth(&sample, &after[0]);
+                let moved = Sample {
+                    ip_at: (sample.ip_at as isize + by) as usize,
+                    transport_at: (sample.transport_at as isize + by) as usize,
+                    frame: after[0].clone(),
+                    ..sample
+                };
+                prop_assert!(moved.holds(&moved.frame), "{}, {:b}", sample.name, bits);
+                prop_assert!(holds(&moved.frame), "{}, {:b}", sample.name, bits);
+            }
+        }
+    }
+
+    /// A checksum that was wrong is as wrong afterwards.
+    #[test]
+    fn wrong_checksums_stay_wrong(bits in 0u32..1 << 10, error in 1u16..0xffff) {
+        let mut alterations = Alterations::new(chosen(bits & !(1 << 6)));
+        let frame = udp((40_000, 443), &[3; 21]);
+        let mut wrong = frame.clone();
+        let sum = u16::from_be_bytes([wrong[40], wrong[41]]);
+        let bad = sum.wrapping_add(error);
+        prop_assume!(bad != 0 && u32::from(bad) % 0xffff != u32::from(sum) % 0xffff);
+        wrong[40..42].copy_from_slice(&bad.to_be_bytes());
+        prop_assert!(!holds(&wrong));
+        let after = altered_in(&mut alterations, &wrong, wrong.len(), 0);
+        prop_assert!(!holds(&after[0]));
+    }
+
+    /// Pieces of a datagram, altered one by one, make up the datagram that
+    /// would have been altered whole.
+    #[test]
+    fn pieces_make_up_the_altered_whole(bits in 0u32..1 << 6, len in 200usize..3_000, mtu in 68u32..600) {
+        let payload: Vec<u8> = (0..len).map(|n| (n * 7 % 251) as u8).collect();
+        let frame = udp((40_000, 443), &payload);
+        let whole = altered(chosen(bits), &frame);
+        let mut alterations = Alterations::new(chosen(bits));
+        let mut datagram = vec![0; whole.len() - 34];
+        fragment(&frame, mtu, &mut Vec::new(), |piece| {
+            let piece = &altered_in(&mut alterations, piece, piece.len(), 0)[0];
+            let offset = usize::from(u16::from_be_bytes([piece[20], piece[21]]) & 0x1fff) * 8;
+            datagram[offset..offset + piece.len() - 34].copy_from_slice(&piece[34..]);
+            assert!(frames::header_holds(piece, 14));
+        });
+        prop_assert_eq!(datagram, &whole[34..]);
+    }
+}
+
+#[test]
+fn sctp_is_reckoned_anew() {
+    let frame = sctp(33);
+    let check = |frame: &[u8]| {
+        let mut packet = frame[34..].to_vec();
+        let stored: [u8; 4] = packet[8..12].try_into().unwrap();
+        packet[8..12].fill(0);
+        assert_eq!(u32::from_le_bytes(stored), crc32c(&packet));
+    };
+    check(&frame);
+    let after = altered(
+        options(|options| {
+            options.port_maps = vec!["sctp:5060=5062".parse().unwrap()];
+            options.address_maps = vec!["10.0.0.0/8=11.0.0.0/8".parse().unwrap()];
+        }),
+        &frame,
+    );
+    assert_eq!(after[34..38], [0x13, 0xc6, 0x13, 0xc6]);
+    assert_eq!(after[26], 11);
+    check(&after);
+    // Where the end is missing, its checksum cannot be known.
+    let mut alterations = Alterations::new(options(|options| {
+        options.truncated = crate::alter::Truncated::Keep;
+        options.port_maps = vec!["5060=5062".parse().unwrap()];
+    }));
+    altered_in(&mut alterations, &frame[..60], frame.len(), 0);
+    assert_eq!(crate::alter::count(&alterations, "checksums_unknown"), 1);
+}
+
+/// A datagram without a checksum stays without; none is made zero.
+#[test]
+fn udp_knows_two_zeros() {
+    let wanted = || options(|options| options.port_maps = vec!["2=3".parse().unwrap()]);
+    let mut frame = udp((1, 2), &[0; 4]);
+    frame[40..42].fill(0);
+    let after = altered(wanted(), &frame);
+    assert_eq!(after[36..38], [0, 3]);
+    assert_eq!(after[40..42], [0, 0]);
+    let mut zeros = 0;
+    for first in 0..=0xffff_u16 {
+        let mut frame = udp((1, 2), &first.to_be_bytes());
+        if first.is_multiple_of(257) || u16::from_be_bytes([frame[40], frame[41]]) <= 2 {
+            frame = altered(wanted(), &frame);
+            assert_ne!(frame[40..42], [0, 0]);
+            zeros += u32::from(frame[40..42] == [0xff, 0xff]);
+            assert!(holds(&frame));
+        }
+    }
+    assert!(zeros > 0, "the sum that is zero was among them");
+}
+
+/// There and back again.
+#[test]
+fn maps_have_inverses() {
+    let there = options(|options| {
+        options.address_maps = vec![
+            "10.0.0.0/8=11.0.0.0/8".parse().unwrap(),
+            "192.0.2.0/25=198.51.100.128/25".parse().unwrap(),
+            "2001:db8::/32=2001:db9::/32".parse().unwrap(),
+        ];
+        options.port_maps = vec!["400-499=1400-1499".parse().unwrap()];
+        options.mac_maps = vec!["02:00:00:00:00:01=04:05:06:07:08:09".parse().unwrap()];
+        options.vlan = vec!["push:77".parse().unwrap(), "map:7=8".parse().unwrap()];
+    });
+    let back = options(|options| {
+        options.address_maps = vec![
+            "11.0.0.0/8=10.0.0.0/8".parse().unwrap(),
+            "198.51.100.128/25=192.0.2.0/25".parse().unwrap(),
+            "2001:db9::/32=2001:db8::/32".parse().unwrap(),
+        ];
+        options.port_maps = vec!["1400-1499=400-499".parse().unwrap()];
+        options.mac_maps = vec!["04:05:06:07:08:09=02:00:00:00:00:01".parse().unwrap()];
+        options.vlan = vec!["map:8=7".parse().unwrap(), "pop".parse().unwrap()];
+    });
+    for sample in frames::samples() {
+        let middle = altered(there.clone(), &sample.frame);
+        assert_ne!(middle, sample.frame);
+        assert_eq!(
+            altered(back.clone(), &middle),
+            sample.frame,
+            "{}",
+            sample.name
+        );
+    }
+}
+
+/// The longest network counts, and each address is mapped once.
+#[test]
+fn the_longest_network_counts() {
+    for (maps, source, expected) in [
+        (
+            &["10.0.0.0/8=20.0.0.0/8", "10.1.0.0/16=30.1.0.0/16"][..],
+            [10, 1, 2, 3],
+            [30, 1, 2, 3],
+        ),
+        (
+            &["10.0.0.0/8=20.0.0.0/8", "20.0.0.0/8=30.0.0.0/8"],
+            [10, 1, 2, 3],
+            [20, 1, 2, 3],
+        ),
+        (&["0.0.0.0/0=9.9.9.9"], [10, 1, 2, 3], [9, 9, 9, 9]),
+        (
+            &["10.0.0.0/8=192.168.0.0/16"],
+            [10, 1, 2, 3],
+            [192, 168, 2, 3],
+        ),
+        (&["dst:10.0.0.0/8=20.0.0.0/8"], [10, 1, 2, 3], [10, 1, 2, 3]),
+        (&["src:10.1.2.3=20.0.0.0/8"], [10, 1, 2, 3], [20, 1, 2, 3]),
+    ] {
+        let mut frame = udp((1, 2), b"there");
+        frame[26..30].copy_from_slice(&source);
+        longwire_packet::repair_checksums(&mut frame);
+        let wanted = options(|options| {
+            options.address_maps = maps.iter().map(|map| map.parse().unwrap()).collect();
+        });
+        let after = altered(wanted, &frame);
+        assert_eq!(after[26..30], expected, "{maps:?}");
+        assert!(holds(&after));
+    }
+}

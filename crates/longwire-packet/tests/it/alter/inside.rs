@@ -1,0 +1,152 @@
+//! Addresses that stand further inside: ARP, neighbour discovery, and packets
+//! that ICMP errors quote.
+
+use crate::alter::{AlterOptions, altered, holds, options, udp};
+use crate::common::frames::{PLAIN4, SOURCE4, ethernet, ipv6, transport};
+
+fn wanted() -> AlterOptions {
+    options(|options| {
+        options.address_maps = [
+            "10.0.0.0/8=11.0.0.0/8",
+            "192.0.2.0/24=198.51.100.0/24",
+            "2001:db8::/32=2001:db9::/32",
+        ]
+        .map(|map| map.parse().unwrap())
+        .to_vec();
+        options.port_maps = vec!["53=5353".parse().unwrap()];
+        options.source_mac = Some("02:aa:aa:aa:aa:aa".parse().unwrap());
+        options.mac_maps = vec!["02:00:00:00:00:02=02:bb:bb:bb:bb:bb".parse().unwrap()];
+    })
+}
+
+#[test]
+fn arp_is_rewritten() {
+    let mut packet = vec![0, 1, 8, 0, 6, 4, 0, 2];
+    packet.extend([2, 0, 0, 0, 0, 1, 10, 1, 2, 3]);
+    packet.extend([2, 0, 0, 0, 0, 2, 192, 0, 2, 77]);
+    let after = altered(wanted(), &ethernet(&[4], 0x0806, &packet));
+    assert_eq!(
+        after[..12],
+        [
+            2, 0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 2, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa
+        ]
+    );
+    assert_eq!(
+        after[26..36],
+        [2, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 11, 1, 2, 3]
+    );
+    assert_eq!(
+        after[36..46],
+        [2, 0xbb, 0xbb, 0xbb, 0xbb, 0xbb, 198, 51, 100, 77]
+    );
+}
+
+/// An error's quote is of the packet as it was sent, altered.
+#[test]
+fn quoted_packets_are_those_that_were_sent() {
+    let sent = udp((40_000, 53), &[7; 40]);
+    let sent_after = altered(wanted(), &sent);
+    for (kind, quoted_len) in [(3, 28), (11, 28), (5, 40), (12, 60), (4, 29)] {
+        let mut message = vec![kind, 1, 0, 0, 10, 9, 9, 9];
+        message.extend(&sent[14..14 + quoted_len]);
+        let mut frame = ethernet(&[], 0x0800, &PLAIN4.packet(1, &message));
+        longwire_packet::repair_checksums(&mut frame);
+        let after = altered(wanted(), &frame);
+        assert!(holds(&after), "{kind}");
+        assert_eq!(after[42..], sent_after[14..14 + quoted_len], "{kind}");
+        let gateway = if kind == 5 {
+            [11, 9, 9, 9]
+        } else {
+            [10, 9, 9, 9]
+        };
+        assert_eq!(after[38..42], gateway, "{kind}");
+    }
+    // An echo quotes nothing, whatever it holds.
+    let mut message = vec![8, 0, 0, 0, 0, 1, 0, 1];
+    message.extend(&sent[14..]);
+    let mut frame = ethernet(&[], 0x0800, &PLAIN4.packet(1, &message));
+    longwire_packet::repair_checksums(&mut frame);
+    let after = altered(wanted(), &frame);
+    assert_eq!(after[42..], sent[14..]);
+    assert!(holds(&after));
+}
+
+#[test]
+fn ipv6_errors_quote_what_was_sent() {
+    let segment = transport(6, 17, (40_000, 53), 0, &[7; 40]);
+    let sent = ethernet(&[], 0x86dd, &ipv6(0, &[], 17, &segment));
+    let sent_after = altered(wanted(), &sent);
+    for kind in 1..=4 {
+        let mut message = vec![kind, 0, 0, 0, 0, 0, 5, 0];
+        message.extend(&sent[14..]);
+        let mut frame = ethernet(&[], 0x86dd, &ipv6(0, &[], 58, &message));
+        longwire_packet::repair_checksums(&mut frame);
+        let after = altered(wanted(), &frame);
+        assert!(holds(&after), "{kind}");
+        assert_eq!(after[62..], sent_after[14..], "{kind}");
+    }
+}
+
+#[test]
+fn neighbour_discovery_is_rewritten() {
+    // Kind, bytes before the options, whether there are targets.
+    for (kind, before, targets) in [
+        (133, 8, 0),
+        (134, 16, 0),
+        (135, 24, 1),
+        (136, 24, 1),
+        (137, 40, 2),
+    ] {
+        let mut message = vec![0; before];
+        message[0] = kind;
+        for target in 0..targets {
+            message[8 + 16 * target..24 + 16 * target]
+                .copy_from_slice(&[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
+        }
+        // A prefix of 32 bytes, then the link-layer address.
+        message.extend([3, 4]);
+        message.extend([0; 30]);
+        message.extend([if kind == 136 { 2 } else { 1 }, 1, 2, 0, 0, 0, 0, 1]);
+        let mut frame = ethernet(&[], 0x86dd, &ipv6(0, &[], 58, &message));
+        longwire_packet::repair_checksums(&mut frame);
+        let after = altered(wanted(), &frame);
+        assert!(holds(&after), "{kind}");
+        for target in 0..targets {
+            assert_eq!(
+                after[62 + 16 * target..66 + 16 * target],
+                [0x20, 1, 0xd, 0xb9],
+                "{kind}"
+            );
+        }
+        assert_eq!(
+            after[after.len() - 6..],
+            [2, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa],
+            "{kind}"
+        );
+    }
+}
+
+/// With groups kept, what is for many stays so.
+#[test]
+fn groups_are_kept_if_asked() {
+    let mut frame = udp((1, 2), b"many");
+    frame[..6].fill(0xff);
+    frame[30..34].copy_from_slice(&[224, 1, 2, 3]);
+    longwire_packet::repair_checksums(&mut frame);
+    let wanted = |keep_groups| {
+        options(|options| {
+            options.destination_mac = Some("02:00:00:00:00:09".parse().unwrap());
+            options.address_maps = vec!["0.0.0.0/0=12.0.0.0/8".parse().unwrap()];
+            options.keep_groups = keep_groups;
+        })
+    };
+    let kept = altered(wanted(true), &frame);
+    assert_eq!(
+        (&kept[..6], kept[26], &kept[30..34]),
+        (&[0xff; 6][..], 12, &[224, 1, 2, 3][..])
+    );
+    let all = altered(wanted(false), &frame);
+    assert_eq!((all[5], all[26], all[30]), (9, 12, 12));
+    assert_eq!(frame[26..30], SOURCE4);
+    assert!(holds(&kept) && holds(&all));
+}

@@ -1,0 +1,206 @@
+//! Altering frames: what is to change does, and nothing else but checksums,
+//! which stay as right as they were.
+mod incremental;
+mod inside;
+mod rounds;
+mod sides;
+mod tools;
+mod truncated;
+mod vlan_mtu;
+
+use crate::common::frames::{self, Ipv4, PLAIN4, ethernet, transport};
+use longwire_packet::alter::{About, AlterOptions, Alterations, Truncated};
+use longwire_units::Nanos;
+
+/// A key for anonymisation.
+pub const KEY: &str = "1522178d33a4cf80130a5b1649907d10d8988f837979652762574c2d2a842202";
+
+/// Options with something changed.
+pub fn options(change: impl FnOnce(&mut AlterOptions)) -> AlterOptions {
+    let mut options = AlterOptions::default();
+    change(&mut options);
+    options
+}
+
+/// What becomes of a frame in a round.
+pub fn altered_in(
+    alterations: &mut Alterations,
+    frame: &[u8],
+    wire_len: usize,
+    round: u64,
+) -> Vec<Vec<u8>> {
+    let mut taken = Vec::new();
+    let about = About {
+        round,
+        into_round: Nanos::from_millis(40),
+        number: 3,
+    };
+    alterations.apply(frame, wire_len as u32, about, &mut |bytes, wire_len| {
+        assert!(wire_len as usize >= bytes.len());
+        taken.push(bytes.to_vec());
+    });
+    taken
+}
+
+/// What becomes of one whole frame.
+pub fn altered(options: AlterOptions, frame: &[u8]) -> Vec<u8> {
+    let mut alterations = Alterations::new(options);
+    let mut taken = altered_in(&mut alterations, frame, frame.len(), 0);
+    assert_eq!(taken.len(), 1);
+    taken.remove(0)
+}
+
+/// Whether repairing finds nothing wrong. What it finds is checked in
+/// another way in tests/edits.rs and tests/corruption.rs.
+pub fn holds(frame: &[u8]) -> bool {
+    !longwire_packet::repair_checksums(&mut frame.to_vec())
+}
+
+/// An SCTP packet with a DATA chunk, in a frame with right checksums.
+pub fn sctp(len: usize) -> Vec<u8> {
+    let mut segment = vec![0x13, 0xc4, 0x13, 0xc4, 0, 0, 0, 7, 0, 0, 0, 0];
+    let chunk_len = 16 + len as u16;
+    segment.extend([0, 3]);
+    segment.extend(chunk_len.to_be_bytes());
+    segment.extend([0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+    segment.extend(vec![0x61; len.next_multiple_of(4)]);
+    let mut frame = ethernet(&[], 0x0800, &PLAIN4.packet(132, &segment));
+    longwire_packet::repair_checksums(&mut frame);
+    frame
+}
+
+/// CRC32c bit by bit, as RFC 9260 describes it.
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    let mut remainder = !0u32;
+    for byte in bytes {
+        remainder ^= u32::from(*byte);
+        for _ in 0..8 {
+            remainder = (remainder >> 1) ^ (0x82f6_3b78 * (remainder & 1));
+        }
+    }
+    !remainder
+}
+
+/// A UDP datagram over IPv4 between these ports.
+pub fn udp(ports: (u16, u16), payload: &[u8]) -> Vec<u8> {
+    let segment = transport(4, 17, ports, 0, payload);
+    ethernet(&[], 0x0800, &PLAIN4.packet(17, &segment))
+}
+
+#[test]
+fn nothing_is_nothing() {
+    assert!(Alterations::default().is_nothing());
+    assert!(!Alterations::new(AlterOptions::default()).is_nothing());
+    let wanted = options(|options| {
+        options.truncated = Truncated::Keep;
+        options.ttl = Some("-1".parse().unwrap());
+    });
+    assert!(!Alterations::new(wanted).is_nothing());
+    for sample in frames::samples() {
+        let mut alterations = Alterations::default();
+        let cut = &sample.frame[..sample.frame.len() - 9];
+        let kept = altered_in(&mut alterations, cut, sample.frame.len(), 5);
+        assert_eq!(kept, [cut.to_vec()]);
+        assert_eq!(
+            altered(AlterOptions::default(), &sample.frame),
+            sample.frame
+        );
+    }
+}
+
+#[test]
+fn class_and_time_to_live_are_written() {
+    for sample in frames::samples() {
+        for (ttl, dscp, becomes) in [
+            ("-1", 10, -1i32),
+            ("+2", 0, 2),
+            ("-255", 63, -300),
+            ("9", 5, 0),
+        ] {
+            let frame = altered(
+                options(|options| {
+                    options.ttl = Some(ttl.parse().unwrap());
+                    options.dscp = Some(dscp);
+                }),
+                &sample.frame,
+            );
+            let ip = longwire_packet::header::IpHeader::parse(&frame).unwrap();
+            let before = longwire_packet::header::IpHeader::parse(&sample.frame).unwrap();
+            let expected = match becomes {
+                0 => 9,
+                by => (i32::from(before.ttl) + by).clamp(1, 255) as u8,
+            };
+            assert_eq!(
+                (ip.ttl, ip.dscp, ip.ecn),
+                (expected, dscp, before.ecn),
+                "{}",
+                sample.name
+            );
+            assert!(sample.holds(&frame), "{}", sample.name);
+        }
+    }
+    // What must not be forwarded keeps its own.
+    let local = Ipv4 { ttl: 255, ..PLAIN4 };
+    let mut packet = local.packet(17, &[0; 8]);
+    packet[16..20].copy_from_slice(&[224, 0, 0, 251]);
+    let mut frame = ethernet(&[], 0x0800, &packet);
+    longwire_packet::repair_checksums(&mut frame);
+    let wanted = options(|options| options.ttl = Some("64".parse().unwrap()));
+    assert_eq!(altered(wanted, &frame)[22], 255);
+}
+
+#[test]
+fn check_sequences_are_taken_off() {
+    let frame = udp((1, 2), &[5; 40]);
+    let mut with_fcs = frame.clone();
+    with_fcs.extend([1, 2, 3, 4]);
+    let wanted = || options(|options| options.strip_fcs = true);
+    assert_eq!(altered(wanted(), &with_fcs), frame);
+    // Cut before its end, there is none to take off but in the length.
+    let mut alterations = Alterations::new(wanted());
+    let filled = altered_in(&mut alterations, &with_fcs[..60], with_fcs.len(), 0);
+    assert_eq!(filled[0].len(), frame.len());
+    assert!(holds(&filled[0]));
+}
+
+/// Broken checksums are made right, what cannot be known is counted.
+#[test]
+fn checksums_are_fixed_where_they_can_be() {
+    for sample in frames::samples() {
+        let mut broken = sample.frame.clone();
+        broken[sample.transport_at
+            + match sample.protocol {
+                6 => 16,
+                17 => 6,
+                _ => 2,
+            }] ^= 0x5a;
+        let mut alterations = Alterations::new(options(|options| options.fix_checksums = true));
+        let fixed = altered_in(&mut alterations, &broken, broken.len(), 0);
+        assert_eq!(
+            fixed,
+            std::slice::from_ref(&sample.frame),
+            "{}",
+            sample.name
+        );
+        altered_in(&mut alterations, &sample.frame, sample.frame.len(), 0);
+        assert_eq!(count(&alterations, "checksums_fixed"), 1, "{}", sample.name);
+    }
+    let piece = Ipv4 {
+        fragment: 0x2000,
+        ..PLAIN4
+    };
+    let piece = ethernet(&[], 0x0800, &piece.packet(17, &[9; 64]));
+    let mut alterations = Alterations::new(options(|options| options.fix_checksums = true));
+    assert_eq!(
+        altered_in(&mut alterations, &piece, piece.len(), 0),
+        std::slice::from_ref(&piece)
+    );
+    assert_eq!(count(&alterations, "checksums_unknown"), 1);
+}
+
+/// What was counted under a name.
+pub fn count(alterations: &Alterations, name: &str) -> u64 {
+    let counts = alterations.counts();
+    let found = counts.iter().find(|(known, _)| *known == name);
+    found.unwrap_or_else(|| panic!("no {name} in {counts:?}")).1
+}

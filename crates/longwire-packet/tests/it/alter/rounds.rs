@@ -1,0 +1,165 @@
+//! Several rounds of a trace: addresses, TCP and RTP.
+
+use crate::alter::{About, Alterations, altered_in, count, holds, options, udp};
+use crate::common::frames::{PLAIN4, ethernet, transport};
+use longwire_units::Nanos;
+
+#[test]
+fn addresses_move_on_with_the_round() {
+    for (wanted, round, source, destination) in [
+        ("1", 0, [10, 1, 2, 3], [192, 0, 2, 77]),
+        ("1", 1, [10, 1, 2, 4], [192, 0, 2, 78]),
+        ("256", 2, [10, 1, 4, 3], [192, 0, 4, 77]),
+        // They stay within their last 24 bits, or the network.
+        ("16777215", 1, [10, 1, 2, 2], [192, 0, 2, 76]),
+        ("1,10.1.2.0/30", 1, [10, 1, 2, 0], [192, 0, 2, 77]),
+        ("1,10.0.0.0/8", 1 << 40, [10, 1, 2, 3], [192, 0, 2, 77]),
+        ("65536,10.0.0.0/8", 3, [10, 4, 2, 3], [192, 0, 2, 77]),
+    ] {
+        let mut alterations = Alterations::new(options(|options| {
+            options.loop_addresses = vec![wanted.parse().unwrap()];
+        }));
+        let frame = udp((1, 2), b"again");
+        let after = altered_in(&mut alterations, &frame, frame.len(), round).remove(0);
+        assert_eq!(after[26..30], source, "{wanted} {round}");
+        assert_eq!(after[30..34], destination, "{wanted} {round}");
+        assert!(holds(&after));
+    }
+}
+
+/// A segment from one side or the other, with selective acknowledgements and
+/// timestamps: NOP NOP TS, SACK behind a NOP, so that its edges lie oddly.
+fn segment(from_client: bool, sequence: u32, acknowledgement: u32) -> Vec<u8> {
+    let ports = if from_client {
+        (40_000, 80)
+    } else {
+        (80, 40_000)
+    };
+    let mut segment = transport(4, 6, ports, 0x10, b"hello");
+    segment[4..8].copy_from_slice(&sequence.to_be_bytes());
+    segment[8..12].copy_from_slice(&acknowledgement.to_be_bytes());
+    let mut options = vec![1, 1, 8, 10, 0, 0, 1, 0, 0, 0, 2, 0, 1, 5, 10];
+    options.extend((acknowledgement + 100).to_be_bytes());
+    options.extend((acknowledgement + 200).to_be_bytes());
+    options.push(0);
+    segment[12] = (((20 + options.len()) / 4) << 4) as u8;
+    segment.splice(20..20, options);
+    let mut frame = ethernet(&[], 0x0800, &PLAIN4.packet(6, &segment));
+    if !from_client {
+        let source: [u8; 4] = frame[26..30].try_into().unwrap();
+        frame.copy_within(30..34, 26);
+        frame[30..34].copy_from_slice(&source);
+    }
+    longwire_packet::repair_checksums(&mut frame);
+    frame
+}
+
+fn number(frame: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(frame[at..at + 4].try_into().unwrap())
+}
+
+/// What one side sends is what the other acknowledges, in every round, and
+/// rounds differ.
+#[test]
+fn connections_have_other_numbers_in_every_round() {
+    let mut alterations = Alterations::new(options(|options| options.loop_renumber = true));
+    let there = segment(true, 1_000, 9_000);
+    let back = segment(false, 9_000, 1_005);
+    let mut seen = Vec::new();
+    for round in 0..5 {
+        let client = altered_in(&mut alterations, &there, there.len(), round).remove(0);
+        let server = altered_in(&mut alterations, &back, back.len(), round).remove(0);
+        assert!(holds(&client) && holds(&server), "{round}");
+        let sent = number(&client, 38);
+        assert_eq!(number(&server, 42), sent.wrapping_add(5), "{round}");
+        assert_eq!(number(&client, 42), number(&server, 38), "{round}");
+        assert_eq!(number(&server, 69), number(&server, 42).wrapping_add(100));
+        assert_eq!(number(&server, 73), number(&server, 42).wrapping_add(200));
+        // Every round is 40 ms long.
+        assert_eq!(number(&client, 58), 0x100 + 40 * round as u32);
+        assert_eq!(number(&client, 62), 0x200 + 40 * round as u32);
+        assert!(!seen.contains(&sent));
+        seen.push(sent);
+        alterations.next_round();
+    }
+    assert_eq!(seen[0], 1_000, "the first round is as captured");
+}
+
+fn rtp(sequence: u16, time: u32, source: u32) -> Vec<u8> {
+    let mut payload = vec![0x80, 0];
+    payload.extend(sequence.to_be_bytes());
+    payload.extend(time.to_be_bytes());
+    payload.extend(source.to_be_bytes());
+    payload.extend([0x55; 160]);
+    udp((17_000, 18_000), &payload)
+}
+
+/// Ten packets of 20 ms, across the numbers' ends; the next round goes on
+/// where this one ended.
+#[test]
+fn rtp_goes_on() {
+    let mut alterations = Alterations::new(options(|options| options.loop_renumber = true));
+    let first_sequence = 65_530u16;
+    let first_time = u32::MAX - 500;
+    for round in 0..4u32 {
+        for n in 0..10u32 {
+            let sequence = first_sequence.wrapping_add(n as u16);
+            let frame = rtp(sequence, first_time.wrapping_add(160 * n), 77);
+            let after = altered_in(&mut alterations, &frame, frame.len(), round.into()).remove(0);
+            let position = 10 * round + n;
+            let sequence = u16::from_be_bytes([after[44], after[45]]);
+            assert_eq!(sequence, first_sequence.wrapping_add(position as u16));
+            assert_eq!(number(&after, 46), first_time.wrapping_add(160 * position));
+            assert_eq!(number(&after, 50), 77);
+            assert!(holds(&after));
+        }
+        alterations.next_round();
+    }
+}
+
+/// What looks like RTP for a packet or two, or jumps about, is none.
+#[test]
+fn other_datagrams_are_left_alone() {
+    let mut alterations = Alterations::new(options(|options| options.loop_renumber = true));
+    let frames: Vec<Vec<u8>> = (0..20u16)
+        .map(|n| rtp(n.wrapping_mul(7_919), u32::from(n), 5))
+        .chain([rtp(1, 1, 6), rtp(2, 2, 6)])
+        .chain([udp((17_000, 53), &rtp(1, 1, 8)[42..])])
+        .collect();
+    for round in 0..2 {
+        for frame in &frames {
+            assert_eq!(
+                altered_in(&mut alterations, frame, frame.len(), round),
+                std::slice::from_ref(frame)
+            );
+        }
+        alterations.next_round();
+    }
+    // Only so many streams are followed; the rest is counted.
+    for source in 0..5_000 {
+        let frame = rtp(1, 1, source);
+        altered_in(&mut alterations, &frame, frame.len(), 0);
+    }
+    assert!(count(&alterations, "rtp_not_renumbered") > 800);
+}
+
+/// Time goes on with every round, also when rounds differ in length.
+#[test]
+fn rounds_add_up() {
+    let mut alterations = Alterations::new(options(|options| options.loop_renumber = true));
+    let frame = segment(true, 1, 2);
+    for (round, millis, expected) in [(0, 100, 0), (1, 250, 100), (2, 10, 350), (3, 0, 360)] {
+        let about = About {
+            round,
+            into_round: Nanos::from_millis(millis),
+            number: 0,
+        };
+        let mut stamp = 0;
+        let len = frame.len() as u32;
+        alterations.apply(&frame, len, about, &mut |bytes, _| {
+            stamp = number(bytes, 58)
+        });
+        assert_eq!(stamp, 0x100 + expected);
+        alterations.next_round();
+    }
+}

@@ -1,0 +1,177 @@
+//! Which side of a conversation a frame comes from, and addresses that depend
+//! on it.
+
+use longwire_packet::split::Splitter;
+
+use crate::alter::{Alterations, altered_in, options};
+use crate::common::frames::{Ipv4, PLAIN4, ethernet, ipv6, transport};
+
+/// A frame between a client 10.1.2.3 and a server 192.0.2.77.
+fn frame(from_client: bool, protocol: u8, ports: (u16, u16), flags: u8, fragment: u16) -> Vec<u8> {
+    let ports = if from_client {
+        ports
+    } else {
+        (ports.1, ports.0)
+    };
+    let segment = transport(4, protocol, ports, flags, &[7; 32]);
+    let mut frame = ethernet(
+        &[],
+        0x0800,
+        &Ipv4 { fragment, ..PLAIN4 }.packet(protocol, &segment),
+    );
+    if !from_client {
+        let ends: [u8; 8] = frame[26..34].try_into().unwrap();
+        frame[26..30].copy_from_slice(&ends[4..]);
+        frame[30..34].copy_from_slice(&ends[..4]);
+        let macs: [u8; 12] = frame[..12].try_into().unwrap();
+        frame[..6].copy_from_slice(&macs[6..]);
+        frame[6..12].copy_from_slice(&macs[..6]);
+    }
+    frame
+}
+
+const SYN: u8 = 0x02;
+const ACK: u8 = 0x10;
+
+#[test]
+fn sides_are_told_by_networks_and_by_ethernet_addresses() {
+    for rule in [
+        "client=10.0.0.0/8",
+        "client=2001:db8::/32,10.1.2.3",
+        "mac=02:00:00:00:00:01",
+    ] {
+        let mut splitter = Splitter::parse(rule).unwrap();
+        for from_client in [true, false, true] {
+            let frame = frame(from_client, 6, (40_000, 80), ACK, 0);
+            assert_eq!(splitter.side(&frame), usize::from(!from_client), "{rule}");
+        }
+    }
+    let mut splitter = Splitter::parse("client=2001:db8::/48").unwrap();
+    let segment = transport(6, 17, (1, 2), 0, &[]);
+    assert_eq!(
+        splitter.side(&ethernet(&[7], 0x86dd, &ipv6(0, &[], 17, &segment))),
+        0
+    );
+    // ARP tells its sender.
+    let mut splitter = Splitter::parse("client=10.0.0.0/8").unwrap();
+    let mut packet = vec![0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 9, 9, 9];
+    packet.resize(46, 0);
+    assert_eq!(splitter.side(&ethernet(&[], 0x0806, &packet)), 0);
+    packet[14] = 11;
+    assert_eq!(splitter.side(&ethernet(&[], 0x0806, &packet)), 1);
+}
+
+#[test]
+fn the_first_syn_is_the_clients() {
+    let mut splitter = Splitter::parse("syn").unwrap();
+    // Who sent first before any SYN was seen is taken for the client...
+    assert_eq!(splitter.side(&frame(false, 6, (40_000, 80), ACK, 0)), 0);
+    assert_eq!(splitter.side(&frame(true, 6, (40_000, 80), ACK, 0)), 1);
+    // ...until one tells better.
+    assert_eq!(
+        splitter.side(&frame(false, 6, (40_000, 80), SYN | ACK, 0)),
+        1
+    );
+    assert_eq!(splitter.side(&frame(true, 6, (40_000, 80), ACK, 0)), 0);
+    for (from_client, flags) in [(true, SYN), (false, SYN | ACK), (true, ACK), (false, ACK)] {
+        let frame = frame(from_client, 6, (40_001, 80), flags, 0);
+        assert_eq!(splitter.side(&frame), usize::from(!from_client));
+    }
+    for from_client in [true, false, false, true] {
+        let frame = frame(from_client, 17, (5_000, 5_001), 0, 0);
+        assert_eq!(splitter.side(&frame), usize::from(!from_client));
+    }
+}
+
+#[test]
+fn the_server_has_the_lower_port() {
+    let mut splitter = Splitter::parse("port").unwrap();
+    for from_client in [false, true, false] {
+        let frame = frame(from_client, 6, (40_000, 80), ACK, 0);
+        assert_eq!(splitter.side(&frame), usize::from(!from_client));
+    }
+    // With equal ones, who sends first is the client.
+    for from_client in [true, false] {
+        let frame = frame(from_client, 17, (123, 123), 0, 0);
+        assert_eq!(splitter.side(&frame), usize::from(!from_client));
+    }
+}
+
+/// Later pieces have no ports; they go with the first one.
+#[test]
+fn pieces_go_together() {
+    for rule in ["syn", "port"] {
+        let mut splitter = Splitter::parse(rule).unwrap();
+        assert_eq!(splitter.side(&frame(true, 17, (40_000, 53), 0, 0)), 0);
+        assert_eq!(splitter.side(&frame(false, 17, (40_000, 53), 0, 0x2000)), 1);
+        // From another Ethernet address, so that nothing else tells.
+        let mut later = frame(false, 17, (40_000, 53), 0, 0x0010);
+        later[6..12].fill(0x0e);
+        assert_eq!(splitter.side(&later), 1, "{rule}");
+    }
+}
+
+/// What tells nothing goes where the last frame from the same Ethernet
+/// address went.
+#[test]
+fn neighbours_go_together() {
+    let mut splitter = Splitter::parse("syn").unwrap();
+    splitter.side(&frame(true, 6, (40_000, 80), SYN, 0));
+    splitter.side(&frame(false, 6, (40_000, 80), SYN | ACK, 0));
+    let mut other = ethernet(&[], 0x88cc, &[0; 46]);
+    assert_eq!(splitter.side(&other), 0);
+    other[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 2]);
+    assert_eq!(splitter.side(&other), 1);
+    assert_eq!(splitter.side(&[]), 0);
+}
+
+/// More conversations than are remembered: the latest are known all the same.
+#[test]
+fn the_table_is_bounded() {
+    let mut splitter = Splitter::parse("syn").unwrap();
+    let of = |n: u32, from_client| {
+        let mut frame = frame(from_client, 17, (5_000, 5_001), 0, 0);
+        let at = if from_client { 27 } else { 31 };
+        frame[at..at + 3].copy_from_slice(&n.to_be_bytes()[1..]);
+        frame
+    };
+    for n in 0..200_000 {
+        assert_eq!(splitter.side(&of(n, true)), 0);
+    }
+    let known = (190_000..200_000).filter(|n| splitter.side(&of(*n, false)) == 1);
+    assert!(known.count() > 9_900);
+}
+
+#[test]
+fn rules_are_refused_with_what_would_do() {
+    for (rule, message) in [
+        (
+            "client",
+            "'' is not a network or address such as 10.0.0.0/8",
+        ),
+        ("client=10.0.0.0/40", "'10.0.0.0/40' is not a network"),
+        ("mac=1:2", "'1:2' is not an Ethernet address"),
+        (
+            "sin",
+            "'sin' is not one of client=NETWORK,..., mac=ADDRESS,..., syn, port",
+        ),
+    ] {
+        let error = Splitter::parse(rule).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{rule}: {error}");
+    }
+}
+
+/// Two Ethernet addresses, one for each side.
+#[test]
+fn each_side_has_its_address() {
+    let mut alterations = Alterations::new(options(|options| {
+        options.destination_mac = Some("02:00:00:00:00:0a,02:00:00:00:00:0b".parse().unwrap());
+        options.splitter = Some(Splitter::parse("port").unwrap());
+    }));
+    for from_client in [true, false] {
+        let frame = frame(from_client, 6, (40_000, 80), ACK, 0);
+        let after = altered_in(&mut alterations, &frame, frame.len(), 0).remove(0);
+        assert_eq!(after[5], if from_client { 0x0a } else { 0x0b });
+        assert_eq!(after[6..], frame[6..]);
+    }
+}

@@ -1,0 +1,128 @@
+//! Altered frames as tshark sees them: none malformed, no checksum wrong.
+//! Where it is not installed the test says so and passes; in continuous
+//! integration it fails.
+
+use std::fs;
+use std::process::Command;
+
+use crate::alter::{Alterations, KEY, altered_in, options, sctp, udp};
+use crate::common::frames::{self, PLAIN4, ethernet, ipv6};
+
+/// Every frame of the samples and more, whole.
+fn sources() -> Vec<Vec<u8>> {
+    let mut all: Vec<Vec<u8>> = frames::samples()
+        .into_iter()
+        .map(|sample| sample.frame)
+        .collect();
+    all.push(sctp(200));
+    all.push(sctp(1_300));
+    all.push(udp((40_000, 9_999), &[7; 1_400]));
+    let quoted = udp((40_000, 9_999), &[7; 60]);
+    let mut message = vec![3, 3, 0, 0, 0, 0, 0, 0];
+    message.extend(&quoted[14..70]);
+    all.push(ethernet(&[], 0x0800, &PLAIN4.packet(1, &message)));
+    let mut message = vec![135, 0, 0, 0, 0, 0, 0, 0];
+    message.extend([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
+    message.extend([1, 1, 2, 0, 0, 0, 0, 1]);
+    let mut packet = ipv6(0, &[], 58, &message);
+    packet[7] = 255;
+    all.push(ethernet(&[], 0x86dd, &packet));
+    let mut arp = vec![0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 1, 2, 3];
+    arp.extend([0, 0, 0, 0, 0, 0, 10, 1, 2, 4]);
+    arp.resize(46, 0);
+    all.push(ethernet(&[], 0x0806, &arp));
+    for frame in &mut all {
+        longwire_packet::repair_checksums(frame);
+    }
+    all
+}
+
+/// Sources through sets of options, whole and cut to 96 bytes and less.
+fn all_altered() -> Vec<Vec<u8>> {
+    let sets = [
+        options(|options| {
+            options.address_maps = ["10.0.0.0/8=172.16.0.0/12", "2001:db8::/32=2001:db8:7::/48"]
+                .map(|map| map.parse().unwrap())
+                .to_vec();
+            options.port_maps = vec!["443=8443".parse().unwrap(), "5060=15060".parse().unwrap()];
+            options.source_mac = Some("02:aa:aa:aa:aa:aa".parse().unwrap());
+            options.vlan = vec!["push:77,pcp=3".parse().unwrap()];
+            options.ttl = Some("-1".parse().unwrap());
+            options.dscp = Some(46);
+        }),
+        options(|options| {
+            options.anonymize = Some(KEY.parse().unwrap());
+            options.vlan = vec!["pop".parse().unwrap()];
+            options.loop_renumber = true;
+            options.loop_addresses = vec!["7".parse().unwrap()];
+        }),
+        options(|options| options.truncated = "pattern:00ff".parse().unwrap()),
+        options(|options| {
+            options.mtu = Some(576);
+            options.mtu_action = "truncate".parse().unwrap();
+        }),
+        options(|options| options.mtu = Some(576)),
+    ];
+    let mut all = Vec::new();
+    for set in sets {
+        let mut alterations = Alterations::new(set);
+        for frame in sources() {
+            for captured in [frame.len(), 96, 82] {
+                let bytes = &frame[..captured.min(frame.len())];
+                all.extend(altered_in(&mut alterations, bytes, frame.len(), 3));
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn tshark_finds_nothing_wrong() {
+    let frames = all_altered();
+    let mut bytes = 0xa1b2_c3d4u32.to_le_bytes().to_vec();
+    for word in [0x0004_0002, 0, 0, 262_144, 1u32] {
+        bytes.extend(word.to_le_bytes());
+    }
+    for frame in &frames {
+        let len = frame.len() as u32;
+        for word in [0, 0, len, len] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend(frame);
+    }
+    let folder = env!("CARGO_TARGET_TMPDIR");
+    let path = format!("{folder}/{}-altered.pcap", std::process::id());
+    fs::write(&path, bytes).unwrap();
+    let checks = ["ip", "tcp", "udp"].map(|layer| format!("{layer}.check_checksum:TRUE"));
+    let mut command = Command::new("tshark");
+    command.args(["-n", "-r", &path, "-o", "sctp.checksum:CRC 32c"]);
+    for check in &checks {
+        command.args(["-o", check]);
+    }
+    // 0 is bad, in all versions.
+    let wrong = "_ws.malformed || ip.checksum.status == 0 || tcp.checksum.status == 0 \
+                 || udp.checksum.status == 0 || icmp.checksum.status == 0 \
+                 || icmpv6.checksum.status == 0 || sctp.checksum.status == 0";
+    let fields = ["frame.number", "frame.len", "_ws.col.Info"];
+    command.args(["-Y", wrong, "-T", "fields"]);
+    for field in fields {
+        command.args(["-e", field]);
+    }
+    let output = command.output();
+    fs::remove_file(&path).unwrap();
+    match output {
+        Ok(output) => {
+            assert!(
+                output.status.success(),
+                "{}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+            let said = String::from_utf8(output.stdout).unwrap();
+            assert!(said.is_empty(), "of {} frames:\n{said}", frames.len());
+        }
+        Err(error) => {
+            assert!(std::env::var_os("CI").is_none(), "tshark: {error}");
+            eprintln!("skipped: tshark: {error}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Truncated frames: filled up, kept, or left out.
+
+use crate::alter::{Alterations, Truncated, altered_in, count, holds, options, sctp, udp};
+use crate::common::frames::{self, Ipv4, PLAIN4, ethernet, ipv6, transport};
+
+fn filled(truncated: &str, frame: &[u8], captured: usize) -> (Vec<u8>, Alterations) {
+    let truncated: Truncated = truncated.parse().unwrap();
+    let mut alterations = Alterations::new(options(|options| options.truncated = truncated));
+    let mut taken = altered_in(&mut alterations, &frame[..captured], frame.len(), 0);
+    assert_eq!(taken.len(), 1);
+    (taken.remove(0), alterations)
+}
+
+/// Cut anywhere behind its headers, a frame has its length and right checksums
+/// again, and what was captured is as it was but for them.
+#[test]
+fn payload_is_filled_up() {
+    for sample in frames::samples() {
+        let headers = sample.transport_at + if sample.protocol == 6 { 20 } else { 8 };
+        for captured in headers..sample.frame.len() {
+            for how in ["zeros", "random", "pattern:c0ffee"] {
+                let (frame, alterations) = filled(how, &sample.frame, captured);
+                let name = format!("{} {how} {captured}", sample.name);
+                assert_eq!(frame.len(), sample.frame.len(), "{name}");
+                assert!(sample.holds(&frame), "{name}");
+                let missing = &frame[captured..];
+                match how {
+                    "zeros" => assert!(missing.iter().all(|byte| *byte == 0), "{name}"),
+                    "random" => assert!(
+                        missing.len() < 16 || missing.iter().any(|byte| *byte != missing[0])
+                    ),
+                    _ => assert!(
+                        missing
+                            .chunks(3)
+                            .all(|part| [0xc0, 0xff, 0xee].starts_with(part)),
+                        "{name}"
+                    ),
+                }
+                assert_eq!(
+                    frame[headers..captured],
+                    sample.frame[headers..captured],
+                    "{name}"
+                );
+                assert_eq!(count(&alterations, "truncated_filled"), 1);
+                assert_eq!(count(&alterations, "truncated_in_headers"), 0, "{name}");
+            }
+        }
+    }
+}
+
+/// Cut within a transport header, it is completed to one that is read: with
+/// TCP's data offset, UDP's length and checksums.
+#[test]
+fn headers_are_completed() {
+    for sample in frames::samples() {
+        let headers = sample.transport_at + if sample.protocol == 6 { 20 } else { 8 };
+        for captured in sample.transport_at..headers {
+            let (frame, alterations) = filled("random", &sample.frame, captured);
+            let name = format!("{} {captured}", sample.name);
+            assert!(sample.holds(&frame), "{name}");
+            assert_eq!(count(&alterations, "truncated_in_headers"), 1, "{name}");
+            match sample.protocol {
+                6 => assert_eq!(frame[sample.transport_at + 12] >> 4, 5, "{name}"),
+                17 => {
+                    let at = sample.transport_at;
+                    let said = u16::from_be_bytes([frame[at + 4], frame[at + 5]]);
+                    assert_eq!(usize::from(said), frame.len() - at, "{name}");
+                    assert_ne!(frame[at + 6..at + 8], [0, 0], "{name}");
+                }
+                _ => {}
+            }
+        }
+        // Further in front there is less to go by; it has its length at least.
+        for captured in 0..sample.transport_at {
+            let (frame, alterations) = filled("zeros", &sample.frame, captured);
+            assert_eq!(frame.len(), sample.frame.len());
+            assert_eq!(
+                count(&alterations, "truncated_in_headers"),
+                1,
+                "{} {captured}",
+                sample.name
+            );
+        }
+    }
+}
+
+/// The same frame has the same random payload every time, another another.
+#[test]
+fn random_payload_is_decided_by_seed_and_frame() {
+    let frame = udp((1, 2), &[0; 400]);
+    let fill = |seed, number| {
+        let mut alterations = Alterations::new(options(|options| {
+            options.truncated = Truncated::Random;
+            options.seed = seed;
+        }));
+        let about = crate::alter::About {
+            number,
+            ..crate::alter::About::default()
+        };
+        let mut taken: Vec<u8> = Vec::new();
+        alterations.apply(&frame[..60], frame.len() as u32, about, &mut |bytes, _| {
+            taken.extend(bytes)
+        });
+        taken
+    };
+    assert_eq!(fill(1, 5), fill(1, 5));
+    assert_ne!(fill(1, 5), fill(1, 6));
+    assert_ne!(fill(1, 5), fill(2, 5));
+}
+
+/// Of a fragmented datagram the checksum cannot be known.
+#[test]
+fn fragments_keep_their_checksum() {
+    for fragment in [0x2000, 0x2010, 0x0010] {
+        let segment = transport(4, 17, (1, 2), 0, &[9; 800]);
+        let ip = Ipv4 { fragment, ..PLAIN4 };
+        let whole = ethernet(&[], 0x0800, &ip.packet(17, &segment));
+        let (frame, alterations) = filled("zeros", &whole, 96);
+        assert_eq!(frame[..96], whole[..96], "{fragment:x}");
+        assert_eq!(frame.len(), whole.len());
+        assert_eq!(count(&alterations, "checksums_unknown"), 1);
+    }
+}
+
+/// A kernel's super-packet may say that it has no length.
+#[test]
+fn lengths_are_made_right() {
+    let mut frame = udp((1, 2), &[9; 800]);
+    frame[16..18].fill(0);
+    let (frame, _) = filled("zeros", &frame, 96);
+    assert_eq!(u16::from_be_bytes([frame[16], frame[17]]), 828);
+    assert!(holds(&frame) && frames::header_holds(&frame, 14));
+    let segment = transport(6, 6, (1, 2), 0x10, &[9; 700]);
+    let mut frame = ethernet(&[], 0x86dd, &ipv6(0, &[], 6, &segment));
+    frame[18..20].copy_from_slice(&60_000u16.to_be_bytes());
+    let (frame, _) = filled("zeros", &frame, 96);
+    assert_eq!(
+        usize::from(u16::from_be_bytes([frame[18], frame[19]])),
+        frame.len() - 54
+    );
+    assert!(holds(&frame));
+    // A frame's padding is no payload.
+    let mut frame = udp((1, 2), &[]);
+    frame.resize(60, 0);
+    let (again, _) = filled("pattern:ff", &frame, 42);
+    assert_eq!(again, frame);
+}
+
+/// The chunks of an SCTP packet that were not captured become one that says
+/// nothing.
+#[test]
+fn sctp_chunks_are_completed() {
+    let mut frame = sctp(40);
+    let more = sctp(20)[46..].to_vec();
+    frame.extend(&more);
+    let total = (frame.len() - 14) as u16;
+    frame[16..18].copy_from_slice(&total.to_be_bytes());
+    longwire_packet::repair_checksums(&mut frame);
+    for captured in [34 + 12, 34 + 16, 34 + 12 + 30, 34 + 12 + 56, 34 + 12 + 58] {
+        let (filled, _) = filled("random", &frame, captured);
+        assert!(holds(&filled), "{captured}");
+        let mut chunk = 46;
+        let mut kinds = Vec::new();
+        while chunk < filled.len() {
+            kinds.push(filled[chunk]);
+            let len = usize::from(u16::from_be_bytes([filled[chunk + 2], filled[chunk + 3]]));
+            chunk += len.next_multiple_of(4);
+        }
+        assert_eq!(chunk, filled.len(), "{captured}: {kinds:x?}");
+        assert_eq!(kinds.last(), Some(&0x84), "{captured}");
+    }
+}
+
+#[test]
+fn truncated_frames_are_kept_or_skipped() {
+    let frame = udp((1, 2), &[9; 800]);
+    let mut alterations = Alterations::new(options(|options| options.truncated = Truncated::Skip));
+    assert!(altered_in(&mut alterations, &frame[..96], frame.len(), 0).is_empty());
+    assert_eq!(
+        altered_in(&mut alterations, &frame, frame.len(), 0).len(),
+        1
+    );
+    assert_eq!(count(&alterations, "truncated_skipped"), 1);
+    // Kept ones are altered as far as they are there.
+    let mut alterations = Alterations::new(options(|options| {
+        options.truncated = Truncated::Keep;
+        options.address_maps = vec!["10.0.0.0/8=11.0.0.0/8".parse().unwrap()];
+    }));
+    let mut whole = altered_in(&mut alterations, &frame, frame.len(), 0).remove(0);
+    let kept = altered_in(&mut alterations, &frame[..96], frame.len(), 0);
+    whole.truncate(96);
+    assert_eq!(kept, [whole]);
+}
+
+/// A record that claims to be of a frame longer than any is not made one.
+#[test]
+fn no_record_makes_a_giant() {
+    let frame = udp((1, 2), &[9; 100]);
+    let mut alterations = Alterations::new(options(|_| {}));
+    let taken = altered_in(&mut alterations, &frame, u32::MAX as usize, 0);
+    assert_eq!(taken, [frame]);
+    assert_eq!(count(&alterations, "truncated_too_long"), 1);
+}

@@ -1,0 +1,128 @@
+//! VLAN tags, and frames that are too long.
+
+use crate::alter::{Alterations, altered, altered_in, count, holds, options, sctp, udp};
+use crate::common::frames::{Ipv4, PLAIN4, ethernet, ipv6, transport};
+
+fn tagged(changes: &[&str], frame: &[u8]) -> Vec<u8> {
+    let wanted = options(|options| {
+        options.vlan = changes
+            .iter()
+            .map(|change| change.parse().unwrap())
+            .collect();
+    });
+    altered(wanted, frame)
+}
+
+#[test]
+fn tags_are_put_on_taken_off_and_changed() {
+    let frame = |vlans: &[u16]| ethernet(vlans, 0x0800, &PLAIN4.packet(17, &[7; 30]));
+    assert_eq!(tagged(&["push:7"], &frame(&[])), frame(&[7]));
+    assert_eq!(
+        tagged(&["push:7", "push:100,type=0x88a8"], &frame(&[])),
+        frame(&[100, 7])
+    );
+    assert_eq!(
+        tagged(&["push:9,pcp=5,dei=1"], &frame(&[]))[12..16],
+        [0x81, 0, 0xb0, 9]
+    );
+    assert_eq!(tagged(&["pop"], &frame(&[7])), frame(&[]));
+    assert_eq!(tagged(&["pop"], &frame(&[100, 7])), frame(&[7]));
+    assert_eq!(
+        tagged(&["pop", "pop", "pop"], &frame(&[100, 7])),
+        frame(&[])
+    );
+    assert_eq!(tagged(&["map:7=8"], &frame(&[7, 7])), frame(&[8, 8]));
+    assert_eq!(tagged(&["map:6=8"], &frame(&[7])), frame(&[7]));
+    assert_eq!(tagged(&["pcp:6"], &frame(&[7]))[14..16], [0xc0, 7]);
+    assert_eq!(tagged(&["pop", "push:8"], &frame(&[7])), frame(&[8]));
+    assert_eq!(tagged(&["push:8"], &[1; 9]), [1; 9]);
+}
+
+#[test]
+fn tags_are_refused_with_what_would_do() {
+    for (text, message) in [
+        ("push:4096", "'4096' is not a VLAN, 0 to 4095"),
+        ("push:1,pcp=8", "'8' is not 0 to 7"),
+        (
+            "push:1,type=0x0800",
+            "'0x0800' is not one of 0x8100, 0x88a8, 0x9100",
+        ),
+        (
+            "push:1,colour=red",
+            "'colour=red' is not one of pcp=0..7, dei=0|1, type=0x88a8",
+        ),
+        ("map:5", "'5' is not OLD=NEW"),
+        ("drop", "'drop' is not push:VLAN"),
+    ] {
+        let error = text
+            .parse::<longwire_packet::alter::VlanChange>()
+            .unwrap_err();
+        assert!(error.to_string().starts_with(message), "{text}: {error}");
+    }
+}
+
+fn fitted(mtu: u32, action: &str, frame: &[u8]) -> (Vec<Vec<u8>>, Alterations) {
+    let mut alterations = Alterations::new(options(|options| {
+        options.mtu = Some(mtu);
+        options.mtu_action = action.parse().unwrap();
+    }));
+    let taken = altered_in(&mut alterations, frame, frame.len(), 0);
+    (taken, alterations)
+}
+
+#[test]
+fn long_frames_are_cut_into_fragments() {
+    let frame = udp((1, 2), &[7; 1_400]);
+    let (pieces, alterations) = fitted(576, "fragment", &frame);
+    assert_eq!(pieces.len(), 3);
+    assert!(
+        pieces
+            .iter()
+            .all(|piece| piece.len() <= 14 + 576 && holds(piece))
+    );
+    assert_eq!(count(&alterations, "mtu_fragmented"), 1);
+    let (fits, _) = fitted(1_428, "fragment", &frame);
+    assert_eq!(fits, [frame]);
+    // What says not to, and IPv6, which routers do not fragment.
+    let kept_whole = Ipv4 {
+        fragment: 0x4000,
+        ..PLAIN4
+    };
+    let segment = transport(6, 17, (1, 2), 0, &[7; 1_400]);
+    for frame in [
+        ethernet(&[], 0x0800, &kept_whole.packet(17, &[0; 900])),
+        ethernet(&[], 0x86dd, &ipv6(0, &[], 17, &segment)),
+        ethernet(&[], 0x88b5, &[0; 900]),
+    ] {
+        let (pieces, alterations) = fitted(576, "fragment", &frame);
+        assert!(pieces.is_empty());
+        assert_eq!(count(&alterations, "mtu_dropped"), 1);
+    }
+}
+
+#[test]
+fn long_frames_are_cut_off_or_dropped() {
+    let segment6 = transport(6, 17, (1, 2), 0, &[7; 1_400]);
+    let tcp6 = transport(6, 6, (1, 2), 0x18, &[7; 1_400]);
+    for frame in [
+        udp((1, 2), &[7; 1_400]),
+        ethernet(&[5], 0x86dd, &ipv6(0, &[], 17, &segment6)),
+        ethernet(&[5], 0x86dd, &ipv6(0, &[], 6, &tcp6)),
+        ethernet(&[], 0x88b5, &[0; 900]),
+        sctp(900),
+    ] {
+        let header = if frame[12..14] == [0x81, 0] { 18 } else { 14 };
+        let (taken, alterations) = fitted(576, "truncate", &frame);
+        assert_eq!(taken[0].len(), header + 576);
+        assert!(holds(&taken[0]));
+        assert_eq!(count(&alterations, "mtu_truncated"), 1);
+        if frame[12..14] == [8, 0] {
+            assert_eq!(taken[0][16..18], 576u16.to_be_bytes());
+        }
+        let (taken, alterations) = fitted(576, "drop", &frame);
+        assert!(taken.is_empty());
+        assert_eq!(count(&alterations, "mtu_dropped"), 1);
+    }
+    let (taken, _) = fitted(576, "truncate", &udp((1, 2), &[7; 1_400]));
+    assert_eq!(taken[0][38..40], 556u16.to_be_bytes());
+}

@@ -1,0 +1,242 @@
+//! Modes, limits and refusals of bridges.
+
+use longwire_packet::bridge::{
+    Bridge, BridgeConfig, BridgeError, Forwarding, NotForwarded, StaticEntry, StormLimit, Switching,
+};
+use longwire_units::Nanos;
+use longwire_units::{PacketRate, Packets};
+
+use crate::bridge::{BROADCAST, frame, port, station};
+
+fn at(millis: u64) -> Nanos {
+    Nanos::from_millis(millis)
+}
+
+#[test]
+fn pairs_pass_everything_to_their_partner_and_learn_nothing() {
+    let mut config = BridgeConfig::new(5);
+    config.switching = Switching::Pairs(vec![(port(0), port(3)), (port(1), port(2))]);
+    let mut bridge = Bridge::new(config).unwrap();
+    for bytes in [
+        frame(BROADCAST, station(1), None),
+        vec![0; 3],
+        frame([1, 0x80, 0xc2, 0, 0, 0], [0; 6], None),
+    ] {
+        for (from, to) in [(0, 3), (3, 0), (1, 2), (2, 1)] {
+            let found = bridge.forward(at(0), port(from), &bytes);
+            assert_eq!(found, Forwarding::One(port(to)));
+        }
+        let found = bridge.forward(at(0), port(4), &bytes);
+        assert_eq!(found, Forwarding::None(NotForwarded::Unpaired));
+    }
+    assert_eq!(bridge.station_count(), 0);
+    assert_eq!(bridge.counters().not_forwarded(NotForwarded::Unpaired), 3);
+}
+
+/// What a bridge of two ports says to settings changed so.
+fn refused(change: impl Fn(&mut BridgeConfig)) -> (BridgeError, String) {
+    let mut config = BridgeConfig::new(2);
+    change(&mut config);
+    let error = Bridge::new(config).unwrap_err();
+    (error, error.to_string())
+}
+
+#[test]
+fn settings_that_cannot_be_are_refused() {
+    let entry = StaticEntry {
+        vlan: 0,
+        mac: station(1),
+        port: port(0),
+    };
+    let (error, text) = refused(|config| config.ports = 0);
+    assert_eq!(error, BridgeError::NoPorts);
+    assert!(text.contains("at least one"));
+    let (_, text) = refused(|config| config.table_max = 0);
+    assert!(text.contains("1 to 16777216"), "{text}");
+    let (_, text) = refused(|config| config.switching = Switching::Pairs(vec![(port(0), port(2))]));
+    assert_eq!(
+        text,
+        "there is no port 2: this bridge has 2, counted from 0"
+    );
+    let (_, text) = refused(|config| config.switching = Switching::Pairs(vec![(port(1), port(1))]));
+    assert!(text.contains("port 1 is paired with itself"), "{text}");
+    let twice = vec![(port(0), port(1)), (port(1), port(0))];
+    let (_, text) = refused(|config| config.switching = Switching::Pairs(twice.clone()));
+    assert!(text.contains("in two pairs"), "{text}");
+    let (error, _) = refused(|config| {
+        config.statics = vec![StaticEntry {
+            port: port(2),
+            ..entry
+        }]
+    });
+    assert!(matches!(error, BridgeError::NoSuchPort { .. }));
+    let (_, text) = refused(|config| {
+        config.statics = vec![StaticEntry {
+            mac: [1; 6],
+            ..entry
+        }]
+    });
+    assert!(
+        text.starts_with("01:01:01:01:01:01 is no station's"),
+        "{text}"
+    );
+    let (error, _) = refused(|config| {
+        config.statics = vec![StaticEntry {
+            vlan: 4095,
+            ..entry
+        }]
+    });
+    assert_eq!(error, BridgeError::NoSuchVlan(4095));
+    let (error, _) = refused(|config| {
+        config.table_max = 1;
+        config.statics = vec![
+            entry,
+            StaticEntry {
+                mac: station(2),
+                ..entry
+            },
+        ];
+    });
+    assert_eq!(error, BridgeError::TableFull(1));
+}
+
+#[test]
+fn bursts_that_cannot_be_are_refused() {
+    for burst in [0, (1 << 20) + 1] {
+        let (error, _) = refused(|config| {
+            config.storm = Some(StormLimit {
+                rate: PacketRate::MAX,
+                burst: Packets(burst),
+            });
+        });
+        assert_eq!(error, BridgeError::StormBurst(burst));
+    }
+}
+
+#[test]
+fn a_flood_of_invented_addresses_does_not_make_it_forget() {
+    let mut config = BridgeConfig::new(3);
+    config.table_max = 1_000;
+    let mut bridge = Bridge::new(config).unwrap();
+    for number in 1..=500 {
+        bridge.forward(at(0), port(1), &frame(BROADCAST, station(number), None));
+    }
+    for number in 10_000..60_000 {
+        let bytes = frame(station(number + 1), station(number), None);
+        bridge.forward(at(1), port(0), &bytes);
+    }
+    assert_eq!(bridge.station_count(), 1_000);
+    assert_eq!(bridge.counters().not_learnt, 49_500);
+    for number in 1..=500 {
+        let bytes = frame(station(number), station(9_999), None);
+        let found = bridge.forward(at(2), port(0), &bytes);
+        assert_eq!(found, Forwarding::One(port(1)));
+    }
+    // When all have aged, newcomers are learnt again, and soon.
+    let later = Nanos::from_secs(301);
+    for number in 100_000..100_100 {
+        bridge.forward(later, port(2), &frame(BROADCAST, station(number), None));
+    }
+    assert_eq!(bridge.stations(later).len(), 100);
+}
+
+#[test]
+fn static_entries_neither_move_nor_age_and_can_be_taken_back() {
+    let mut config = BridgeConfig::new(3);
+    config.ageing = Nanos::from_secs(1);
+    let mut bridge = Bridge::new(config).unwrap();
+    let entry = StaticEntry {
+        vlan: 7,
+        mac: station(1),
+        port: port(2),
+    };
+    bridge.insert_static(entry).unwrap();
+    bridge.forward(at(0), port(1), &frame(BROADCAST, station(1), Some(7)));
+    assert_eq!(bridge.counters().static_elsewhere, 1);
+    let to_it = frame(station(1), station(9), Some(7));
+    assert_eq!(
+        bridge.forward(at(60_000), port(0), &to_it),
+        Forwarding::One(port(2))
+    );
+    // In another VLAN it is another station.
+    let elsewhere = frame(station(1), station(9), Some(8));
+    assert!(matches!(
+        bridge.forward(at(60_000), port(0), &elsewhere),
+        Forwarding::Flood(_)
+    ));
+    bridge.flush(None);
+    let left: Vec<_> = bridge
+        .stations(at(60_000))
+        .iter()
+        .map(|known| known.mac)
+        .collect();
+    assert_eq!(left, [station(1)]);
+    assert!(bridge.remove_static(7, station(1)));
+    assert!(!bridge.remove_static(7, station(1)));
+    assert!(matches!(
+        bridge.forward(at(60_000), port(0), &to_it),
+        Forwarding::Flood(_)
+    ));
+}
+
+#[test]
+fn a_port_that_goes_down_is_forgotten_and_the_others_are_not() {
+    let mut bridge = Bridge::new(BridgeConfig::new(4)).unwrap();
+    for number in 1..=4_000 {
+        let bytes = frame(BROADCAST, station(number), None);
+        bridge.forward(at(0), port((number % 4) as u16), &bytes);
+    }
+    bridge.flush(Some(port(1)));
+    let stations = bridge.stations(at(1));
+    assert_eq!(stations.len(), 3_000);
+    assert!(stations.iter().all(|known| known.port != port(1)));
+    for number in (1..=4_000).filter(|number| number % 4 != 1) {
+        let bytes = frame(station(number), station(5_001), None);
+        let expected = match number % 4 {
+            0 => Forwarding::None(NotForwarded::Reflection),
+            there => Forwarding::One(port(there as u16)),
+        };
+        assert_eq!(bridge.forward(at(1), port(0), &bytes), expected);
+    }
+}
+
+/// Without ageing it is a hub.
+#[test]
+fn no_ageing_time_is_a_hub() {
+    let mut config = BridgeConfig::new(3);
+    config.ageing = Nanos::ZERO;
+    let mut bridge = Bridge::new(config).unwrap();
+    for _ in 0..3 {
+        let found = bridge.forward(at(0), port(0), &frame(station(1), station(1), None));
+        assert!(matches!(found, Forwarding::Flood(_)));
+    }
+    assert_eq!(bridge.station_count(), 0);
+}
+
+#[test]
+fn a_storm_is_bounded_for_its_port_alone_and_exactly() {
+    let mut config = BridgeConfig::new(3);
+    config.storm = Some(StormLimit {
+        rate: PacketRate::from_packets_per_sec(300).unwrap(),
+        burst: Packets(10),
+    });
+    config.loop_detection = false;
+    let mut bridge = Bridge::new(config).unwrap();
+    let bytes = frame(BROADCAST, station(1), None);
+    let mut passed = 0;
+    // A million frames in a second: the burst, and the rate of a second.
+    for n in 0..1_000_000u64 {
+        let found = bridge.forward(Nanos::from_nanos(n * 1_000), port(0), &bytes);
+        passed += u64::from(matches!(found, Forwarding::Flood(_)));
+    }
+    assert_eq!(passed, 10 + 299);
+    let storm = bridge.counters().not_forwarded(NotForwarded::Storm);
+    assert_eq!(storm, 1_000_000 - passed);
+    let other = frame(BROADCAST, station(2), None);
+    let found = bridge.forward(Nanos::from_secs(1), port(1), &other);
+    assert!(matches!(found, Forwarding::Flood(_)));
+    // Frames to a known station are no part of it.
+    let known = frame(station(2), station(1), None);
+    let found = bridge.forward(Nanos::from_nanos(999_999_999), port(0), &known);
+    assert_eq!(found, Forwarding::One(port(1)));
+}

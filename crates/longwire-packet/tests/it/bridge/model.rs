@@ -1,0 +1,283 @@
+//! The bridge against a list of stations that is searched from end to end.
+
+use longwire_packet::bridge::{
+    Bridge, BridgeConfig, Flooded, Forwarding, NotForwarded, PortIndex, Reserved, StaticEntry,
+    StormLimit, Switching,
+};
+use longwire_units::Nanos;
+use longwire_units::random::Stream;
+use longwire_units::{PacketRate, Packets};
+
+use crate::bridge::{BROADCAST, frame, port, station};
+
+/// VLAN, address, port, when it was last heard of; `None` if it was given.
+type Known = (u16, [u8; 6], u16, Option<u64>);
+
+/// A bridge as one would write it down.
+struct Naive {
+    config: BridgeConfig,
+    known: Vec<Known>,
+    moved: u64,
+    learnt: u64,
+    not_learnt: u64,
+    /// When each port had frames flooded.
+    flooded: Vec<(u16, u64)>,
+    credit: Vec<(f64, u64)>,
+}
+
+/// What [`BridgeConfig::ageing`] counts in.
+const TICK: u64 = 1 << 20;
+
+impl Naive {
+    fn new(config: BridgeConfig) -> Naive {
+        let given = config.statics.iter();
+        let known = given
+            .map(|entry| (entry.vlan, entry.mac, entry.port.0, None))
+            .collect();
+        let burst = config.storm.map_or(0, |limit| limit.burst.0) as f64;
+        Naive {
+            credit: vec![(burst, 0); config.ports.into()],
+            known,
+            moved: 0,
+            learnt: 0,
+            not_learnt: 0,
+            flooded: Vec::new(),
+            config,
+        }
+    }
+
+    fn is_fresh(&self, heard: Option<u64>, now: u64) -> bool {
+        let ageing = self.config.ageing.as_nanos().div_ceil(TICK);
+        heard.is_none_or(|heard| now / TICK - heard / TICK <= ageing)
+    }
+
+    fn learn(&mut self, now: u64, arrival: u16, vlan: u16, mac: [u8; 6]) {
+        let at = self
+            .known
+            .iter()
+            .position(|known| known.0 == vlan && known.1 == mac);
+        match at {
+            Some(at) => {
+                let (_, _, before, heard) = self.known[at];
+                if heard.is_none() {
+                    return;
+                }
+                match self.is_fresh(heard, now) {
+                    false => self.learnt += 1,
+                    true => self.moved += u64::from(before != arrival),
+                }
+                self.known[at] = (vlan, mac, arrival, Some(now));
+            }
+            None if self.known.len() < self.config.table_max as usize => {
+                self.learnt += 1;
+                self.known.push((vlan, mac, arrival, Some(now)));
+            }
+            None => self.not_learnt += 1,
+        }
+    }
+
+    fn forward(&mut self, now: u64, arrival: u16, frame: &[u8]) -> Forwarding {
+        if arrival >= self.config.ports {
+            return Forwarding::None(NotForwarded::NoSuchPort);
+        }
+        if frame.len() < 14 {
+            return Forwarding::None(NotForwarded::Short);
+        }
+        let (destination, source) = (&frame[..6], <[u8; 6]>::try_from(&frame[6..12]).unwrap());
+        if source[0] % 2 == 1 || source == [0; 6] {
+            return Forwarding::None(NotForwarded::Source);
+        }
+        let tagged = [[0x81, 0], [0x88, 0xa8], [0x91, 0]]
+            .iter()
+            .any(|tag| tag == &frame[12..14]);
+        let vlan = match (tagged, frame.get(14..16)) {
+            (true, Some(tag)) => u16::from(tag[0] & 15) * 256 + u16::from(tag[1]),
+            _ => 0,
+        };
+        if self.config.switching == Switching::Bridge {
+            self.learn(now, arrival, vlan, source);
+        }
+        let is_reserved = destination[..5] == [1, 0x80, 0xc2, 0, 0] && destination[5] < 16;
+        if destination == BROADCAST {
+            return self.flood(now, arrival, Flooded::Broadcast);
+        }
+        if is_reserved && self.config.reserved == Reserved::Drop {
+            return Forwarding::None(NotForwarded::Reserved);
+        }
+        if destination[0] % 2 == 1 {
+            return self.flood(now, arrival, Flooded::Multicast);
+        }
+        let found = self
+            .known
+            .iter()
+            .find(|known| known.0 == vlan && known.1 == destination);
+        match found.filter(|known| self.is_fresh(known.3, now)) {
+            Some(known) if known.2 == arrival => Forwarding::None(NotForwarded::Reflection),
+            Some(known) => Forwarding::One(PortIndex(known.2)),
+            None if self.config.switching == Switching::Static => {
+                Forwarding::None(NotForwarded::Unknown)
+            }
+            None => self.flood(now, arrival, Flooded::Unknown),
+        }
+    }
+
+    fn flood(&mut self, now: u64, arrival: u16, kind: Flooded) -> Forwarding {
+        if let Some(limit) = self.config.storm {
+            // A rate whose credit a float holds exactly: 1000/s and whole
+            // milliseconds.
+            let (credit, since) = &mut self.credit[usize::from(arrival)];
+            let earned = (now - *since) as f64 / 1e9 * limit.rate.packets_per_sec();
+            *credit = (*credit + earned).min(limit.burst.0 as f64);
+            *since = now;
+            if *credit < 1.0 - 1e-9 {
+                return Forwarding::None(NotForwarded::Storm);
+            }
+            *credit -= 1.0;
+        }
+        self.flooded.push((arrival, now));
+        Forwarding::Flood(kind)
+    }
+}
+
+fn random_frame(draw: &mut Stream, stations: u64) -> Vec<u8> {
+    let source = match draw.up_to(40) {
+        0 => [0; 6],
+        1 => [3, 0, 0, 0, 0, 1],
+        _ => station(draw.up_to(stations) as u32 + 1),
+    };
+    let destination = match draw.up_to(12) {
+        0 => BROADCAST,
+        1 => [1, 0, 0x5e, 0, 0, draw.up_to(3) as u8],
+        2 => [1, 0x80, 0xc2, 0, 0, draw.up_to(20) as u8],
+        3 => [0; 6],
+        _ => station(draw.up_to(stations) as u32 + 1),
+    };
+    let vlan = [None, None, Some(0), Some(1), Some(0x2001)][draw.up_to(4) as usize];
+    let mut frame = frame(destination, source, vlan);
+    if draw.up_to(20) == 0 {
+        frame.truncate(draw.up_to(20) as usize);
+    }
+    frame
+}
+
+fn random_config(draw: &mut Stream, small: bool) -> BridgeConfig {
+    let mut config = BridgeConfig::new(1 + draw.up_to(5) as u16);
+    config.seed = draw.next_u64();
+    config.switching = match draw.up_to(4) {
+        0 => Switching::Static,
+        _ => Switching::Bridge,
+    };
+    if draw.up_to(1) == 0 {
+        config.reserved = Reserved::Pass;
+    }
+    if draw.up_to(3) == 0 {
+        config.storm = Some(StormLimit {
+            rate: PacketRate::from_packets_per_sec(1_000).unwrap(),
+            burst: Packets(1 + draw.up_to(4)),
+        });
+    }
+    // Either the table is too small and nothing ages, or it is large: which
+    // aged stations have made room by when is the table's own affair.
+    if small {
+        config.table_max = 4 + draw.up_to(8) as u32;
+        config.ageing = Nanos::MAX;
+    } else {
+        config.ageing = Nanos::from_millis(20 + draw.up_to(100));
+    }
+    for n in 0..draw.up_to(3) {
+        config.statics.push(StaticEntry {
+            vlan: n as u16,
+            mac: station(n as u32 + 1),
+            port: port(draw.up_to(config.ports as u64 - 1) as u16),
+        });
+    }
+    config
+}
+
+#[test]
+fn bridges_agree_with_a_naive_one() {
+    let (mut one, mut flooded, mut none) = (0, 0, 0);
+    for seed in 0..1_500u64 {
+        let mut draw = Stream::of_seed(seed);
+        let config = random_config(&mut draw, seed % 2 == 0);
+        let mut bridge = Bridge::new(config.clone()).unwrap();
+        let mut naive = Naive::new(config.clone());
+        let mut now = 0;
+        for step in 0..200 {
+            now += draw.up_to(3) * 1_000_000;
+            let arrival = draw.up_to(config.ports as u64) as u16;
+            let frame = random_frame(&mut draw, 14);
+            let found = bridge.forward(Nanos::from_nanos(now), port(arrival), &frame);
+            let expected = naive.forward(now, arrival, &frame);
+            assert_eq!(
+                found, expected,
+                "seed {seed}, step {step}, {config:?}: {frame:x?}"
+            );
+            let ports: Vec<PortIndex> = bridge.ports_of(found, port(arrival)).collect();
+            assert!(!ports.contains(&port(arrival)), "a frame is sent back");
+            match found {
+                Forwarding::One(_) => one += 1,
+                Forwarding::Flood(_) => {
+                    assert_eq!(ports.len(), usize::from(config.ports) - 1);
+                    flooded += 1;
+                }
+                Forwarding::None(_) => none += 1,
+            }
+        }
+        let counters = bridge.counters();
+        let forwarded = counters.forwarded + counters.flooded.iter().sum::<u64>();
+        assert_eq!(forwarded + counters.not_forwarded.iter().sum::<u64>(), 200);
+        assert_eq!(counters.moved, naive.moved, "seed {seed}");
+        assert_eq!(counters.learnt, naive.learnt, "seed {seed}");
+        assert_eq!(counters.not_learnt, naive.not_learnt, "seed {seed}");
+        let fresh = naive
+            .known
+            .iter()
+            .filter(|known| naive.is_fresh(known.3, now))
+            .count();
+        assert_eq!(bridge.stations(Nanos::from_nanos(now)).len(), fresh);
+    }
+    assert!(
+        one > 20_000 && flooded > 20_000 && none > 20_000,
+        "{one} {flooded} {none}"
+    );
+}
+
+/// With ageing and too little room at once: never more than there may be,
+/// and frames never to a port where the station has not been of late.
+#[test]
+fn a_small_table_with_ageing_keeps_its_bounds() {
+    for seed in 0..200u64 {
+        let mut draw = Stream::of_seed(seed);
+        let mut config = BridgeConfig::new(4);
+        config.table_max = 1 + draw.up_to(30) as u32;
+        config.ageing = Nanos::from_millis(50);
+        config.seed = seed;
+        let table_max = config.table_max as usize;
+        let mut bridge = Bridge::new(config).unwrap();
+        let mut heard: Vec<(usize, u16, u64)> = Vec::new();
+        let mut now = 0u64;
+        for _ in 0..2_000 {
+            now += draw.up_to(2_000_000);
+            let (from, to) = (draw.up_to(60) as usize, draw.up_to(60) as usize);
+            let arrival = draw.up_to(3) as u16;
+            let bytes = frame(station(to as u32 + 1), station(from as u32 + 1), None);
+            heard.push((from, arrival, now));
+            let found = bridge.forward(Nanos::from_nanos(now), port(arrival), &bytes);
+            assert!(bridge.station_count() <= table_max);
+            if let Forwarding::One(there) = found {
+                let last = heard.iter().rfind(|(known, _, _)| *known == to).unwrap();
+                assert!(now - last.2 <= 50_000_000 + 2 * TICK, "seed {seed}");
+                assert_eq!(
+                    last.1, there.0,
+                    "seed {seed}: not where it was last heard of"
+                );
+            }
+        }
+        let counters = bridge.counters();
+        assert!(
+            counters.aged > 0 && counters.learnt > table_max as u64,
+            "{counters:?}"
+        );
+    }
+}

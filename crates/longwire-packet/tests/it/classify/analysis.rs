@@ -1,0 +1,301 @@
+//! What `longwire check` is told of rules.
+
+use longwire_packet::classify::{Classifier, Matcher, Order, PortRange, Prefix, RuleId, VlanMatch};
+
+use crate::classify::oracle;
+use crate::classify::universe::Universe;
+
+fn classifier(order: Order, rules: &[(&str, u32)]) -> Classifier<u32> {
+    let rules = rules
+        .iter()
+        .map(|(text, target)| (text.parse().unwrap(), *target, 0));
+    Classifier::with_rules(order, 0, rules).unwrap()
+}
+
+/// The unreachable rules and what they are behind.
+fn unreachable(classifier: &Classifier<u32>) -> Vec<(u32, u32)> {
+    let found = classifier.unreachable();
+    assert!(found.complete);
+    found
+        .rules
+        .iter()
+        .map(|found| (found.rule.0, found.behind.0))
+        .collect()
+}
+
+fn overlaps(classifier: &Classifier<u32>) -> Vec<(u32, u32)> {
+    let found = classifier.overlaps(1_000);
+    assert!(found.complete);
+    found
+        .pairs
+        .iter()
+        .map(|pair| (pair.winner.0, pair.loser.0))
+        .collect()
+}
+
+#[test]
+fn rules_behind_wider_ones_are_unreachable() {
+    for (first, second, expected) in [
+        ("src=10.0.0.0/8", "src=10.1.0.0/16", true),
+        ("src=10.1.0.0/16", "src=10.0.0.0/8", false),
+        ("any", "filter=udp", true),
+        ("filter=udp", "src=10.0.0.1,filter=tcp", false),
+        ("filter=udp", "src=10.0.0.1,filter=udp", true),
+        ("dport=1-10", "dport=3-7,proto=tcp", true),
+        ("dport=1-10", "dport=5", true),
+        ("dport=1-10", "dport=5-11", false),
+        // What follows from what is asked for: only such frames have it.
+        ("ethertype=ip", "dst=10.0.0.1", true),
+        ("ethertype=ip", "dst=2001:db8::1", false),
+        ("dport=0-65535", "sport=7", true),
+        ("src=0.0.0.0/0,dport=7", "dport=7,dst=10.0.0.0/8", true),
+        ("vlan=7", "vlan=7,inner-vlan=3", true),
+        ("vlan=none", "vlan=none,dscp=ef", true),
+        ("vlan=none", "vlan=0", false),
+        ("dscp=0,ethertype=ip", "dscp=0,src=0.0.0.0/0", true),
+    ] {
+        let found = unreachable(&classifier(Order::First, &[(first, 1), (second, 2)]));
+        let all: &[(u32, u32)] = if expected { &[(1, 0)] } else { &[] };
+        assert_eq!(found, all, "{first} before {second}");
+    }
+}
+
+#[test]
+fn the_most_specific_order_has_other_unreachable_rules() {
+    let rules = [
+        ("src=10.0.0.0/8", 1),
+        ("src=10.1.0.0/16", 2),
+        ("src=10.1.0.0/16", 3),
+    ];
+    assert_eq!(
+        unreachable(&classifier(Order::MostSpecific, &rules)),
+        [(2, 1)]
+    );
+    assert_eq!(
+        unreachable(&classifier(Order::First, &rules)),
+        [(1, 0), (2, 0)]
+    );
+    // The priority goes before everything.
+    let rules = [("src=10.1.0.0/16", 1, 5), ("src=10.0.0.0/8", 2, 1)];
+    let rules = rules.map(|(text, target, priority)| (text.parse().unwrap(), target, priority));
+    let found = Classifier::with_rules(Order::MostSpecific, 0, rules).unwrap();
+    assert_eq!(unreachable(&found), [(0, 1)]);
+}
+
+#[test]
+fn overlaps_are_of_different_targets_and_within_neither() {
+    for (first, second, expected) in [
+        ("src=10.0.0.0/8", "dst=10.0.0.0/8", true),
+        ("src=10.0.0.0/8", "src=10.1.0.0/16", false),
+        ("src=10.0.0.0/8", "dst=2001:db8::/32", false),
+        ("dport=1-10", "dport=5-20", true),
+        ("dport=1-10", "dport=11-20", false),
+        ("dport=1-10", "dport=5,proto=tcp", false),
+        ("dport=1-10,src=10.0.0.0/8", "dport=5,proto=tcp", true),
+        ("proto=icmp", "dport=5", false),
+        ("ethertype=arp", "dscp=ef", false),
+        ("vlan=none", "inner-vlan=3", false),
+        ("vlan=7", "dscp=ef", true),
+        ("filter=udp", "dscp=ef", false),
+    ] {
+        let found = classifier(Order::First, &[(first, 1), (second, 2)]);
+        let all: &[(u32, u32)] = if expected { &[(0, 1)] } else { &[] };
+        assert_eq!(overlaps(&found), all, "{first} and {second}");
+        let alike = classifier(Order::First, &[(first, 1), (second, 1)]);
+        assert_eq!(
+            overlaps(&alike),
+            [],
+            "{first} and {second} lead to the same"
+        );
+    }
+    let filters = classifier(Order::First, &[("filter=udp", 1), ("dscp=ef", 2)]);
+    assert_eq!(filters.overlaps(10).unjudged, 1);
+}
+
+#[test]
+fn more_overlaps_than_asked_for_are_cut_and_said() {
+    let sides = |side: &str| -> Vec<Matcher> {
+        let text = |n: u32| format!("{side}=10.{}.{}.0/24", n / 256, n % 256);
+        (0..300).map(|n| text(n).parse().unwrap()).collect()
+    };
+    let sources = sides("src").into_iter().map(|matcher| (matcher, 1, 0));
+    let destinations = sides("dst").into_iter().map(|matcher| (matcher, 2, 0));
+    let rules = sources.chain(destinations);
+    let classifier = Classifier::with_rules(Order::First, 0, rules).unwrap();
+    let found = classifier.overlaps(100);
+    assert_eq!(found.pairs.len(), 100);
+    assert!(!found.complete);
+    let found = classifier.overlaps(90_000);
+    assert_eq!(found.pairs.len(), 90_000);
+    assert!(found.complete);
+}
+
+/// Whether each field of one matcher alone is within the other's: then the
+/// whole is.
+fn within_by_fields(inner: &Matcher, outer: &Matcher) -> bool {
+    fn field<T: PartialEq>(inner: Option<T>, outer: Option<T>) -> bool {
+        outer.is_none() || inner == outer
+    }
+    let prefix = |inner: Option<Prefix>, outer: Option<Prefix>| match (inner, outer) {
+        (_, None) => true,
+        (None, Some(_)) => false,
+        (Some(inner), Some(outer)) => {
+            let cut = Prefix::new(outer.address(), outer.bits());
+            let text = |prefix: Prefix, bits: u8| -> Vec<u8> {
+                let octets = match prefix.address() {
+                    std::net::IpAddr::V4(address) => address.octets().to_vec(),
+                    std::net::IpAddr::V6(address) => address.octets().to_vec(),
+                };
+                let bit = |at: u8| octets[usize::from(at / 8)] >> (7 - at % 8) & 1;
+                (0..bits).map(bit).collect()
+            };
+            cut.is_some()
+                && inner.address().is_ipv4() == outer.address().is_ipv4()
+                && inner.bits() >= outer.bits()
+                && text(inner, outer.bits()) == text(outer, outer.bits())
+        }
+    };
+    let range = |inner: Option<PortRange>, outer: Option<PortRange>| match (inner, outer) {
+        (_, None) => true,
+        (None, Some(_)) => false,
+        (Some(inner), Some(outer)) => outer.low() <= inner.low() && inner.high() <= outer.high(),
+    };
+    let vlan = |matcher: &Matcher| matcher.vlan.map(|vlan| (vlan == VlanMatch::Untagged, vlan));
+    prefix(inner.source, outer.source)
+        && prefix(inner.destination, outer.destination)
+        && range(inner.source_ports, outer.source_ports)
+        && range(inner.destination_ports, outer.destination_ports)
+        && field(inner.protocol, outer.protocol)
+        && field(inner.dscp, outer.dscp)
+        && field(vlan(inner), vlan(outer))
+        && field(inner.vlan_priority, outer.vlan_priority)
+        && field(inner.inner_vlan, outer.inner_vlan)
+        && field(inner.source_mac, outer.source_mac)
+        && field(inner.destination_mac, outer.destination_mac)
+        && field(inner.ethertype, outer.ethertype)
+        && field(inner.arrival_port, outer.arrival_port)
+        && outer.filter.is_none()
+}
+
+#[test]
+fn what_is_said_agrees_with_frames() {
+    let (mut unreachables, mut pairs) = (0, 0);
+    for seed in 0..1_500 {
+        let mut draw = Universe::new(seed);
+        let rules: Vec<(Matcher, u32)> = (0..draw.below(30))
+            .map(|_| (draw.matcher(true), draw.below(2) as u32))
+            .collect();
+        let all = rules
+            .iter()
+            .map(|(matcher, target)| (matcher.clone(), *target, 0));
+        let classifier = Classifier::with_rules(Order::First, 9, all).unwrap();
+        let found = unreachable(&classifier);
+        let overlapping = overlaps(&classifier);
+        for (rule, behind) in &found {
+            assert!(behind < rule, "seed {seed}");
+        }
+        for (inner, (matcher, _)) in rules.iter().enumerate() {
+            let before = rules[..inner].iter();
+            let covered = before
+                .clone()
+                .any(|(outer, _)| within_by_fields(matcher, outer));
+            let said = found.iter().any(|(rule, _)| *rule as usize == inner);
+            assert!(
+                said || !covered,
+                "seed {seed}: {matcher} is not said to be unreachable"
+            );
+        }
+        for _ in 0..60 {
+            let (port, frame, wire_len) = draw.frame();
+            let fits =
+                |(matcher, _): &(Matcher, u32)| oracle::matches(matcher, port, &frame, wire_len);
+            let hits: Vec<bool> = rules.iter().map(fits).collect();
+            for (rule, behind) in &found {
+                let fails = hits[*rule as usize] && !hits[*behind as usize];
+                assert!(
+                    !fails,
+                    "seed {seed}: rule {rule} is not behind {behind}: {frame:x?}"
+                );
+            }
+            let first = classifier.classify(port, &frame, wire_len).rule;
+            let unreached = |RuleId(id)| found.iter().all(|(rule, _)| *rule != id);
+            assert!(
+                first.is_none_or(unreached),
+                "seed {seed}: {first:?} is reached"
+            );
+            pairs += check_pairs(&rules, &hits, &overlapping, seed);
+        }
+        unreachables += found.len();
+    }
+    // The test tells nothing if there is seldom something to tell.
+    assert!(
+        unreachables > 500 && pairs > 500,
+        "{unreachables} unreachable, {pairs} pairs"
+    );
+}
+
+/// Rules that match one frame both overlap, unless one is within the other:
+/// then it must not be in the list.
+fn check_pairs(
+    rules: &[(Matcher, u32)],
+    hits: &[bool],
+    overlapping: &[(u32, u32)],
+    seed: u64,
+) -> usize {
+    let mut met = 0;
+    for second in 0..rules.len() {
+        for first in 0..second {
+            let ((a, to_a), (b, to_b)) = (&rules[first], &rules[second]);
+            let judged = a.filter.is_none() && b.filter.is_none() && to_a != to_b;
+            let said = overlapping.contains(&(first as u32, second as u32));
+            let within = within_by_fields(a, b) || within_by_fields(b, a);
+            assert!(
+                judged && !within || !said,
+                "seed {seed}: {a} and {b} are said to overlap"
+            );
+            if hits[first] && hits[second] && judged && !within {
+                // Containment that does not show in the fields follows from
+                // types, protocols or full ranges.
+                let implied = |matcher: &Matcher| {
+                    matcher.ethertype.is_some()
+                        || matcher.source_ports.is_some()
+                        || matcher.destination_ports.is_some()
+                        || matcher.source.is_some_and(|prefix| prefix.bits() == 0)
+                        || matcher.destination.is_some_and(|prefix| prefix.bits() == 0)
+                };
+                assert!(
+                    said || implied(a) || implied(b),
+                    "seed {seed}: {a} and {b} are not said to overlap"
+                );
+                met += 1;
+            }
+        }
+    }
+    met
+}
+
+/// 100,000 pairs of addresses and some networks: seconds in an unoptimised
+/// build would be hours if rules were compared with one another.
+#[test]
+fn a_hundred_thousand_rules_are_analysed() {
+    let pair = |n: u32| -> Matcher {
+        let [_, a, b, c] = n.to_be_bytes();
+        format!("src=10.{a}.{b}.{c},dst=10.200.{b}.{c}")
+            .parse()
+            .unwrap()
+    };
+    let mut rules: Vec<(Matcher, u32, u32)> = (0..100_000).map(|n| (pair(n), n, 0)).collect();
+    rules.push((pair(77), 1, 0));
+    rules.push(("src=10.0.0.0/16".parse().unwrap(), 0, 0));
+    rules.push(("src=10.0.3.0/24,proto=udp".parse().unwrap(), 5, 0));
+    let classifier = Classifier::with_rules(Order::First, 0, rules).unwrap();
+    assert_eq!(
+        unreachable(&classifier),
+        [(100_000, 77), (100_002, 100_001)]
+    );
+    // Pairs from 10.0.3.0/24 overlap with the last rule, which is within the
+    // one before it, but not with rules that they are within.
+    let found = overlaps(&classifier);
+    assert_eq!(found.len(), 256, "{:?}", &found[..3]);
+    assert!(found.iter().all(|pair| pair.1 == 100_002));
+}

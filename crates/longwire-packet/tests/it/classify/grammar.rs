@@ -1,0 +1,141 @@
+//! Matchers as text.
+
+use longwire_packet::classify::{Matcher, PortRange, VlanMatch};
+
+use crate::classify::universe::Universe;
+
+fn refused(text: &str) -> String {
+    match text.parse::<Matcher>() {
+        Ok(matcher) => panic!("'{text}' was read as {matcher}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    for seed in 0..5_000 {
+        let matcher = Universe::new(seed).matcher(true);
+        let text = matcher.to_string();
+        let again: Matcher = text
+            .parse()
+            .unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(again, matcher, "{text}");
+        assert_eq!(again.to_string(), text);
+    }
+}
+
+#[test]
+fn the_example_means_what_it_says() {
+    let text = "src=10.0.0.0/8,dst=10.1.2.3,proto=udp,dport=5000-5010,dscp=ef,vlan=7";
+    let matcher: Matcher = text.parse().unwrap();
+    assert_eq!(matcher.source.unwrap().bits(), 8);
+    assert!(matcher.destination.unwrap().is_host());
+    assert_eq!(matcher.protocol, Some(17));
+    assert_eq!(matcher.destination_ports, PortRange::new(5000, 5010));
+    assert_eq!(matcher.dscp, Some(46));
+    assert_eq!(matcher.vlan, Some(VlanMatch::Id(7)));
+    let written = "src=10.0.0.0/8,dst=10.1.2.3,dport=5000-5010,proto=udp,dscp=46,vlan=7";
+    assert_eq!(matcher.to_string(), written);
+}
+
+#[test]
+fn forms_that_mean_the_same() {
+    for (text, written) in [
+        ("any", "any"),
+        (
+            " dst = 10.0.0.1 , src=0.0.0.0/0 ",
+            "src=0.0.0.0/0,dst=10.0.0.1",
+        ),
+        ("dst=10.0.0.1/32", "dst=10.0.0.1"),
+        ("src=2001:DB8::/32", "src=2001:db8::/32"),
+        ("dport=5-5", "dport=5"),
+        ("proto=6,sport=0-65535", "sport=0-65535,proto=tcp"),
+        ("proto=icmpv6", "proto=icmp6"),
+        ("proto=253", "proto=253"),
+        ("dscp=af11", "dscp=10"),
+        ("ethertype=0x0806", "ethertype=arp"),
+        ("ethertype=0x1234", "ethertype=0x1234"),
+        ("src-mac=2:0:0:0:0:a", "src-mac=02:00:00:00:00:0a"),
+        ("vlan=none", "vlan=none"),
+        (
+            "vlan=1,inner-vlan=2,vlan-priority=3",
+            "vlan=1,vlan-priority=3,inner-vlan=2",
+        ),
+        ("in-port=3", "in-port=3"),
+        (
+            "proto=udp,filter=tcp.port in {80, 443}",
+            "proto=udp,filter=tcp.port in {80, 443}",
+        ),
+    ] {
+        let matcher: Matcher = text
+            .parse()
+            .unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(matcher.to_string(), written);
+    }
+}
+
+#[test]
+fn refusals_name_the_field_and_what_would_do() {
+    for (text, field, says) in [
+        ("", "an empty field", "key=value"),
+        ("src=10.0.0.1,", "an empty field", "key=value"),
+        ("udp", "udp", "key=value"),
+        ("sorce=1.2.3.4", "sorce", "there are src, dst"),
+        ("src=1.2.3.4,src=1.2.3.5", "src", "twice"),
+        ("src=10.0.0.300", "src", "10.0.0.0/8"),
+        ("src=10.0.0.0/33", "src", "a prefix"),
+        ("dst=10.1.2.3/8", "dst", "write 10.0.0.0/8"),
+        ("dst=2001:db8::1/32", "dst", "write 2001:db8::/32"),
+        ("dport=70000", "dport", "0 to 65535"),
+        ("dport=20-10", "dport", "from low to high"),
+        ("proto=256", "proto", "0 to 255"),
+        ("proto=upd", "proto", "such as udp"),
+        ("dscp=64", "dscp", "the most is 63"),
+        ("dscp=af44", "dscp", "af11"),
+        ("vlan=4095", "vlan", "the most is 4094"),
+        ("vlan-priority=8", "vlan-priority", "the most is 7"),
+        ("inner-vlan=none", "inner-vlan", "0 to 4094"),
+        ("src-mac=02:00", "src-mac", "02:00:00:00:00:01"),
+        ("ethertype=0x8100", "ethertype", "write vlan="),
+        ("in-port=x", "in-port", "from 0"),
+        ("filter=prot 5", "filter", "column 1"),
+        ("src=10.0.0.1,dst=2001:db8::1", "src, dst", "both of IPv4"),
+        ("proto=icmp,dport=80", "dport, proto", "no frame can be so"),
+        (
+            "ethertype=arp,dscp=ef",
+            "dscp, ethertype",
+            "no frame can be so",
+        ),
+        (
+            "vlan=none,vlan-priority=3",
+            "vlan, vlan-priority",
+            "only tagged",
+        ),
+        ("vlan=none,inner-vlan=3", "vlan, inner-vlan", "only tagged"),
+        ("ethertype=ip6,src=10.0.0.1", "src, ethertype", "leave one"),
+    ] {
+        let message = refused(text);
+        assert!(
+            message.starts_with(&format!("{field}: ")),
+            "'{text}': {message}"
+        );
+        assert!(message.contains(says), "'{text}': {message}");
+    }
+}
+
+#[test]
+fn no_text_is_a_panic() {
+    let pieces = [
+        "src", "dst", "=", ",", "/", "-", "10.0.0.1", "::", "8", "filter", "vlan", "none", "é",
+        " ", "dport", "65535", "any", "0x",
+    ];
+    let mut draw = Universe::new(3);
+    for _ in 0..20_000 {
+        let text: String = (0..draw.below(9))
+            .map(|_| pieces[draw.below(pieces.len())])
+            .collect();
+        if let Ok(matcher) = text.parse::<Matcher>() {
+            assert_eq!(matcher.to_string().parse(), Ok(matcher));
+        }
+    }
+}

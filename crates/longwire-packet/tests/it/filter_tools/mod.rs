@@ -1,0 +1,325 @@
+//! Filters against the programs whose language they take: tcpdump, and tshark
+//! for what is written like its display filters. Where those are not installed
+//! the tests say so and pass; in continuous integration they fail.
+use std::fs;
+use std::process::Command;
+
+use crate::common::frames::{Ipv4, ethernet, ipv6, transport};
+use longwire_packet::filter::Filter;
+
+/// A file for a tool, gone with its owner.
+struct Scratch(String);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// A capture in the classic format.
+fn capture(name: &str, frames: &[Vec<u8>]) -> Scratch {
+    let mut bytes = 0xa1b2_c3d4u32.to_le_bytes().to_vec();
+    for word in [0x0004_0002, 0, 0, 262_144, 1u32] {
+        bytes.extend(word.to_le_bytes());
+    }
+    for (index, frame) in frames.iter().enumerate() {
+        let len = frame.len() as u32;
+        for word in [index as u32, 0, len, len] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend(frame);
+    }
+    let folder = env!("CARGO_TARGET_TMPDIR");
+    let path = format!("{folder}/{}-{name}.pcap", std::process::id());
+    fs::write(&path, bytes).unwrap();
+    Scratch(path)
+}
+
+/// What a tool prints; `None`, with a word, where it is not installed.
+fn run(tool: &str, arguments: &[&str]) -> Option<String> {
+    match Command::new(tool).args(arguments).output() {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{tool} {arguments:?}: {said}");
+            Some(String::from_utf8(output.stdout).unwrap())
+        }
+        Err(error) => {
+            assert!(std::env::var_os("CI").is_none(), "{tool}: {error}");
+            eprintln!("skipped: {tool}: {error}");
+            None
+        }
+    }
+}
+
+/// SplitMix64: the same frames every time.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn pick<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.next() as usize % all.len()]
+    }
+}
+
+const PORTS: [u16; 10] = [22, 53, 80, 443, 5_060, 8_080, 1_024, 40_000, 53_000, 65_535];
+
+/// SCTP's header behind the ports, and a chunk: COOKIE ACK.
+const SCTP_REST: [u8; 12] = [0, 0, 0, 7, 0, 0, 0, 0, 11, 0, 0, 4];
+
+/// A packet of many kinds, with the type of its frame.
+fn packet(random: &mut Random) -> (u16, Vec<u8>) {
+    let protocol = random.pick(&[6, 6, 6, 17, 17, 1, 132, 2]);
+    let ports = (random.pick(&PORTS), random.pick(&PORTS));
+    let flags = random.pick(&[0x02, 0x12, 0x10, 0x18, 0x11, 0x04, 0xc2, 0x29]);
+    let mut payload = vec![0x5a; random.pick(&[0, 1, 10, 60, 200, 900])];
+    if protocol == 132 {
+        payload = SCTP_REST.to_vec();
+    }
+    if random.next().is_multiple_of(3) {
+        let protocol = if protocol == 1 { 58 } else { protocol };
+        let mut segment = transport(6, protocol, ports, flags, &payload);
+        if protocol == 58 {
+            segment[0] = random.pick(&[128, 129, 135, 136, 134]);
+        }
+        let mut packet = ipv6(random.pick(&[0, 0xb8, 0x22]), &[], protocol, &segment);
+        packet[7] = random.pick(&[1, 64, 255]);
+        packet[23] = random.pick(&[1, 2, 3]);
+        if random.next().is_multiple_of(6) {
+            packet[24..26].copy_from_slice(&[0xff, 0x02]);
+        }
+        return (0x86dd, packet);
+    }
+    let mut segment = transport(4, protocol, ports, flags, &payload);
+    if protocol == 1 {
+        segment[0] = random.pick(&[0, 8, 8, 13]);
+        segment[1] = random.pick(&[0, 1]);
+    }
+    let header = Ipv4 {
+        class: random.pick(&[0, 0xb8, 0x29]),
+        ttl: random.pick(&[1, 3, 64, 128, 255]),
+        fragment: random.pick(&[0, 0, 0, 0x4000, 0x4000, 0x2000, 0x2010, 0x00b9]),
+        options: random.pick(&[&[][..], &[], &[], &[0x94, 4, 0, 0]]),
+    };
+    let mut packet = header.packet(protocol, &segment);
+    packet[12..16].copy_from_slice(&random.pick(&[[10, 1, 2, 3], [10, 1, 2, 4], [192, 168, 1, 9]]));
+    packet[16..20].copy_from_slice(&random.pick(&[
+        [10, 1, 2, 3],
+        [192, 0, 2, 77],
+        [224, 0, 0, 251],
+        [255, 255, 255, 255],
+    ]));
+    packet[10..12].fill(0);
+    let len = usize::from(packet[0] & 15) * 4;
+    let missing = 65_535 - crate::common::frames::remainder(&[&packet[..len]]);
+    packet[10..12].copy_from_slice(&(missing as u16).to_be_bytes());
+    (0x0800, packet)
+}
+
+fn arp(random: &mut Random, kind: u16) -> (u16, Vec<u8>) {
+    let mut packet = vec![0, 1, 8, 0, 6, 4, 0, random.pick(&[1, 2])];
+    packet.extend([2, 0, 0, 0, 0, 1]);
+    packet.extend(random.pick(&[[10, 1, 2, 3], [192, 168, 1, 9]]));
+    packet.extend([0; 6]);
+    packet.extend(random.pick(&[[10, 1, 2, 4], [192, 0, 2, 77]]));
+    packet.resize(46, 0);
+    (kind, packet)
+}
+
+/// 600 frames; behind one or two tags each if `tags` says so.
+fn frames(tags: usize) -> Vec<Vec<u8>> {
+    let mut random = Random(7 + tags as u64);
+    let frame = |_| {
+        let (kind, packet) = match random.next() % 12 {
+            0 => arp(&mut random, 0x0806),
+            1 if random.next().is_multiple_of(3) => arp(&mut random, 0x8035),
+            1 => (0x88cc, vec![2; 46]),
+            _ => packet(&mut random),
+        };
+        let vlans = [random.pick(&[5, 7, 100]), random.pick(&[5, 9])];
+        let mut frame = ethernet(&vlans[..tags], kind, &packet);
+        frame[..6].copy_from_slice(&random.pick(&[
+            [2, 0, 0, 0, 0, 2],
+            [2, 0, 0, 0, 0, 3],
+            [0xff; 6],
+            [0x33, 0x33, 0, 0, 0, 1],
+        ]));
+        frame
+    };
+    (0..600).map(frame).collect()
+}
+
+/// What tcpdump's users write, and means the same here.
+const TCPDUMP: &str = include_str!("tcpdump.txt");
+
+/// What is different on purpose is written so that it is not asked here: TCP
+/// and UDP bytes of IPv6 packets.
+fn asked(filter: &str) -> String {
+    let of_both = ["tcp[", "udp["].iter().any(|bytes| filter.contains(bytes));
+    match of_both && !filter.starts_with("ip ") {
+        true => format!("ip and ({filter})"),
+        false => filter.to_owned(),
+    }
+}
+
+fn counted(filter: &str, frames: &[Vec<u8>]) -> usize {
+    let read = Filter::parse(filter).unwrap_or_else(|error| panic!("{filter}: {error}"));
+    let met = |frame: &&Vec<u8>| read.matches(frame, frame.len() as u32);
+    frames.iter().filter(met).count()
+}
+
+/// How many frames tcpdump finds.
+fn found_by_tcpdump(filter: &str, path: &str) -> Option<usize> {
+    let said = run("tcpdump", &["-n", "-r", path, "--count", filter])?;
+    let number = said.split_whitespace().next();
+    Some(number.and_then(|number| number.parse().ok()).unwrap())
+}
+
+#[test]
+fn tcpdump_finds_the_same() {
+    let frames = frames(0);
+    let file = capture("plain", &frames);
+    let (mut some, mut differ) = (0, Vec::new());
+    for filter in TCPDUMP.lines() {
+        let filter = asked(filter);
+        let Some(expected) = found_by_tcpdump(&filter, &file.0) else {
+            return;
+        };
+        let count = counted(&filter, &frames);
+        some += usize::from((1..frames.len()).contains(&count));
+        if count != expected {
+            differ.push(format!("{filter}: {count}, tcpdump {expected}"));
+        }
+    }
+    assert!(differ.is_empty(), "{differ:#?}");
+    assert!(some > 105, "{some} filters tell frames apart");
+}
+
+/// Behind tags, tcpdump wants to be told of them.
+#[test]
+fn tcpdump_finds_the_same_behind_tags() {
+    let once = frames(1);
+    let twice = frames(2);
+    let (one, two) = (capture("vlan", &once), capture("vlans", &twice));
+    for filter in [
+        "ip",
+        "tcp port 80",
+        "host 10.1.2.3",
+        "udp",
+        "arp",
+        "ip[8] < 5",
+        "tcp[13] & 2 != 0 and ip",
+        "port 53 or 443",
+        "ip6 multicast",
+        "ether[0] & 1 = 0",
+        "len > 100",
+        "icmp6",
+    ] {
+        let behind = format!("vlan and ({filter})");
+        let Some(expected) = found_by_tcpdump(&behind, &one.0) else {
+            return;
+        };
+        assert_eq!(counted(&behind, &once), expected, "{behind}");
+        assert_eq!(counted(filter, &once), expected, "{filter}");
+        let behind = format!("vlan and vlan and ({filter})");
+        let expected = found_by_tcpdump(&behind, &two.0).unwrap();
+        assert_eq!(counted(&behind, &twice), expected, "{behind}");
+    }
+    for filter in ["vlan", "vlan 5", "vlan 4095", "vlan 5 and vlan 9"] {
+        for (frames, file) in [(&once, &one), (&twice, &two)] {
+            let expected = found_by_tcpdump(filter, &file.0).unwrap();
+            assert_eq!(counted(filter, frames), expected, "{filter}");
+        }
+    }
+}
+
+/// What is written like Wireshark's display filters.
+const TSHARK: &str = include_str!("tshark.txt");
+
+#[test]
+fn tshark_finds_the_same() {
+    let frames = frames(0);
+    let file = capture("tshark", &frames);
+    let (mut some, mut differ) = (0, Vec::new());
+    for filter in TSHARK.lines() {
+        let arguments = [
+            "-n",
+            "-r",
+            &file.0,
+            "-o",
+            "ip.defragment:FALSE",
+            "-T",
+            "fields",
+            "-e",
+            "frame.number",
+            "-Y",
+            filter,
+        ];
+        let Some(said) = run("tshark", &arguments) else {
+            return;
+        };
+        let expected = said.lines().count();
+        let count = counted(filter, &frames);
+        some += usize::from((1..frames.len()).contains(&count));
+        if count != expected {
+            differ.push(format!("{filter}: {count}, tshark {expected}"));
+        }
+    }
+    assert!(differ.is_empty(), "{differ:#?}");
+    assert!(some > 55, "{some} filters tell frames apart");
+}
+
+#[test]
+fn filters_are_refused_with_what_would_do() {
+    for (filter, message) in [
+        (
+            "ip broadcast",
+            "column 4: a network's broadcast address is known",
+        ),
+        (
+            "tcp[13",
+            "column 7: the filter ends where ']' should follow",
+        ),
+        (
+            "tcp[13:3] = 1",
+            "column 8: '3' is not a number of bytes: 1, 2 or 4",
+        ),
+        (
+            "vlan[0] = 1",
+            "column 1: 'vlan' has no bytes to be read; write ether, ip,",
+        ),
+        ("len > 5 / 0", "column 11: nothing can be divided by zero"),
+        (
+            "ip[0] and udp",
+            "column 7: 'and' is not one of = != < <= > >=",
+        ),
+        (
+            "ip.addr < 10.0.0.1",
+            "column 11: addresses are compared with == and != only",
+        ),
+        (
+            "ip.src == 2001:db8::1",
+            "column 11: '2001:db8::1' is not an IPv4 address",
+        ),
+        ("tcp.port in {}", "column 15: the set is empty"),
+        ("ip.src contains 5", "column 8: 'contains' is not supported"),
+        (
+            "tcp.nonsense == 5",
+            "column 1: 'tcp.nonsense' is not a test such as",
+        ),
+        (
+            "net 10.0.0.0 mask 255.0.255.0",
+            "column 19: '255.0.255.0' is not a netmask",
+        ),
+        ("port 80 or cheese", "column 12: 'cheese' is not a test"),
+    ] {
+        let error = Filter::parse(filter).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{filter}: {error}");
+    }
+}

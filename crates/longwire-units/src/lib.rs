@@ -1,0 +1,261 @@
+//! Units as types, and seeded random streams.
+//!
+//! ```
+//! use longwire_units::random::Stream;
+//! use longwire_units::{BitRate, Bytes, Nanos};
+//!
+//! let rate: BitRate = "10mbit".parse()?;
+//! assert_eq!(rate.bytes_in(Nanos::from_millis(20)), Bytes(25_000));
+//! assert_eq!(rate.to_string(), "10mbit");
+//!
+//! // The same seed draws the same numbers on every machine.
+//! let mut stream = Stream::of_seed(7);
+//! assert_eq!(stream.next_u64(), Stream::of_seed(7).next_u64());
+//! # Ok::<(), longwire_units::UnitError>(())
+//! ```
+//!
+//! Quantities are integers: a rate is never rounded to a time per byte, and a
+//! probability is an integer ratio. All of them are parsed from and printed
+//! as the text that `tc` uses. The crate needs no operating system: it has no
+//! clock and does no I/O.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod counted;
+mod display;
+mod families;
+mod pace;
+mod parse;
+pub mod random;
+
+pub use counted::number_of;
+pub use pace::{PacketRate, Speed};
+
+pub use parse::{UnitError, parse_count, parse_ratio, parse_real, parse_signed};
+
+/// Nanoseconds: a point on the run's monotonic clock, or a span of it.
+///
+/// The last value, [`Nanos::MAX`], means "never"; arithmetic saturates there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Nanos(u64);
+
+impl Nanos {
+    /// The start of the clock, or no time at all.
+    pub const ZERO: Nanos = Nanos(0);
+    /// Never.
+    pub const MAX: Nanos = Nanos(u64::MAX);
+
+    /// From nanoseconds.
+    pub const fn from_nanos(nanos: u64) -> Nanos {
+        Nanos(nanos)
+    }
+
+    /// From microseconds, saturating.
+    pub const fn from_micros(micros: u64) -> Nanos {
+        Nanos(micros.saturating_mul(1_000))
+    }
+
+    /// From milliseconds, saturating.
+    pub const fn from_millis(millis: u64) -> Nanos {
+        Nanos(millis.saturating_mul(1_000_000))
+    }
+
+    /// From seconds, saturating.
+    pub const fn from_secs(secs: u64) -> Nanos {
+        Nanos(secs.saturating_mul(1_000_000_000))
+    }
+
+    /// In nanoseconds.
+    #[inline]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// In seconds, as far as a float is exact.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// In microseconds, as far as a float is exact.
+    pub fn as_micros_f64(self) -> f64 {
+        self.0 as f64 / 1e3
+    }
+
+    /// The sum, or "never".
+    #[inline]
+    pub const fn saturating_add(self, other: Nanos) -> Nanos {
+        Nanos(self.0.saturating_add(other.0))
+    }
+
+    /// The difference, or zero.
+    #[inline]
+    pub const fn saturating_sub(self, other: Nanos) -> Nanos {
+        Nanos(self.0.saturating_sub(other.0))
+    }
+
+    /// A whole multiple, or "never".
+    pub const fn saturating_mul(self, times: u64) -> Nanos {
+        Nanos(self.0.saturating_mul(times))
+    }
+}
+
+/// Bits per second; never zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BitRate(u64);
+
+impl BitRate {
+    /// The highest rate: 10 Tbit/s. Above it a frame's bits times 10^9 would
+    /// still fit, but no clock of nanoseconds can tell frames apart.
+    pub const MAX: BitRate = BitRate(10_000_000_000_000);
+
+    /// From bits per second; `None` for zero and for more than the maximum.
+    pub const fn from_bits_per_sec(bits: u64) -> Option<BitRate> {
+        if bits == 0 || bits > BitRate::MAX.0 {
+            return None;
+        }
+        Some(BitRate(bits))
+    }
+
+    /// In bits per second.
+    #[inline]
+    pub const fn bits_per_sec(self) -> u64 {
+        self.0
+    }
+
+    /// How many bytes pass in `time`, rounded up, saturating.
+    pub fn bytes_in(self, time: Nanos) -> Bytes {
+        let bits = u128::from(self.0) * u128::from(time.0);
+        let bytes = bits.div_ceil(8 * 1_000_000_000);
+        Bytes(u64::try_from(bytes).unwrap_or(u64::MAX))
+    }
+}
+
+/// A number of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub u64);
+
+impl Bytes {
+    /// The most that can be asked for: 1 TiB. What is derived stays below it
+    /// too, so that every setting can be written down and read back.
+    pub const SETTING_MAX: Bytes = Bytes(1 << 40);
+}
+
+/// A number of packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Packets(pub u64);
+
+/// A probability as an integer ratio: this many times 2^-64, with one
+/// (certainty) apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Probability {
+    threshold: u64,
+    certain: bool,
+}
+
+impl Probability {
+    /// Never.
+    pub const ZERO: Probability = Probability {
+        threshold: 0,
+        certain: false,
+    };
+    /// Always.
+    pub const ONE: Probability = Probability {
+        threshold: 0,
+        certain: true,
+    };
+
+    /// `numerator / denominator`, rounded down to a multiple of 2^-64; `None`
+    /// above one and for a denominator of zero.
+    pub fn from_ratio(numerator: u64, denominator: u64) -> Option<Probability> {
+        if denominator == 0 || numerator > denominator {
+            return None;
+        }
+        if numerator == denominator {
+            return Some(Probability::ONE);
+        }
+        let threshold = (u128::from(numerator) << 64) / u128::from(denominator);
+        Some(Probability {
+            threshold: threshold as u64,
+            certain: false,
+        })
+    }
+
+    /// A float in 0..=1; values outside are brought in, and what is not a
+    /// number counts as zero.
+    pub fn from_f64(value: f64) -> Probability {
+        if value >= 1.0 {
+            return Probability::ONE;
+        }
+        Probability {
+            threshold: (value * 18_446_744_073_709_551_616.0) as u64,
+            certain: false,
+        }
+    }
+
+    /// The probability of one of two events that exclude each other; `None`
+    /// above one.
+    pub fn checked_add(self, other: Probability) -> Option<Probability> {
+        if self.certain || other.certain {
+            let (certain, rest) = if self.certain {
+                (self, other)
+            } else {
+                (other, self)
+            };
+            return (rest == Probability::ZERO).then_some(certain);
+        }
+        match self.threshold.overflowing_add(other.threshold) {
+            (threshold, false) => Some(Probability {
+                threshold,
+                certain: false,
+            }),
+            (0, true) => Some(Probability::ONE),
+            _ => None,
+        }
+    }
+
+    /// As a float, to its 53 bits.
+    pub fn as_f64(self) -> f64 {
+        if self.certain {
+            return 1.0;
+        }
+        self.threshold as f64 / 18_446_744_073_709_551_616.0
+    }
+
+    /// Whether a draw of 64 random bits falls inside.
+    #[inline]
+    pub fn accepts(self, draw: u64) -> bool {
+        self.certain || draw < self.threshold
+    }
+}
+
+/// A correlation, from -1 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Correlation {
+    /// Never of zero.
+    negative: bool,
+    size: Probability,
+}
+
+impl Correlation {
+    /// None.
+    pub const ZERO: Correlation = Correlation {
+        negative: false,
+        size: Probability::ZERO,
+    };
+
+    /// Complete: each is as the one before.
+    pub const ONE: Correlation = Correlation {
+        negative: false,
+        size: Probability::ONE,
+    };
+
+    /// As a float, to its 53 bits.
+    pub fn as_f64(self) -> f64 {
+        match self.negative {
+            true => -self.size.as_f64(),
+            false => self.size.as_f64(),
+        }
+    }
+}

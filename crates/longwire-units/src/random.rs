@@ -1,0 +1,142 @@
+//! Seeded random streams: one per link and model, so that turning one model
+//! on never changes another's draws.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use crate::{Nanos, Probability};
+
+/// Which of a link's models draws from a stream.
+///
+/// The numbers are part of what a seed means: changing one changes the
+/// outcome of every recorded run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Purpose {
+    /// Loss before the queue.
+    EntryLoss = 1,
+    /// Loss on the medium.
+    MediumLoss = 2,
+    /// Propagation delay and jitter.
+    Delay = 3,
+    /// The rate.
+    Rate = 4,
+    /// The queue discipline.
+    Queue = 5,
+    /// Corruption on the medium.
+    Corruption = 6,
+    /// Duplication on the medium.
+    Duplication = 7,
+    /// The delays of duplicates.
+    CopyDelay = 8,
+    /// Reordering on purpose.
+    Reordering = 9,
+    /// Rewriting.
+    Rewrite = 10,
+    /// When generated frames are due.
+    Arrivals = 11,
+    /// How long they are.
+    Sizes = 12,
+    /// Which flow each is of.
+    Flows = 13,
+    /// What they carry.
+    Payload = 14,
+}
+
+/// A random stream (xoshiro256++, Blackman and Vigna 2021).
+#[derive(Clone, Debug)]
+pub struct Stream(Xoshiro256PlusPlus);
+
+impl Stream {
+    /// The stream of the only model of its purpose in a link, in a run with
+    /// this seed.
+    pub fn new(seed: u64, link: u32, purpose: Purpose) -> Stream {
+        Stream::of_model(seed, link, purpose, "", 0)
+    }
+
+    /// The stream of one of several models of one purpose: the `nth` (from
+    /// 0) of those called `model`. A model's stream thus depends on no model
+    /// of another name, whether before it or behind it.
+    pub fn of_model(seed: u64, link: u32, purpose: Purpose, model: &str, nth: u32) -> Stream {
+        Stream::of_change(seed, link, purpose, model, nth, 0)
+    }
+
+    /// The stream of a model that came to its link with the link's `change`th
+    /// change: 0 is the stream of [`Stream::of_model`], every other a fresh
+    /// one.
+    pub fn of_change(
+        seed: u64,
+        link: u32,
+        purpose: Purpose,
+        model: &str,
+        nth: u32,
+        change: u64,
+    ) -> Stream {
+        let place = u64::from(link) << 32 | u64::from(nth);
+        let state = absorb(absorb(absorb(0, seed), place), purpose as u64);
+        let mut state = model
+            .bytes()
+            .fold(state, |state, byte| absorb(state, byte.into()));
+        if change > 0 {
+            // No byte of a name is this word.
+            state = absorb(absorb(state, u64::MAX), change);
+        }
+        Stream(Xoshiro256PlusPlus::seed_from_u64(state))
+    }
+
+    /// A stream that a drawn number alone decides.
+    pub fn of_seed(seed: u64) -> Stream {
+        Stream(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    /// 64 random bits.
+    #[inline]
+    pub fn next_u64(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// True with probability `p`, exactly to within 2^-64.
+    #[inline]
+    pub fn chance(&mut self, p: Probability) -> bool {
+        p.accepts(self.next_u64())
+    }
+
+    /// Uniform in `0..=max`, without bias (Lemire 2019, multiply and reject).
+    pub fn up_to(&mut self, max: u64) -> u64 {
+        let Some(span) = max.checked_add(1) else {
+            return self.next_u64();
+        };
+        let mut product = u128::from(self.next_u64()) * u128::from(span);
+        if (product as u64) < span {
+            let threshold = span.wrapping_neg() % span;
+            while (product as u64) < threshold {
+                product = u128::from(self.next_u64()) * u128::from(span);
+            }
+        }
+        (product >> 64) as u64
+    }
+
+    /// Uniform in the half-open interval (0, 1], in steps of 2^-53.
+    pub fn unit(&mut self) -> f64 {
+        ((self.next_u64() >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+
+    /// Exponential with this mean, by inversion: to the nearest nanosecond,
+    /// and never above 36.8 times the mean, which one draw in 2^53 would be.
+    pub fn exponential(&mut self, mean: Nanos) -> Nanos {
+        let draw = -libm::log(self.unit()) * mean.as_nanos() as f64;
+        // The conversion rounds down, and saturates.
+        Nanos::from_nanos((draw + 0.5) as u64)
+    }
+}
+
+/// Mixes one word into a hash, so that neighbouring seeds, links and places
+/// get unrelated streams. The finaliser is that of SplitMix64 (Steele, Lea,
+/// Flood 2014).
+#[inline]
+pub fn absorb(state: u64, word: u64) -> u64 {
+    let mut z = (state ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,4 @@
+//! The tests of this crate in one program: it is linked once.
+#![allow(missing_docs, reason = "tests")]
+
+mod units;

@@ -1,0 +1,339 @@
+//! Units: what is read, what is refused in which words, and that what is
+//! written reads back.
+
+use std::str::FromStr;
+
+use longwire_units::{BitRate, Bytes, Correlation, Nanos, Packets, Probability};
+use longwire_units::{UnitError, parse_count, parse_ratio};
+use proptest::prelude::*;
+
+#[test]
+fn what_tc_writes_is_read() {
+    let time = |text: &str| Nanos::from_str(text).unwrap().as_nanos();
+    for (text, nanos) in [
+        ("0", 0),
+        ("0ms", 0),
+        ("10ns", 10),
+        ("250us", 250_000),
+        ("20ms", 20_000_000),
+        ("20MS", 20_000_000),
+        ("1.5s", 1_500_000_000),
+        (".5s", 500_000_000),
+        ("5.s", 5_000_000_000),
+        ("0.000001ms", 1),
+        ("3usecs", 3_000),
+        ("1min", 60_000_000_000),
+        ("24h", 86_400_000_000_000),
+        ("00000000000000000000001s", 1_000_000_000),
+        ("1.00000000000000000000000000000s", 1_000_000_000),
+    ] {
+        assert_eq!(time(text), nanos, "{text}");
+    }
+    let rate = |text: &str| BitRate::from_str(text).unwrap().bits_per_sec();
+    for (text, bits) in [
+        ("1bit", 1),
+        ("64kbit", 64_000),
+        ("10mbit", 10_000_000),
+        ("1.5gbit", 1_500_000_000),
+        ("10tbit", 10_000_000_000_000),
+        ("1kibit", 1_024),
+        ("1mbps", 8_000_000),
+        ("0.000000000001tbit", 1),
+    ] {
+        assert_eq!(rate(text), bits, "{text}");
+    }
+    let size = |text: &str| Bytes::from_str(text).unwrap().0;
+    for (text, bytes) in [
+        ("0b", 0),
+        ("1500b", 1_500),
+        ("64kb", 65_536),
+        ("1.5k", 1_536),
+        ("1m", 1 << 20),
+        ("0.0001220703125gb", 131_072),
+        ("1024gb", 1 << 40),
+    ] {
+        assert_eq!(size(text), bytes, "{text}");
+    }
+    assert_eq!(Packets::from_str("100p"), Ok(Packets(100)));
+    assert_eq!(Probability::from_str("25%").unwrap().as_f64(), 0.25);
+    assert_eq!(Probability::from_str("100%"), Ok(Probability::ONE));
+    assert_eq!(Probability::from_str("0"), Ok(Probability::ZERO));
+    for (text, count) in [
+        ("18", 18),
+        ("1e3", 1_000),
+        ("1.5E3", 1_500),
+        ("25e00", 25),
+        ("0e99999999999", 0),
+        ("1.8446744073709551615e19", u64::MAX),
+        ("1.000000000000000000e19", 10_000_000_000_000_000_000),
+    ] {
+        assert_eq!(parse_count(text), Ok(count), "{text}");
+    }
+    assert_eq!(parse_ratio("1e-6"), Ok(1e-6));
+    assert_eq!(parse_ratio(".5"), Ok(0.5));
+}
+
+fn refusal<T: FromStr<Err = UnitError>>(text: &str) -> String {
+    match T::from_str(text) {
+        Ok(_) => panic!("'{text}' was read"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_time_is_refused_in_clear_words() {
+    let known = "times are in ns, us, ms, s, min or h";
+    let not = "is not a number with a unit; write for example 20ms";
+    for (text, message) in [
+        ("20", "'20' has no unit; write for example 20ms".to_owned()),
+        (
+            "10minutes",
+            format!("'10minutes': unknown unit 'minutes'; {known}"),
+        ),
+        ("20 ms", format!("'20 ms': unknown unit ' ms'; {known}")),
+        ("1e3ms", format!("'1e3ms': unknown unit 'e3ms'; {known}")),
+        ("20µs", format!("'20µs': unknown unit 'µs'; {known}")),
+        ("-5ms", "'-5ms' is negative; the least is 0".to_owned()),
+        ("-.5ms", "'-.5ms' is negative; the least is 0".to_owned()),
+        ("", format!("'' {not}")),
+        ("ms", format!("'ms' {not}")),
+        ("-", format!("'-' {not}")),
+        ("+5ms", format!("'+5ms' {not}")),
+        ("nan", format!("'nan' {not}")),
+        ("inf", format!("'inf' {not}")),
+        (".ms", format!("'.ms' {not}")),
+        ("1.2.3ms", format!("'1.2.3ms' {not}")),
+        (
+            "0.3ns",
+            "'0.3ns' is finer than 1ns, the least step".to_owned(),
+        ),
+        (
+            "0.0000000001s",
+            "'0.0000000001s' is finer than 1ns, the least step".to_owned(),
+        ),
+        ("25h", "'25h' is too large; the most is 24h".to_owned()),
+    ] {
+        assert_eq!(refusal::<Nanos>(text), message);
+    }
+    // Absurd lengths, in either direction.
+    let nines = format!("{}s", "9".repeat(500));
+    assert!(refusal::<Nanos>(&nines).ends_with("is too large; the most is 24h"));
+    let fine = format!("0.{}1s", "0".repeat(500));
+    assert!(refusal::<Nanos>(&fine).ends_with("is finer than 1ns, the least step"));
+}
+
+#[test]
+fn other_units_are_refused_in_clear_words() {
+    let rates = "rates are in bit, kbit, mbit, gbit or tbit a second \
+                 (as in tc, kbps and mbps are bytes)";
+    for (text, message) in [
+        (
+            "10",
+            "'10' has no unit; write for example 10mbit".to_owned(),
+        ),
+        ("10mb", format!("'10mb': unknown unit 'mb'; {rates}")),
+        (
+            "0bit",
+            "'0bit' is zero; write 'unlimited' for a link without a rate".to_owned(),
+        ),
+        (
+            "0.5bit",
+            "'0.5bit' is finer than 1bit, the least step".to_owned(),
+        ),
+        (
+            "11tbit",
+            "'11tbit' is too large; the most is 10tbit".to_owned(),
+        ),
+        ("-1mbit", "'-1mbit' is negative; the least is 0".to_owned()),
+    ] {
+        assert_eq!(refusal::<BitRate>(text), message);
+    }
+    let sizes = "sizes are in b, kb, mb or gb (bytes; as in tc, kb is 1024)";
+    assert_eq!(
+        refusal::<Bytes>("5tb"),
+        format!("'5tb': unknown unit 'tb'; {sizes}")
+    );
+    assert_eq!(
+        refusal::<Bytes>("0.1kb"),
+        "'0.1kb' is finer than 1b, the least step"
+    );
+    assert_eq!(
+        refusal::<Bytes>("1025gb"),
+        "'1025gb' is too large; the most is 1024gb"
+    );
+    assert_eq!(
+        refusal::<Packets>("100"),
+        "'100' has no unit; write for example 100p"
+    );
+    assert_eq!(
+        refusal::<Packets>("1.5p"),
+        "'1.5p' is finer than 1p, the least step"
+    );
+    assert_eq!(
+        refusal::<Probability>("1"),
+        "'1' has no unit; write for example 1%"
+    );
+    assert_eq!(
+        refusal::<Probability>("101%"),
+        "'101%' is too large; the most is 100%"
+    );
+    let finest = "finer than 0.000000000001%, the least step";
+    assert_eq!(
+        refusal::<Probability>("0.0000000000001%"),
+        format!("'0.0000000000001%' is {finest}")
+    );
+    assert_eq!(
+        refusal::<Probability>("1permille"),
+        "'1permille': unknown unit 'permille'; probabilities are in %"
+    );
+}
+
+#[test]
+fn correlations_are_signed_percentages() {
+    for (text, value, written) in [
+        ("25%", 0.25, "25%"),
+        ("-12.5%", -0.125, "-12.5%"),
+        ("100%", 1.0, "100%"),
+        ("-100%", -1.0, "-100%"),
+        ("0", 0.0, "0%"),
+        // There is but one zero.
+        ("-0%", 0.0, "0%"),
+    ] {
+        let correlation: Correlation = text.parse().unwrap();
+        assert!((correlation.as_f64() - value).abs() < 1e-15, "{text}");
+        assert_eq!(correlation.to_string(), written);
+        assert_eq!(written.parse(), Ok(correlation));
+    }
+    for text in ["0.25", "101%", "-101%", "--5%", "%", "-", ""] {
+        assert!(text.parse::<Correlation>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn probabilities_of_events_that_exclude_each_other_add_up() {
+    let percent = |percent| Probability::from_ratio(percent, 100).unwrap();
+    let sum = percent(25).checked_add(percent(50)).unwrap();
+    assert!((sum.as_f64() - 0.75).abs() < 1e-15);
+    assert_eq!(percent(50).checked_add(percent(50)), Some(Probability::ONE));
+    assert_eq!(
+        Probability::ONE.checked_add(Probability::ZERO),
+        Some(Probability::ONE)
+    );
+    assert_eq!(
+        Probability::ZERO.checked_add(Probability::ONE),
+        Some(Probability::ONE)
+    );
+    assert_eq!(percent(60).checked_add(percent(50)), None);
+    assert_eq!(percent(1).checked_add(Probability::ONE), None);
+    assert_eq!(Probability::ONE.checked_add(Probability::ONE), None);
+}
+
+#[test]
+fn plain_numbers_are_refused_in_clear_words() {
+    let count = |text| parse_count(text).unwrap_err().to_string();
+    assert_eq!(
+        count("18b"),
+        "'18b' is not a number; write for example 1000"
+    );
+    assert_eq!(
+        count("+18"),
+        "'+18' is not a number; write for example 1000"
+    );
+    assert_eq!(count(""), "'' is not a number; write for example 1000");
+    for text in [
+        "1.5", "1.0", "1.55e1", "1e-3", "1e+3", "e3", "1e", "1e3e3", "1_000",
+    ] {
+        let message = count(text);
+        assert!(message.ends_with("write for example 1000"), "{message}");
+    }
+    for text in ["1e20", "2e19", "1e99999999999999999999"] {
+        assert!(count(text).contains("is too large"), "{text}");
+    }
+    assert_eq!(count("-1"), "'-1' is negative; the least is 0");
+    assert_eq!(
+        count("18446744073709551616"),
+        "'18446744073709551616' is too large; the most is 18446744073709551615"
+    );
+    let ratio = |text| parse_ratio(text).unwrap_err().to_string();
+    for text in ["nan", "inf", "+1", "1%", ""] {
+        assert_eq!(
+            ratio(text),
+            format!("'{text}' is not a number; write for example 1e-6")
+        );
+    }
+    assert_eq!(ratio("-0.0"), "'-0.0' is negative; the least is 0");
+    assert_eq!(ratio("1.01"), "'1.01' is too large; the most is 1");
+    assert_eq!(ratio("1e999"), "'1e999' is too large; the most is 1");
+}
+
+#[test]
+fn the_ends_of_the_clock_do_not_overflow() {
+    assert_eq!(Nanos::from_secs(u64::MAX), Nanos::MAX);
+    assert_eq!(Nanos::MAX.saturating_add(Nanos::from_nanos(1)), Nanos::MAX);
+    assert_eq!(Nanos::ZERO.saturating_sub(Nanos::MAX), Nanos::ZERO);
+    assert_eq!(BitRate::MAX.bytes_in(Nanos::MAX), Bytes(u64::MAX));
+    assert_eq!(BitRate::from_bits_per_sec(0), None);
+    assert_eq!(
+        BitRate::from_bits_per_sec(BitRate::MAX.bits_per_sec() + 1),
+        None
+    );
+    assert_eq!(Nanos::MAX.to_string(), "never");
+}
+
+#[test]
+fn a_probability_is_brought_in_and_draws_exactly() {
+    assert_eq!(Probability::from_f64(f64::NAN), Probability::ZERO);
+    assert_eq!(Probability::from_f64(-1.0), Probability::ZERO);
+    assert_eq!(Probability::from_f64(2.0), Probability::ONE);
+    assert_eq!(Probability::from_ratio(1, 0), None);
+    assert_eq!(Probability::from_ratio(2, 1), None);
+    let quarter = Probability::from_ratio(1, 4).unwrap();
+    assert!(quarter.accepts((1 << 62) - 1) && !quarter.accepts(1 << 62));
+    assert!(Probability::ONE.accepts(u64::MAX) && !Probability::ZERO.accepts(0));
+    assert_eq!(Probability::from_f64(0.01).to_string(), "1%");
+    assert_eq!(Probability::from_f64(0.000_5).to_string(), "0.05%");
+}
+
+/// Values of every order of magnitude up to `most`.
+fn up_to(most: u64) -> impl Strategy<Value = u64> {
+    prop_oneof![
+        0..=most,
+        (0u32..64).prop_map(move |shift| most >> shift),
+        0..=most.min(5_000)
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn what_is_written_reads_back(
+        nanos in up_to(86_400_000_000_000),
+        bits in up_to(BitRate::MAX.bits_per_sec()),
+        bytes in up_to(Bytes::SETTING_MAX.0),
+        packets in up_to(1_000_000_000),
+        steps in up_to(100_000_000_000_000),
+        ratio in 0.0f64..=1.0,
+    ) {
+        let nanos = Nanos::from_nanos(nanos);
+        prop_assert_eq!(nanos.to_string().parse(), Ok(nanos));
+        if let Some(rate) = BitRate::from_bits_per_sec(bits) {
+            prop_assert_eq!(rate.to_string().parse(), Ok(rate));
+        }
+        prop_assert_eq!(Bytes(bytes).to_string().parse(), Ok(Bytes(bytes)));
+        prop_assert_eq!(Packets(packets).to_string().parse(), Ok(Packets(packets)));
+        let probability = Probability::from_ratio(steps, 100_000_000_000_000).unwrap();
+        prop_assert_eq!(probability.to_string().parse(), Ok(probability));
+        prop_assert_eq!(parse_ratio(&format!("{ratio:e}")), Ok(ratio));
+    }
+
+    #[test]
+    fn no_text_makes_a_unit_panic(text in "(?s:.{0,40})", near in "[-+0-9.e%a-z]{0,30}") {
+        for text in [&text, &near] {
+            let _ = (Nanos::from_str(text), BitRate::from_str(text), Bytes::from_str(text));
+            let _ = (Packets::from_str(text), Probability::from_str(text));
+            let _ = Correlation::from_str(text);
+            let _ = (parse_count(text), parse_ratio(text));
+        }
+    }
+}
