@@ -1,4 +1,4 @@
-//! What altering a frame costs: `cargo bench -p longwire-engine --bench alter`.
+//! What altering a frame costs: `cargo bench -p longwire-packet --bench alter`.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;

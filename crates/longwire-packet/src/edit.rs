@@ -1,5 +1,5 @@
-//! Changing frames' bytes: congestion marks, rewritten headers, spoilt bits,
-//! and checksums that fit again.
+//! Changes to the bytes of a frame: congestion marks, header fields, corruption
+//! and checksum repair.
 
 use alloc::vec::Vec;
 
@@ -49,8 +49,8 @@ pub fn mark(bytes: &mut [u8]) {
     }
 }
 
-/// Writes the fields of `edit` into the header `ip` of a frame, and updates the
-/// IPv4 header's checksum.
+/// Writes the fields of `edit` into the header `ip`, which was parsed from the
+/// same frame, and updates the IPv4 header's checksum.
 pub fn set_ip(bytes: &mut [u8], ip: &IpHeader, edit: IpEdit) {
     let class = edit.dscp << 2 | edit.ecn as u8;
     let header = &mut bytes[ip.at..];

@@ -1,4 +1,4 @@
-//! What the engine knows of a frame: when it came and how long it is.
+//! Frame metadata (arrival and length), and the length of the MAC header.
 
 use longwire_units::Nanos;
 
@@ -12,7 +12,7 @@ const VLAN_TAG_LEN: u32 = 4;
 /// providers stack more).
 const VLAN_TAGS_MAX: u32 = 4;
 
-/// A frame as the engine sees it.
+/// Arrival time and length of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameMeta {
     /// When the frame reached the port.

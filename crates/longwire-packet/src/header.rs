@@ -216,7 +216,8 @@ pub(crate) const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 
 /// Returns whether routers do not forward the packet, and so never decrement
 /// its time to live: neighbour discovery, which is invalid unless its hop limit
-/// is 255 (RFC 4861, section 6.1), and multicast of link-local scope.
+/// is 255 (RFC 4861, section 6.1), and multicast of link-local scope. `ip` was
+/// parsed from `bytes`.
 pub fn stays_on_link(bytes: &[u8], ip: &IpHeader) -> bool {
     /// ICMPv6.
     const ICMP6: u8 = 58;

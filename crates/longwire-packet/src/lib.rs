@@ -22,9 +22,10 @@
 //! ```
 //!
 //! A frame is a byte slice that begins with its destination MAC address.
-//! Malformed and truncated frames are valid input everywhere: no function
-//! panics on them. The crate needs no operating system: it has no clock and
-//! does no I/O.
+//! Malformed and truncated frames are valid input: parsers return `None`, and
+//! filters do not match. An [`IpHeader`](header::IpHeader) is passed together
+//! with the frame from which it was parsed. The crate needs no operating
+//! system: it has no clock and does no I/O.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -3,7 +3,9 @@
 use crate::source::{SourceFile, Violation};
 
 /// From the pure to the practical: each may depend on those before it.
-const ORDER: [&str; 6] = [
+const ORDER: [&str; 8] = [
+    "longwire-units",
+    "longwire-packet",
     "longwire-engine",
     "longwire-capture",
     "longwire-plot",
@@ -12,15 +14,22 @@ const ORDER: [&str; 6] = [
     "longwire",
 ];
 
-/// All that the engine may depend on: the cipher of Crypto-PAn, arithmetic, a
-/// generator, messages, and what reads traces that are JSON or TOML.
-const ENGINE_MAY: [&str; 6] = [
-    "aes",
-    "libm",
-    "rand_xoshiro",
-    "serde_json",
-    "thiserror",
-    "toml",
+/// The pure crates, and all that each may depend on: arithmetic, a generator and
+/// messages; the cipher of Crypto-PAn; parsers of traces that are JSON or TOML.
+pub const PURE: [(&str, &[&str]); 3] = [
+    ("longwire-units", &["libm", "rand_xoshiro", "thiserror"]),
+    ("longwire-packet", &["aes", "longwire-units", "thiserror"]),
+    (
+        "longwire-engine",
+        &[
+            "libm",
+            "longwire-packet",
+            "longwire-units",
+            "serde_json",
+            "thiserror",
+            "toml",
+        ],
+    ),
 ];
 
 pub fn check(files: &[SourceFile]) -> Vec<Violation> {
@@ -50,14 +59,18 @@ pub fn check(files: &[SourceFile]) -> Vec<Violation> {
 
 fn check_manifest(name: &str, path: &str, text: &str) -> Vec<Violation> {
     let rank = |name: &str| ORDER.iter().position(|other| *other == name);
+    let pure = PURE.iter().find(|(pure, _)| *pure == name);
     let mut violations = Vec::new();
     for (line, kind, dependency) in dependencies(text) {
         if rank(dependency) >= rank(name) && rank(dependency).is_some() {
             let what = format!("{name} must not depend on {dependency}");
             violations.push(Violation::new(path, line, what));
         }
-        if name == ORDER[0] && kind == "dependencies" && !ENGINE_MAY.contains(&dependency) {
-            let what = format!("the engine depends on {} alone", ENGINE_MAY.join(", "));
+        if let Some((_, may)) = pure
+            && kind == "dependencies"
+            && !may.contains(&dependency)
+        {
+            let what = format!("{name} depends on {} alone", may.join(", "));
             violations.push(Violation::new(path, line, what));
         }
     }
@@ -112,8 +125,13 @@ mod tests {
         let on_io = "[dependencies]\nlongwire-io.workspace = true";
         assert_eq!(complaints("longwire-runtime", on_io), 0);
         assert_eq!(complaints("longwire-io", on_io), 1);
-        // Nothing but what the engine needs, and nothing of ours.
-        assert_eq!(complaints("longwire-engine", on_io), 2);
+        // Wrong direction, and not among the dependencies of a pure crate.
+        for (pure, _) in PURE {
+            assert_eq!(complaints(pure, on_io), 2, "{pure}");
+        }
+        let on_packet = "[dependencies]\nlongwire-packet.workspace = true";
+        assert_eq!(complaints("longwire-engine", on_packet), 0);
+        assert_eq!(complaints("longwire-units", on_packet), 2);
     }
 
     #[test]
@@ -129,15 +147,11 @@ mod tests {
     }
 
     #[test]
-    fn the_engine_may_test_with_more_than_it_uses() {
-        assert_eq!(
-            complaints("longwire-engine", "[dev-dependencies]\nproptest = \"1\""),
-            0
-        );
-        assert_eq!(
-            complaints("longwire-engine", "[dependencies]\nlibc = \"1\""),
-            1
-        );
+    fn pure_crates_may_test_with_more_than_they_use() {
+        for (pure, _) in PURE {
+            assert_eq!(complaints(pure, "[dev-dependencies]\nproptest = \"1\""), 0);
+            assert_eq!(complaints(pure, "[dependencies]\nlibc = \"1\""), 1);
+        }
     }
 
     #[test]

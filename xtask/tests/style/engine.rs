@@ -1,5 +1,5 @@
-//! The engine is pure: no clock, no I/O, no threads, no log, no random
-//! order, no unsafe code.
+//! The units, packets and engine crates are pure: no clock, no I/O, no threads,
+//! no log, no random order, no unsafe code.
 
 use std::ops::RangeInclusive;
 
@@ -7,20 +7,21 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
+use crate::crates::PURE;
 use crate::source::{SourceFile, Violation, parse};
 
-const SOURCE: &str = "crates/longwire-engine/src/";
-const ROOT: &str = "crates/longwire-engine/src/lib.rs";
-
-/// What the crate's root must say.
+/// Attributes that the root of each pure crate must have.
 const ROOT_SAYS: [&str; 2] = ["#![no_std]", "#![forbid(unsafe_code)]"];
 
 /// Words that only impure code has, and why they are refused.
 const WORDS: [(&str, &str); 13] = [
-    ("std", "the engine knows no system: use core and alloc"),
-    ("unsafe", "no unsafe code in the engine"),
-    ("Instant", "no clock in the engine: time is an argument"),
-    ("SystemTime", "no clock in the engine: time is an argument"),
+    ("std", "a pure crate knows no system: use core and alloc"),
+    ("unsafe", "no unsafe code in a pure crate"),
+    ("Instant", "no clock in a pure crate: time is an argument"),
+    (
+        "SystemTime",
+        "no clock in a pure crate: time is an argument",
+    ),
     (
         "HashMap",
         "iterates in a random order: use a BTreeMap or a Vec",
@@ -29,19 +30,24 @@ const WORDS: [(&str, &str); 13] = [
         "HashSet",
         "iterates in a random order: use a BTreeSet or a Vec",
     ),
-    ("print", "the engine prints nothing"),
-    ("println", "the engine prints nothing"),
-    ("eprint", "the engine prints nothing"),
-    ("eprintln", "the engine prints nothing"),
-    ("dbg", "the engine prints nothing"),
-    ("log", "the engine logs nothing"),
-    ("tracing", "the engine logs nothing"),
+    ("print", "a pure crate prints nothing"),
+    ("println", "a pure crate prints nothing"),
+    ("eprint", "a pure crate prints nothing"),
+    ("eprintln", "a pure crate prints nothing"),
+    ("dbg", "a pure crate prints nothing"),
+    ("log", "a pure crate logs nothing"),
+    ("tracing", "a pure crate logs nothing"),
 ];
 
-/// Whether this file is part of the engine itself, not of its tests.
+/// Whether this file is part of a pure crate itself, not of its tests.
 pub fn is_pure(path: &str) -> bool {
     let is_test = path.contains("/tests/") || path.ends_with("tests.rs");
-    path.starts_with(SOURCE) && path.ends_with(".rs") && !is_test
+    let in_pure = |name: &str| {
+        path.strip_prefix("crates/")
+            .and_then(|rest| rest.strip_prefix(name))
+            .is_some_and(|rest| rest.starts_with("/src/"))
+    };
+    PURE.iter().any(|(name, _)| in_pure(name)) && path.ends_with(".rs") && !is_test
 }
 
 pub fn check(path: &str, text: &str) -> Vec<Violation> {
@@ -68,19 +74,23 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     violations
 }
 
-/// The crate's root forbids what the compiler can forbid.
+/// The root of each pure crate forbids what the compiler can forbid.
 pub fn check_root(files: &[SourceFile]) -> Vec<Violation> {
-    let root = files
-        .iter()
-        .find(|file| file.path == ROOT)
-        .and_then(SourceFile::text);
-    let text = root.map_or("", |(_, text)| text);
-    let lacking = ROOT_SAYS
-        .iter()
-        .filter(|says| !text.lines().any(|line| line == **says));
-    lacking
-        .map(|says| Violation::new(ROOT, 0, format!("lacks {says}")))
-        .collect()
+    let mut violations = Vec::new();
+    for (name, _) in PURE {
+        let path = format!("crates/{name}/src/lib.rs");
+        let root = files
+            .iter()
+            .find(|file| file.path == path)
+            .and_then(SourceFile::text);
+        let text = root.map_or("", |(_, text)| text);
+        for says in ROOT_SAYS {
+            if !text.lines().any(|line| line == says) {
+                violations.push(Violation::new(&path, 0, format!("lacks {says}")));
+            }
+        }
+    }
+    violations
 }
 
 /// Every identifier: its line, itself, and the mark that follows, if one does.
@@ -170,17 +180,23 @@ mod tests {
     }
 
     #[test]
-    fn the_root_must_forbid() {
-        assert_eq!(check_root(&[]).len(), ROOT_SAYS.len());
-        let root = SourceFile {
-            path: ROOT.to_owned(),
+    fn every_root_must_forbid() {
+        assert_eq!(check_root(&[]).len(), PURE.len() * ROOT_SAYS.len());
+        let roots = PURE.map(|(name, _)| SourceFile {
+            path: format!("crates/{name}/src/lib.rs"),
             bytes: ROOT_SAYS.join("\n").into_bytes(),
-        };
-        assert!(check_root(&[root]).is_empty());
+        });
+        assert!(check_root(&roots).is_empty());
     }
 
     #[test]
-    fn the_engine_without_its_tests_is_pure() {
+    fn pure_crates_without_their_tests_are_pure() {
+        assert!(is_pure("crates/longwire-units/src/lib.rs"));
+        assert!(is_pure("crates/longwire-packet/src/alter/mod.rs"));
+        assert!(!is_pure(
+            "crates/longwire-packet/src/alter/anonymize_tests.rs"
+        ));
+        assert!(!is_pure("crates/longwire/src/units.rs"));
         assert!(is_pure("crates/longwire-engine/src/models/rate.rs"));
         assert!(!is_pure("crates/longwire-engine/src/link/tests.rs"));
         assert!(!is_pure("crates/longwire-engine/tests/link.rs"));

@@ -50,8 +50,8 @@ pub fn altered(options: AlterOptions, frame: &[u8]) -> Vec<u8> {
     taken.remove(0)
 }
 
-/// Whether repairing finds nothing wrong. What it finds is checked in
-/// another way in tests/edits.rs and tests/corruption.rs.
+/// Whether repairing finds nothing wrong. What it finds is checked in another
+/// way by `edits.rs` and `corruption.rs` among the tests of `longwire-engine`.
 pub fn holds(frame: &[u8]) -> bool {
     !longwire_packet::repair_checksums(&mut frame.to_vec())
 }

@@ -1,5 +1,5 @@
 //! Frames as senders make them, and checksums verified in another way than
-//! the engine repairs them.
+//! `longwire-packet` repairs them.
 
 pub const SOURCE4: [u8; 4] = [10, 1, 2, 3];
 pub const DESTINATION4: [u8; 4] = [192, 0, 2, 77];
