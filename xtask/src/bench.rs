@@ -1,7 +1,7 @@
 //! Every bench once, as small as it gets: no figures, only that it runs.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
 use crate::runner::{Runner, cargo, limited, locked, root, run, run_all, target_dir};
 
@@ -60,6 +60,26 @@ pub fn run_tiny(runner: &mut Runner) {
                 .chain(OF_THE_SPECIFICATION.map(specification)),
         )
     });
+}
+
+/// Builds the program and the measurements of SPECIFICATION.md in release, and runs one
+/// of them.
+pub fn run_specification(arguments: &[&str]) -> ExitCode {
+    let mut build = cargo(["build", "--release", "--quiet"]);
+    build.args(["--package", "longwire", "--package", "longwire-spec-bench"]);
+    let mut bench = Command::new(target_dir().join("release/longwire-spec-bench"));
+    bench.args(arguments);
+    for mut command in [build, bench] {
+        match command.status() {
+            Ok(status) if status.success() => {}
+            Ok(status) => return ExitCode::from(status.code().map_or(1, |code| code as u8)),
+            Err(error) => {
+                eprintln!("cannot run {:?}: {error}", command.get_program());
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    ExitCode::SUCCESS
 }
 
 /// How an example of a plugin is compiled, and to where.

@@ -28,6 +28,7 @@ cargo xtask TASK
   loom            the concurrent parts of longwire-io under loom, interleaving by interleaving
   asan            the tests of longwire-io under AddressSanitizer (needs nightly)
   bench-tiny      every bench once, as small as it gets, to see that it runs
+  spec-bench …    a measurement behind SPECIFICATION.md, built in release (--help lists them)
   fuzz [SECONDS]  every fuzz target for so long (5), where nightly and cargo-fuzz are
   long [SECONDS]  each fuzz target and a soak for so long (600); adds to docs/long-runs.md
   api             the control API with tools from PyPI: a generated client, schemathesis
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         ["style"] => ci::style(&mut runner),
         ["loom"] => memory::loom(&mut runner),
         ["asan"] => memory::asan(&mut runner),
+        ["spec-bench", rest @ ..] => return bench::run_specification(rest),
         ["bench-tiny"] => bench::run_tiny(&mut runner),
         ["api"] => api::run_steps(&mut runner),
         ["deny"] => deny::run_steps(&mut runner),

@@ -2,26 +2,29 @@
 
 /// A table under construction.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
+    /// Returns a table with a header and no rows.
     pub fn new(header: &[&str]) -> Table {
         Table {
             rows: vec![header.iter().map(|cell| (*cell).to_owned()).collect()],
         }
     }
 
+    /// Adds a row: as many cells as the header has.
     pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 
+    /// Prints the table on stdout.
     pub fn print(&self) {
         print!("{}", self.text());
     }
 
-    /// The table, a line a row.
+    /// Returns the table as text, one line for each row.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let columns = self.rows.first().map_or(0, Vec::len);

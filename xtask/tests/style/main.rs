@@ -11,6 +11,7 @@ mod links;
 mod safety;
 mod size;
 mod source;
+mod structure;
 mod words;
 
 use source::Violation;
@@ -38,6 +39,7 @@ fn repository_keeps_its_rules() {
     violations.extend(crates::check(&files));
     violations.extend(decisions::check(&files));
     violations.extend(links::check(&files));
+    violations.extend(structure::check(&files));
     violations.sort();
     let list: Vec<String> = violations.iter().map(Violation::to_string).collect();
     assert!(

@@ -1,26 +1,15 @@
 //! `longwire bench`: Longwire measured on this machine.
 
 mod accuracy;
-mod control;
 mod crossing;
-mod idle;
-mod linkem;
 mod links;
 mod live;
-mod loss;
 mod memcpy;
-mod multiplex;
-mod pairs;
+pub mod pairs;
 mod plugin;
-mod rate;
-mod replay;
-mod replay_speed;
-mod send;
-mod startup;
-mod stations;
-mod testbed;
+pub mod rate;
+pub mod testbed;
 mod throughput;
-mod verdict;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -31,15 +20,7 @@ use serde::Serialize;
 
 use crate::cli::Wait;
 use crate::{Error, Globals};
-pub use control::ControlArgs;
-pub use linkem::LinkemArgs;
 pub use links::LinksArgs;
-pub use multiplex::MultiplexArgs;
-pub use replay::ReplayArgs;
-pub use replay_speed::ReplaySpeedArgs;
-pub use send::SendArgs;
-pub use startup::StartupArgs;
-pub use verdict::VerdictArgs;
 
 /// What `bench` takes.
 #[derive(Debug, Args)]
@@ -72,30 +53,10 @@ pub enum Bench {
     Accuracy(AccuracyArgs),
     /// The rate that TCP and UDP get, against the rate asked for
     Rate(RateArgs),
-    /// Loss against its binomial bound
-    Loss(LossArgs),
     /// What a packet costs with one link and with a hundred thousand
     Links(LinksArgs),
-    /// Bandwidth, delay, loss and throughput between four stations, as in LinkEM's tables
-    Linkem(LinkemArgs),
-    /// How many links keep their rate at once, in memory or through veth pairs
-    Multiplex(MultiplexArgs),
-    /// How long a file of a hundred thousand links takes to run
-    Startup(StartupArgs),
-    /// A network changed a thousand times a second while it carries traffic
-    Control(ControlArgs),
-    /// A replay as fast as it goes, to nowhere
-    ReplaySpeed(ReplaySpeedArgs),
-    /// Frames a second into a veth pair, against bare sockets
-    Send(SendArgs),
-    /// How true replays are at a receiver, under stress too, and what they cost
-    Replay(ReplayArgs),
     /// What the hooks of a plugin in C cost a packet
     Plugin(PluginArgs),
-    /// How often a requirement fails in short runs: false alarms and faults missed
-    Verdict(VerdictArgs),
-    /// What an idle link costs
-    Idle(TimeArgs),
     /// Real programs through a live link: throughput, loss, round trips
     Live(TimeArgs),
 }
@@ -173,22 +134,6 @@ pub struct RateArgs {
     pub time: Nanos,
 }
 
-/// What `bench loss` takes.
-#[derive(Clone, Debug, Args)]
-pub struct LossArgs {
-    /// Emulated loss
-    #[arg(
-        long,
-        value_name = "LOSS",
-        value_delimiter = ',',
-        default_value = "1%,3%,7%,10%"
-    )]
-    pub loss: Vec<String>,
-    /// Packets a row
-    #[arg(long, value_name = "N", default_value_t = 120_000)]
-    pub packets: u64,
-}
-
 /// What `bench plugin` takes.
 #[derive(Clone, Debug, Args)]
 pub struct PluginArgs {
@@ -231,54 +176,14 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
             let rows = rate::measure(&own.quickened(quick), kind)?;
             show_rows(globals, rows, rate::print)
         }
-        Bench::Loss(own) => {
-            let rows = loss::measure(&own.quickened(quick), kind)?;
-            show_rows(globals, rows, loss::print)
-        }
         Bench::Links(own) => {
             let rows = links::measure(&own.quickened(quick))?;
             show_rows(globals, rows, links::print)
-        }
-        Bench::Linkem(own) => {
-            let found = linkem::measure(&own.quickened(quick), kind)?;
-            show(globals, found, linkem::print)
-        }
-        Bench::Multiplex(own) => {
-            let rows = multiplex::measure(&own.quickened(quick), kind)?;
-            show_rows(globals, rows, multiplex::print)
-        }
-        Bench::Startup(own) => {
-            let rows = startup::measure(&own.quickened(quick))?;
-            show_rows(globals, rows, startup::print)
-        }
-        Bench::Control(own) => {
-            let rows = control::measure(&own.quickened(args.quick))?;
-            show(globals, rows, |rows| control::print(rows))
-        }
-        Bench::ReplaySpeed(own) => {
-            let rows = replay_speed::measure(&own.quickened(quick))?;
-            show_rows(globals, rows, replay_speed::print)
-        }
-        Bench::Send(own) => {
-            let rows = send::measure(&own.quickened(quick))?;
-            show_rows(globals, rows, send::print)
-        }
-        Bench::Replay(own) => {
-            let found = replay::measure(&own.quickened(quick), kind)?;
-            show(globals, found, replay::print)
         }
         Bench::Plugin(own) => {
             let rows = plugin::measure(own, quick)?;
             show_rows(globals, rows, plugin::print)
         }
-        Bench::Verdict(own) => {
-            let found = verdict::measure(&own.quickened(quick))?;
-            match own.send {
-                Some(_) => Ok(ExitCode::SUCCESS),
-                None => show(globals, found, verdict::print),
-            }
-        }
-        Bench::Idle(own) => show(globals, idle::measure(own.time(quick), kind)?, idle::print),
         Bench::Live(own) => show(globals, live::measure(own.time(quick), kind)?, live::print),
     }
 }
@@ -341,18 +246,6 @@ impl RateArgs {
         RateArgs {
             rate: BitRate::from_bits_per_sec(50_000_000).into_iter().collect(),
             time: Nanos::from_millis(500),
-        }
-    }
-}
-
-impl LossArgs {
-    fn quickened(&self, quick: bool) -> LossArgs {
-        if !quick {
-            return self.clone();
-        }
-        LossArgs {
-            loss: vec!["10%".to_owned()],
-            packets: 2_000,
         }
     }
 }

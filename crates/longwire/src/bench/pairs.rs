@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use longwire_engine::bridge::{BridgeConfig, PortIndex, Switching};
-use longwire_engine::classify::{Classifier, Matcher, Order, Prefix};
 use longwire_engine::{LinkConfig, LinkId, PathId};
+use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
+use longwire_packet::classify::{Classifier, Matcher, Order, Prefix};
 use longwire_runtime::OnPortLoss;
 use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
 
 use crate::Error;
 
 /// The shortest frame: headers, and what [`PairFrame::set`] writes.
-pub(super) const LEN_MIN: u32 = 50;
+pub const LEN_MIN: u32 = 50;
 
 /// Where source and destination stand in a frame, and behind the headers of
 /// UDP the pair and a number of the sender's.
@@ -21,10 +21,7 @@ const PAYLOAD: usize = 42;
 
 /// From port 0 to port 1: a link, a path and a rule for each pair. What
 /// belongs to no pair is dropped.
-pub(super) fn parts(
-    links: u32,
-    mut config: impl FnMut(u32) -> LinkConfig,
-) -> Result<FabricParts, Error> {
+pub fn parts(links: u32, mut config: impl FnMut(u32) -> LinkConfig) -> Result<FabricParts, Error> {
     let rule = |pair: u32| {
         let [source, destination] = addresses(pair);
         let matcher = Matcher {
@@ -57,7 +54,7 @@ fn addresses(pair: u32) -> [[u8; 4]; 2] {
 
 /// A UDP frame that is made the next pair's again and again.
 #[derive(Clone, Debug)]
-pub(super) struct PairFrame(Vec<u8>);
+pub struct PairFrame(Vec<u8>);
 
 impl PairFrame {
     /// A frame of `len` bytes, without frame check sequence.
@@ -88,7 +85,7 @@ impl PairFrame {
 /// The pair and the number of a frame that [`PairFrame::set`] wrote; `None`
 /// of frames too short to be one.
 #[inline]
-pub(super) fn read(frame: &[u8]) -> Option<(u32, u32)> {
+pub fn read(frame: &[u8]) -> Option<(u32, u32)> {
     let payload: &[u8; 8] = frame.get(PAYLOAD..PAYLOAD + 8)?.first_chunk()?;
     let [a, b, c, d, e, f, g, h] = *payload;
     Some((

@@ -15,7 +15,7 @@ use crate::traffic::{UdpFlow, tcp_flow, udp_flow};
 
 /// One row.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
+pub(crate) struct Row {
     rate_bits: u64,
     protocol: &'static str,
     /// What the framing says that the payload should get.
@@ -28,20 +28,20 @@ pub(super) struct Row {
 }
 
 /// Ethernet header and largest IPv4 packet.
-pub(super) const FULL_FRAME: u32 = 1514;
+pub const FULL_FRAME: u32 = 1514;
 
 /// UDP payload of a full frame, in bytes.
-pub(super) const UDP_PAYLOAD: f64 = (1500 - 20 - 8) as f64;
+pub const UDP_PAYLOAD: f64 = (1500 - 20 - 8) as f64;
 
 /// TCP payload of a full frame: less the IPv4 header, the TCP header and its
 /// time-stamp option.
-pub(super) const TCP_PAYLOAD: f64 = (1500 - 20 - 20 - 12) as f64;
+pub const TCP_PAYLOAD: f64 = (1500 - 20 - 20 - 12) as f64;
 
 /// Systems of the literature: TCP (Joglekar 2004) and a modern peer.
-pub(super) const PEERS: &str =
+pub(crate) const PEERS: &str =
     "LinkEM: 0.75 to 1.16 % (TCP); Rattan: 0.04 % UDP, -8.7 % TCP at 1 Gbit/s";
 
-pub(super) fn measure(args: &RateArgs, kind: &str) -> Result<Vec<Row>, Error> {
+pub(crate) fn measure(args: &RateArgs, kind: &str) -> Result<Vec<Row>, Error> {
     let mut rows = Vec::new();
     for rate in &args.rate {
         rows.push(udp(*rate, args, kind)?);
@@ -51,7 +51,7 @@ pub(super) fn measure(args: &RateArgs, kind: &str) -> Result<Vec<Row>, Error> {
 }
 
 /// Full frames a second that a rate carries, with what Ethernet adds to each.
-pub(super) fn capacity(rate: BitRate) -> f64 {
+pub fn capacity(rate: BitRate) -> f64 {
     rate.bits_per_sec() as f64 / Framing::ETHERNET.wire_bits(FULL_FRAME) as f64
 }
 
@@ -134,7 +134,7 @@ fn row(
     }
 }
 
-pub(super) fn print(rows: &[Row]) {
+pub(crate) fn print(rows: &[Row]) {
     println!("Payload a second against what the framing (ethernet) says. {PEERS}.");
     let mut table = table::Table::new(&[
         "rate",

@@ -19,7 +19,7 @@ const MTU: u32 = 1500;
 
 /// Two hosts; between them a veth pair, or the emulator.
 #[derive(Debug)]
-pub(super) struct Testbed {
+pub struct Testbed {
     near: NetNamespace,
     far: NetNamespace,
     /// Where the emulator's ends of the hosts' devices are.

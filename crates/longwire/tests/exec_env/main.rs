@@ -16,6 +16,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use nix::sys::signal::{SigHandler, Signal, signal};
+
 /// Who runs the program under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
@@ -37,6 +39,10 @@ fn main() -> ExitCode {
     if let Some(role) = std::env::var_os(role::VARIABLE) {
         return role::play(&role);
     }
+    // A shell starts background commands with SIGINT ignored, and a shell that
+    // inherits this cannot trap it, which some of the tests do.
+    // SAFETY: the default disposition is no handler, and there are no threads yet.
+    unsafe { signal(Signal::SIGINT, SigHandler::SigDfl) }.expect("SIGINT has a default");
     let words: Vec<String> = std::env::args().skip(1).collect();
     let filter = words.iter().find(|word| !word.starts_with('-'));
     let users = users();

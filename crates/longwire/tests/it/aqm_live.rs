@@ -60,13 +60,15 @@ fn beyond_their_own(mut frames: Vec<Passed>, bits_per_us: i64) -> Vec<Passed> {
     frames
 }
 
+// Reno is the one congestion control that every kernel has and allows to every
+// user.
 const LINK: [&str; 4] = ["--rate", "20mbit", "--delay", "10ms"];
 
 #[test]
 fn codel_keeps_the_standing_queue_near_its_target() {
     let through = |queue: &str| {
         let link = [&LINK[..], &["--up-queue", queue]].concat();
-        run(&link, "iperf3 -s -1", "iperf3 -c far -t 5 -C cubic")
+        run(&link, "iperf3 -s -1", "iperf3 -c far -t 5 -C reno")
     };
     let (Some(bloated), Some(kept)) = (through("300p"), through("codel")) else {
         return;
@@ -115,7 +117,7 @@ fn dualpi2_keeps_the_low_latency_queue_short_beside_a_classic_flow() {
     // ECT(1) in the type of service: L4S by its identifier (RFC 9331). Its
     // frames are told from the others by their length.
     let peer = "sh -c 'iperf3 -s -1 -p 5202 & iperf3 -s -1 -p 5201; wait'";
-    let command = "iperf3 -c far -p 5201 -t 5 -C cubic >/dev/null & sleep 0.5; \
+    let command = "iperf3 -c far -p 5201 -t 5 -C reno >/dev/null & sleep 0.5; \
                    iperf3 -4 -u -c far -p 5202 -b 4M -l 258 --tos 1 -t 4 && wait";
     let Some(waited) = run(&link, peer, command) else {
         return;

@@ -6,7 +6,6 @@
 
 mod documented;
 mod effects;
-mod load;
 mod pair;
 mod reading;
 

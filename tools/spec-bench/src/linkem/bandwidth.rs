@@ -1,0 +1,128 @@
+//! What TCP and UDP get of links of many rates, all measured at the same time.
+//!
+//! A full frame takes 1514 bytes and 24 of Ethernet (preamble, frame check
+//! sequence, gap): a link of rate R carries R / (8 × 1538) of them a second, so
+//! TCP's goodput can be R × 1448 / 1538 (1448 bytes of payload, for IPv4, TCP
+//! and its time stamps take 52) and that of UDP R × 1472 / 1538. The error is
+//! what is missing of this.
+
+use std::time::Duration;
+
+use longwire_engine::BitRate;
+use serde::Serialize;
+
+use crate::stations::{Lane, Stations};
+use longwire::Error;
+use longwire::bench::rate::{FULL_FRAME, TCP_PAYLOAD, UDP_PAYLOAD, capacity};
+use longwire::table::Table;
+use longwire::traffic::{TrafficError, UdpFlow, udp_flow, windowed_tcp_flow};
+
+/// One link.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Row {
+    rate_bits: u64,
+    /// Payload in bits a second: what the rate allows, and what came.
+    tcp_expected: f64,
+    tcp_measured: f64,
+    tcp_error_percent: f64,
+    udp_expected: f64,
+    udp_measured: f64,
+    udp_error_percent: f64,
+}
+
+/// Frames a second that UDP sends, of those that the link carries.
+const UDP_EXCESS: f64 = 1.1;
+
+/// TCP's receive window, in bytes: less than the links' queues hold, so that
+/// nothing is lost and sent again.
+const TCP_WINDOW: usize = 64 << 10;
+
+/// What the links' queues hold.
+pub(super) const QUEUE: &str = "100p";
+
+pub(super) fn measure(
+    stations: &Stations,
+    lanes: &[(BitRate, Lane)],
+    time: Duration,
+) -> Result<Vec<Row>, Error> {
+    let tcp = together(lanes, |_, lane| {
+        let flow = windowed_tcp_flow(stations.path(lane), time, time / 5, TCP_WINDOW)?;
+        Ok(flow.goodput)
+    })?;
+    let udp = together(lanes, |rate, lane| {
+        let flow = UdpFlow {
+            frame_len: FULL_FRAME,
+            per_second: (capacity(rate) * UDP_EXCESS).ceil() as u64,
+            count: None,
+            duration: time,
+            patience: Duration::from_secs(1),
+        };
+        let got = udp_flow(stations.path(lane), flow)?;
+        Ok(got.steady_per_second * 8.0 * UDP_PAYLOAD)
+    })?;
+    let rows = lanes.iter().zip(tcp.iter().zip(&udp));
+    Ok(rows
+        .map(|((rate, _), (tcp, udp))| row(*rate, *tcp, *udp))
+        .collect())
+}
+
+/// Measures all lanes at the same time, each on a thread of its own.
+fn together(
+    lanes: &[(BitRate, Lane)],
+    flow: impl Fn(BitRate, Lane) -> Result<f64, TrafficError> + Sync,
+) -> Result<Vec<f64>, TrafficError> {
+    let flow = &flow;
+    std::thread::scope(|scope| {
+        let spawned = lanes
+            .iter()
+            .map(|(rate, lane)| scope.spawn(move || flow(*rate, *lane)));
+        let threads: Vec<_> = spawned.collect();
+        let joined = threads.into_iter().map(|thread| {
+            let panicked = |panic| std::panic::resume_unwind(panic);
+            thread.join().unwrap_or_else(panicked)
+        });
+        joined.collect()
+    })
+}
+
+fn row(rate: BitRate, tcp_measured: f64, udp_measured: f64) -> Row {
+    let expected = |payload: f64| capacity(rate) * 8.0 * payload;
+    let (tcp_expected, udp_expected) = (expected(TCP_PAYLOAD), expected(UDP_PAYLOAD));
+    Row {
+        rate_bits: rate.bits_per_sec(),
+        tcp_expected,
+        tcp_measured,
+        tcp_error_percent: (tcp_measured / tcp_expected - 1.0) * 100.0,
+        udp_expected,
+        udp_measured,
+        udp_error_percent: (udp_measured / udp_expected - 1.0) * 100.0,
+    }
+}
+
+pub(super) fn print(rows: &[Row]) {
+    println!("Bandwidth: payload a second of all links at once, against what the rate allows.");
+    println!("The bar is 0.5 %. LinkEM: 0.75 to 1.16 % (TCP, one link at a time, 120 s).");
+    let mut table = Table::new(&[
+        "rate",
+        "TCP expected",
+        "measured",
+        "error %",
+        "UDP expected",
+        "measured",
+        "error %",
+    ]);
+    for row in rows {
+        let rate = BitRate::from_bits_per_sec(row.rate_bits);
+        let kbit = |bits: f64| format!("{:.3} kbit/s", bits / 1e3);
+        table.row(vec![
+            rate.map(|rate| rate.to_string()).unwrap_or_default(),
+            kbit(row.tcp_expected),
+            kbit(row.tcp_measured),
+            format!("{:+.3}", row.tcp_error_percent),
+            kbit(row.udp_expected),
+            kbit(row.udp_measured),
+            format!("{:+.3}", row.udp_error_percent),
+        ]);
+    }
+    table.print();
+}

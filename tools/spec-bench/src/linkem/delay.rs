@@ -1,0 +1,160 @@
+//! Round trips of many lengths over links of many delays.
+//!
+//! Datagrams go there and back as ping's do, one at a time on each link; the
+//! links of all delays are measured at the same time. The base is the median
+//! round trip of the same length over a link without delay, in the same fabric.
+//! Errors are of the whole round trip: twice those of one way.
+
+use std::time::Duration;
+
+use longwire_engine::Nanos;
+use serde::Serialize;
+
+use super::Lanes;
+use crate::stations::{Lane, Stations};
+use longwire::Error;
+use longwire::table::Table;
+use longwire::traffic::{Probes, RoundTrips, TrafficError, probe_trips};
+
+/// One delay, one length.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Row {
+    delay_ms: f64,
+    size: u32,
+    trips: usize,
+    lost: u64,
+    base_ms: f64,
+    /// Median round trip.
+    measured_ms: f64,
+    /// Measured − base − twice the delay; of the median, the mean, and 99 of
+    /// 100.
+    error_ms: f64,
+    mean_error_ms: f64,
+    p99_error_ms: f64,
+    /// Measured − twice the delay: the path itself included.
+    whole_error_ms: f64,
+    /// The error of the median in per cent of twice the delay.
+    error_percent: f64,
+    /// What the thesis has at most, at this delay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    linkem_percent: Option<f64>,
+}
+
+/// LinkEM's errors at most at one-way delays in milliseconds.
+const LINKEM: [(u64, f64); 3] = [(5, 0.21), (30, 0.105), (101, 0.04)];
+
+/// Round trips of one row at the most: as many as the thesis made.
+const TRIPS_MAX: u32 = 10_000;
+
+/// An answer that takes so much longer than its link's delay is lost.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+pub(super) fn measure(
+    stations: &Stations,
+    lanes: &Lanes,
+    sizes: &[u32],
+    time: Duration,
+) -> Result<Vec<Row>, Error> {
+    let mut rows = Vec::new();
+    for size in sizes {
+        let base = trips(stations, lanes.base, Nanos::ZERO, *size, time / 4)?;
+        let found = std::thread::scope(|scope| {
+            let spawned = lanes.delays.iter().map(|(delay, lane)| {
+                let trips = move || trips(stations, *lane, *delay, *size, time);
+                (*delay, scope.spawn(trips))
+            });
+            let threads: Vec<_> = spawned.collect();
+            let joined = threads.into_iter().map(|(delay, thread)| {
+                let panicked = |panic| std::panic::resume_unwind(panic);
+                let found = thread.join().unwrap_or_else(panicked)?;
+                Ok::<_, TrafficError>(row(delay, *size, &base, &found))
+            });
+            joined.collect::<Result<Vec<_>, _>>()
+        })?;
+        rows.extend(found);
+    }
+    rows.sort_by(|a, b| a.delay_ms.total_cmp(&b.delay_ms));
+    Ok(rows)
+}
+
+/// Round trips for some time, one after the other.
+fn trips(
+    stations: &Stations,
+    lane: Lane,
+    delay: Nanos,
+    size: u32,
+    time: Duration,
+) -> Result<RoundTrips, TrafficError> {
+    let there_and_back = Duration::from_nanos(delay.as_nanos() * 2);
+    // Without a delay, too, the machine is left some time.
+    let interval = there_and_back.max(Duration::from_millis(2));
+    let fit = time.as_nanos() / interval.as_nanos();
+    let probes = Probes {
+        frame_len: size,
+        count: (fit as u32).clamp(20, TRIPS_MAX),
+        interval,
+        patience: there_and_back + PATIENCE,
+    };
+    probe_trips(stations.path(lane), probes)
+}
+
+fn row(delay: Nanos, size: u32, base: &RoundTrips, found: &RoundTrips) -> Row {
+    let millis = |nanos: u64| nanos as f64 / 1e6;
+    let delay_ms = millis(delay.as_nanos());
+    let times = &found.times_ns;
+    let mean = times.iter().map(|time| millis(*time)).sum::<f64>() / times.len().max(1) as f64;
+    let p99 = times.get(times.len() * 99 / 100).copied().unwrap_or(0);
+    let base_ms = millis(base.median_ns().unwrap_or(0));
+    let measured_ms = millis(found.median_ns().unwrap_or(0));
+    let zero = base_ms + 2.0 * delay_ms;
+    let linkem = LINKEM.iter().find(|(ms, _)| *ms as f64 == delay_ms);
+    Row {
+        delay_ms,
+        size,
+        trips: times.len(),
+        lost: found.lost,
+        base_ms,
+        measured_ms,
+        error_ms: measured_ms - zero,
+        mean_error_ms: mean - zero,
+        p99_error_ms: millis(p99) - zero,
+        whole_error_ms: measured_ms - 2.0 * delay_ms,
+        error_percent: (measured_ms - zero) / (2.0 * delay_ms) * 100.0,
+        linkem_percent: linkem.map(|(_, percent)| *percent),
+    }
+}
+
+pub(super) fn print(rows: &[Row]) {
+    println!("Delay: round trips less twice the one-way delay, less the base (the median without");
+    println!("delay) and not. Medians where nothing else is said. The bar is 0.05 ms at any size.");
+    let mut table = Table::new(&[
+        "delay ms",
+        "bytes",
+        "trips",
+        "lost",
+        "base ms",
+        "error ms",
+        "mean",
+        "p99",
+        "without base",
+        "error %",
+        "LinkEM %",
+    ]);
+    for row in rows {
+        let linkem = row.linkem_percent;
+        table.row(vec![
+            row.delay_ms.to_string(),
+            row.size.to_string(),
+            row.trips.to_string(),
+            row.lost.to_string(),
+            format!("{:.4}", row.base_ms),
+            format!("{:+.4}", row.error_ms),
+            format!("{:+.4}", row.mean_error_ms),
+            format!("{:+.4}", row.p99_error_ms),
+            format!("{:+.4}", row.whole_error_ms),
+            format!("{:+.4}", row.error_percent),
+            linkem.map_or("-".to_owned(), |percent| format!("<= {percent}")),
+        ]);
+    }
+    table.print();
+}

@@ -1,0 +1,302 @@
+//! `bench linkem`: the tables of Joglekar's thesis (LinkEM, 2004), measured
+//! again.
+//!
+//! Four stations in network namespaces of their own, a veth pair from each to a
+//! fabric of four ports, and between them links by exact pairs of addresses:
+//! links of many rates, delays and losses, and eight more for throughput, all
+//! at once in one fabric. The fabric is started from a topology as `longwire
+//! run FILE` does it. Frame lengths here are without frame check sequence.
+
+mod bandwidth;
+mod delay;
+mod throughput;
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use clap::Args;
+use longwire_engine::{BitRate, Nanos, Probability};
+use longwire_runtime::RunConfig;
+use longwire_runtime::fabric::FabricRunning;
+use serde::Serialize;
+
+use crate::loss;
+use crate::stations::{Lane, Stations};
+use longwire::Error;
+use longwire::report::artifacts::is_late;
+use longwire::traffic::{round_trips, udp_flow};
+
+/// What `bench linkem` takes.
+#[derive(Clone, Debug, Args)]
+pub struct LinkemArgs {
+    /// The links' rates in the bandwidth table
+    #[arg(
+        long,
+        value_name = "RATE",
+        value_delimiter = ',',
+        default_value = "64kbit,128kbit,256kbit,512kbit,1mbit,2mbit,5mbit,10mbit"
+    )]
+    pub rate: Vec<BitRate>,
+    /// Their one-way delays in the delay table
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_delimiter = ',',
+        default_value = "5ms,30ms,101ms"
+    )]
+    pub delay: Vec<Nanos>,
+    /// Frame lengths in the delay table, in bytes
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_delimiter = ',',
+        default_value = "64,128,256,512,1024,1514",
+        value_parser = clap::value_parser!(u32).range(64..=1514)
+    )]
+    pub size: Vec<u32>,
+    /// Their losses in the loss table
+    #[arg(
+        long,
+        value_name = "SHARE",
+        value_delimiter = ',',
+        default_value = "1%,3%,7%,10%"
+    )]
+    pub loss: Vec<Probability>,
+    /// Packets of each row in the loss table
+    #[arg(long, value_name = "N", default_value_t = 120_000)]
+    pub packets: u64,
+    /// How long TCP and UDP are measured; delays of each length and
+    /// throughput a sixth of it
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub time: Nanos,
+}
+
+impl LinkemArgs {
+    pub(super) fn quickened(&self, quick: bool) -> LinkemArgs {
+        if !quick {
+            return self.clone();
+        }
+        let mbit = |rate: u64| BitRate::from_bits_per_sec(rate * 1_000_000);
+        LinkemArgs {
+            rate: [5, 10].into_iter().filter_map(mbit).collect(),
+            delay: vec![Nanos::from_millis(5)],
+            size: vec![64, 1514],
+            packets: 2_000,
+            time: Nanos::from_millis(1_500),
+            ..self.clone()
+        }
+    }
+
+    /// How long flows are measured.
+    fn time(&self) -> Duration {
+        Duration::from_nanos(self.time.as_nanos())
+    }
+
+    /// Two stations each for every kind of link.
+    fn lanes(&self) -> Lanes {
+        let mut number = 0;
+        let mut lane = || {
+            let station = usize::from(number) % STATIONS;
+            // Every station has links to every other.
+            let distance = 1 + usize::from(number) / STATIONS % (STATIONS - 1);
+            number += 1;
+            Lane {
+                number: number - 1,
+                from: station,
+                to: (station + distance) % STATIONS,
+            }
+        };
+        Lanes {
+            base: lane(),
+            rates: self.rate.iter().map(|rate| (*rate, lane())).collect(),
+            delays: self.delay.iter().map(|delay| (*delay, lane())).collect(),
+            losses: self.loss.iter().map(|loss| (*loss, lane())).collect(),
+        }
+    }
+
+    /// Each option may be given so often that lanes run out.
+    fn check(&self) -> Result<(), Error> {
+        let lanes = 1 + self.rate.len() + self.delay.len() + self.loss.len();
+        match lanes <= LANES_MAX {
+            true => Ok(()),
+            false => Err(Error::Usage(format!(
+                "{lanes} links: rates, delays and losses together may be at most {}",
+                LANES_MAX - 1
+            ))),
+        }
+    }
+}
+
+/// Stations, each at a port of the fabric.
+const STATIONS: usize = 4;
+
+/// Lanes have numbers of a byte.
+const LANES_MAX: usize = 200;
+
+/// Which stations are joined by which links.
+struct Lanes {
+    base: Lane,
+    rates: Vec<(BitRate, Lane)>,
+    delays: Vec<(Nanos, Lane)>,
+    losses: Vec<(Probability, Lane)>,
+}
+
+impl Lanes {
+    fn all(&self) -> impl Iterator<Item = Lane> + '_ {
+        let rates = self.rates.iter().map(|(_, lane)| *lane);
+        let delays = self.delays.iter().map(|(_, lane)| *lane);
+        let losses = self.losses.iter().map(|(_, lane)| *lane);
+        std::iter::once(self.base).chain(rates.chain(delays).chain(losses))
+    }
+
+    /// The topology: what these lanes cross, and the links for throughput.
+    fn topology(&self, kind: &str) -> String {
+        let mut text = "[ports]\n".to_owned();
+        for station in 0..STATIONS {
+            let port = Stations::port(station);
+            let _ = writeln!(text, "{port} = \"{kind}:{port}\"");
+        }
+        text.push_str("\n[switching]\nmode = \"bridge\"\n");
+        link(&mut text, self.base, "delay = \"0ms\"");
+        for (rate, lane) in &self.rates {
+            let queue = bandwidth::QUEUE;
+            let options = format!(
+                "up = {{ rate = \"{rate}\", framing = \"ethernet\", queue = \"{queue}\" }}"
+            );
+            link(&mut text, *lane, &options);
+        }
+        for (delay, lane) in &self.delays {
+            link(&mut text, *lane, &format!("delay = \"{delay}\""));
+        }
+        for (loss, lane) in &self.losses {
+            link(&mut text, *lane, &format!("up = {{ loss = \"{loss}\" }}"));
+        }
+        throughput::links(&mut text);
+        text
+    }
+}
+
+fn link(text: &mut String, lane: Lane, options: &str) {
+    let [from, to] = lane.addresses();
+    let _ = write!(
+        text,
+        "\n[[link]]\nname = \"lane{}\"\nmatch = \"src={from},dst={to}\"\n{options}\n",
+        lane.number
+    );
+}
+
+/// All tables.
+#[derive(Debug, Serialize)]
+pub(super) struct Findings {
+    bandwidth: Vec<bandwidth::Row>,
+    delay: Vec<delay::Row>,
+    loss: Vec<loss::Row>,
+    throughput: throughput::Throughput,
+    /// Links that the fabric had.
+    links: usize,
+    /// What was lost unasked before the throughput was measured.
+    artifacts: u64,
+    /// Times the machine stood still, seen by the fabric.
+    pauses: longwire_runtime::Pauses,
+}
+
+pub(super) fn measure(args: &LinkemArgs, kind: &str) -> Result<Findings, Error> {
+    args.check()?;
+    let lanes = args.lanes();
+    let stations = Stations::new(STATIONS)?;
+    for lane in lanes.all() {
+        stations.add_lane(lane)?;
+    }
+    let text = lanes.topology(kind);
+    let running = stations.start_topology(&text, RunConfig::default())?;
+    // The first frames find addresses unresolved.
+    for lane in lanes.all() {
+        let patience = Duration::from_secs(2);
+        round_trips(stations.path(lane), 2, Duration::ZERO, patience)?;
+    }
+    let bandwidth = bandwidth::measure(&stations, &lanes.rates, args.time())?;
+    let delay = delay::measure(&stations, &lanes, &args.size, args.time() / 6)?;
+    let mut loss = Vec::new();
+    for (probability, lane) in &lanes.losses {
+        let before = artifacts(&running);
+        let got = udp_flow(stations.path(*lane), loss::flow(args.packets))?;
+        let own = artifacts(&running) - before;
+        loss.push(loss::row(*probability, &got, own));
+    }
+    let lost = artifacts(&running);
+    let throughput = throughput::measure(&stations, args.time() / 60)?;
+    let report = running.stop();
+    match report.error {
+        Some(error) => Err(Error::Failed(error)),
+        None => Ok(Findings {
+            bandwidth,
+            delay,
+            loss,
+            throughput,
+            links: text.matches("[[link]]").count(),
+            artifacts: lost,
+            pauses: report.pauses,
+        }),
+    }
+}
+
+/// Frames that the emulator lost unasked so far, at all ports.
+fn artifacts(running: &FabricRunning) -> u64 {
+    let ports = running.handle().report().ports;
+    let kinds = ports.iter().flat_map(|port| &port.artifacts);
+    let lost = kinds.filter(|(kind, _)| !is_late(kind));
+    lost.map(|(_, count)| *count).sum()
+}
+
+pub(super) fn print(findings: &Findings) {
+    println!(
+        "{} links among {STATIONS} stations, in one fabric.",
+        findings.links
+    );
+    println!(
+        "Lost unasked before the last table: {}.",
+        findings.artifacts
+    );
+    println!(
+        "The machine stood still {} times, {:.0} us at the longest.\n",
+        findings.pauses.count, findings.pauses.max_us
+    );
+    bandwidth::print(&findings.bandwidth);
+    println!();
+    delay::print(&findings.delay);
+    println!();
+    loss::print(&findings.loss);
+    println!();
+    throughput::print(&findings.throughput);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use longwire::topology::Topology;
+
+    #[test]
+    fn the_topology_is_one_and_every_station_has_links_to_every_other() {
+        let args = LinkemArgs {
+            rate: (0..8)
+                .filter_map(|n| BitRate::from_bits_per_sec(64_000 << n))
+                .collect(),
+            delay: vec![Nanos::from_millis(5); 3],
+            size: Vec::new(),
+            loss: vec!["1%".parse().unwrap(); 4],
+            packets: 1,
+            time: Nanos::ZERO,
+        };
+        let lanes = args.lanes();
+        let text = lanes.topology("packet");
+        let topology = Topology::parse("bench", &text, Path::new("")).unwrap();
+        assert_eq!(topology.links.len(), 16 + throughput::LINKS);
+        assert_eq!(topology.ports.len(), STATIONS);
+        let pairs: std::collections::BTreeSet<_> =
+            lanes.all().map(|lane| (lane.from, lane.to)).collect();
+        assert_eq!(pairs.len(), STATIONS * (STATIONS - 1));
+        assert!(pairs.iter().all(|(from, to)| from != to));
+    }
+}

@@ -1,0 +1,224 @@
+//! How many small frames pass over eight links.
+//!
+//! One thread sends frames of 64 bytes from all four stations in turn, two
+//! links each, at an even pace, and the stations' devices count what arrives.
+//! The pace that is found by halving is the greatest at which at most one frame
+//! in a thousand is missing. A flood then shows what is left when far more is
+//! sent than passes.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use longwire_engine::Nanos;
+use longwire_io::port::options::{OpenOptions, Purpose};
+use longwire_io::port::registry::{self, Port};
+use longwire_io::{Outgoing, PortError, Pushed, TxPort};
+use serde::Serialize;
+
+use super::STATIONS;
+use crate::stations::{DEVICE, Stations};
+use longwire::Error;
+
+/// Links, two from each station.
+pub(super) const LINKS: usize = 2 * STATIONS;
+
+/// A frame's length without frame check sequence.
+const LEN: usize = 64;
+
+/// Frames of one link that leave together.
+const BURST: usize = 64;
+
+/// What may be missing of the frames.
+const MISSING_MAX: f64 = 0.001;
+
+/// How often the range is halved.
+const HALVINGS: u32 = 7;
+
+/// Frames in queues arrive within this time, or never.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// What was found, in frames a second.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Throughput {
+    links: usize,
+    size: usize,
+    /// The most that passes with no more missing than allowed.
+    whole_pps: f64,
+    /// Of a flood: sent, and passed.
+    flood_sent_pps: f64,
+    flood_passed_pps: f64,
+}
+
+/// Writes the links. Their addresses are no station's: frames that arrive are
+/// counted and thrown away.
+pub(super) fn links(text: &mut String) {
+    for link in 0..LINKS {
+        let [from, to] = addresses(link).map(|[a, b, c, d]| format!("{a}.{b}.{c}.{d}"));
+        let _ = write!(
+            text,
+            "\n[[link]]\nname = \"small{link}\"\nmatch = \"src={from},dst={to}\"\n\
+             rate = \"1gbit\"\ndelay = \"1ms\"\n"
+        );
+    }
+}
+
+fn addresses(link: usize) -> [[u8; 4]; 2] {
+    [1, 2].map(|host| [10, 79, link as u8, host])
+}
+
+/// The stations that a link joins.
+fn ends(link: usize) -> (usize, usize) {
+    let from = link % STATIONS;
+    (from, (from + 1 + link / STATIONS) % STATIONS)
+}
+
+/// A UDP frame of a link.
+fn frame(link: usize) -> Vec<u8> {
+    let (from, to) = ends(link);
+    let [source, destination] = addresses(link);
+    let mut frame = vec![0u8; LEN];
+    frame[..6].copy_from_slice(&Stations::mac(to));
+    frame[6..12].copy_from_slice(&Stations::mac(from));
+    frame[12..15].copy_from_slice(&[8, 0, 0x45]);
+    frame[16..18].copy_from_slice(&(LEN as u16 - 14).to_be_bytes());
+    frame[22] = 64;
+    frame[23] = 17;
+    frame[26..30].copy_from_slice(&source);
+    frame[30..34].copy_from_slice(&destination);
+    frame[38..40].copy_from_slice(&(LEN as u16 - 34).to_be_bytes());
+    let checksum = header_checksum(&frame[14..34]);
+    frame[24..26].copy_from_slice(&checksum.to_be_bytes());
+    frame
+}
+
+/// The checksum of an IPv4 header in which it is still zero (RFC 1071).
+fn header_checksum(header: &[u8]) -> u16 {
+    let words = header.chunks_exact(2);
+    let sum: u32 = words
+        .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])))
+        .sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    !((folded + (folded >> 16)) as u16)
+}
+
+/// Sends from all stations.
+struct Sender<'a> {
+    stations: &'a Stations,
+    ports: Vec<Port>,
+    frames: Vec<Vec<u8>>,
+}
+
+/// One pace.
+#[derive(Clone, Copy, Debug)]
+struct Passed {
+    sent_pps: f64,
+    passed_pps: f64,
+}
+
+impl Passed {
+    fn is_whole(self) -> bool {
+        self.passed_pps >= self.sent_pps * (1.0 - MISSING_MAX)
+    }
+}
+
+pub(super) fn measure(stations: &Stations, time: Duration) -> Result<Throughput, Error> {
+    let options = OpenOptions {
+        purpose: Purpose::Send,
+        ..OpenOptions::default()
+    };
+    let mut ports = Vec::new();
+    for station in 0..STATIONS {
+        let open = || registry::open(&format!("packet:{DEVICE}"), &options);
+        ports.push(stations.host(station).run(open)??);
+    }
+    let mut sender = Sender {
+        stations,
+        ports,
+        frames: (0..LINKS).map(frame).collect(),
+    };
+    let time = time.max(Duration::from_millis(50));
+    let flood = sender.pass(f64::INFINITY, time)?;
+    let (mut most, mut too_many) = (0.0, flood.sent_pps);
+    for _ in 0..HALVINGS {
+        let pace = f64::midpoint(most, too_many);
+        let passed = sender.pass(pace, time)?;
+        match passed.is_whole() {
+            true => most = passed.passed_pps.max(most),
+            false => too_many = pace,
+        }
+    }
+    Ok(Throughput {
+        links: LINKS,
+        size: LEN,
+        whole_pps: most,
+        flood_sent_pps: flood.sent_pps,
+        flood_passed_pps: flood.passed_pps,
+    })
+}
+
+impl Sender<'_> {
+    /// Sends so many frames a second for some time.
+    fn pass(&mut self, pps: f64, time: Duration) -> Result<Passed, Error> {
+        let before = self.stations.received()?;
+        let start = Instant::now();
+        let mut sent = 0u64;
+        let mut turns = 0u64;
+        while start.elapsed() < time {
+            let link = (turns % LINKS as u64) as usize;
+            sent += self
+                .burst(link)
+                .map_err(|error| Error::Failed(error.to_string()))? as u64;
+            turns += 1;
+            let due = turns as f64 * BURST as f64 / pps;
+            while start.elapsed().as_secs_f64() < due {
+                std::hint::spin_loop();
+            }
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        std::thread::sleep(SETTLE);
+        let passed = self.stations.received()? - before;
+        Ok(Passed {
+            sent_pps: sent as f64 / seconds,
+            passed_pps: passed as f64 / seconds,
+        })
+    }
+
+    fn burst(&mut self, link: usize) -> Result<usize, PortError> {
+        let port = &mut self.ports[ends(link).0];
+        for _ in 0..BURST {
+            let frame = Outgoing::whole(&self.frames[link], Nanos::ZERO);
+            if port.tx.push(frame) != Pushed::Taken {
+                break;
+            }
+        }
+        port.tx.flush()
+    }
+}
+
+pub(super) fn print(found: &Throughput) {
+    println!(
+        "Throughput: frames of {} bytes over {} links. LinkEM: 496,000 a second (83 % of 400 Mbit/s).",
+        found.size, found.links
+    );
+    println!(
+        "{:.0} a second with at most 1 in 1,000 missing; of a flood of {:.0}, {:.0} pass.",
+        found.whole_pps, found.flood_sent_pps, found.flood_passed_pps
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_have_the_addresses_of_their_links_and_a_right_checksum() {
+        for link in 0..LINKS {
+            let frame = frame(link);
+            let (from, to) = ends(link);
+            assert_ne!(from, to);
+            assert_eq!(frame[..6], Stations::mac(to));
+            assert_eq!(frame[26..30], [10, 79, link as u8, 1]);
+            assert_eq!(header_checksum(&frame[14..34]), 0);
+        }
+    }
+}

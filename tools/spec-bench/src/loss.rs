@@ -1,0 +1,115 @@
+//! `bench loss`: real frames through a lossy link, against the exact
+//! binomial bound.
+
+use std::time::Duration;
+
+use longwire_engine::models;
+use longwire_engine::{LinkConfig, Probability};
+use longwire_runtime::RunConfig;
+use serde::Serialize;
+
+use super::LossArgs;
+use crate::binomial;
+use longwire::Error;
+use longwire::bench::testbed::Testbed;
+use longwire::table;
+use longwire::traffic::{Datagrams, UdpFlow, udp_flow};
+
+/// One row.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    loss_percent: f64,
+    packets: u64,
+    received: u64,
+    measured_percent: f64,
+    error_percent: f64,
+    /// The 99 % interval of the number lost.
+    lost_least: u64,
+    lost_most: u64,
+    inside: bool,
+    artifacts: u64,
+}
+
+/// Slow enough that the receiver loses nothing of its own.
+const PER_SECOND: u64 = 50_000;
+
+pub(super) fn measure(args: &LossArgs, kind: &str) -> Result<Vec<Row>, Error> {
+    args.loss
+        .iter()
+        .map(|loss| one(loss, args.packets, kind))
+        .collect()
+}
+
+fn one(loss: &str, packets: u64, kind: &str) -> Result<Row, Error> {
+    let usage = |error: &dyn std::fmt::Display| Error::Usage(format!("--loss: {error}"));
+    let probability: Probability = loss.parse().map_err(|error| usage(&error))?;
+    let lossy = LinkConfig {
+        loss: vec![models::LOSS.parse(loss).map_err(|error| usage(&error))?],
+        ..LinkConfig::default()
+    };
+    let testbed = Testbed::emulated()?;
+    let running = testbed.start(kind, lossy, LinkConfig::default(), RunConfig::default())?;
+    let got = udp_flow(testbed.path(), flow(packets))?;
+    let report = running.stop();
+    let artifacts = report.links[0].artifacts.values().sum();
+    Ok(row(probability, &got, artifacts))
+}
+
+/// So many datagrams in frames of 64 bytes.
+pub(super) fn flow(packets: u64) -> UdpFlow {
+    UdpFlow {
+        frame_len: 64,
+        per_second: PER_SECOND,
+        count: Some(packets),
+        duration: Duration::from_secs(3600),
+        patience: Duration::from_millis(300),
+    }
+}
+
+/// What a flow that met this loss came to.
+pub(super) fn row(probability: Probability, got: &Datagrams, artifacts: u64) -> Row {
+    let lost = got.sent - got.received;
+    let share = probability.as_f64();
+    let (least, most) = binomial::interval(got.sent, share, 0.99);
+    let measured = lost as f64 / got.sent.max(1) as f64;
+    Row {
+        loss_percent: share * 100.0,
+        packets: got.sent,
+        received: got.received,
+        measured_percent: measured * 100.0,
+        error_percent: (measured / share - 1.0) * 100.0,
+        lost_least: least,
+        lost_most: most,
+        inside: (least..=most).contains(&lost),
+        artifacts,
+    }
+}
+
+pub(super) fn print(rows: &[Row]) {
+    println!(
+        "Loss of UDP datagrams, 64-byte frames. LinkEM: 0.41, 2.96, 0.02, 0 % off at 1, 3, 7, 10 %."
+    );
+    let mut table = table::Table::new(&[
+        "loss %",
+        "sent",
+        "measured %",
+        "off by %",
+        "lost",
+        "99 % interval",
+        "inside",
+        "artifacts",
+    ]);
+    for row in rows {
+        table.row(vec![
+            format!("{:.0}", row.loss_percent),
+            row.packets.to_string(),
+            format!("{:.3}", row.measured_percent),
+            format!("{:+.2}", row.error_percent),
+            (row.packets - row.received).to_string(),
+            format!("{}..{}", row.lost_least, row.lost_most),
+            if row.inside { "yes" } else { "NO" }.to_owned(),
+            row.artifacts.to_string(),
+        ]);
+    }
+    table.print();
+}

@@ -1,0 +1,199 @@
+//! The measurements behind SPECIFICATION.md: `cargo spec-bench NAME`.
+//!
+//! `longwire bench` has those that users run on their own machines. Each of these
+//! prints one table of the specification, or JSON with `--json`.
+
+mod binomial;
+mod control;
+mod idle;
+mod linkem;
+mod loss;
+mod multiplex;
+mod program;
+mod replay;
+mod replay_speed;
+mod send;
+mod startup;
+mod stations;
+mod verdict;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use longwire::Error;
+use longwire_engine::Nanos;
+use serde::Serialize;
+
+use crate::control::ControlArgs;
+use crate::linkem::LinkemArgs;
+use crate::multiplex::MultiplexArgs;
+use crate::replay::ReplayArgs;
+use crate::replay_speed::ReplaySpeedArgs;
+use crate::send::SendArgs;
+use crate::startup::StartupArgs;
+use crate::verdict::VerdictArgs;
+
+/// Measures what SPECIFICATION.md promises
+///
+/// Needs the program, `longwire`, next to itself (`cargo build --release` builds
+/// it) or in the variable LONGWIRE.
+#[derive(Debug, Parser)]
+#[command(
+    name = "longwire-spec-bench",
+    after_help = "\
+Examples:
+  cargo spec-bench verdict --runs 300        how often CI's requirement fails
+  cargo spec-bench multiplex --veth --json   for programs"
+)]
+struct Cli {
+    /// The measurement
+    #[command(subcommand)]
+    bench: Bench,
+    /// Ports of the live benches: packet, xdp or auto
+    #[arg(long, global = true, value_name = "KIND", default_value = "packet")]
+    port: String,
+    /// Few and short measurements: shows that the bench works, not how fast
+    #[arg(long, global = true)]
+    quick: bool,
+    /// Machine-readable output: one JSON value on stdout
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+/// The measurement.
+#[derive(Debug, Subcommand)]
+enum Bench {
+    /// Loss against its binomial bound
+    Loss(LossArgs),
+    /// Bandwidth, delay, loss and throughput between four stations, as in LinkEM's tables
+    Linkem(LinkemArgs),
+    /// How many links keep their rate at once, in memory or through veth pairs
+    Multiplex(MultiplexArgs),
+    /// How long a file of a hundred thousand links takes to run
+    Startup(StartupArgs),
+    /// A network changed a thousand times a second while it carries traffic
+    Control(ControlArgs),
+    /// A replay as fast as it goes, to nowhere
+    ReplaySpeed(ReplaySpeedArgs),
+    /// Frames a second into a veth pair, against bare sockets
+    Send(SendArgs),
+    /// How true replays are at a receiver, under stress too, and what they cost
+    Replay(ReplayArgs),
+    /// How often a requirement fails in short runs: false alarms and faults missed
+    Verdict(VerdictArgs),
+    /// What an idle link costs
+    Idle(IdleArgs),
+}
+
+/// Arguments of `loss`.
+#[derive(Clone, Debug, Args)]
+struct LossArgs {
+    /// Emulated loss
+    #[arg(
+        long,
+        value_name = "LOSS",
+        value_delimiter = ',',
+        default_value = "1%,3%,7%,10%"
+    )]
+    loss: Vec<String>,
+    /// Packets a row
+    #[arg(long, value_name = "N", default_value_t = 120_000)]
+    packets: u64,
+}
+
+/// Arguments of `idle`.
+#[derive(Debug, Args)]
+struct IdleArgs {
+    /// How long to measure
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    time: Nanos,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            error.exit_code()
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<(), Error> {
+    let (kind, quick) = (cli.port.as_str(), cli.quick);
+    match &cli.bench {
+        Bench::Loss(args) => {
+            let rows = loss::measure(&args.quickened(quick), kind)?;
+            show(cli, &rows, |rows| loss::print(rows))
+        }
+        Bench::Linkem(args) => {
+            let found = linkem::measure(&args.quickened(quick), kind)?;
+            show(cli, &found, linkem::print)
+        }
+        Bench::Multiplex(args) => {
+            let rows = multiplex::measure(&args.quickened(quick), kind)?;
+            show(cli, &rows, |rows| multiplex::print(rows))
+        }
+        Bench::Startup(args) => {
+            let rows = startup::measure(&args.quickened(quick))?;
+            show(cli, &rows, |rows| startup::print(rows))
+        }
+        Bench::Control(args) => {
+            let rows = control::measure(&args.quickened(quick))?;
+            show(cli, &rows, |rows| control::print(rows))
+        }
+        Bench::ReplaySpeed(args) => {
+            let rows = replay_speed::measure(&args.quickened(quick))?;
+            show(cli, &rows, |rows| replay_speed::print(rows))
+        }
+        Bench::Send(args) => {
+            let rows = send::measure(&args.quickened(quick))?;
+            show(cli, &rows, |rows| send::print(rows))
+        }
+        Bench::Replay(args) => {
+            let found = replay::measure(&args.quickened(quick), kind)?;
+            show(cli, &found, replay::print)
+        }
+        Bench::Verdict(args) => {
+            let found = verdict::measure(&args.quickened(quick))?;
+            match args.send {
+                Some(_) => Ok(()),
+                None => show(cli, &found, verdict::print),
+            }
+        }
+        Bench::Idle(args) => {
+            let time = if quick { QUICK } else { args.time };
+            let time = Duration::from_nanos(time.as_nanos());
+            show(cli, &idle::measure(time, kind)?, idle::print)
+        }
+    }
+}
+
+/// Prints a table, as JSON or as text.
+fn show<T: Serialize>(cli: &Cli, found: &T, print: impl Fn(&T)) -> Result<(), Error> {
+    if cli.json {
+        let text = serde_json::to_string_pretty(found)
+            .map_err(|error| Error::Failed(error.to_string()))?;
+        println!("{text}");
+    } else {
+        print(found);
+    }
+    Ok(())
+}
+
+/// The time of a quick measurement: enough to see that it works.
+const QUICK: Nanos = Nanos::from_millis(200);
+
+impl LossArgs {
+    fn quickened(&self, quick: bool) -> LossArgs {
+        if !quick {
+            return self.clone();
+        }
+        LossArgs {
+            loss: vec!["10%".to_owned()],
+            packets: 2_000,
+        }
+    }
+}

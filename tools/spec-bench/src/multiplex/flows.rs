@@ -1,0 +1,299 @@
+//! Senders as TCP's: one a link, limited by a window, clocked by
+//! acknowledgements, and reacting to loss.
+//!
+//! The model has what loads a link as TCP does, and nothing else. A sender has
+//! as many frames on the way as its window says. Each frame that arrives is
+//! acknowledged, and makes room for the next: the link clocks its sender. The
+//! window grows by one frame an acknowledgement up to a threshold, and behind
+//! it by one frame a window (RFC 5681, section 3.1). Frames arrive in order, so
+//! a number left out is a frame lost: once for each window in which that
+//! happens the window is halved, and the threshold with it (sections 3.1 and
+//! 3.2; RFC 6582, section 3.2, for once). A sender that hears nothing for too
+//! long gives up what is on the way and begins with one frame (RFC 5681,
+//! section 3.1, with a fixed time for RFC 6298's). Every frame is new: no bytes
+//! are kept, so nothing is sent again.
+
+use std::collections::VecDeque;
+
+use longwire_engine::Nanos;
+use longwire_units::random::Stream;
+
+/// A sender begins with so many frames (RFC 6928).
+const WINDOW_START: f32 = 10.0;
+/// No window is smaller after a loss (RFC 5681, equation 4).
+const WINDOW_LOSS: f32 = 2.0;
+/// The receiver's window, in frames: more than queue and delay hold.
+const WINDOW_MAX: f32 = 128.0;
+
+/// A frame has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ack {
+    pub flow: u32,
+    pub number: u32,
+}
+
+/// One sender.
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    /// The number of its next frame.
+    next: u32,
+    /// The number that is acknowledged next, if nothing is lost: what lies
+    /// between is on the way.
+    expected: u32,
+    /// Losses of frames before this one belong to a window that was halved.
+    recover: u32,
+    window: f32,
+    threshold: f32,
+    heard: Nanos,
+}
+
+/// All senders.
+#[derive(Debug)]
+pub(super) struct Flows {
+    flows: Vec<Flow>,
+    /// Which begins next, and when the first of them did.
+    order: Vec<u32>,
+    begun: usize,
+    start: Option<Nanos>,
+    /// They begin one after the other over this time.
+    spread: Nanos,
+    /// Silence that a sender bears.
+    patience: Nanos,
+    /// Acknowledgements that nobody has looked at.
+    acks: VecDeque<Ack>,
+    /// A sender with room that was interrupted.
+    current: Option<u32>,
+    /// The sender of which the silence is looked at next.
+    watched: usize,
+}
+
+impl Flow {
+    fn new() -> Flow {
+        Flow {
+            next: 0,
+            expected: 0,
+            recover: 0,
+            window: WINDOW_START,
+            threshold: f32::MAX,
+            heard: Nanos::ZERO,
+        }
+    }
+
+    fn on_the_way(&self) -> u32 {
+        self.next.wrapping_sub(self.expected)
+    }
+
+    fn has_room(&self) -> bool {
+        self.on_the_way() < self.window as u32
+    }
+
+    /// Whether `a` was sent before `b`.
+    fn before(a: u32, b: u32) -> bool {
+        a.wrapping_sub(b).cast_signed() < 0
+    }
+
+    fn acknowledged(&mut self, number: u32, now: Nanos) {
+        self.heard = now;
+        if Flow::before(number, self.expected) {
+            // Given up, and came all the same.
+            return;
+        }
+        let missing = number != self.expected;
+        let counts = !Flow::before(self.expected, self.recover);
+        self.expected = number.wrapping_add(1);
+        match missing {
+            true if counts => {
+                self.threshold = (self.window / 2.0).max(WINDOW_LOSS);
+                self.window = self.threshold;
+                self.recover = self.next;
+            }
+            true => {}
+            false if self.window < self.threshold => self.window += 1.0,
+            false => self.window += 1.0 / self.window,
+        }
+        self.window = self.window.min(WINDOW_MAX);
+    }
+
+    fn given_up(&mut self, now: Nanos) {
+        self.threshold = (self.window / 2.0).max(WINDOW_LOSS);
+        self.window = 1.0;
+        self.expected = self.next;
+        self.recover = self.next;
+        self.heard = now;
+    }
+}
+
+impl Flows {
+    /// So many senders, which begin in random order over the time `spread`
+    /// and bear silence for `patience`.
+    pub fn new(count: u32, spread: Nanos, patience: Nanos) -> Flows {
+        let mut order: Vec<u32> = (0..count).collect();
+        let mut chance = Stream::of_seed(1);
+        for last in (1..order.len()).rev() {
+            order.swap(last, chance.up_to(last as u64) as usize);
+        }
+        Flows {
+            flows: vec![Flow::new(); count as usize],
+            order,
+            begun: 0,
+            start: None,
+            spread,
+            patience,
+            acks: VecDeque::new(),
+            current: None,
+            watched: 0,
+        }
+    }
+
+    /// Acknowledgements have come.
+    pub fn hear(&mut self, acks: impl IntoIterator<Item = Ack>) {
+        self.acks.extend(acks);
+    }
+
+    /// Sends up to `max` frames: `send` is told flow and number of each.
+    /// Returns how many there were.
+    pub fn send(&mut self, now: Nanos, max: usize, mut send: impl FnMut(u32, u32)) -> usize {
+        let mut sent = 0;
+        self.watch(now);
+        while sent < max {
+            let Some(flow) = self.next_flow(now) else {
+                break;
+            };
+            let Some(sender) = self.flows.get_mut(flow as usize) else {
+                continue;
+            };
+            while sent < max && sender.has_room() {
+                send(flow, sender.next);
+                sender.next = sender.next.wrapping_add(1);
+                sent += 1;
+            }
+            if sender.has_room() {
+                self.current = Some(flow);
+            }
+        }
+        sent
+    }
+
+    /// The sender that may have room next: one that was interrupted, one that
+    /// begins, one that has heard something.
+    fn next_flow(&mut self, now: Nanos) -> Option<u32> {
+        if let Some(flow) = self.current.take() {
+            return Some(flow);
+        }
+        if let Some(flow) = self.beginner(now) {
+            return Some(flow);
+        }
+        let ack = self.acks.pop_front()?;
+        if let Some(sender) = self.flows.get_mut(ack.flow as usize) {
+            sender.acknowledged(ack.number, now);
+        }
+        Some(ack.flow)
+    }
+
+    /// The next sender to begin, if its time has come.
+    fn beginner(&mut self, now: Nanos) -> Option<u32> {
+        let flow = *self.order.get(self.begun)?;
+        let start = *self.start.get_or_insert(now);
+        let share = self.begun as u64 * self.spread.as_nanos() / self.order.len() as u64;
+        if start.saturating_add(Nanos::from_nanos(share)) > now {
+            return None;
+        }
+        self.begun += 1;
+        self.flows[flow as usize].heard = now;
+        Some(flow)
+    }
+
+    /// Looks at one sender's silence. Each is looked at often enough: there
+    /// are far more calls a second than senders.
+    fn watch(&mut self, now: Nanos) {
+        self.watched = (self.watched + 1) % self.flows.len().max(1);
+        if self.current.is_some() {
+            return;
+        }
+        if let Some(sender) = self.flows.get_mut(self.watched)
+            && sender.on_the_way() > 0
+            && now.saturating_sub(sender.heard) > self.patience
+        {
+            sender.given_up(now);
+            self.current = Some(self.watched as u32);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEVER: Nanos = Nanos::from_secs(1_000);
+
+    fn sent(flows: &mut Flows, now: Nanos, max: usize) -> Vec<(u32, u32)> {
+        let mut frames = Vec::new();
+        flows.send(now, max, |flow, number| frames.push((flow, number)));
+        frames
+    }
+
+    #[test]
+    fn the_window_opens_with_acknowledgements_and_halves_once_a_window() {
+        let mut flows = Flows::new(1, Nanos::ZERO, NEVER);
+        let first = sent(&mut flows, Nanos::ZERO, 64);
+        assert_eq!(first, (0..10).map(|number| (0, number)).collect::<Vec<_>>());
+        assert_eq!(sent(&mut flows, Nanos::ZERO, 64), []);
+        // Slow start: each acknowledgement makes room for two.
+        let ack = |number| Ack { flow: 0, number };
+        flows.hear([ack(0), ack(1)]);
+        assert_eq!(sent(&mut flows, Nanos::ZERO, 64).len(), 4);
+        // 2 and 5 are lost, in one window of 12: it is halved once.
+        flows.hear([ack(3), ack(4), ack(6)]);
+        assert_eq!(sent(&mut flows, Nanos::ZERO, 64).len(), 0);
+        let window = flows.flows[0].window;
+        assert!((6.0..6.5).contains(&window), "{window}");
+        assert_eq!(flows.flows[0].on_the_way(), 7);
+        // Six of them arrive; then one acknowledgement, one frame.
+        flows.hear([ack(7), ack(8)]);
+        assert_eq!(sent(&mut flows, Nanos::ZERO, 64), [(0, 14)]);
+        // What was sent after the loss was noticed counts again.
+        flows.hear((9..14).map(ack));
+        assert!(sent(&mut flows, Nanos::ZERO, 64).len() >= 5);
+        assert!(flows.flows[0].window > window);
+        flows.hear([ack(15)]);
+        sent(&mut flows, Nanos::ZERO, 64);
+        assert!(flows.flows[0].window < 4.0, "halved again");
+    }
+
+    #[test]
+    fn silence_starts_a_sender_again() {
+        let patience = Nanos::from_secs(1);
+        let mut flows = Flows::new(1, Nanos::ZERO, patience);
+        assert_eq!(sent(&mut flows, Nanos::ZERO, 64).len(), 10);
+        assert_eq!(sent(&mut flows, patience, 64), []);
+        let later = Nanos::from_millis(1_001);
+        assert_eq!(sent(&mut flows, later, 64), [(0, 10)]);
+        // An old acknowledgement is of no more use.
+        flows.hear([Ack { flow: 0, number: 3 }]);
+        assert_eq!(sent(&mut flows, later, 64), []);
+        flows.hear([Ack {
+            flow: 0,
+            number: 10,
+        }]);
+        assert_eq!(sent(&mut flows, later, 64), [(0, 11), (0, 12)]);
+    }
+
+    #[test]
+    fn senders_begin_one_after_the_other_and_are_interrupted() {
+        let mut flows = Flows::new(100, Nanos::from_secs(1), NEVER);
+        let begin = Nanos::from_secs(5);
+        assert_eq!(sent(&mut flows, begin, 64).len(), 10);
+        let half = begin.saturating_add(Nanos::from_millis(500));
+        let mut frames = Vec::new();
+        while let more @ [_, ..] = &sent(&mut flows, half, 7)[..] {
+            assert!(more.len() <= 7);
+            frames.extend_from_slice(more);
+        }
+        assert_eq!(frames.len(), 500);
+        let mut begun: Vec<u32> = frames.iter().map(|(flow, _)| *flow).collect();
+        assert!(!begun.is_sorted(), "in random order");
+        begun.sort_unstable();
+        begun.dedup();
+        assert_eq!(begun.len(), 50);
+    }
+}

@@ -1,0 +1,320 @@
+//! Links between two ports in memory, in real time: what the emulator itself
+//! can do.
+//!
+//! Senders ([`Flows`]) are the input port and hand over frames as they stand in
+//! memory, with the pair's addresses written in; the output port copies frames
+//! as a driver would and tells the senders what arrived. Everything between is
+//! the live fabric: its stages, threads and clock.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use longwire_engine::models::delay::constant::Constant;
+use longwire_engine::models::{self, rate::Rate};
+use longwire_engine::{BitRate, Bytes, LinkConfig, Nanos};
+use longwire_io::port::mem::Sink;
+use longwire_io::port::one_way::{Discard, Silent};
+use longwire_io::port::own::{OwnRx, OwnTx};
+use longwire_io::port::registry::{AnyRx, AnyTx, Port};
+use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, Received, TxPort};
+use longwire_runtime::clock::monotonic_now;
+use longwire_runtime::fabric::{FabricReport, start};
+use longwire_runtime::stage::BURST;
+use longwire_runtime::{Placement, RunConfig, WaitMode};
+
+use super::flows::{Ack, Flows};
+use super::share::{Share, Window};
+use super::{FRAMING, QUEUE};
+use crate::send::cpu_time;
+use longwire::Error;
+use longwire::bench::pairs::{self, PairFrame};
+
+/// How long links delay frames, and acknowledgements do not.
+const DELAY: Nanos = Nanos::from_millis(10);
+
+/// Address space for each waiting frame, its record included; a page of it is
+/// memory only when it is used.
+const PER_FRAME: u64 = 4_096;
+
+/// Frames on a link's way that the memory must hold, beside its queue.
+const ON_THE_WAY: u64 = 44;
+
+/// Senders begin over this time.
+const SPREAD: Nanos = Nanos::from_secs(1);
+
+/// What sender and receiver share.
+struct Loop {
+    acks: Mutex<Vec<Ack>>,
+    shares: Mutex<Vec<Share>>,
+    /// Whether arrivals count.
+    counting: AtomicBool,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The input port.
+struct Sending {
+    flows: Flows,
+    frame: PairFrame,
+    len: u32,
+    heard: Vec<Ack>,
+    shared: Arc<Loop>,
+}
+
+impl OwnRx for Sending {
+    fn receive(
+        &mut self,
+        now: Nanos,
+        max: usize,
+        take: &mut dyn FnMut(Arrived<'_>),
+    ) -> Result<Received, PortError> {
+        std::mem::swap(&mut self.heard, &mut *locked(&self.shared.acks));
+        self.flows.hear(self.heard.drain(..));
+        let (frame, wire_len) = (&mut self.frame, self.len);
+        let frames = self.flows.send(now, max, |flow, number| {
+            take(Arrived {
+                bytes: frame.set(flow, number),
+                arrival: now,
+                offload: Offload::NONE,
+                wire_len,
+                lent: None,
+            });
+        });
+        Ok(Received { frames, end: false })
+    }
+
+    fn frame_max(&self) -> usize {
+        self.len as usize
+    }
+}
+
+/// The output port.
+struct Receiving {
+    sink: Sink,
+    batch: Vec<Ack>,
+    shared: Arc<Loop>,
+}
+
+impl OwnTx for Receiving {
+    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+        if let Some((flow, number)) = pairs::read(frame.bytes) {
+            self.batch.push(Ack { flow, number });
+        }
+        self.sink.push(frame)
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        let left = self.sink.flush()?;
+        if self.shared.counting.load(Ordering::Acquire) {
+            let now = monotonic_now();
+            let mut shares = locked(&self.shared.shares);
+            for ack in &self.batch {
+                if let Some(share) = shares.get_mut(ack.flow as usize) {
+                    share.note(now);
+                }
+            }
+        }
+        locked(&self.shared.acks).append(&mut self.batch);
+        Ok(left)
+    }
+
+    fn room(&self) -> usize {
+        self.sink.room()
+    }
+
+    fn unsent(&self) -> usize {
+        self.sink.unsent()
+    }
+}
+
+/// What is to be run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load {
+    pub links: u32,
+    pub rate: BitRate,
+    pub len: u32,
+    pub time: Duration,
+    pub wait: WaitMode,
+    pub placement: Placement,
+}
+
+/// What came of it.
+pub(super) struct Outcome {
+    pub shares: Vec<Share>,
+    pub window: Window,
+    pub report: FabricReport,
+}
+
+/// A link of this rate, with a short queue.
+pub(super) fn link(rate: BitRate) -> Result<LinkConfig, Error> {
+    let queue = format!("{QUEUE}p");
+    let queue = models::QUEUE.parse(&queue);
+    let queue = queue.map_err(|error| Error::Failed(error.to_string()))?;
+    Ok(LinkConfig {
+        rate: Rate::Fixed(rate),
+        framing: FRAMING,
+        queue: Some(queue),
+        delay: Box::new(Constant(DELAY)),
+        ..LinkConfig::default()
+    })
+}
+
+/// How long a link of this rate takes for so many frames.
+pub(super) fn time_of(frames: u64, len: u32, rate: BitRate) -> Nanos {
+    let bits = u128::from(frames) * u128::from(FRAMING.wire_bits(len));
+    let nanos = bits * 1_000_000_000 / u128::from(rate.bits_per_sec().max(1));
+    Nanos::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// Memory for what so many links hold at the most.
+pub(super) fn memory(links: u32) -> Bytes {
+    Bytes((256 << 20) + u64::from(links) * (QUEUE + ON_THE_WAY) * PER_FRAME)
+}
+
+/// Runs a sender on each of so many links, and looks at what they carry.
+pub(super) fn run(load: &Load) -> Result<Outcome, Error> {
+    let shared = Arc::new(Loop {
+        acks: Mutex::new(Vec::new()),
+        shares: Mutex::new(vec![Share::default(); load.links as usize]),
+        counting: AtomicBool::new(false),
+    });
+    let mut configs = (0..load.links).map(|_| link(load.rate));
+    let configs = configs.by_ref().collect::<Result<Vec<_>, _>>()?;
+    let mut configs = configs.into_iter();
+    let parts = pairs::parts(load.links, |_| configs.next().unwrap_or_default())?;
+    let config = RunConfig {
+        wait: load.wait,
+        placement: load.placement,
+        memory: Some(memory(load.links)),
+        ..RunConfig::default()
+    };
+    let ports = ports(load, &shared);
+    let running = start(ports, parts, config).map_err(|error| Error::Failed(error.to_string()))?;
+    std::thread::sleep(warm_up(load));
+    let from = monotonic_now();
+    shared.counting.store(true, Ordering::Release);
+    let started = Instant::now();
+    while started.elapsed() < load.time && !running.ended() {
+        std::thread::sleep(Duration::from_millis(20).min(load.time));
+    }
+    shared.counting.store(false, Ordering::Release);
+    let to = monotonic_now();
+    let report = running.stop();
+    if let Some(error) = report.error {
+        return Err(Error::Failed(error));
+    }
+    let shares = locked(&shared.shares).clone();
+    Ok(Outcome {
+        shares,
+        window: Window { from, to },
+        report,
+    })
+}
+
+fn ports(load: &Load, shared: &Arc<Loop>) -> Vec<(String, Port)> {
+    let patience = time_of(4 * QUEUE, load.len, load.rate).saturating_add(Nanos::from_secs(1));
+    let sending = Sending {
+        flows: Flows::new(load.links, SPREAD, patience),
+        frame: PairFrame::new(load.len),
+        len: load.len,
+        heard: Vec::new(),
+        shared: Arc::clone(shared),
+    };
+    let receiving = Receiving {
+        sink: Sink::copying(),
+        batch: Vec::new(),
+        shared: Arc::clone(shared),
+    };
+    let port = |name: &str, rx, tx| {
+        let name = name.to_owned();
+        let port = Port {
+            name: name.clone(),
+            rx,
+            tx,
+            notes: Vec::new(),
+        };
+        (name, port)
+    };
+    vec![
+        port(
+            "senders",
+            AnyRx::Own(Box::new(sending)),
+            AnyTx::Discard(Discard::default()),
+        ),
+        port(
+            "receivers",
+            AnyRx::Silent(Silent),
+            AnyTx::Own(Box::new(receiving)),
+        ),
+    ]
+}
+
+/// Until all have begun and filled their queues once.
+fn warm_up(load: &Load) -> Duration {
+    let filling = time_of(2 * QUEUE, load.len, load.rate);
+    let time = SPREAD.saturating_add(DELAY).saturating_add(filling);
+    Duration::from_nanos(time.as_nanos()).min(load.time.max(Duration::from_secs(2)))
+}
+
+/// What one frame costs the senders and the receivers themselves, in
+/// nanoseconds of CPU time: they run alone, with all their frames on the way.
+pub(super) fn own_cost(links: u32, len: u32) -> f64 {
+    let mut flows = Flows::new(links, Nanos::ZERO, Nanos::MAX);
+    let mut frame = PairFrame::new(len);
+    let mut sink = Sink::copying();
+    let mut acks = VecDeque::new();
+    let mut burst = |flows: &mut Flows, acks: &mut VecDeque<Ack>| {
+        let sent = flows.send(monotonic_now(), BURST, |flow, number| {
+            sink.push(Outgoing::whole(frame.set(flow, number), Nanos::ZERO));
+            acks.push_back(Ack { flow, number });
+        });
+        // Memory takes whatever comes.
+        let _ = sink.flush();
+        sent
+    };
+    // All begin; nothing is heard until their windows are used up.
+    while burst(&mut flows, &mut acks) > 0 {}
+    let (mut frames, used) = (0, cpu_time());
+    while cpu_time().saturating_sub(used) < Duration::from_millis(50) {
+        let heard = acks.len().min(BURST);
+        flows.hear(acks.drain(..heard));
+        frames += burst(&mut flows, &mut acks);
+    }
+    let used = cpu_time().saturating_sub(used);
+    used.as_nanos() as f64 / frames.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::share::judge;
+    use super::*;
+    use longwire::report::artifacts::is_late;
+
+    #[test]
+    fn every_link_is_loaded() {
+        let rate = BitRate::from_bits_per_sec(10_000_000).unwrap();
+        let load = Load {
+            links: 3,
+            rate,
+            len: 1514,
+            time: Duration::from_millis(500),
+            wait: WaitMode::Adaptive,
+            placement: Placement::Together,
+        };
+        let outcome = run(&load).unwrap();
+        let lost = |port: &longwire_runtime::fabric::PortReport| {
+            let kinds = port.artifacts.iter();
+            let lost = kinds.filter(|(kind, _)| !is_late(kind));
+            lost.map(|(_, count)| *count).sum::<u64>()
+        };
+        assert_eq!(outcome.report.ports.iter().map(lost).sum::<u64>(), 0);
+        let frame_bits = FRAMING.wire_bits(load.len);
+        let found = judge(&outcome.shares, outcome.window, 10_000_000, frame_bits, 0.5);
+        // A busy machine may make them late, but never stop them altogether.
+        assert_eq!(found.outside, 0, "{found:?}");
+    }
+}

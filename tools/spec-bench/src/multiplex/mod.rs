@@ -1,0 +1,285 @@
+//! `bench multiplex`: how many links keep their rate at the same time.
+//!
+//! A link is true when what it carried is within 1 % of its rate (2 % through
+//! veth pairs) over a window of some seconds. Every link has a sender that
+//! never lets it rest. In memory these are senders as TCP's ([`flows`]); through
+//! veth pairs they are paced at 5 % more than the link carries ([`veth`]).
+//!
+//! LinkEM's figures (Joglekar 2004): 1,320 links of 128 kbit/s within 2 %, 500
+//! of dummynet's on a PC of its time. What traffic loaded those links, our notes
+//! of the thesis do not say.
+
+mod flows;
+mod memory;
+mod share;
+mod veth;
+
+use std::time::Duration;
+
+use clap::Args;
+use longwire_engine::models::framing::Framing;
+use longwire_engine::{BitRate, Nanos};
+use longwire_runtime::fabric::FabricReport;
+use longwire_runtime::{Placement, WaitMode};
+use serde::Serialize;
+
+use longwire::Error;
+use longwire::report::artifacts::is_late;
+use longwire::table::Table;
+use memory::Load;
+use share::{Share, Window, judge};
+
+/// What the emulated wires add to a frame.
+const FRAMING: Framing = Framing::ETHERNET;
+
+/// Frames that a link's queue holds.
+const QUEUE: u64 = 20;
+
+/// Rates that are measured unless others are given: in memory, through veth.
+const RATES: [u64; 4] = [128_000, 512_000, 1_000_000, 10_000_000];
+const RATES_VETH: [u64; 1] = [64_000];
+
+/// Numbers of links that are tried until they are too many; those that come
+/// to less than this many bits a second in all are not worth the time.
+const SERIES: [u32; 13] = [
+    250, 500, 1_000, 1_320, 2_500, 4_000, 7_000, 10_000, 15_000, 20_000, 30_000, 50_000, 100_000,
+];
+const LEAST: u64 = 120_000_000;
+
+/// A link further off than this is not true.
+const ALLOWED: f64 = 0.01;
+const ALLOWED_VETH: f64 = 0.02;
+
+/// What `bench multiplex` takes.
+#[derive(Clone, Debug, Args)]
+pub struct MultiplexArgs {
+    /// The links' rates [default: 128kbit,512kbit,1mbit,10mbit; with --veth 64kbit]
+    #[arg(long, value_name = "RATE", value_delimiter = ',')]
+    pub rate: Vec<BitRate>,
+    /// How many links [default: more and more, until they are too many]
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        value_parser = clap::value_parser!(u32).range(1..=4_000_000)
+    )]
+    pub links: Vec<u32>,
+    /// Frame length in bytes
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = 1514,
+        value_parser = clap::value_parser!(u32).range(64..=1514)
+    )]
+    pub size: u32,
+    /// How long the links of each row are looked at
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub time: Nanos,
+    /// Threads of the emulator in memory: one that does all and waits as by
+    /// default, or one that receives and one that decides and sends, which spin
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u8).range(1..=2)
+    )]
+    pub threads: u8,
+    /// Through real veth pairs, with a generator and a receiver at the ends
+    #[arg(long)]
+    pub veth: bool,
+}
+
+impl MultiplexArgs {
+    pub(super) fn quickened(&self, quick: bool) -> MultiplexArgs {
+        if !quick {
+            return self.clone();
+        }
+        MultiplexArgs {
+            rate: BitRate::from_bits_per_sec(1_000_000).into_iter().collect(),
+            links: vec![20],
+            time: Nanos::from_millis(500),
+            ..self.clone()
+        }
+    }
+
+    fn rates(&self) -> Vec<BitRate> {
+        let known: &[u64] = match self.veth {
+            true => &RATES_VETH,
+            false => &RATES,
+        };
+        match self.rate.is_empty() {
+            true => known
+                .iter()
+                .filter_map(|bits| BitRate::from_bits_per_sec(*bits))
+                .collect(),
+            false => self.rate.clone(),
+        }
+    }
+
+    fn time(&self) -> Duration {
+        Duration::from_nanos(self.time.as_nanos())
+    }
+}
+
+/// So many links of one rate.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    ports: &'static str,
+    rate_bits: u64,
+    links: u32,
+    /// What all links carried, of their rates together.
+    carried_percent: f64,
+    /// The link that is furthest off, and the 99th of 100.
+    worst_percent: f64,
+    p99_percent: f64,
+    /// How many are further off than allowed, which is this.
+    outside: u32,
+    allowed_percent: f64,
+    /// Frames that left the emulator, in thousands a second.
+    kpps: f64,
+    /// Handover less release of all frames from the start.
+    lateness_p50_us: f64,
+    lateness_p99_us: f64,
+    lateness_max_us: f64,
+    /// Frames that the emulator or the kernel lost, at any port.
+    artifacts: u64,
+    /// What senders and receivers of memory ports take of a core.
+    own_percent: f64,
+    /// CPU time of the emulator's threads from the start, of one core.
+    cpu_percent: f64,
+}
+
+pub(super) fn measure(args: &MultiplexArgs, kind: &str) -> Result<Vec<Row>, Error> {
+    let mut rows = Vec::new();
+    for rate in args.rates() {
+        let given = !args.links.is_empty();
+        let least = |links: &u32| u64::from(*links) * rate.bits_per_sec() >= LEAST;
+        let numbers: Vec<u32> = match given {
+            true => args.links.clone(),
+            false => SERIES.into_iter().filter(least).collect(),
+        };
+        for links in numbers {
+            let row = row(args, kind, rate, links)?;
+            let too_many = row.outside > 0;
+            rows.push(row);
+            if too_many && !given {
+                break;
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn row(args: &MultiplexArgs, kind: &str, rate: BitRate, links: u32) -> Result<Row, Error> {
+    // Nothing wakes a thread that only receives from memory: it must spin.
+    let (placement, wait) = match args.threads {
+        1 => (Placement::Together, WaitMode::Adaptive),
+        _ => (Placement::PerStage, WaitMode::Spin),
+    };
+    let load = Load {
+        links,
+        rate,
+        len: args.size,
+        time: args.time(),
+        wait,
+        placement,
+    };
+    let (outcome, allowed) = match args.veth {
+        true => (veth::run(&load, kind)?, ALLOWED_VETH),
+        false => (memory::run(&load)?, ALLOWED),
+    };
+    let frame_bits = FRAMING.wire_bits(args.size);
+    let (window, bits) = (outcome.window, rate.bits_per_sec());
+    let found = judge(&outcome.shares, window, bits, frame_bits, allowed);
+    let per_second = found.bits / frame_bits as f64;
+    let own_percent = match args.veth {
+        true => 0.0,
+        false => memory::own_cost(links, args.size) * per_second / 1e7,
+    };
+    let ideal = f64::from(links) * bits as f64;
+    Ok(Row {
+        ports: if args.veth { "veth" } else { "memory" },
+        rate_bits: bits,
+        links,
+        carried_percent: found.bits / ideal * 100.0,
+        worst_percent: found.worst * 100.0,
+        p99_percent: found.p99 * 100.0,
+        outside: found.outside,
+        allowed_percent: allowed * 100.0,
+        kpps: per_second / 1e3,
+        own_percent,
+        ..of_report(&outcome.report)
+    })
+}
+
+/// What the fabric itself reports.
+fn of_report(report: &FabricReport) -> Row {
+    let out = report.ports.last().cloned().unwrap_or_default();
+    let lost = report.ports.iter().flat_map(|port| &port.artifacts);
+    let lost = lost.filter(|(kind, _)| !is_late(kind));
+    Row {
+        ports: "",
+        rate_bits: 0,
+        links: 0,
+        carried_percent: 0.0,
+        worst_percent: 0.0,
+        p99_percent: 0.0,
+        outside: 0,
+        allowed_percent: 0.0,
+        kpps: 0.0,
+        lateness_p50_us: out.lateness_us.p50,
+        lateness_p99_us: out.lateness_us.p99,
+        lateness_max_us: out.lateness_us.max,
+        artifacts: lost.map(|(_, count)| *count).sum(),
+        own_percent: 0.0,
+        cpu_percent: report.cpu_s / report.duration_s.max(1e-9) * 100.0,
+    }
+}
+
+pub(super) fn print(rows: &[Row]) {
+    println!(
+        "Links that are never idle, all at once, in real time: how far each is from its rate."
+    );
+    println!("LinkEM: 1,320 links of 128 kbit/s within 2 % (90 % of ideal), dummynet 500 (34 %);");
+    println!(
+        "from 512 kbit/s on, all that its ports carry. CPU: of one core; own: what senders and"
+    );
+    println!("receivers in memory take.");
+    let mut table = Table::new(&[
+        "rate",
+        "links",
+        "Gbit/s",
+        "kpps",
+        "carried %",
+        "worst %",
+        "p99 %",
+        "outside",
+        "late p50 us",
+        "p99",
+        "max",
+        "artifacts",
+        "CPU %",
+        "of it own %",
+    ]);
+    for row in rows {
+        let rate = BitRate::from_bits_per_sec(row.rate_bits);
+        let ideal = row.rate_bits as f64 * f64::from(row.links) / 1e9;
+        table.row(vec![
+            rate.map(|rate| rate.to_string()).unwrap_or_default(),
+            row.links.to_string(),
+            format!("{ideal:.2}"),
+            format!("{:.0}", row.kpps),
+            format!("{:.2}", row.carried_percent),
+            format!("{:+.2}", row.worst_percent),
+            format!("{:.2}", row.p99_percent),
+            format!("{} (> {:.0} %)", row.outside, row.allowed_percent),
+            format!("{:.0}", row.lateness_p50_us),
+            format!("{:.0}", row.lateness_p99_us),
+            format!("{:.0}", row.lateness_max_us),
+            row.artifacts.to_string(),
+            format!("{:.0}", row.cpu_percent),
+            format!("{:.1}", row.own_percent),
+        ]);
+    }
+    table.print();
+}

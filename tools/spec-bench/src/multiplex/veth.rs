@@ -1,0 +1,153 @@
+//! Links between two real veth pairs.
+//!
+//! A generator behind one pair sends frames of all links in turn, evenly
+//! spread and 5 % more than the links carry; what is too much is dropped at
+//! their queues. A receiver behind the other notes when each frame arrived, by
+//! the kernel's stamp. Both are threads of this process; the fabric waits and
+//! places its threads as it does by default.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
+use std::time::Duration;
+
+use longwire_engine::Nanos;
+use longwire_io::port::options::{OpenOptions, Purpose};
+use longwire_io::port::registry::{self, Port};
+use longwire_io::{Outgoing, PortError, Pushed, RxPort, TxPort};
+use longwire_runtime::RunConfig;
+use longwire_runtime::clock::monotonic_now;
+
+use super::memory::{Load, Outcome, link, memory, time_of};
+use super::{Share, Window};
+use crate::stations::{DEVICE, Stations};
+use longwire::Error;
+use longwire::bench::pairs::{self, PairFrame};
+
+/// How much more is sent than the links carry, in per cent.
+const EXCESS: u64 = 5;
+
+/// Frames that are sent or received at once.
+const BURST: usize = 64;
+
+/// Sender and receiver look up so often.
+const LOOK: Duration = Duration::from_micros(500);
+
+/// Before links are looked at, all of them have sent for so long.
+const WARM_UP: Duration = Duration::from_secs(2);
+
+/// Runs the links, and looks at what they carry.
+pub(super) fn run(load: &Load, kind: &str) -> Result<Outcome, Error> {
+    let stations = Stations::new(2)?;
+    let mut configs = Vec::new();
+    for _ in 0..load.links {
+        configs.push(link(load.rate)?);
+    }
+    let mut configs = configs.into_iter();
+    let parts = pairs::parts(load.links, |_| configs.next().unwrap_or_default())?;
+    let config = RunConfig {
+        memory: Some(memory(load.links)),
+        ..RunConfig::default()
+    };
+    let sender = open(&stations, 0, true)?;
+    let receiver = open(&stations, 1, false)?;
+    let running = stations.start(kind, parts, config)?;
+    let stop = AtomicBool::new(false);
+    let counting = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let sending = scope.spawn(|| send(sender, load, &stop));
+        let receiving = scope.spawn(|| receive(receiver, load.links, &counting, &stop));
+        std::thread::sleep(WARM_UP);
+        let from = monotonic_now();
+        counting.store(true, Ordering::Release);
+        std::thread::sleep(load.time);
+        counting.store(false, Ordering::Release);
+        let to = monotonic_now();
+        stop.store(true, Ordering::Release);
+        let failed = |error: PortError| Error::Failed(error.to_string());
+        joined(sending).map_err(failed)?;
+        let shares = joined(receiving).map_err(failed)?;
+        let report = running.stop();
+        match report.error {
+            Some(error) => Err(Error::Failed(error)),
+            None => Ok(Outcome {
+                shares,
+                window: Window { from, to },
+                report,
+            }),
+        }
+    })
+}
+
+/// What a thread came to; its panic goes on here.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    let panicked = |panic| std::panic::resume_unwind(panic);
+    thread.join().unwrap_or_else(panicked)
+}
+
+fn open(stations: &Stations, station: usize, send_only: bool) -> Result<Port, Error> {
+    let options = OpenOptions {
+        purpose: match send_only {
+            true => Purpose::Send,
+            false => Purpose::Forward,
+        },
+        ..OpenOptions::default()
+    };
+    let open = || registry::open(&format!("packet:{DEVICE}"), &options);
+    Ok(stations.host(station).run(open)??)
+}
+
+/// Sends frames of all links in turn until told to stop.
+fn send(mut port: Port, load: &Load, stop: &AtomicBool) -> Result<(), PortError> {
+    // Of one link; frames of all of them lie evenly between.
+    let period = u128::from(time_of(1, load.len, load.rate).as_nanos());
+    let gap_ns = |frames: u64| {
+        let nanos =
+            u128::from(frames) * period * 100 / (u128::from(100 + EXCESS) * u128::from(load.links));
+        Nanos::from_nanos(nanos as u64)
+    };
+    let mut frame = PairFrame::new(load.len);
+    let start = monotonic_now();
+    let mut frames = 0u64;
+    while !stop.load(Ordering::Acquire) {
+        let now = monotonic_now();
+        let mut burst = 0;
+        while burst < BURST && start.saturating_add(gap_ns(frames)) <= now {
+            let pair = (frames % u64::from(load.links)) as u32;
+            let bytes = frame.set(pair, frames as u32);
+            if port.tx.push(Outgoing::whole(bytes, now)) != Pushed::Taken {
+                break;
+            }
+            frames += 1;
+            burst += 1;
+        }
+        port.tx.flush()?;
+        if burst < BURST {
+            std::thread::sleep(LOOK);
+        }
+    }
+    Ok(())
+}
+
+/// Notes frames of each link while they count, until told to stop.
+fn receive(
+    mut port: Port,
+    links: u32,
+    counting: &AtomicBool,
+    stop: &AtomicBool,
+) -> Result<Vec<Share>, PortError> {
+    let mut shares = vec![Share::default(); links as usize];
+    while !stop.load(Ordering::Acquire) {
+        let counts = counting.load(Ordering::Acquire);
+        let received = port.rx.receive(monotonic_now(), BURST, &mut |frame| {
+            let share =
+                pairs::read(frame.bytes).and_then(|(pair, _)| shares.get_mut(pair as usize));
+            if let Some(share) = share.filter(|_| counts) {
+                share.note(frame.arrival);
+            }
+        })?;
+        if received.frames < BURST {
+            std::thread::sleep(LOOK);
+        }
+    }
+    Ok(shares)
+}

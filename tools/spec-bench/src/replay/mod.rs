@@ -1,0 +1,209 @@
+//! `bench replay`: how true replays are at a receiver, and what they cost.
+//!
+//! A trace is sent by a program of its own (`longwire replay`, or tcpreplay
+//! where it is installed) from one network namespace into a veth pair, and
+//! judged by `longwire receive` in another, by the kernel's stamps. All of
+//! them are the commands that users run.
+
+mod machine;
+mod published;
+mod senders;
+mod stress;
+mod table;
+mod traces;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use longwire_runtime::Pauses;
+use serde::Serialize;
+
+use longwire::Error;
+use longwire::bench::testbed::Testbed;
+use senders::{Sender, Sent};
+use stress::{Stress, StressKind};
+use traces::{Trace, Workload};
+
+pub(super) use table::print;
+
+/// What `bench replay` takes.
+#[derive(Clone, Debug, Args)]
+pub struct ReplayArgs {
+    /// Traces to replay
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_enum)]
+    #[arg(default_values_t = Workload::ALL)]
+    pub workload: Vec<Workload>,
+    /// What the machine is busy with
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_enum)]
+    #[arg(default_values_t = [StressKind::None, StressKind::Disk, StressKind::Memory])]
+    pub stress: Vec<StressKind>,
+    /// Who replays; those that are not installed are left out
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_enum)]
+    #[arg(default_values_t = Sender::USUAL)]
+    pub sender: Vec<Sender>,
+    /// Packets of the trace with gaps of 70 us; TCPivo's has a million. The
+    /// others last as long, or have a million packets
+    #[arg(long, value_name = "N", default_value_t = 200_000)]
+    pub packets: u64,
+    /// Options for `longwire replay`, as in '--wait spin'
+    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
+    pub replay_options: Option<String>,
+    /// Where traces and the files of the disk stress are kept while it runs;
+    /// without it, in the directory for temporary files
+    #[arg(long, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+}
+
+impl ReplayArgs {
+    pub(super) fn quickened(&self, quick: bool) -> ReplayArgs {
+        match quick {
+            false => self.clone(),
+            true => ReplayArgs {
+                stress: vec![StressKind::None, StressKind::Disk],
+                workload: vec![
+                    Workload::Even70us,
+                    Workload::Poisson100k,
+                    Workload::BurstyImix,
+                ],
+                sender: vec![Sender::Longwire, Sender::Tcpreplay],
+                packets: 1_000,
+                ..self.clone()
+            },
+        }
+    }
+}
+
+/// All that was measured.
+#[derive(Debug, Serialize)]
+pub(super) struct Findings {
+    rows: Vec<Row>,
+    /// Senders that were asked for and are not here, and other remarks.
+    remarks: Vec<String>,
+    published: Vec<published::Figures>,
+}
+
+/// One replay.
+#[derive(Debug, Serialize)]
+struct Row {
+    workload: &'static str,
+    stress: &'static str,
+    sender: &'static str,
+    /// As the program says it.
+    version: String,
+    /// Frames of the trace.
+    packets: u64,
+    lost: u64,
+    changed: u64,
+    reordered: u64,
+    duplicates: u64,
+    /// The trace's median gap, and the receiver's.
+    trace_gap_p50_us: f64,
+    gap_p50_us: f64,
+    gap_p99_us: f64,
+    /// |gap − the trace's gap|.
+    error_p50_us: f64,
+    error_p99_us: f64,
+    error_p999_us: f64,
+    error_max_us: f64,
+    drift_ppm: Option<f64>,
+    /// CPU time of the replaying process, of the time that it ran.
+    cpu_percent: f64,
+    /// Frames that the receiver's ring lost.
+    unseen: u64,
+    pauses: Pauses,
+    /// How much of the time somebody watched for pauses.
+    watched_s: f64,
+    /// CPU time that the hypervisor gave to others.
+    stolen_s: f64,
+}
+
+pub(super) fn measure(args: &ReplayArgs, kind: &str) -> Result<Findings, Error> {
+    let directory = Directory::create(args.directory.as_deref())?;
+    let mut remarks = Vec::new();
+    let mut senders = Vec::new();
+    for sender in &args.sender {
+        match sender.version() {
+            Some(version) => senders.push((*sender, version)),
+            None => remarks.push(format!("{} is not installed", sender.name())),
+        }
+    }
+    remarks.extend(machine::remarks());
+    let mut rows = Vec::new();
+    for workload in &args.workload {
+        let trace = Trace::write(*workload, args.packets, &directory.path)?;
+        for kind_of_stress in &args.stress {
+            // Taking turns: the machine is shared and changes.
+            for (sender, version) in &senders {
+                let stress = Stress::start(*kind_of_stress, &directory.path)?;
+                let sent = sender.replay(&trace, args, kind)?;
+                stress.stop()?;
+                rows.push(row(&trace, *kind_of_stress, *sender, version, &sent));
+            }
+        }
+        trace.remove();
+    }
+    Ok(Findings {
+        rows,
+        remarks,
+        published: published::FIGURES.to_vec(),
+    })
+}
+
+fn row(trace: &Trace, stress: StressKind, sender: Sender, version: &str, sent: &Sent) -> Row {
+    let found = &sent.received;
+    let count = |name: &str| found.trace(name).as_u64().unwrap_or(0);
+    let error = |name: &str| found.gap_error(name);
+    Row {
+        workload: trace.workload.name(),
+        stress: stress.name(),
+        sender: sender.name(),
+        version: version.to_owned(),
+        packets: trace.packets,
+        lost: count("lost") + count("behind_last"),
+        changed: count("changed"),
+        reordered: count("reordered"),
+        duplicates: count("duplicates"),
+        trace_gap_p50_us: trace.gap_p50_us,
+        gap_p50_us: found.gap("p50"),
+        gap_p99_us: found.gap("p99"),
+        error_p50_us: error("p50"),
+        error_p99_us: error("p99"),
+        error_p999_us: error("p999"),
+        error_max_us: error("max"),
+        drift_ppm: found.drift_ppm(),
+        cpu_percent: sent.cpu_s / sent.took_s * 100.0,
+        unseen: found.unseen(),
+        pauses: found.pauses(),
+        watched_s: found.watched_s(),
+        stolen_s: found.stolen_s(),
+    }
+}
+
+/// A directory that goes when it is dropped.
+struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    fn create(parent: Option<&std::path::Path>) -> Result<Directory, Error> {
+        let parent = parent.map_or_else(std::env::temp_dir, PathBuf::from);
+        let path = parent.join(format!("longwire-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&path).map_err(|source| Error::File {
+            path: path.clone(),
+            action: "cannot make the directory",
+            source,
+        })?;
+        Ok(Directory { path })
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // What cannot be removed was removed by somebody else.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// How long to wait for what should happen at once.
+const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,0 +1,321 @@
+//! The programs: one that replays, one that receives.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use longwire_runtime::Pauses;
+use longwire_runtime::host;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::time::TimeValLike;
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use super::traces::Trace;
+use super::{PATIENCE, ReplayArgs, Testbed};
+use crate::program;
+use longwire::Error;
+use longwire::traffic::Path;
+
+/// Who replays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Sender {
+    /// `longwire replay` as it is: a real-time class where it is allowed
+    Longwire,
+    /// `longwire replay --no-realtime`
+    LongwireNormal,
+    /// `longwire replay --wait spin`: what the machine leaves of the truth
+    LongwireSpin,
+    /// tcpreplay with its own choice of timer
+    Tcpreplay,
+    /// tcpreplay that sleeps between packets: --timer=nano
+    TcpreplayNano,
+    /// tcpreplay with SCHED_FIFO, by chrt; it never sleeps, so the machine
+    /// may stand still meanwhile
+    TcpreplayFifo,
+}
+
+impl Sender {
+    /// All but the one that takes a core from everybody.
+    pub const USUAL: [Sender; 5] = [
+        Sender::Longwire,
+        Sender::LongwireNormal,
+        Sender::LongwireSpin,
+        Sender::Tcpreplay,
+        Sender::TcpreplayNano,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Sender::Longwire => "longwire",
+            Sender::LongwireNormal => "longwire --no-realtime",
+            Sender::LongwireSpin => "longwire --wait spin",
+            Sender::Tcpreplay => "tcpreplay",
+            Sender::TcpreplayNano => "tcpreplay nano",
+            Sender::TcpreplayFifo => "tcpreplay SCHED_FIFO",
+        }
+    }
+
+    /// What the program says of itself; `None` if it is not installed.
+    pub(super) fn version(self) -> Option<String> {
+        match self {
+            Sender::Longwire | Sender::LongwireNormal | Sender::LongwireSpin => Some(String::new()),
+            _ => {
+                let output = Command::new("tcpreplay").arg("--version").output().ok()?;
+                // Some versions say it on one stream, some on the other.
+                let text = [output.stdout, output.stderr].concat();
+                let text = String::from_utf8_lossy(&text).into_owned();
+                let version = text.split_once("version:")?.1.split_whitespace().next()?;
+                Some(version.to_owned())
+            }
+        }
+    }
+
+    fn command(self, trace: &Trace, args: &ReplayArgs, kind: &str) -> Result<Command, Error> {
+        let file = trace.path.as_os_str();
+        Ok(match self {
+            Sender::Longwire | Sender::LongwireNormal | Sender::LongwireSpin => {
+                let mut command = Command::new(program::path()?);
+                command.arg("replay").arg(file);
+                command.args(["--to", &format!("{kind}:{INTERFACE}"), "--quiet"]);
+                match self {
+                    Sender::LongwireNormal => drop(command.arg("--no-realtime")),
+                    Sender::LongwireSpin => drop(command.args(["--wait", "spin"])),
+                    _ => {}
+                }
+                let options = args.replay_options.as_deref().unwrap_or_default();
+                command.args(options.split_whitespace());
+                command
+            }
+            Sender::Tcpreplay | Sender::TcpreplayNano => {
+                let mut command = Command::new("tcpreplay");
+                if self == Sender::TcpreplayNano {
+                    command.arg("--timer=nano");
+                }
+                command.args(["-q", "-i", INTERFACE]).arg(file);
+                command
+            }
+            Sender::TcpreplayFifo => {
+                let mut command = Command::new("chrt");
+                command.args(["--fifo", "10", "tcpreplay", "-q", "-i", INTERFACE]);
+                command.arg(file);
+                command
+            }
+        })
+    }
+
+    /// Replays a trace from one namespace into another, where it is judged.
+    pub(super) fn replay(
+        self,
+        trace: &Trace,
+        args: &ReplayArgs,
+        kind: &str,
+    ) -> Result<Sent, Error> {
+        let testbed = Testbed::bare()?;
+        let receiver = Receiver::start(trace, testbed.path())?;
+        let mut command = self.command(trace, args, kind)?;
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(Stdio::piped());
+        let near = testbed.path().from.namespace;
+        let mut child = near
+            .run(|| command.spawn())?
+            .map_err(|error| Error::Failed(format!("{} does not start: {error}", self.name())))?;
+        let words = drain(child.stderr.take());
+        let (before, started) = (cpu_of_children(), Instant::now());
+        let status = child.wait()?;
+        let cpu_s = cpu_of_children() - before;
+        let took_s = started.elapsed().as_secs_f64();
+        let words = words.join().unwrap_or_default();
+        let received = receiver.stop()?;
+        if !status.success() {
+            let name = self.name();
+            return Err(Error::Failed(format!("{name} failed, {status}: {words}")));
+        }
+        Ok(Sent {
+            cpu_s,
+            took_s,
+            received,
+        })
+    }
+}
+
+/// The interface in either namespace of the testbed.
+const INTERFACE: &str = "eth0";
+
+/// A receiver that was forgotten ends after this time: longer than any trace
+/// takes, a slow sender's too.
+const RECEIVER_LIFE: &str = "20min";
+
+/// What came of a replay.
+pub(super) struct Sent {
+    /// CPU time of the replaying process.
+    pub cpu_s: f64,
+    /// How long it ran.
+    pub took_s: f64,
+    pub received: Received,
+}
+
+/// CPU time of all children that were waited for, in seconds. No others end
+/// while a replay runs: the receiver ends after it.
+fn cpu_of_children() -> f64 {
+    getrusage(UsageWho::RUSAGE_CHILDREN).map_or(0.0, |usage| {
+        let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+        micros as f64 / 1e6
+    })
+}
+
+/// Reads a stream to its end beside everything else, so that its writer never
+/// waits.
+fn drain(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        if let Some(mut stream) = stream {
+            // What is not text says nothing.
+            let _ = stream.read_to_string(&mut text);
+        }
+        text
+    })
+}
+
+/// `longwire receive` in the far namespace.
+struct Receiver {
+    child: Child,
+    report: std::thread::JoinHandle<String>,
+    words: std::thread::JoinHandle<String>,
+}
+
+impl Receiver {
+    /// Returns when it receives.
+    fn start(trace: &Trace, path: Path<'_>) -> Result<Receiver, Error> {
+        let mut command = Command::new(program::path()?);
+        command.args([
+            "receive",
+            &format!("packet:{INTERFACE}"),
+            "--json",
+            "--witness",
+        ]);
+        command.arg("--against").arg(&trace.path);
+        // Should nobody be left to end it.
+        command.args(["--time", RECEIVER_LIFE]);
+        if let Some(core) = host::allowed_cores().first() {
+            command.args(["--core", &core.to_string()]);
+        }
+        command.stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let far = path.to.namespace;
+        let mut child = far
+            .run(|| command.spawn())?
+            .map_err(|error| Error::Failed(format!("the receiver does not start: {error}")))?;
+        let report = drain(child.stdout.take());
+        let (tell, told) = std::sync::mpsc::channel();
+        let stderr = child.stderr.take();
+        let words = std::thread::spawn(move || {
+            let mut words = String::new();
+            for line in stderr.into_iter().flat_map(|s| BufReader::new(s).lines()) {
+                let Ok(line) = line else { break };
+                if line.starts_with("receiving at") {
+                    let _ = tell.send(());
+                }
+                words += &line;
+                words.push('\n');
+            }
+            words
+        });
+        let mut receiver = Receiver {
+            child,
+            report,
+            words,
+        };
+        if told.recv_timeout(PATIENCE).is_err() {
+            let _ = receiver.child.kill();
+            let _ = receiver.child.wait();
+            let words = receiver.words.join().unwrap_or_default();
+            return Err(Error::Failed(format!(
+                "the receiver does not start: {words}"
+            )));
+        }
+        Ok(receiver)
+    }
+
+    /// Ends it a moment after the last frame has left.
+    fn stop(mut self) -> Result<Received, Error> {
+        /// Frames are in the peer's queue as soon as they are sent; under
+        /// stress its softirq may come late.
+        const GRACE: Duration = Duration::from_millis(300);
+        std::thread::sleep(GRACE);
+        let child = Pid::from_raw(self.child.id().cast_signed());
+        kill(child, Signal::SIGINT).map_err(std::io::Error::from)?;
+        let deadline = Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = self.child.try_wait()? {
+                break status;
+            }
+            if Instant::now() > deadline {
+                let _ = self.child.kill();
+                break self.child.wait()?;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let report = self.report.join().unwrap_or_default();
+        let words = self.words.join().unwrap_or_default();
+        match serde_json::from_str(&report) {
+            Ok(report) if status.success() => Ok(Received(report)),
+            _ => Err(Error::Failed(format!(
+                "the receiver failed, {status}: {words}"
+            ))),
+        }
+    }
+}
+
+/// The receiver's report, as it wrote it.
+pub(super) struct Received(Value);
+
+impl Received {
+    /// What was found against the trace, by name.
+    pub fn trace(&self, name: &str) -> &Value {
+        &self.0["trace"][name]
+    }
+
+    pub fn gap_error(&self, name: &str) -> f64 {
+        number(&self.trace("timing")["gap_error_us"][name])
+    }
+
+    pub fn gap(&self, name: &str) -> f64 {
+        number(&self.0["gap_us"][name])
+    }
+
+    pub fn drift_ppm(&self) -> Option<f64> {
+        self.trace("timing")["drift"]["ppm"].as_f64()
+    }
+
+    /// Frames that arrived and the receiver's ring had no room for.
+    pub fn unseen(&self) -> u64 {
+        let kinds = self.0["unseen"].as_object();
+        let kinds = kinds.into_iter().flat_map(|kinds| kinds.values());
+        kinds.filter_map(Value::as_u64).sum()
+    }
+
+    pub fn pauses(&self) -> Pauses {
+        let pauses = &self.0["witness"]["pauses"];
+        Pauses {
+            count: pauses["count"].as_u64().unwrap_or(0),
+            max_us: number(&pauses["max_us"]),
+            total_us: number(&pauses["total_us"]),
+        }
+    }
+
+    pub fn watched_s(&self) -> f64 {
+        number(&self.0["witness"]["watched_s"])
+    }
+
+    pub fn stolen_s(&self) -> f64 {
+        number(&self.0["stolen_s"])
+    }
+}
+
+/// A number that must be there.
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(0.0)
+}

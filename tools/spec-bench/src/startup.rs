@@ -1,0 +1,237 @@
+//! `bench startup`: from a file of very many links to a fabric that runs.
+//!
+//! The file is read, checked and started as `longwire run FILE` does it, with
+//! two ports `null`. It says the same in three ways: each link written out, one
+//! `[[link]]` with a count, and a CSV file.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::Args;
+use longwire_io::port::options::OpenOptions;
+use longwire_io::port::registry;
+use longwire_runtime::fabric::start;
+use longwire_runtime::{Faults, FileLoader, RunConfig};
+use serde::Serialize;
+
+use longwire::Error;
+use longwire::fabric::Numbered;
+use longwire::table::Table;
+use longwire::topology::Topology;
+
+/// What `bench startup` takes.
+#[derive(Clone, Debug, Args)]
+pub struct StartupArgs {
+    /// How many links
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 100_000,
+        value_parser = clap::value_parser!(u32).range(1..=4_000_000)
+    )]
+    pub links: u32,
+    /// How often each file is started; the median counts
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub rounds: usize,
+}
+
+impl StartupArgs {
+    pub(super) fn quickened(&self, quick: bool) -> StartupArgs {
+        match quick {
+            false => self.clone(),
+            true => StartupArgs {
+                links: 1_000,
+                rounds: 1,
+            },
+        }
+    }
+}
+
+/// One way to write the links.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Row {
+    file: &'static str,
+    links: u32,
+    megabytes: f64,
+    /// Reading and checking the file.
+    read_ms: f64,
+    /// Making rules, paths and the links' configurations of it.
+    build_ms: f64,
+    /// Making the links of these, and starting the threads.
+    start_ms: f64,
+    total_ms: f64,
+}
+
+/// How a file says what its links are.
+#[derive(Clone, Copy, Debug)]
+enum Writing {
+    /// A `[[link]]` each.
+    Each,
+    /// One `[[link]]` with `between` and `count`.
+    Count,
+    /// A line each in a CSV file.
+    Csv,
+}
+
+const WRITINGS: [Writing; 3] = [Writing::Each, Writing::Count, Writing::Csv];
+
+/// What every file begins with.
+const HEAD: &str = "unmatched = \"drop\"\n\n[ports]\nleft = \"null\"\nright = \"null\"\n\n";
+
+/// Every link's own options.
+const RATE: &str = "1mbit";
+const DELAY: &str = "10ms";
+
+impl Writing {
+    fn name(self) -> &'static str {
+        match self {
+            Writing::Each => "each written out",
+            Writing::Count => "one line with a count",
+            Writing::Csv => "CSV",
+        }
+    }
+
+    /// Writes a topology of so many links; returns its file, and the bytes of
+    /// all that were written.
+    fn write(self, folder: &Path, links: u32) -> Result<(PathBuf, usize), Error> {
+        let mut text = HEAD.to_owned();
+        let mut csv = String::new();
+        match self {
+            Writing::Each => {
+                for number in 0..links {
+                    let [source, destination] = addresses(number);
+                    let _ = write!(
+                        text,
+                        "[[link]]\nname = \"l{number}\"\nmatch = \"src={source},dst={destination}\"\n\
+                         rate = \"{RATE}\"\ndelay = \"{DELAY}\"\n\n"
+                    );
+                }
+            }
+            Writing::Count => {
+                let _ = write!(
+                    text,
+                    "[[link]]\nname = \"l{{n}}\"\nbetween = [\"10.0.0.0/8\", \"11.0.0.0/8\"]\n\
+                     count = {links}\nrate = \"{RATE}\"\ndelay = \"{DELAY}\"\n"
+                );
+            }
+            Writing::Csv => {
+                text.push_str("[[link]]\ncsv = \"links.csv\"\n");
+                csv.push_str("name,match,rate,delay\n");
+                for number in 0..links {
+                    let [source, destination] = addresses(number);
+                    let _ = writeln!(
+                        csv,
+                        "l{number},\"src={source},dst={destination}\",{RATE},{DELAY}"
+                    );
+                }
+                fs::write(folder.join("links.csv"), &csv)?;
+            }
+        }
+        let file = folder.join("links.toml");
+        fs::write(&file, &text)?;
+        Ok((file, text.len() + csv.len()))
+    }
+}
+
+/// The addresses of a link's frames: the hosts of two networks in order.
+fn addresses(number: u32) -> [String; 2] {
+    let [_, b, c, d] = (number + 1).to_be_bytes();
+    [10, 11].map(|first| format!("{first}.{b}.{c}.{d}"))
+}
+
+/// A folder of this process's own that goes with the value.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Folder, Error> {
+        let name = format!("longwire-startup-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path)?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed is in the system's folder for such things.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+pub(super) fn measure(args: &StartupArgs) -> Result<Vec<Row>, Error> {
+    let folder = Folder::new()?;
+    let mut rows = Vec::new();
+    for writing in WRITINGS {
+        let (file, bytes) = writing.write(&folder.0, args.links)?;
+        let mut rounds = Vec::new();
+        for _ in 0..args.rounds.max(1) {
+            rounds.push(Row {
+                file: writing.name(),
+                megabytes: bytes as f64 / 1e6,
+                ..once(&file, args.links)?
+            });
+        }
+        rounds.sort_by(|a, b| a.total_ms.total_cmp(&b.total_ms));
+        rows.push(rounds.swap_remove(rounds.len() / 2));
+    }
+    Ok(rows)
+}
+
+/// Starts the fabric of a file, and stops it.
+fn once(file: &Path, links: u32) -> Result<Row, Error> {
+    let begun = Instant::now();
+    let topology = Topology::read(file).map_err(|problems| {
+        let first = problems.first().map(ToString::to_string);
+        Error::Failed(first.unwrap_or_default())
+    })?;
+    let read = begun.elapsed();
+    let mut ports = Vec::new();
+    for port in &topology.ports {
+        let opened = registry::open(&port.opens, &OpenOptions::default())?;
+        ports.push((port.name.clone(), opened));
+    }
+    let network = Numbered::new(topology);
+    let parts = network.parts(&FileLoader::reporting_to(&Faults::new()))?;
+    // Each direction is a link of the engine's.
+    if parts.links.len() != 2 * links as usize {
+        let made = parts.links.len() / 2;
+        return Err(Error::Failed(format!("{made} links of {links}")));
+    }
+    let built = begun.elapsed();
+    let running = start(ports, parts, RunConfig::default())
+        .map_err(|error| Error::Failed(error.to_string()))?;
+    let total = begun.elapsed();
+    running.stop();
+    let millis = |time: std::time::Duration| time.as_secs_f64() * 1e3;
+    Ok(Row {
+        file: "",
+        links,
+        megabytes: 0.0,
+        read_ms: millis(read),
+        build_ms: millis(built - read),
+        start_ms: millis(total - built),
+        total_ms: millis(total),
+    })
+}
+
+pub(super) fn print(rows: &[Row]) {
+    println!("From a file of links, each with two directions, to a fabric that runs.");
+    println!("The bar for 100,000 links is 3 s.");
+    let mut table = Table::new(&[
+        "links", "file", "MB", "read ms", "build ms", "start ms", "all ms",
+    ]);
+    for row in rows {
+        table.row(vec![
+            row.links.to_string(),
+            row.file.to_owned(),
+            format!("{:.1}", row.megabytes),
+            format!("{:.0}", row.read_ms),
+            format!("{:.0}", row.build_ms),
+            format!("{:.0}", row.start_ms),
+            format!("{:.0}", row.total_ms),
+        ]);
+    }
+    table.print();
+}

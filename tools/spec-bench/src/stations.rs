@@ -1,0 +1,169 @@
+//! Where fabrics are measured: stations in network namespaces of their own,
+//! each with a veth pair to one namespace in which the fabric has its ports.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path as FilePath;
+
+use longwire_io::net::{NetError, NetNamespace, addr_add, link_stats, link_up, veth};
+use longwire_io::port::options::OpenOptions;
+use longwire_io::port::registry::{self, Port};
+use longwire_runtime::fabric::{FabricParts, FabricRunning, start};
+use longwire_runtime::{Faults, FileLoader, RunConfig};
+
+use longwire::Error;
+use longwire::fabric::Numbered;
+use longwire::topology::Topology;
+use longwire::traffic::{Host, Path};
+
+/// A station's only device.
+pub(super) const DEVICE: &str = "eth0";
+
+/// Of the networks between two stations.
+const PREFIX_LEN: u8 = 24;
+
+/// Stations joined by nothing but a fabric.
+#[derive(Debug)]
+pub(super) struct Stations {
+    hosts: Vec<NetNamespace>,
+    middle: NetNamespace,
+}
+
+/// Two stations with addresses that only they have, so that a fabric can tell
+/// their frames from all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lane {
+    pub number: u8,
+    /// The sending station, and the receiving one.
+    pub from: usize,
+    pub to: usize,
+}
+
+impl Lane {
+    /// The sending station's address, and the receiving one's.
+    pub fn addresses(self) -> [Ipv4Addr; 2] {
+        [1, 2].map(|host| Ipv4Addr::new(10, 78, self.number, host))
+    }
+}
+
+impl Stations {
+    /// So many stations, at most 256.
+    pub fn new(count: usize) -> Result<Stations, NetError> {
+        let middle = NetNamespace::new()?;
+        let mut hosts = Vec::new();
+        for number in 0..count {
+            let host = NetNamespace::new()?;
+            let port = Stations::port(number);
+            let pair = veth::VethConfig {
+                a: veth::End {
+                    name: DEVICE,
+                    namespace: Some(&host),
+                    mac: Some(Stations::mac(number)),
+                    queues: Some(1),
+                    ..veth::End::default()
+                },
+                b: veth::End {
+                    name: &port,
+                    namespace: Some(&middle),
+                    queues: Some(1),
+                    ..veth::End::default()
+                },
+            };
+            middle.run(|| veth::create(&pair).and_then(|()| link_up(&port)))??;
+            host.run(|| link_up("lo").and_then(|()| link_up(DEVICE)))??;
+            hosts.push(host);
+        }
+        Ok(Stations { hosts, middle })
+    }
+
+    /// The fabric's device towards a station.
+    pub fn port(station: usize) -> String {
+        format!("port{station}")
+    }
+
+    /// A station's MAC address.
+    pub fn mac(station: usize) -> [u8; 6] {
+        [2, 0, 0, 0, 1, station as u8]
+    }
+
+    /// A station's namespace.
+    pub fn host(&self, station: usize) -> &NetNamespace {
+        &self.hosts[station]
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// Gives two stations the addresses of a lane.
+    pub fn add_lane(&self, lane: Lane) -> Result<(), NetError> {
+        for (station, address) in [lane.from, lane.to].into_iter().zip(lane.addresses()) {
+            self.host(station)
+                .run(|| addr_add(DEVICE, IpAddr::V4(address), PREFIX_LEN))??;
+        }
+        Ok(())
+    }
+
+    /// From a lane's sending station to its receiving one.
+    pub fn path(&self, lane: Lane) -> Path<'_> {
+        let [from, to] = lane.addresses();
+        Path {
+            from: Host {
+                namespace: self.host(lane.from),
+                address: from,
+            },
+            to: Host {
+                namespace: self.host(lane.to),
+                address: to,
+            },
+        }
+    }
+
+    /// Frames that have come to the stations' devices, all together.
+    pub fn received(&self) -> Result<u64, Error> {
+        let mut frames = 0;
+        for host in &self.hosts {
+            frames += host.run(|| link_stats(DEVICE))??.rx_packets;
+        }
+        Ok(frames)
+    }
+
+    /// Starts a fabric of these parts; its ports are the stations' in order.
+    pub fn start(
+        &self,
+        kind: &str,
+        parts: FabricParts,
+        config: RunConfig,
+    ) -> Result<FabricRunning, Error> {
+        let names = (0..self.count()).map(Stations::port);
+        let ports = names.map(|name| (format!("{kind}:{name}"), name));
+        start(self.open(ports.collect())?, parts, config)
+            .map_err(|error| Error::Failed(error.to_string()))
+    }
+
+    /// Starts the fabric of a topology as `longwire run FILE` does.
+    pub fn start_topology(&self, text: &str, config: RunConfig) -> Result<FabricRunning, Error> {
+        let topology = Topology::parse("bench", text, FilePath::new(""));
+        let topology = topology.map_err(|problems| {
+            let problems = problems.iter().map(ToString::to_string);
+            Error::Failed(problems.collect::<Vec<_>>().join("\n"))
+        })?;
+        let ports = topology.ports.iter();
+        let ports = ports.map(|port| (port.opens.clone(), port.name.clone()));
+        let ports = self.open(ports.collect())?;
+        let parts = Numbered::new(topology).parts(&FileLoader::reporting_to(&Faults::new()))?;
+        start(ports, parts, config).map_err(|error| Error::Failed(error.to_string()))
+    }
+
+    /// Opens ports where the fabric is.
+    fn open(&self, ports: Vec<(String, String)>) -> Result<Vec<(String, Port)>, Error> {
+        let options = OpenOptions::default();
+        let open = || {
+            let open = |(text, name): (String, String)| {
+                registry::open(&text, &options).map(|port| (name, port))
+            };
+            ports.into_iter().map(open).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(self.middle.run(open)??)
+    }
+}

@@ -1,0 +1,349 @@
+//! `bench verdict`: how often a requirement fails in short runs.
+//!
+//! Without a fault each failure is a false alarm; with one, each run that meets
+//! the requirement is a fault that was missed. A run is `longwire exec` as its
+//! user starts it, with datagrams across a link for a fraction of a second.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use longwire_engine::Nanos;
+use longwire_runtime::host;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::program;
+use longwire::Error;
+use longwire::report::Requirement;
+use longwire::report::artifacts::is_own;
+use longwire::report::require::RECOMMENDED;
+use longwire::signals::stop_flag;
+
+/// What `bench verdict` takes.
+#[derive(Clone, Debug, Args)]
+pub struct VerdictArgs {
+    /// How many runs
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    pub runs: u32,
+    /// How long datagrams are sent in each
+    #[arg(long, value_name = "TIME", default_value = "300ms")]
+    pub time: Nanos,
+    /// What each run must meet
+    #[arg(long, value_name = "EXPRESSION", default_value = RECOMMENDED)]
+    pub require: String,
+    /// Busy threads of normal priority meanwhile
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub load: usize,
+    /// A fault to inject into each run
+    #[arg(long, value_name = "FAULT", value_enum)]
+    pub fault: Option<Fault>,
+    /// Only send datagrams to this address: what runs inside
+    #[arg(long, value_name = "ADDRESS", hide = true)]
+    pub send: Option<String>,
+}
+
+/// What falls short on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Fault {
+    /// The emulator is stopped by a signal for 50 ms
+    Stop,
+    /// One core for all, which a real-time thread has half of the time
+    Core,
+    /// Frames have less memory than they need
+    Memory,
+}
+
+impl VerdictArgs {
+    pub(super) fn quickened(&self, quick: bool) -> VerdictArgs {
+        match quick {
+            false => self.clone(),
+            true => VerdictArgs {
+                runs: 2,
+                ..self.clone()
+            },
+        }
+    }
+}
+
+/// What was counted.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Findings {
+    require: String,
+    load: usize,
+    runs: u32,
+    /// Runs that did not meet the requirement.
+    failed: u32,
+    /// Runs with any artifact, which `artifacts=0` fails.
+    any_artifact: u32,
+    /// Runs with an artifact of the emulator's own.
+    own_artifact: u32,
+    /// Runs in which the machine stood still.
+    paused: u32,
+    frames: u64,
+    /// Artifacts by kind, of all runs.
+    artifacts: std::collections::BTreeMap<String, u64>,
+}
+
+/// Datagrams a second.
+const RATE: u64 = 2_500;
+
+/// Bytes of a datagram.
+const LEN: usize = 1_000;
+
+/// For how long the emulator is stopped.
+const STOPPED: Duration = Duration::from_millis(50);
+
+pub(super) fn measure(args: &VerdictArgs) -> Result<Findings, Error> {
+    if let Some(address) = &args.send {
+        send(address, Duration::from_nanos(args.time.as_nanos()))?;
+        return Ok(Findings::default());
+    }
+    let parsed: Result<Requirement, _> = args.require.parse();
+    parsed.map_err(|error| Error::Usage(format!("--require: {error}")))?;
+    let stop = stop_flag()?;
+    let _load = Load::start(args.load);
+    if args.fault == Some(Fault::Core) {
+        // What this thread starts inherits it.
+        pin_to_first_core();
+    }
+    let folder = std::env::temp_dir().join(format!("longwire-verdict-{}", std::process::id()));
+    std::fs::create_dir(&folder)?;
+    let mut findings = Findings {
+        require: args.require.clone(),
+        load: args.load,
+        ..Findings::default()
+    };
+    let mut ended = Ok(());
+    while findings.runs < args.runs && !stop.load(Ordering::Relaxed) && ended.is_ok() {
+        ended = one_run(args, &folder.join("report.json"), &mut findings);
+        if findings.runs.is_multiple_of(10) {
+            eprintln!("{} runs, {} failed", findings.runs, findings.failed);
+        }
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+    ended.map(|()| findings)
+}
+
+fn one_run(args: &VerdictArgs, report: &Path, findings: &mut Findings) -> Result<(), Error> {
+    let mut command = Command::new(program::path()?);
+    // With this delay and the memory below, frames find no room.
+    let delay = match args.fault {
+        Some(Fault::Memory) => "2s",
+        _ => "10ms",
+    };
+    command.args(["exec", "-q", "--rate", "100mbit", "--delay", delay]);
+    command.arg("--report").arg(report);
+    command.args(["--require", &args.require]);
+    if args.fault == Some(Fault::Memory) {
+        command.args(["--memory", "256kb"]);
+    }
+    command.arg("--").arg(std::env::current_exe()?);
+    command.args(["verdict", "--send", "far:9"]);
+    command.args(["--time", &args.time.to_string()]);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let hog = (args.fault == Some(Fault::Core)).then(Hog::start);
+    let mut child = command.spawn()?;
+    if args.fault == Some(Fault::Stop) {
+        stop_midway(&mut child, args.time)?;
+    }
+    let output = child.wait_with_output()?;
+    drop(hog);
+    let failed = judge(output.status, &output.stderr)?;
+    let text = std::fs::read_to_string(report)?;
+    let parsed: Result<Value, _> = serde_json::from_str(&text);
+    let parsed = parsed.map_err(|error| Error::Failed(format!("a report: {error}")))?;
+    findings.add(&parsed, failed);
+    Ok(())
+}
+
+/// Stops the emulator while datagrams are sent.
+fn stop_midway(child: &mut Child, time: Nanos) -> Result<(), Error> {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
+    std::thread::sleep(Duration::from_nanos(time.as_nanos()));
+    let stopped = kill(pid, Signal::SIGSTOP);
+    std::thread::sleep(STOPPED);
+    let _ = kill(pid, Signal::SIGCONT);
+    stopped.map_err(|error| Error::Failed(format!("cannot stop the emulator: {error}")))
+}
+
+/// If the requirement was not met.
+fn judge(status: ExitStatus, stderr: &[u8]) -> Result<bool, Error> {
+    match status.code() {
+        Some(0) => Ok(false),
+        Some(code) if code == i32::from(longwire::error::EXIT_FIDELITY) => Ok(true),
+        _ => Err(Error::Failed(format!(
+            "a run ended with {status}: {}",
+            String::from_utf8_lossy(stderr).trim()
+        ))),
+    }
+}
+
+impl Findings {
+    fn add(&mut self, report: &Value, failed: bool) {
+        self.runs += 1;
+        self.failed += u32::from(failed);
+        self.paused += u32::from(report["pauses"]["count"].as_u64() > Some(0));
+        let (mut any, mut own) = (false, false);
+        for link in report["links"].as_array().into_iter().flatten() {
+            self.frames += link["packets_out"].as_u64().unwrap_or(0);
+            for (kind, count) in link["artifacts"].as_object().into_iter().flatten() {
+                let count = count.as_u64().unwrap_or(0);
+                if count > 0 {
+                    any = true;
+                    own |= is_own(kind);
+                    *self.artifacts.entry(kind.clone()).or_default() += count;
+                }
+            }
+        }
+        self.any_artifact += u32::from(any);
+        self.own_artifact += u32::from(own);
+    }
+}
+
+pub(super) fn print(findings: &Findings) {
+    let percent = |runs: u32| 100.0 * f64::from(runs) / f64::from(findings.runs.max(1));
+    println!(
+        "{} runs, {} busy threads, {} frames:",
+        findings.runs, findings.load, findings.frames
+    );
+    for (what, runs) in [
+        (findings.require.as_str(), findings.failed),
+        ("artifacts=0", findings.any_artifact),
+        ("artifacts-own=0", findings.own_artifact),
+    ] {
+        println!("  {what}: not met by {runs} ({:.1} %)", percent(runs));
+    }
+    println!("  the machine stood still in {} runs", findings.paused);
+    for (kind, count) in &findings.artifacts {
+        println!("  {kind}: {count}");
+    }
+}
+
+/// Pins the calling thread to the first core that it may use.
+fn pin_to_first_core() {
+    if let Some(core) = host::allowed_cores().into_iter().next() {
+        let _ = host::pin(core);
+    }
+}
+
+/// Sends datagrams at even times; runs inside.
+fn send(address: &str, time: Duration) -> Result<(), Error> {
+    // Of the family of the socket: a name may have addresses of both.
+    let mut addresses = address.to_socket_addrs()?;
+    let address = addresses
+        .find(SocketAddr::is_ipv4)
+        .ok_or_else(|| Error::Failed(format!("{address} has no IPv4 address")))?;
+    let socket = UdpSocket::bind("0.0.0.0:0")?;
+    let start = Instant::now();
+    let datagram = [0u8; LEN];
+    for number in 0.. {
+        let due = Duration::from_nanos(number * 1_000_000_000 / RATE);
+        if due >= time {
+            break;
+        }
+        std::thread::sleep(due.saturating_sub(start.elapsed()));
+        match socket.send_to(&datagram, address) {
+            // The port is closed, and some answers say so.
+            Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => {
+                return Err(error.into());
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Busy threads, until dropped.
+struct Load {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    fn start(threads: usize) -> Load {
+        let stop = Arc::new(AtomicBool::new(false));
+        let spin = || {
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            })
+        };
+        let threads = (0..threads).map(|_| spin()).collect();
+        Load { stop, threads }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A real-time thread that has the first core half of the time, until dropped.
+struct Hog {
+    _load: Load,
+}
+
+impl Hog {
+    fn start() -> Hog {
+        const BUSY: Duration = Duration::from_millis(20);
+        let stop = Arc::new(AtomicBool::new(false));
+        let watched = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            pin_to_first_core();
+            host::realtime();
+            while !watched.load(Ordering::Relaxed) {
+                let start = Instant::now();
+                while start.elapsed() < BUSY {
+                    std::hint::spin_loop();
+                }
+                std::thread::sleep(BUSY);
+            }
+        });
+        Hog {
+            _load: Load {
+                stop,
+                threads: vec![thread],
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_counted_by_what_its_report_says() {
+        let report = serde_json::json!({
+            "pauses": {"count": 1},
+            "links": [
+                {"packets_out": 70, "artifacts": {"late": 0, "late_paused": 3}},
+                {"packets_out": 30, "artifacts": {"late": 0}},
+            ],
+        });
+        let mut findings = Findings::default();
+        findings.add(&report, false);
+        let counted = (
+            findings.any_artifact,
+            findings.own_artifact,
+            findings.paused,
+        );
+        assert_eq!(counted, (1, 0, 1));
+        assert_eq!(findings.frames, 100);
+    }
+}

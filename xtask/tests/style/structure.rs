@@ -1,0 +1,339 @@
+//! A crate is small enough for one person to know, and its files do not import each
+//! other in circles.
+
+use std::collections::BTreeMap;
+
+use syn::visit::{self, Visit};
+
+use crate::source::{SourceFile, Violation, parse};
+
+/// The most lines that a crate has under `src`, tests included.
+const CRATE_LINES_MAX: usize = 25_000;
+
+/// Crates that are still larger, and the most lines that they may have: the numbers
+/// only ever become smaller.
+const STILL_LARGER: [(&str, usize); 1] = [("longwire", 41_800)];
+
+/// The most files of one import cycle.
+const CYCLE_FILES_MAX: usize = 3;
+
+/// Cycles that are still longer: a file of each, and how many files it may have.
+const STILL_LONGER: [(&str, usize); 4] = [
+    ("crates/longwire/src/cli/mod.rs", 98),
+    ("crates/longwire-packet/src/filter/parser.rs", 5),
+    ("crates/longwire-runtime/src/run.rs", 16),
+    ("crates/longwire-runtime/src/feed/generator/mod.rs", 4),
+];
+
+pub fn check(files: &[SourceFile]) -> Vec<Violation> {
+    let mut crates: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+    for (path, text) in files.iter().filter_map(SourceFile::text) {
+        let mut parts = path.splitn(4, '/');
+        if let (Some("crates"), Some(name), Some("src")) =
+            (parts.next(), parts.next(), parts.next())
+            && path.ends_with(".rs")
+        {
+            crates.entry(name).or_default().push((path, text));
+        }
+    }
+    let mut violations = Vec::new();
+    for (name, files) in crates {
+        violations.extend(check_lines(name, &files));
+        violations.extend(check_cycles(name, &files));
+    }
+    violations
+}
+
+fn check_lines(name: &str, files: &[(&str, &str)]) -> Option<Violation> {
+    let lines: usize = files.iter().map(|(_, text)| text.lines().count()).sum();
+    let larger = STILL_LARGER.iter().find(|(larger, _)| *larger == name);
+    let max = larger.map_or(CRATE_LINES_MAX, |(_, lines)| *lines);
+    let what = format!("{lines} lines; the crate has at most {max}");
+    (lines > max).then(|| Violation::new(&format!("crates/{name}"), 0, what))
+}
+
+fn check_cycles(name: &str, files: &[(&str, &str)]) -> Vec<Violation> {
+    let crate_ = Crate::read(name, files);
+    let mut violations = Vec::new();
+    for cycle in cycles(&crate_.imports()) {
+        let paths: Vec<&str> = cycle.iter().map(|file| crate_.files[*file].path).collect();
+        let longer = STILL_LONGER.iter().find(|(file, _)| paths.contains(file));
+        let max = longer.map_or(CYCLE_FILES_MAX, |(_, files)| *files);
+        if paths.len() > max {
+            let what = format!(
+                "imports go round {} files, at most {max}: {}",
+                paths.len(),
+                paths.join(", ")
+            );
+            violations.push(Violation::new(paths[0], 0, what));
+        }
+    }
+    violations
+}
+
+/// The segments of a path, absolute in the crate: `crate::a::B` is `["a", "B"]`.
+type Segments = Vec<String>;
+
+#[derive(Debug)]
+struct File<'a> {
+    path: &'a str,
+    module: Segments,
+    /// Paths that it names, other than to re-export them.
+    named: Vec<Segments>,
+    /// Names that it re-exports, with their paths.
+    exported: BTreeMap<String, Segments>,
+}
+
+#[derive(Debug)]
+struct Crate<'a> {
+    files: Vec<File<'a>>,
+    by_module: BTreeMap<Segments, usize>,
+}
+
+impl<'a> Crate<'a> {
+    fn read(name: &str, texts: &[(&'a str, &str)]) -> Crate<'a> {
+        let root = format!("crates/{name}/src/");
+        let is_test = |path: &str| path.contains("tests/") || path.ends_with("tests.rs");
+        let mut files = Vec::new();
+        for (path, text) in texts.iter().filter(|(path, _)| !is_test(path)) {
+            let inside = path.strip_prefix(&root).unwrap_or(path);
+            let inside = inside.trim_end_matches(".rs").trim_end_matches("/mod");
+            let module: Segments = match inside {
+                "lib" | "main" | "mod" => Vec::new(),
+                _ => inside.split('/').map(str::to_owned).collect(),
+            };
+            let mut paths = Paths {
+                module: module.clone(),
+                named: Vec::new(),
+                exported: BTreeMap::new(),
+            };
+            if let Some(file) = parse(text) {
+                paths.visit_file(&file);
+            }
+            files.push(File {
+                path,
+                module,
+                named: paths.named,
+                exported: paths.exported,
+            });
+        }
+        let numbered = files.iter().enumerate();
+        let by_module = numbered.map(|(index, file)| (file.module.clone(), index));
+        Crate {
+            by_module: by_module.collect(),
+            files,
+        }
+    }
+
+    /// The file that defines what a path names. Re-exports are followed.
+    fn defines(&self, path: &[String], depth: u32) -> Option<usize> {
+        let (len, file) = (0..=path.len())
+            .rev()
+            .find_map(|len| Some((len, *self.by_module.get(&path[..len])?)))?;
+        let exported = path
+            .get(len)
+            .and_then(|name| self.files[file].exported.get(name));
+        match exported {
+            Some(target) if depth > 0 => self.defines(target, depth - 1).or(Some(file)),
+            _ => Some(file),
+        }
+    }
+
+    /// For each file, the files that it imports from.
+    fn imports(&self) -> Vec<Vec<usize>> {
+        const REEXPORTS_MAX: u32 = 5;
+        let of = |(index, file): (usize, &File)| {
+            let named = file.named.iter();
+            let targets = named.filter_map(|path| self.defines(path, REEXPORTS_MAX));
+            targets.filter(|target| *target != index).collect()
+        };
+        self.files.iter().enumerate().map(of).collect()
+    }
+}
+
+/// The paths of one file.
+struct Paths {
+    module: Segments,
+    named: Vec<Segments>,
+    exported: BTreeMap<String, Segments>,
+}
+
+impl Paths {
+    /// Makes a path absolute in the crate; `None` for another crate's.
+    fn absolute(&self, path: &[String]) -> Option<Segments> {
+        let mut base = self.module.clone();
+        match path.first()?.as_str() {
+            "crate" => base.clear(),
+            "self" => {}
+            "super" => drop(base.pop()),
+            _ => return None,
+        }
+        for segment in &path[1..] {
+            if segment == "super" {
+                base.pop();
+            } else {
+                base.push(segment.clone());
+            }
+        }
+        Some(base)
+    }
+
+    fn use_tree(&mut self, tree: &syn::UseTree, before: &[String], exports: bool) {
+        let mut path = before.to_vec();
+        match tree {
+            syn::UseTree::Path(inner) => {
+                path.push(inner.ident.to_string());
+                self.use_tree(&inner.tree, &path, exports);
+            }
+            syn::UseTree::Group(group) => {
+                for tree in &group.items {
+                    self.use_tree(tree, &path, exports);
+                }
+            }
+            syn::UseTree::Name(name) => self.used(path, &name.ident, &name.ident, exports),
+            syn::UseTree::Rename(name) => self.used(path, &name.ident, &name.rename, exports),
+            syn::UseTree::Glob(_) => self.named.extend(self.absolute(&path)),
+        }
+    }
+
+    fn used(&mut self, mut path: Segments, name: &syn::Ident, as_: &syn::Ident, exports: bool) {
+        if name != "self" {
+            path.push(name.to_string());
+        }
+        if !exports {
+            self.named.extend(self.absolute(&path));
+            return;
+        }
+        // `pub use child::Name` is written without `self`.
+        let mut own = self.module.clone();
+        own.extend(path.iter().cloned());
+        let target = self.absolute(&path).unwrap_or(own);
+        self.exported.insert(as_.to_string(), target);
+    }
+}
+
+impl<'ast> Visit<'ast> for Paths {
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        if item.content.is_some() && item.ident == "tests" {
+            return;
+        }
+        visit::visit_item_mod(self, item);
+    }
+
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        let exports = !matches!(item.vis, syn::Visibility::Inherited);
+        self.use_tree(&item.tree, &[], exports);
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let segments: Segments = path.segments.iter().map(|s| s.ident.to_string()).collect();
+        self.named
+            .extend(self.absolute(&segments).filter(|_| segments.len() > 1));
+        visit::visit_path(self, path);
+    }
+}
+
+/// The strongly connected components of more than one node (Tarjan 1972).
+fn cycles(imports: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let mut search = Search {
+        imports,
+        order: vec![None; imports.len()],
+        low: vec![0; imports.len()],
+        on_stack: vec![false; imports.len()],
+        stack: Vec::new(),
+        next: 0,
+        found: Vec::new(),
+    };
+    for node in 0..imports.len() {
+        if search.order[node].is_none() {
+            search.visit(node);
+        }
+    }
+    search.found
+}
+
+struct Search<'a> {
+    imports: &'a [Vec<usize>],
+    order: Vec<Option<usize>>,
+    low: Vec<usize>,
+    on_stack: Vec<bool>,
+    stack: Vec<usize>,
+    next: usize,
+    found: Vec<Vec<usize>>,
+}
+
+impl Search<'_> {
+    fn visit(&mut self, node: usize) {
+        self.order[node] = Some(self.next);
+        self.low[node] = self.next;
+        self.next += 1;
+        self.stack.push(node);
+        self.on_stack[node] = true;
+        for &other in &self.imports[node] {
+            match self.order[other] {
+                None => {
+                    self.visit(other);
+                    self.low[node] = self.low[node].min(self.low[other]);
+                }
+                Some(order) if self.on_stack[other] => {
+                    self.low[node] = self.low[node].min(order);
+                }
+                Some(_) => {}
+            }
+        }
+        if Some(self.low[node]) == self.order[node] {
+            let start = self.stack.iter().rposition(|other| *other == node);
+            let mut component = self.stack.split_off(start.unwrap_or(0));
+            for &other in &component {
+                self.on_stack[other] = false;
+            }
+            component.sort_unstable();
+            if component.len() > 1 {
+                self.found.push(component);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cycles_are_found_through_re_exports() {
+        let files = [
+            (
+                "crates/x/src/lib.rs",
+                "mod a; mod b; mod c; mod d; pub use b::B;",
+            ),
+            ("crates/x/src/a.rs", "use crate::B; pub struct A(B);"),
+            ("crates/x/src/b/mod.rs", "use self::e::E; pub struct B;"),
+            (
+                "crates/x/src/b/e.rs",
+                "pub fn e() -> crate::c::C { todo() }",
+            ),
+            ("crates/x/src/c.rs", "use super::a::A;"),
+            (
+                "crates/x/src/d.rs",
+                "use super::{a, b};\n#[cfg(test)]\nmod tests { use super::*; }",
+            ),
+        ];
+        let found = check_cycles("x", &files);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].what.contains("4 files") && !found[0].what.contains("src/d.rs"));
+        let three = [
+            files[0],
+            files[1],
+            ("crates/x/src/b/mod.rs", "use crate::c::C;"),
+            files[4],
+        ];
+        assert!(check_cycles("x", &three).is_empty());
+    }
+
+    #[test]
+    fn large_crates_are_found() {
+        let text = "\n".repeat(CRATE_LINES_MAX + 1);
+        assert!(check_lines("x", &[("crates/x/src/lib.rs", &text)]).is_some());
+        assert!(check_lines("x", &[("crates/x/src/lib.rs", &text[1..])]).is_none());
+    }
+}
