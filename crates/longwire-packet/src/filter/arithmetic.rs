@@ -1,132 +1,14 @@
-//! Numbers of a frame and what is reckoned with them, as in pcap-filter(7):
-//! 32 bits without sign, carries lost.
+//! Parses arithmetic expressions and the words for relations.
 
 use alloc::boxed::Box;
 use alloc::format;
 
-use super::facts::{ARP, Facts, Layer, RARP, Relation};
+use super::expression::{Expression, Operation};
+use super::facts::{ARP, Layer, RARP, Relation};
 use super::names;
 use super::parser::Parser;
 use super::tokens::FilterError;
 use super::values::number;
-
-/// A number of a frame.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Expression {
-    Number(u32),
-    /// The frame's length.
-    Length,
-    /// How much of it is here.
-    Captured,
-    /// A field of an IP header of either version.
-    Ip(IpNumber),
-    /// Bytes at a place in a layer.
-    Load {
-        layer: Layer,
-        offset: u32,
-        size: usize,
-    },
-    /// Bytes at a place that is reckoned too.
-    LoadAt {
-        layer: Layer,
-        offset: Box<Expression>,
-        size: usize,
-    },
-    Binary(Operation, Box<(Expression, Expression)>),
-}
-
-/// A field that both versions of IP have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum IpNumber {
-    Ttl,
-    Dscp,
-    Ecn,
-}
-
-/// What is done with two numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Remainder,
-    And,
-    Or,
-    Exclusive,
-    Left,
-    Right,
-}
-
-impl Operation {
-    fn of(self, a: u32, b: u32) -> Option<u32> {
-        Some(match self {
-            Operation::Add => a.wrapping_add(b),
-            Operation::Subtract => a.wrapping_sub(b),
-            Operation::Multiply => a.wrapping_mul(b),
-            Operation::Divide => a.checked_div(b)?,
-            Operation::Remainder => a.checked_rem(b)?,
-            Operation::And => a & b,
-            Operation::Or => a | b,
-            Operation::Exclusive => a ^ b,
-            Operation::Left => a.checked_shl(b).unwrap_or(0),
-            Operation::Right => a.checked_shr(b).unwrap_or(0),
-        })
-    }
-}
-
-impl Expression {
-    /// The number, if the frame has it.
-    #[inline]
-    pub fn value(&self, facts: &Facts<'_>) -> Option<u32> {
-        match self {
-            Expression::Number(number) => Some(*number),
-            Expression::Length => Some(facts.len()),
-            Expression::Captured => Some(facts.captured()),
-            Expression::Ip(field) => facts.ip_number(*field),
-            Expression::Load {
-                layer,
-                offset,
-                size,
-            } => facts.load(*layer, *offset, *size),
-            Expression::LoadAt {
-                layer,
-                offset,
-                size,
-            } => facts.load(*layer, offset.value(facts)?, *size),
-            Expression::Binary(operation, sides) => {
-                operation.of(sides.0.value(facts)?, sides.1.value(facts)?)
-            }
-        }
-    }
-
-    /// Two numbers as one; reckoned at once where nothing is of a frame.
-    pub fn joined(operation: Operation, left: Expression, right: Expression) -> Expression {
-        if let (Expression::Number(a), Expression::Number(b)) = (&left, &right)
-            && let Some(number) = operation.of(*a, *b)
-        {
-            return Expression::Number(number);
-        }
-        Expression::Binary(operation, Box::new((left, right)))
-    }
-
-    /// Some bits of bytes in a layer, as a number of their own.
-    pub fn bits(layer: Layer, offset: u32, size: usize, mask: u32) -> Expression {
-        let whole = Expression::Load {
-            layer,
-            offset,
-            size,
-        };
-        if mask == u32::MAX {
-            return whole;
-        }
-        let masked = Expression::joined(Operation::And, whole, Expression::Number(mask));
-        match mask.trailing_zeros() {
-            0 => masked,
-            shift => Expression::joined(Operation::Right, masked, Expression::Number(shift)),
-        }
-    }
-}
 
 /// Operations, those that bind loosest first.
 const LEVELS: [&[(&str, Operation)]; 5] = [

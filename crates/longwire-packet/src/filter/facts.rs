@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::arithmetic::{Expression, IpNumber};
+use super::expression::{Expression, IpNumber};
 use super::values::Net;
 use crate::frame::mac_header_len;
 use crate::header::{IpHeader, IpVersion, Piece, Transport};

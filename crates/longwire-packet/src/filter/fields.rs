@@ -4,7 +4,8 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec;
 
-use super::arithmetic::{Expression, Operation, relation};
+use super::arithmetic::relation;
+use super::expression::{Expression, Operation};
 use super::facts::{Carrier, Layer, Node, Relation, Side, Test};
 use super::parser::{Parser, joined};
 use super::tokens::FilterError;

@@ -2,8 +2,10 @@
 //! part, like those of Wireshark.
 
 mod arithmetic;
+mod expression;
 mod facts;
 mod fields;
+mod grammar;
 mod names;
 mod own;
 mod parser;
@@ -47,7 +49,7 @@ impl Filter {
     /// # Errors
     /// What is wrong with it, in which column, and what would be accepted.
     pub fn parse(text: &str) -> Result<Filter, FilterError> {
-        let root = parser::parse(text)?;
+        let root = grammar::parse(text)?;
         Ok(Filter { root })
     }
 

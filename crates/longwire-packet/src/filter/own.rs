@@ -2,7 +2,8 @@
 
 use alloc::boxed::Box;
 
-use super::arithmetic::{Expression, IpNumber, relation};
+use super::arithmetic::relation;
+use super::expression::{Expression, IpNumber};
 use super::facts::{Relation, Test};
 use super::parser::Parser;
 use super::tokens::FilterError;

@@ -1,40 +1,15 @@
-//! Reads a filter's text. Every text is read or refused; none is too deep.
+//! The parser's state: the words of a filter that follow, and errors at their place.
 
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::arithmetic::{continues, relation};
-use super::facts::{Node, Test};
-use super::fields;
-use super::names;
+use super::facts::Node;
 use super::primitives::Qualifier;
-use super::tokens::{FilterError, Token, tokens};
-use super::values::number;
+use super::tokens::{FilterError, Token};
 
 /// Parentheses and negations within one another, at the most.
 const DEPTH_MAX: u32 = 32;
-
-/// Reads a filter.
-///
-/// # Errors
-/// What is wrong with it, and in which column.
-pub(super) fn parse(text: &str) -> Result<Node, FilterError> {
-    let (tokens, end) = tokens(text);
-    let mut parser = Parser {
-        tokens: &tokens,
-        end,
-        vlans: 0,
-        qualifier: None,
-    };
-    let filter = parser.any(0)?;
-    match parser.peek() {
-        None => Ok(filter),
-        Some(")") => Err(parser.wrong("this ')' closes nothing")),
-        Some(word) => Err(parser.wrong(format!("'{word}' follows; join tests with 'and' or 'or'"))),
-    }
-}
 
 /// The words that have not been read.
 pub(super) struct Parser<'a> {
@@ -50,6 +25,16 @@ pub(super) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
+    /// Creates a parser of these words; the text ends before the column `end`.
+    pub(super) fn new(tokens: &'a [Token<'a>], end: usize) -> Parser<'a> {
+        Parser {
+            tokens,
+            end,
+            vlans: 0,
+            qualifier: None,
+        }
+    }
+
     pub(super) fn peek(&self) -> Option<&'a str> {
         self.peek_at(0)
     }
@@ -121,62 +106,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn any(&mut self, depth: u32) -> Result<Node, FilterError> {
-        let mut filters = alloc::vec![self.all(depth)?];
-        while self.take_if(&["or", "||"]) {
-            filters.push(self.all(depth)?);
-        }
-        Ok(joined(filters, Node::Any))
-    }
-
-    fn all(&mut self, depth: u32) -> Result<Node, FilterError> {
-        let outside = self.vlans;
-        let mut filters = alloc::vec![self.one(depth)?];
-        while self.take_if(&["and", "&&"]) {
-            filters.push(self.one(depth)?);
-        }
-        self.vlans = outside;
-        Ok(joined(filters, Node::All))
-    }
-
-    fn one(&mut self, depth: u32) -> Result<Node, FilterError> {
-        self.check_depth(depth)?;
-        if self.take_if(&["not", "!"]) {
-            let vlans = self.vlans;
-            let negated = Node::Not(Box::new(self.one(depth + 1)?));
-            self.vlans = vlans;
-            return Ok(negated);
-        }
-        if self.begins_arithmetic() {
-            return self.compared(depth).map(Node::Test);
-        }
-        if self.take_if(&["("]) {
-            let filter = self.any(depth + 1)?;
-            self.close(")")?;
-            return Ok(filter);
-        }
-        self.test(depth)
-    }
-
-    /// Whether a comparison of two expressions follows, and no other test.
-    fn begins_arithmetic(&self) -> bool {
-        let Some(word) = self.peek() else {
-            return false;
-        };
-        let next = self.peek_at(1);
-        let goes_on = next.is_some_and(continues);
-        match word {
-            "(" => self.behind_parenthesis().is_some_and(continues),
-            "-" => true,
-            "len" => goes_on,
-            _ if next == Some("[") => true,
-            _ if number::<u32>(word).is_some() || names::constant(word).is_some() => goes_on,
-            _ => false,
-        }
-    }
-
     /// The word behind the parenthesis that the next word opens.
-    fn behind_parenthesis(&self) -> Option<&'a str> {
+    pub(super) fn behind_parenthesis(&self) -> Option<&'a str> {
         let mut open = 0;
         for (index, token) in self.tokens.iter().enumerate() {
             match token.text {
@@ -189,34 +120,6 @@ impl<'a> Parser<'a> {
             }
         }
         None
-    }
-
-    fn compared(&mut self, depth: u32) -> Result<Test, FilterError> {
-        let left = self.expression(0, depth)?;
-        let relation = self.read("one of = != < <= > >=", relation)?;
-        let right = self.expression(0, depth)?;
-        Ok(Test::Relation(Box::new((left, relation, right))))
-    }
-
-    fn test(&mut self, depth: u32) -> Result<Node, FilterError> {
-        const WHAT: &str = "a test such as ip, udp, port 53, src net 10.0.0.0/8 or len > 100";
-        let word = self.peek().ok_or_else(|| self.expected(WHAT))?;
-        if let Some(field) = fields::find(word) {
-            return self.field(field);
-        }
-        if let Some(test) = self.own(word)? {
-            return Ok(Node::Test(test));
-        }
-        if let Some(node) = self.qualified(depth)? {
-            return Ok(node);
-        }
-        // "port 80 or 443" is "port 80 or port 443".
-        if let Some(qualifier) = self.qualifier
-            && let Some(node) = self.value_of(&qualifier)
-        {
-            return Ok(node);
-        }
-        Err(self.expected(WHAT))
     }
 }
 
