@@ -9,7 +9,7 @@ use longwire_capture::log::LogError;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum PlotError {
-    /// What was asked for does not go together: wrong usage.
+    /// The options contradict each other or the inputs: wrong usage.
     #[error("{0}")]
     Usage(String),
     #[error(transparent)]
@@ -35,7 +35,7 @@ pub enum PlotError {
 }
 
 impl PlotError {
-    /// Whether other options, rather than other files, would help.
+    /// Returns whether other options, rather than other files, would help.
     pub fn is_usage(&self) -> bool {
         matches!(self, PlotError::Usage(_))
     }

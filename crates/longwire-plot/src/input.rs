@@ -1,4 +1,4 @@
-//! What figures are drawn from: verdict logs and reports of runs.
+//! The inputs of figures: verdict logs and reports of runs.
 
 use std::collections::BTreeMap;
 use std::fs::File;

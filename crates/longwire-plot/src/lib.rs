@@ -28,7 +28,7 @@
 //! };
 //! // `path` names a verdict log.
 //! let figure = plot(&[path.clone()], &options, |_done, _all| ())?;
-//! assert!(svg::render(&figure.scene).starts_with("<svg"));
+//! assert!(svg::render(&figure.scene).contains("<svg"));
 //! # std::fs::remove_file(path).expect("it was written");
 //! # Ok::<(), PlotError>(())
 //! ```
@@ -79,17 +79,17 @@ const SPAN_MIN: u64 = 1_000;
 /// Options of a figure.
 #[derive(Clone, Debug, Default)]
 pub struct PlotOptions {
-    /// Which panels, in this order; without any, those that suit the inputs.
+    /// The panels, in this order; without any, those that suit the inputs.
     pub panels: Vec<Panel>,
     /// The figure's title, if not the names of the inputs.
     pub title: Option<String>,
-    /// When to begin, after a log's first frame.
+    /// The begin of the drawn time, after a log's first frame.
     pub from: Option<Nanos>,
-    /// When to end, after a log's first frame.
+    /// The end of the drawn time, after a log's first frame.
     pub until: Option<Nanos>,
     /// Width of a throughput bin.
     pub bin: Option<Nanos>,
-    /// How queues are measured.
+    /// The unit of queue lengths.
     pub queue_unit: QueueUnit,
     /// Width in units.
     pub width: f64,
@@ -113,7 +113,7 @@ pub struct Figure {
 pub struct LinkDrawn {
     /// As the legend has it.
     pub name: String,
-    /// How many of its frames, with their copies, were looked at.
+    /// Number of its frames that were counted, copies included.
     pub frames: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a figure consists of, before it is written as SVG or PNG.
+//! The parts of a figure, before it is written as SVG or PNG.
 //!
 //! Lengths and places are in *units*: pixels of an SVG at its own size. The
 //! origin is the top left corner, and y grows downwards.
@@ -126,7 +126,7 @@ pub struct Scene {
     pub width: f64,
     /// Height in units.
     pub height: f64,
-    /// What the figure shows, for those who cannot see it.
+    /// The title, which also describes the figure to those who cannot see it.
     pub title: String,
     /// Its parts, the lowest first.
     pub items: Vec<Item>,

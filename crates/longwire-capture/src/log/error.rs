@@ -1,4 +1,4 @@
-//! What can be wrong with a log.
+//! Errors of writing and reading verdict logs.
 
 use std::error::Error;
 use std::io;

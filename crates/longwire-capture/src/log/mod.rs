@@ -29,7 +29,7 @@ use self::csv::{CsvReader, CsvWriter};
 use self::parquet::{ParquetReader, ParquetWriter};
 use crate::open;
 
-/// How a log is stored.
+/// File format of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// Text: a header line, then a line a row.
@@ -161,8 +161,8 @@ impl LogReader {
         Ok(LogReader { format })
     }
 
-    /// How much of the log has been read, and how much there is, in units of
-    /// the format: bytes or rows.
+    /// Returns how much of the log has been read, and how much there is, in units
+    /// of the format: bytes or rows.
     pub fn progress(&self) -> (u64, u64) {
         match &self.format {
             Reader::Csv(reader) => reader.progress(),

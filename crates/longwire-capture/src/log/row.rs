@@ -15,17 +15,17 @@ pub struct Row {
     pub frame: u64,
     /// The link: `up`, `down`, `ab` or `ba`, or its name in a topology.
     pub link: Name,
-    /// When the frame reached the link.
+    /// Arrival at the link.
     pub arrival_ns: i64,
     /// Length on the wire, in bytes, without framing.
     pub length: u32,
-    /// What became of it.
+    /// Its fate.
     pub verdict: Fate,
-    /// When its last bit left the emulated queue, if it did.
+    /// Departure of its last bit from the emulated queue, if it left.
     pub departure_ns: Option<i64>,
-    /// When it had to be handed to the output port, if it was delivered.
+    /// Release: the time of its handover to the output port, if it was delivered.
     pub release_ns: Option<i64>,
-    /// Why it was dropped, if it was.
+    /// Reason of the drop, if it was dropped.
     pub reason: Option<Name>,
     /// Whether the link set its congestion experienced mark (RFC 3168).
     pub ecn_marked: bool,
@@ -66,7 +66,7 @@ impl Row {
     }
 }
 
-/// What became of a frame.
+/// Fate of a frame at a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Handed to the output port.

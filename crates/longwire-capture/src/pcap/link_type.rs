@@ -1,4 +1,4 @@
-//! What kind of frames a capture holds, and how frames without Ethernet's
+//! Link types of captures, and how frames without Ethernet's
 //! header get one: captures of all interfaces at once, of loopback and of
 //! tunnels hold such frames, and what they carry is the same.
 
@@ -31,8 +31,8 @@ pub(super) enum Framing {
     Cooked2,
 }
 
-/// How many frames of a capture were captured without Ethernet's header, and
-/// were given one.
+/// Counts of frames that were captured without Ethernet's header, and were
+/// given one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reframed {
     /// Began with their IP header.

@@ -17,15 +17,15 @@ use super::unpack::{Input, Packing};
 /// A captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// When it was captured, since 1970 (UTC).
+    /// Time of capture, since 1970 (UTC).
     pub stamp: Nanos,
-    /// What was captured of it, from the destination MAC address on; without
+    /// The captured bytes, from the destination MAC address on; without
     /// the frame check sequence, if the file says that there is one. Frames
     /// that were captured without an Ethernet header have been given one.
     pub bytes: &'a [u8],
-    /// How long it was on the wire, in bytes.
+    /// Length on the wire, in bytes.
     pub wire_len: u32,
-    /// Which of the interfaces of a pcapng file it was captured on; 0 in
+    /// The interface of a pcapng file that it was captured on; 0 in
     /// classic pcap.
     pub interface: u32,
 }
@@ -46,7 +46,7 @@ pub struct CaptureReader {
     over: bool,
 }
 
-/// What [`CaptureReader::advance`] found.
+/// Result of [`CaptureReader::advance`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A frame; [`CaptureReader::current`] shows it.
@@ -108,7 +108,7 @@ impl CaptureReader {
         Ok(reader)
     }
 
-    /// The next frame; `None` at the end of the file, and after an error.
+    /// Returns the next frame; `None` at the end of the file, and after an error.
     ///
     /// # Errors
     /// [`CaptureError::Malformed`] with the place and the reason: a place in the
@@ -130,12 +130,12 @@ impl CaptureReader {
         }
     }
 
-    /// How many bytes of the unpacked file have been read.
+    /// Returns how many bytes of the unpacked file have been read.
     pub fn offset(&self) -> u64 {
         self.source.offset()
     }
 
-    /// How many bytes of the file as it is stored have been used: the same as
+    /// Returns how many bytes of the stored file have been used: the same as
     /// [`CaptureReader::offset`] if it is not packed, else about so many.
     pub fn stored_offset(&self) -> u64 {
         match self.packing {
@@ -144,28 +144,28 @@ impl CaptureReader {
         }
     }
 
-    /// How many bytes the file has as it is stored, where that is known.
+    /// Returns how many bytes the stored file has, where that is known.
     pub fn size(&self) -> Option<u64> {
         self.size
     }
 
-    /// How the file is packed.
+    /// Returns the compression of the file; `None` for a plain one.
     pub fn packing(&self) -> Option<Packing> {
         self.packing
     }
 
-    /// The longest frame that the file may hold.
+    /// Returns the length of the longest frame that the file may hold, in bytes.
     pub fn frame_max(&self) -> usize {
         let format = self.format.as_ref();
         format.map_or(CAPTURED_MAX as usize + ETHERNET_LEN, Format::frame_max)
     }
 
-    /// What errors call the file.
+    /// Returns the name that errors call the file by.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What became of frames that were captured without Ethernet's header.
+    /// Returns the counts of frames that were captured without Ethernet's header.
     pub fn reframed(&self) -> &Reframed {
         &self.reframed
     }
@@ -189,24 +189,25 @@ impl CaptureReader {
         result.map_err(|error| CaptureError::file(&self.name, "reading ahead", error))
     }
 
-    /// From here on, [`Step::Later`] stands for what has not come yet, if a
-    /// thread reads ahead.
+    /// From here on, makes [`CaptureReader::advance`] return [`Step::Later`] where
+    /// it would wait, if a thread reads ahead.
     pub fn never_wait(&mut self) {
         self.source.never_wait();
     }
 
-    /// Becomes readable when more comes, after [`Step::Later`].
+    /// Returns a descriptor that becomes readable when more comes, after
+    /// [`Step::Later`].
     pub fn readable(&self) -> Option<BorrowedFd<'_>> {
         self.source.readable()
     }
 
-    /// Makes [`CaptureReader::readable`] so, where a thread reads ahead: for
-    /// a caller who pauses without having seen [`Step::Later`].
+    /// Makes the descriptor of [`CaptureReader::readable`] readable, where a thread
+    /// reads ahead: for a caller who pauses without having seen [`Step::Later`].
     pub fn ring(&self) {
         self.source.ring();
     }
 
-    /// Whether the file can be read again.
+    /// Returns whether the file can be read again.
     pub fn is_repeatable(&self) -> bool {
         self.repeatable
     }
@@ -224,8 +225,8 @@ impl CaptureReader {
         Ok(())
     }
 
-    /// What the file calls an interface of the frame last moved to; `None`
-    /// where it has no name.
+    /// Returns the name of an interface in the current section; `None` where it has
+    /// none.
     pub fn interface_name(&self, interface: u32) -> Option<&str> {
         match self.format.as_ref()? {
             Format::Classic(_) => None,
@@ -291,7 +292,7 @@ impl CaptureReader {
         }
     }
 
-    /// The frame last moved to.
+    /// Returns the frame last moved to.
     #[inline]
     pub fn current(&self) -> Option<Record<'_>> {
         self.current.map(|place| Record {

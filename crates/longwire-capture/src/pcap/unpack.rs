@@ -14,7 +14,7 @@ use super::raw::{Raw, bell};
 use super::source::Stop;
 use super::zstd::Zstd;
 
-/// How a capture file is compressed.
+/// Compression of a capture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
     /// gzip, also several members.

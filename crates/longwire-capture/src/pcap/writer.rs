@@ -17,7 +17,7 @@ const GATHER_LEN: usize = 256 * 1024;
 /// What a pipe that is ready takes without blocking (PIPE_BUF).
 const PIPE_PIECE: usize = 4096;
 
-/// What a capture is written as.
+/// Format of a capture file that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaptureFormat {
     /// Classic pcap with nanosecond times (magic a1b23c4d).
@@ -63,8 +63,8 @@ impl CaptureWriter {
         CaptureWriter::create_for(path, &[])
     }
 
-    /// The same with an interface for each of these names, in this order:
-    /// pcapng only.
+    /// Creates the file as [`CaptureWriter::create`] does, with an interface for
+    /// each of these names, in this order: pcapng only.
     ///
     /// # Errors
     /// As for [`CaptureWriter::create`], and if the name asks for pcap, which
@@ -111,8 +111,8 @@ impl CaptureWriter {
         self.write_on(0, stamp, bytes, wire_len)
     }
 
-    /// The same for a frame of this interface, counted from 0 as they were
-    /// given to [`CaptureWriter::create_for`].
+    /// Adds a frame as [`CaptureWriter::write`] does, of this interface. They are
+    /// counted from 0, as they were given to [`CaptureWriter::create_for`].
     ///
     /// # Errors
     /// As for [`CaptureWriter::write`].
@@ -150,12 +150,12 @@ impl CaptureWriter {
         self.flush()
     }
 
-    /// What errors call the file.
+    /// Returns the name that errors call the file by.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Bytes that wait to be written.
+    /// Returns how many bytes wait to be written.
     pub fn gathered(&self) -> usize {
         self.buffer.len() - self.written
     }

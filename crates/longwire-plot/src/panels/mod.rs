@@ -23,19 +23,19 @@ pub enum Panel {
     Queue,
     /// One-way delay over time, with drops marked.
     Delay,
-    /// Which share of frames had at most which delay.
+    /// The share of frames that had at most a delay, by delay.
     DelayCdf,
-    /// How many frames in a row were lost, and how often.
+    /// Lengths of loss runs, and how often each occurred.
     LossRuns,
     /// Drops by reason.
     Drops,
-    /// How late frames were handed over, from reports.
+    /// Lateness of frames at their handover, from reports.
     Lateness,
     /// Frames in, out, dropped, and artifacts, from reports.
     Counts,
 }
 
-/// How a queue is measured.
+/// The unit of queue lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueUnit {
     /// In packets.
@@ -65,7 +65,7 @@ pub struct Data {
     pub reports: Vec<Drawn<ReportLink>>,
     /// The part of the logs that is drawn.
     pub window: Window,
-    /// How queues are measured.
+    /// The unit of queue lengths.
     pub queue_unit: QueueUnit,
 }
 
@@ -96,17 +96,17 @@ impl Panel {
         }
     }
 
-    /// Whether logs have what it shows.
+    /// Returns whether it can be drawn from logs.
     pub fn is_of_logs(self) -> bool {
         !matches!(self, Panel::Lateness | Panel::Counts)
     }
 
-    /// Whether reports have what it shows.
+    /// Returns whether it can be drawn from reports.
     pub fn is_of_reports(self) -> bool {
         matches!(self, Panel::Drops | Panel::Lateness | Panel::Counts)
     }
 
-    /// Whether it is drawn of these data when nobody says which panels.
+    /// Returns whether it is drawn from these data by default.
     pub fn is_usual(self, data: &Data) -> bool {
         // What a log says of drops, its other panels show in time.
         self != Panel::Drops && self.is_of_logs() && !data.logs.is_empty()
