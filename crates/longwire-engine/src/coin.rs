@@ -1,5 +1,4 @@
-//! A coin that remembers: yes or no, each with a correlation to the one
-//! before.
+//! A correlated coin: yes or no, each toss correlated with the previous one.
 
 use alloc::format;
 
@@ -8,10 +7,9 @@ use longwire_units::{Correlation, Probability};
 
 use crate::spec::{Arguments, SpecError};
 
-/// A two-state Markov chain: its outcomes are yes with a given probability,
-/// and their lag-1 autocorrelation is as given, both exactly. With
-/// probability p and correlation c, yes follows yes with p + c (1 - p), and no
-/// with p (1 - c).
+/// A two-state Markov chain. Its outcomes are yes with a given probability and have a
+/// given lag-1 autocorrelation, both exactly: with probability p and correlation c, yes
+/// follows yes with probability p + c (1 - p), and no with p (1 - c).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CorrelatedCoin {
     probability: Probability,
@@ -21,10 +19,11 @@ pub(crate) struct CorrelatedCoin {
 }
 
 impl CorrelatedCoin {
-    /// The coin of a model with this `rate` and `correlation`.
+    /// Reads the coin of a model with this `rate` and `correlation`.
     ///
     /// # Errors
-    /// A correlation that no coin has, or only one that never changes.
+    /// A correlation that is impossible for this probability, or that never changes the
+    /// outcome.
     pub fn read(
         arguments: &Arguments<'_>,
         rate: Probability,
@@ -47,13 +46,13 @@ impl CorrelatedCoin {
 
     /// # Errors
     /// The least correlation that this probability allows, if that is above
-    /// `correlation`: what is rarer than one in two cannot be followed by its
+    /// `correlation`: outcomes rarer than one in two cannot be followed by their
     /// opposite more often than always.
     fn new(probability: Probability, correlation: Correlation) -> Result<CorrelatedCoin, f64> {
         let (p, c) = (probability.as_f64(), correlation.as_f64());
         let rarer = p.min(1.0 - p);
         let least = -rarer / (1.0 - rarer);
-        // A little less, for what was written in decimals.
+        // Tolerance for the decimal notation of the arguments.
         if rarer > 0.0 && c < least - 1e-12 {
             return Err(least);
         }
@@ -65,7 +64,7 @@ impl CorrelatedCoin {
         })
     }
 
-    /// The next outcome; one draw.
+    /// Returns the next outcome; draws once.
     #[inline]
     pub fn toss(&mut self, stream: &mut Stream) -> bool {
         let probability = match self.last {

@@ -14,22 +14,22 @@ use crate::link::{Link, LinkId};
 use crate::release::ReleaseQueue;
 use crate::verdict::{Delivery, DropReason, Verdict};
 
-/// Several links and what waits for release from them. `T` is the caller's
-/// handle of a frame; a duplicate is a clone of it.
+/// Several links and their frames that wait for release. `T` is the caller's handle of
+/// a frame; a duplicate is a clone of it.
 #[derive(Debug)]
 pub struct Emulator<T> {
     links: Vec<Managed<T>>,
     waiting: ReleaseQueue<(T, Delivery)>,
-    /// When managed links have something to decide, as far as was looked.
+    /// Times at which managed links have to decide, as far as they are known.
     due: BTreeSet<(Nanos, LinkId)>,
-    /// Verdicts that [`Emulator::offer`] did not return and nobody has taken.
+    /// Verdicts that [`Emulator::offer`] did not return and the caller has not yet
+    /// taken.
     decided: VecDeque<Decided<T>>,
-    /// The latest time of a call of [`Emulator::advance`].
+    /// Latest time passed to [`Emulator::advance`].
     latest: Nanos,
 }
 
-/// What was decided about a frame after it was offered: by a managed queue,
-/// or for its duplicates.
+/// A decision made after the frame was offered: by a managed queue, or for a duplicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decided<T> {
     /// The frame's link.
@@ -38,11 +38,11 @@ pub struct Decided<T> {
     pub item: T,
     /// The decision; never [`Verdict::Queued`].
     pub verdict: Verdict,
-    /// It is a further delivery of a frame that is delivered already.
+    /// A further delivery of a frame that is already delivered.
     pub copy: bool,
 }
 
-/// A link with the frames that its queue holds.
+/// A managed link with the frames that its queue holds.
 #[derive(Debug)]
 struct Managed<T> {
     link: Link,
@@ -51,7 +51,7 @@ struct Managed<T> {
 }
 
 impl<T: Clone> Emulator<T> {
-    /// An emulator of these links, numbered from 0.
+    /// Creates an emulator of these links, numbered from 0.
     pub fn new(links: Vec<Link>) -> Emulator<T> {
         let managed = |link| Managed {
             link,
@@ -67,10 +67,9 @@ impl<T: Clone> Emulator<T> {
         }
     }
 
-    /// Decides, in event time, all that managed queues decide up to `now` and
-    /// at it. To be called with a frame's arrival before it is offered.
-    /// [`Emulator::next_decided`] tells what came of it. `bytes` finds a
-    /// frame's bytes.
+    /// Makes, in event time, every decision of managed queues up to and including
+    /// `now`. Call it with a frame's arrival before offering the frame.
+    /// [`Emulator::next_decided`] returns the decisions. `bytes` finds a frame's bytes.
     pub fn advance(&mut self, now: Nanos, bytes: &impl ItemBytes<T>) {
         let now = now.max(self.latest);
         self.latest = now;
@@ -86,7 +85,7 @@ impl<T: Clone> Emulator<T> {
     fn advance_link(&mut self, id: LinkId, now: Nanos, bytes: &impl ItemBytes<T>) {
         let managed = &mut self.links[id.0 as usize];
         managed.due = None;
-        // A frame's deliveries come one behind the other.
+        // The deliveries of one frame follow each other directly.
         let mut copy = false;
         loop {
             let frames = HeldBytes {
@@ -132,9 +131,9 @@ impl<T: Clone> Emulator<T> {
         }
     }
 
-    /// Offers a frame to a link. What is delivered at once waits here until
-    /// [`Emulator::poll`] yields it, with its duplicates; what is queued
-    /// until its queue has decided.
+    /// Offers a frame to a link. A frame that is delivered at once waits here, with its
+    /// duplicates, until [`Emulator::poll`] returns it; a queued frame waits until its
+    /// queue has decided.
     ///
     /// # Panics
     /// If there is no such link.
@@ -167,51 +166,50 @@ impl<T: Clone> Emulator<T> {
         verdict
     }
 
-    /// The next of the decisions that [`Emulator::offer`] did not return and
-    /// nobody has taken. They are kept until they are: take them after every
-    /// [`Emulator::advance`] and [`Emulator::offer`].
+    /// Returns the next decision that [`Emulator::offer`] did not return. Decisions are
+    /// kept until taken: take them after every [`Emulator::advance`] and
+    /// [`Emulator::offer`].
     pub fn next_decided(&mut self) -> Option<Decided<T>> {
         self.decided.pop_front()
     }
 
-    /// The next frame due at `now` or before. Managed queues must have been
-    /// advanced up to `now`. Calling late changes nothing but the time of the
-    /// call.
+    /// Returns the next frame due at or before `now`. Managed queues must have been
+    /// advanced up to `now`. Calling late changes only the time of the call.
     pub fn poll(&mut self, now: Nanos) -> Option<(LinkId, T, Delivery)> {
         let (link, _, (item, delivery)) = self.waiting.pop_due(now)?;
         Some((link, item, delivery))
     }
 
-    /// When to call [`Emulator::advance`] and [`Emulator::poll`] next.
+    /// Returns when to call [`Emulator::advance`] and [`Emulator::poll`] next.
     pub fn next_at(&self) -> Option<Nanos> {
         let due = self.due.first().map(|(at, _)| *at);
         due.into_iter().chain(self.waiting.next_at()).min()
     }
 
-    /// How many frames wait for their release, duplicates included.
+    /// Returns the number of frames that wait for release, duplicates included.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// How many frames wait in managed queues.
+    /// Returns the number of frames in managed queues.
     pub fn queued(&self) -> usize {
         let held = |managed: &Managed<T>| managed.held.len();
         self.links.iter().map(held).sum()
     }
 
-    /// One of the links.
+    /// Returns one of the links.
     pub fn link(&self, link: LinkId) -> Option<&Link> {
         Some(&self.links.get(link.0 as usize)?.link)
     }
 
-    /// One of the links, to edit its frames.
+    /// Returns one of the links, to edit its frames.
     pub fn link_mut(&mut self, link: LinkId) -> Option<&mut Link> {
         Some(&mut self.links.get_mut(link.0 as usize)?.link)
     }
 }
 
 impl<T> Decided<T> {
-    /// The reason, if the frame was dropped.
+    /// Returns the reason, if the frame was dropped.
     pub fn dropped(&self) -> Option<DropReason> {
         match self.verdict {
             Verdict::Drop(reason) => Some(reason),

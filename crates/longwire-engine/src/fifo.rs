@@ -1,29 +1,29 @@
-//! A first-in-first-out line whose memory follows what it holds.
+//! A first-in-first-out queue whose memory follows its length.
 //!
-//! The standard deque never gives memory back, and doubles by copying
-//! everything: at a million frames that is a pause of milliseconds in the
-//! middle of a run. This one grows and shrinks by small blocks. A short line
-//! stays in one block, and in cache, however long the line once was.
+//! The standard deque never returns memory and doubles by copying all items: at a
+//! million frames that is a pause of milliseconds in the middle of a run. This one
+//! grows and shrinks by small blocks. A short queue stays in one block, and in cache,
+//! however long the queue once was.
 
 use alloc::collections::VecDeque;
 use core::mem;
 
-/// A line of blocks.
+/// A queue of blocks.
 #[derive(Clone, Debug)]
 pub(crate) struct Fifo<T> {
-    /// The block at the front. Grows as it needs to, up to a whole block.
+    /// Block at the front. Grows on demand up to a whole block.
     first: VecDeque<T>,
-    /// The blocks behind it, all but the last of them full.
+    /// Blocks after the first, all but the last of them full.
     rest: VecDeque<VecDeque<T>>,
-    /// An empty block: a line of constant length does not allocate.
+    /// An empty block, so that a queue of constant length does not allocate.
     spare: VecDeque<T>,
     len: usize,
 }
 
-/// A block is about this large.
+/// Approximate size of a block.
 const BLOCK_BYTES: usize = 2048;
 
-/// With fewer blocks than this, no more than twice so many places are kept.
+/// With fewer blocks than this, the list of blocks keeps at most twice that capacity.
 const REST_KEPT: usize = 32;
 
 impl<T> Fifo<T> {
@@ -50,7 +50,7 @@ impl<T> Fifo<T> {
         }
     }
 
-    /// All items, the front first.
+    /// Iterates over all items from the front.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.first.iter().chain(self.rest.iter().flatten())
     }
@@ -76,7 +76,7 @@ impl<T> Fifo<T> {
         Some(item)
     }
 
-    /// Takes the item that was added last.
+    /// Removes the item that was added last.
     pub(crate) fn pop_back(&mut self) -> Option<T> {
         let Some(last) = self.rest.back_mut() else {
             let item = self.first.pop_back()?;
@@ -99,7 +99,7 @@ impl<T> Fifo<T> {
         self.rest.push_back(block);
     }
 
-    /// Puts the second block in front; the one used up becomes the spare.
+    /// Makes the second block the first; the exhausted one becomes the spare.
     #[cold]
     fn next_block(&mut self) {
         if let Some(next) = self.rest.pop_front() {
@@ -110,7 +110,7 @@ impl<T> Fifo<T> {
         }
     }
 
-    /// Places for items that memory is held for.
+    /// Returns the number of items for which memory is allocated.
     #[cfg(test)]
     fn capacity(&self) -> usize {
         let rest: usize = self.rest.iter().map(VecDeque::capacity).sum();
@@ -122,7 +122,7 @@ impl<T> Fifo<T> {
 mod tests {
     use super::*;
 
-    /// Lines of lengths 0 to a few blocks, against the standard deque.
+    /// Queues of lengths 0 to a few blocks, compared with the standard deque.
     #[test]
     fn follows_the_standard_deque() {
         let mut line = Fifo::new();
@@ -156,7 +156,7 @@ mod tests {
         while line.len > 100 {
             line.pop_front();
         }
-        // The first block, the one behind it and the spare.
+        // The first block, the next one and the spare.
         assert!(
             line.capacity() <= 3 * Fifo::<u64>::BLOCK,
             "{}",

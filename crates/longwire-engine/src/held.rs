@@ -4,16 +4,16 @@ use alloc::collections::VecDeque;
 
 use crate::passing::FrameBytes;
 
-/// Items by the numbers of their frames, from 0: nearly a line, as frames
-/// leave nearly in their order. The first is in place: of a link that holds
-/// no more at a time, nothing lies elsewhere.
+/// Items by the numbers of their frames, from 0. Frames leave nearly in order, so the
+/// items nearly form a queue. The head is stored inline: a link that holds at most one
+/// frame at a time touches no other memory.
 #[derive(Debug)]
 pub(crate) struct HeldItems<T> {
-    /// The number of the head, or of the next item when there is none.
+    /// Number of the head, or of the next item if there is none.
     first: u64,
-    /// There unless nothing is held.
+    /// `Some` unless nothing is held.
     head: Option<T>,
-    /// What is behind the head.
+    /// Items after the head.
     rest: VecDeque<Option<T>>,
 }
 
@@ -67,15 +67,15 @@ impl<T> HeldItems<T> {
         Some(item)
     }
 
-    /// How many are held.
+    /// Returns the number of items held.
     pub fn len(&self) -> usize {
         usize::from(self.head.is_some()) + self.rest.iter().flatten().count()
     }
 }
 
-/// Where a caller finds the bytes of queued frames.
+/// Finds the bytes of queued frames by the caller's handle.
 pub trait ItemBytes<T> {
-    /// The frame's bytes, or none if they are not known.
+    /// Returns the frame's bytes; empty if they are not known.
     fn bytes<'a>(&'a self, item: &'a T) -> &'a [u8];
 }
 

@@ -1,13 +1,12 @@
 //! The link emulation engine of Longwire.
 //!
-//! The engine is pure: it is given arrivals (a time, a length, a borrowed
-//! header) and a seed, and it returns decisions and the time at which it
-//! wants to be called again. It holds no clock, does no I/O, starts no thread
-//! and logs nothing, so a live run can be recomputed offline to the
-//! nanosecond.
+//! The engine is pure: it receives arrivals (a time, a length, a borrowed header) and a
+//! seed, and it returns decisions and the time of its next call. It holds no clock,
+//! does no I/O, starts no thread and logs nothing, so a live run can be recomputed
+//! offline to the nanosecond.
 //!
-//! Start reading at [`link::Link::offer`]: that one function shows everything
-//! that happens to a frame in a link, in order.
+//! Start reading at [`link::Link::offer`]: that one function shows everything that
+//! happens to a frame in a link, in order.
 #![no_std]
 #![forbid(unsafe_code)]
 

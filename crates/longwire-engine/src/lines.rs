@@ -1,22 +1,22 @@
-//! Text cut into lines as it comes in, piece by piece.
+//! Splits text into lines as it is read, piece by piece.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::str;
 
-/// The longest line, in bytes: a file of other data is refused early.
+/// Maximum length of a line in bytes: a file of other data is refused early.
 const LINE_MAX: usize = 64 * 1024;
 
-/// Cuts pieces of a file into lines, across the pieces' ends.
+/// Splits pieces of a file into lines, across the boundaries of pieces.
 #[derive(Debug, Default)]
 pub(crate) struct LineSplitter {
-    /// The beginning of a line whose end has not come.
+    /// Beginning of a line whose end has not been read yet.
     begun: Vec<u8>,
     number: u64,
 }
 
-/// Is given each line's number and text.
+/// Receives each line's number and text.
 type Take<'a> = &'a mut dyn FnMut(u64, &str) -> Result<(), String>;
 
 impl LineSplitter {
@@ -37,7 +37,7 @@ impl LineSplitter {
         self.extend(rest)
     }
 
-    /// The file has ended: what is left is its last line.
+    /// Ends the file: the remaining text is its last line.
     pub fn finish(&mut self, take: Take<'_>) -> Result<(), String> {
         let last = core::mem::take(&mut self.begun);
         if last.is_empty() {

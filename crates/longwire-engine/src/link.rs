@@ -32,51 +32,48 @@ mod change;
 use change::Changing;
 pub use change::{LinkChange, LinkState, Replaced};
 
-/// The number of a link in its run. With the seed it decides the link's
-/// random streams.
+/// Number of a link in its run. With the seed it determines the link's random streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
-/// What a link is to be.
+/// Link configuration.
 #[derive(Debug)]
 pub struct LinkConfig {
-    /// How fast it serialises.
+    /// Rate of the link.
     pub rate: Rate,
-    /// What the wire adds to a frame.
+    /// Bytes that the wire adds to a frame.
     pub framing: Framing,
-    /// The queue; `None` is tail drop, its limit derived from rate and delay.
+    /// Queue; `None` is tail drop with a limit derived from rate and delay.
     pub queue: Option<Queue>,
-    /// Loss models, each at its place, in the order given.
+    /// Loss models, each at its place, in the given order.
     pub loss: Vec<PlacedLoss>,
-    /// Frames that arrive spoilt.
+    /// Corruption model.
     pub corruption: Option<Box<dyn CorruptionModel>>,
-    /// Frames that arrive several times.
+    /// Duplication model.
     pub duplication: Option<Box<dyn DuplicationModel>>,
     /// Propagation delay and jitter.
     pub delay: Box<dyn DelayModel>,
-    /// Frames that are held back or overtake on purpose.
+    /// Reordering model: frames held back or sent ahead on purpose.
     pub reordering: Option<Box<dyn ReorderingModel>>,
     /// Whether jitter may reorder.
     pub order: OrderPolicy,
-    /// The largest payload behind the MAC header, and what happens to longer
-    /// ones.
+    /// Maximum payload after the MAC header, and the treatment of longer frames.
     pub mtu: Mtu,
-    /// What is changed in every frame, in this order.
+    /// Rewriting models, applied to every frame in this order.
     pub rewrite: Vec<Box<dyn RewriteModel>>,
-    /// When the link comes to be, on the clock of arrivals: schedules and
-    /// traces count from it.
+    /// Time at which the link starts, on the clock of arrivals: schedules and traces
+    /// count from it.
     pub epoch: Nanos,
-    /// What its text allows and its user probably did not mean, to be warned
-    /// of.
+    /// Values that are allowed but probably not intended, for warnings.
     pub doubts: Vec<Doubt>,
 }
 
-/// An option's value that is allowed and probably not meant.
+/// An option value that is allowed but probably not intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doubt {
     /// The option's name: `rate`, `queue`, …
     pub option: &'static str,
-    /// What is doubtful, and what to write instead.
+    /// The doubtful value, and what to write instead.
     pub message: String,
 }
 
@@ -102,7 +99,7 @@ impl Default for LinkConfig {
 }
 
 impl LinkConfig {
-    /// The queue's limit, given or derived.
+    /// Returns the queue's limit, given or derived.
     pub fn queue_limit(&self) -> QueueLimit {
         match &self.queue {
             Some(queue) => queue.limit(),
@@ -110,8 +107,8 @@ impl LinkConfig {
         }
     }
 
-    /// If the queue in force is too small for one TCP flow to fill the link
-    /// ([`QueueLimit::undersized`]): the limit that would do.
+    /// Returns a sufficient limit if the effective queue is too small for one TCP flow
+    /// to fill the link ([`QueueLimit::undersized`]).
     pub fn queue_undersized(&self) -> Option<QueueLimit> {
         let limit = self.queue_limit();
         limit.undersized(self.rate.bit_rate(), self.delay.mean())
@@ -122,43 +119,42 @@ impl LinkConfig {
 #[derive(Debug)]
 pub struct Link {
     mtu: Mtu,
-    /// It has only a rate, a queue that is not managed, loss on the medium and
+    /// The link has only a rate, a queue that is not managed, loss on the medium and
     /// delay.
     plain: bool,
     rewrite: Vec<(Box<dyn RewriteModel>, Stream)>,
     entry: Losses,
-    /// Of a link whose queue is not managed.
+    /// Queue of a link that is not managed.
     queue: TailDrop,
     /// The managed queue, if there is one.
     server: Option<Box<Server>>,
     transmitter: Transmitter,
     medium: Medium,
     last_arrival: Nanos,
-    /// It loses what arrives.
+    /// The link drops all arrivals.
     down: bool,
-    /// Of a link that may be changed.
+    /// Present in a changeable link.
     changing: Option<Box<Changing>>,
 }
 
 impl Link {
-    /// Decides what the link does to one frame: the whole order of
-    /// impairments. `bytes` holds the frame's first bytes, or all of it.
+    /// Decides what the link does to one frame: the whole order of impairments. `bytes`
+    /// holds the frame's first bytes, or all of it.
     ///
-    /// A link with a managed queue ([`Link::is_managed`]) has yet to decide
-    /// about what its queue takes, and says [`Verdict::Queued`]: such frames
-    /// are numbered from 0, and [`Link::poll`] tells what became of them.
-    /// Before each frame, also one of several with the same arrival, it must
-    /// have been polled up to the frame's arrival until it had nothing to tell:
-    /// what the link can take out at an instant it takes out before a frame
-    /// that arrives at that instant is queued.
+    /// A link with a managed queue ([`Link::is_managed`]) decides later about frames
+    /// that its queue accepts, and returns [`Verdict::Queued`] for them. Such frames
+    /// are numbered from 0; [`Link::poll`] returns their verdicts. Before each frame,
+    /// including each of several with the same arrival, poll the link up to the frame's
+    /// arrival until it returns `None`: frames that the link can dequeue at an instant
+    /// are dequeued before a frame that arrives at that instant is queued.
     ///
-    /// When the delivery says [`Delivery::more`], [`Link::next_copy`] has
-    /// another one of the same frame.
+    /// If [`Delivery::more`] is set, [`Link::next_copy`] returns a further delivery of
+    /// the same frame.
     ///
-    /// Arrivals that go back in time count as simultaneous with the latest.
+    /// An arrival earlier than the latest one counts as simultaneous with it.
     //
-    // Always inlined: it has few callers, each in a loop over frames, and the
-    // call costs a seventh of the whole.
+    // Always inlined: its few callers are loops over frames, and the call would cost a
+    // seventh of the total.
     #[inline(always)]
     pub fn offer(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
         let arrival = frame.arrival.max(self.last_arrival);
@@ -171,15 +167,15 @@ impl Link {
         }
     }
 
-    // Cold for the sake of the plain link, which then runs straight on.
+    // Cold, so that the plain link's code is straight.
     #[cold]
     #[inline(never)]
     fn decide_with_all(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
         self.decide::<false>(frame, bytes)
     }
 
-    /// The order of impairments. It is compiled twice: a plain link, which has
-    /// nothing that `PLAIN` leaves out, does not even look for it.
+    /// The order of impairments. It is compiled twice: with `PLAIN`, all checks for
+    /// parts that a plain link lacks are left out.
     #[inline(always)]
     fn decide<const PLAIN: bool>(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
         let FrameMeta { arrival, len } = frame;
@@ -192,7 +188,7 @@ impl Link {
         if !PLAIN && !self.rewrite.iter().all(|(model, _)| model.passes(bytes)) {
             return Verdict::Drop(DropReason::Ttl);
         }
-        // Only a queue that is not managed knows already.
+        // Only a queue that is not managed decides at arrival.
         let admitted = (!PLAIN && self.server.is_some()) || self.queue.admits(arrival, len);
         let (queue, server) = (&self.queue, &mut self.server);
         let passing = |at| Passing {
@@ -235,10 +231,10 @@ impl Link {
         self.medium.pass::<PLAIN>(departure, false, passing)
     }
 
-    /// Decides, for a managed queue, about the next frame by events up to `now`
-    /// and at it, and returns its number and its verdict. A frame with several
-    /// deliveries comes as often. Calling late changes no decision; but what
-    /// is offered afterwards cannot have arrived before `now`.
+    /// Decides, for a managed queue, about the next frame by events up to and including
+    /// `now`, and returns its number and its verdict. A frame with several deliveries
+    /// is returned once for each. Calling late changes no decision, but frames offered
+    /// afterwards must not have arrived before `now`.
     #[inline]
     pub fn poll(&mut self, now: Nanos, frames: &impl FrameBytes) -> Option<(u64, Verdict)> {
         let server = self.server.as_mut()?;
@@ -248,8 +244,8 @@ impl Link {
         server.next_decided(happens, &mut self.transmitter, &mut self.medium, frames)
     }
 
-    /// Decides as [`Link::poll`] does, but only by events before `now`: what
-    /// happens at `now` is left for after a [change](Link::change) at `now`.
+    /// Decides as [`Link::poll`] does, but only by events before `now`: events at `now`
+    /// are left for after a [change](Link::change) at `now`.
     #[inline]
     pub fn poll_before(&mut self, now: Nanos, frames: &impl FrameBytes) -> Option<(u64, Verdict)> {
         let server = self.server.as_mut()?;
@@ -258,7 +254,7 @@ impl Link {
         server.next_decided(happens, &mut self.transmitter, &mut self.medium, frames)
     }
 
-    /// Returns when [`Link::poll`] will have something to tell, if no frame
+    /// Returns the time at which [`Link::poll`] will return a verdict if no frame
     /// arrives before.
     #[inline]
     pub fn next_at(&mut self) -> Option<Nanos> {
@@ -268,30 +264,29 @@ impl Link {
         }
     }
 
-    /// Whether [`Link::poll`] has something to tell whatever the time.
+    /// Whether [`Link::poll`] returns a verdict at any time.
     #[inline]
     pub(crate) fn has_decided(&self) -> bool {
         let server = self.server.as_ref();
         server.is_some_and(|server| server.has_decided())
     }
 
-    /// Returns when a managed queue gives its next frame to the rate, if no
-    /// frame arrives before.
+    /// Returns when a managed queue passes its next frame to the rate, if no frame
+    /// arrives before.
     #[inline]
     pub(crate) fn service_at(&mut self) -> Option<Nanos> {
         let at = self.server.as_mut()?.service_at(&mut self.transmitter)?;
         (at < Nanos::MAX).then_some(at)
     }
 
-    /// The next delivery of the frame offered last, if that said
-    /// [`Delivery::more`].
+    /// Returns the next delivery of the frame offered last, if [`Delivery::more`] was
+    /// set.
     pub fn next_copy(&mut self) -> Option<Delivery> {
         self.medium.next_copy()
     }
 
-    /// Does to a frame's bytes what its delivery says: once for each frame
-    /// that is delivered, in the order of the verdicts, whatever the number
-    /// of its copies.
+    /// Applies a delivery's edits to the frame's bytes: once for each delivered frame,
+    /// in the order of the verdicts, regardless of the number of its copies.
     pub fn edit(&mut self, delivery: &Delivery, bytes: &mut [u8]) {
         let Edits {
             mark,
@@ -311,21 +306,21 @@ impl Link {
         }
     }
 
-    /// Whether the frame must be offered in pieces: then `take` has been
-    /// given each of them. `piece` is scratch memory.
+    /// Whether the frame must be offered in fragments; if so, `take` has received each
+    /// of them. `piece` is scratch memory.
     #[inline]
     pub fn fragment(&self, frame: &[u8], piece: &mut Vec<u8>, take: impl FnMut(&[u8])) -> bool {
         self.mtu.fragment(frame, piece, take)
     }
 
-    /// The MTU, and what happens to longer frames.
+    /// Returns the MTU and the treatment of longer frames.
     #[inline]
     pub fn mtu(&self) -> Mtu {
         self.mtu
     }
 
-    /// Reads a word of each part of the link that a frame meets, so that they
-    /// are in cache when one comes. What it returns says nothing.
+    /// Reads a word of each part of the link that the next frame will use, to bring it
+    /// into cache. The returned value has no meaning.
     #[inline]
     pub(crate) fn look_at(&self) -> u64 {
         let words = self.last_arrival.as_nanos() ^ self.medium.look_at();
@@ -333,37 +328,36 @@ impl Link {
         words ^ self.server.as_ref().map_or(0, |server| server.look_at())
     }
 
-    /// Whether the queue decides after a frame's arrival: [`Link::poll`] has
-    /// the verdicts.
+    /// Whether the queue decides after a frame's arrival: [`Link::poll`] returns the
+    /// verdicts.
     pub fn is_managed(&self) -> bool {
         self.server.is_some()
     }
 
-    /// Whether frames' bytes may change or are looked at, or frames become
-    /// several: buffers that stand for several frames must then be cut into
-    /// them first.
+    /// Whether models read or change frames' bytes, or duplicate frames: super-packets
+    /// must then be segmented first.
     pub fn changes_frames(&self) -> bool {
         let reads = self.entry.reads_bytes() || self.transmitter.reads_bytes();
         reads || self.fragments() || !self.rewrite.is_empty() || self.medium.changes_frames()
     }
 
-    /// Whether the link may cut frames in pieces.
+    /// Whether the link may fragment frames.
     pub fn fragments(&self) -> bool {
         matches!(self.mtu, Mtu::Fragment(_))
     }
 
-    /// The arrival that the frame offered last was taken to have.
+    /// Returns the effective arrival of the frame offered last.
     pub fn last_arrival(&self) -> Nanos {
         self.last_arrival
     }
 
-    /// How late [`Link::poll`] may be called without a release having passed:
-    /// no frame's delay is shorter.
+    /// Returns how late [`Link::poll`] may be called without missing a release: no
+    /// frame's delay is shorter.
     pub fn poll_slack(&self) -> Nanos {
         self.medium.delay_least()
     }
 
-    /// Frames and bytes in the queue as of the last arrival.
+    /// Returns frames and bytes in the queue as of the last arrival.
     pub fn occupancy(&self) -> (Packets, Bytes) {
         match &self.server {
             Some(server) => server.occupancy(self.last_arrival),
@@ -371,7 +365,7 @@ impl Link {
         }
     }
 
-    /// The most frames and bytes the queue ever held.
+    /// Returns the maximum frames and bytes that the queue ever held.
     pub fn occupancy_max(&self) -> (Packets, Bytes) {
         match &self.server {
             Some(server) => server.occupancy_max(),

@@ -1,5 +1,5 @@
-//! What models need from outside the engine, which does no I/O: files and
-//! plugins, handed in by whoever reads a configuration.
+//! Access to files and plugins for models: the engine does no I/O, so the reader of a
+//! configuration passes it in.
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -14,22 +14,21 @@ use crate::verdict::DropReason;
 
 /// Reads files and loads plugins for models.
 pub trait Loader {
-    /// Reads a file from its start to its end, in pieces of any size. `take`
-    /// ends the reading with its own message.
+    /// Reads a file from start to end, in pieces of any size. An error of `take` ends
+    /// the reading.
     ///
     /// # Errors
-    /// What the system says of the file, or what `take` says.
+    /// The system's message about the file, or the error of `take`.
     fn read(
         &self,
         path: &str,
         take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
     ) -> Result<(), String>;
 
-    /// Loads a plugin for one hook of one link, with the user's parameters as
-    /// they were written.
+    /// Loads a plugin for one hook of one link, with the user's parameters as written.
     ///
     /// # Errors
-    /// What was wrong with the file, its version, or its parameters.
+    /// A fault of the file, its version, or its parameters.
     fn plugin(
         &self,
         path: &str,
@@ -38,64 +37,64 @@ pub trait Loader {
     ) -> Result<Box<dyn Plugin>, String>;
 }
 
-/// Where a plugin takes part.
+/// A hook of a plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
     /// Decides which frames are lost.
     Loss,
     /// Decides each frame's propagation delay.
     Delay,
-    /// Decides when each frame has left.
+    /// Decides when each frame departs.
     Rate,
     /// Changes frames' bytes.
     Rewrite,
 }
 
-/// The user's own code. A hook that it was not loaded for is not called.
+/// User code. A hook for which the plugin was not loaded is not called.
 ///
-/// A plugin that fails says so to whoever loaded it, who ends the run; what
-/// it returns then does not matter, as long as times do not go back.
+/// A failing plugin reports to its loader, which ends the run. Its return values then
+/// do not matter, as long as times do not decrease.
 pub trait Plugin: fmt::Debug + Send {
-    /// What it says of itself.
+    /// Returns the plugin's statements about itself.
     fn hints(&self) -> PluginHints {
         PluginHints::default()
     }
 
-    /// Called once, before anything else: schedules count from `epoch`.
+    /// Called once, before any other hook: schedules count from `epoch`.
     fn start(&mut self, epoch: Nanos);
 
-    /// Whether the frame is lost, and as what.
+    /// Returns the reason if the frame is lost.
     fn lose(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Option<DropReason>;
 
-    /// The frame's propagation delay.
+    /// Returns the frame's propagation delay.
     fn delay(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Nanos;
 
-    /// The earliest instant, at `from` or after it, at which the link takes
-    /// the next frame out of the queue.
+    /// Returns the earliest instant, at or after `from`, at which the link dequeues the
+    /// next frame.
     fn ready(&mut self, from: Nanos, _stream: &mut Stream) -> Nanos {
         from
     }
 
-    /// When the last bit of a frame of `wire_bits` has left that is served
-    /// from `frame.at` on.
+    /// Returns the departure of the last bit of a frame of `wire_bits` whose service
+    /// begins at `frame.at`.
     fn depart(&mut self, frame: &Passing<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos;
 
     /// Changes the frame's bytes, not its length.
     fn rewrite(&mut self, at: Nanos, bytes: &mut [u8], stream: &mut Stream);
 }
 
-/// What a plugin says of itself, for default queue limits and reports.
+/// A plugin's statements about itself, for default queue limits and reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PluginHints {
-    /// The mean of its delays.
+    /// Mean of its delays.
     pub delay_mean: Nanos,
-    /// None of its delays is shorter.
+    /// Lower bound of its delays.
     pub delay_least: Nanos,
-    /// Its mean rate; `None` when it is not known.
+    /// Its mean rate; `None` if it is not known.
     pub rate_mean: Option<BitRate>,
 }
 
-/// There are no files and no plugins.
+/// A loader without files and plugins.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoLoader;
 

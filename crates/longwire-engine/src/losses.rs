@@ -11,7 +11,7 @@ use crate::origin::Origin;
 use crate::passing::Passing;
 use crate::verdict::DropReason;
 
-/// The loss models that act at one place.
+/// Loss models that act at one place.
 #[derive(Debug)]
 pub(crate) struct Losses(Vec<Loss>);
 
@@ -19,13 +19,13 @@ pub(crate) struct Losses(Vec<Loss>);
 #[derive(Debug)]
 struct Loss {
     model: Box<dyn LossModel>,
-    /// What it always answers: spares the call.
+    /// A constant outcome: saves the call.
     fixed: Option<(Probability, DropReason)>,
     stream: Stream,
 }
 
 impl Losses {
-    /// Those of `loss` which act at `place`, taken out of it.
+    /// Takes the models for `place` out of `loss`.
     pub fn take(loss: &mut Vec<PlacedLoss>, place: LossPlace, origin: &Origin) -> Losses {
         let purpose = match place {
             LossPlace::Entry => Purpose::EntryLoss,
@@ -45,21 +45,21 @@ impl Losses {
         Losses(taken)
     }
 
-    /// Whether nothing is lost here.
+    /// Whether no model acts here.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a model looks at frames' bytes.
+    /// Whether a model reads frames' bytes.
     pub fn reads_bytes(&self) -> bool {
         self.0.iter().any(|loss| loss.model.reads_bytes())
     }
 
-    /// `frame` is asked for only when a model must look at it: making it
-    /// costs a nanosecond.
+    /// Returns why the frame is lost, if it is. `frame` is called only if a model reads
+    /// it: building it costs a nanosecond.
     ///
-    /// The first model that loses the frame decides the reason; the others
-    /// still draw, so that one model's outcome never moves another's.
+    /// The first model that loses the frame determines the reason; the others still
+    /// draw, so that one model's outcome never shifts another's.
     #[inline]
     pub fn judge<'a>(&mut self, frame: impl Fn() -> Passing<'a>) -> Option<DropReason> {
         let mut lost = None;
@@ -82,7 +82,7 @@ impl Loss {
     }
 }
 
-/// Cold, so that the common frame, which nothing loses, runs straight on.
+/// Cold, so that the code for the common frame, which no model loses, is straight.
 #[cold]
 fn first_reason(lost: Option<DropReason>, reason: DropReason) -> Option<DropReason> {
     lost.or(Some(reason))

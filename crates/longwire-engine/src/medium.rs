@@ -1,5 +1,5 @@
-//! The medium: what happens to a frame that has left the rate. Loss, then
-//! corruption and duplication, then delay, reordering and the order policy.
+//! The medium of a link: loss, then corruption and duplication, then delay, reordering
+//! and the order policy.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -28,21 +28,21 @@ pub(crate) use change::MediumChange;
 pub(crate) struct Medium {
     losses: Losses,
     delay: Box<dyn DelayModel>,
-    /// The delay if it never varies: spares the call.
+    /// The delay if it never varies: saves the call.
     delay_fixed: Option<Nanos>,
     delay_stream: Stream,
-    /// What few links have; spares the others the look.
+    /// Rarely used parts; saves the check of each for all other links.
     extras: Option<Box<Extras>>,
     order: OrderPolicy,
-    /// What the rate model adds to `delay` for the frame that passes next.
+    /// Delay that the rate model adds to `delay` for the next frame.
     rate_delay: Nanos,
-    /// Every delivery says that headers are rewritten.
+    /// Every delivery is marked for header rewriting.
     rewrite: bool,
-    /// The latest release, which those of frames in order are raised to.
+    /// Latest release; the releases of later frames in order are raised to it.
     last_release: Nanos,
     /// Deliveries of the last frame that have not been taken, last first.
     copies: Vec<Delivery>,
-    /// How frames are spoilt that were not edited yet, in the order of their
+    /// Corruption of delivered frames that are not yet edited, in the order of their
     /// deliveries.
     spoilt: VecDeque<Corruption>,
 }
@@ -58,7 +58,7 @@ struct Extras {
     scratch: Vec<u8>,
 }
 
-/// What a medium is made of.
+/// Parts of a medium.
 pub(crate) struct MediumParts {
     pub losses: Losses,
     pub corruption: Option<Box<dyn CorruptionModel>>,
@@ -115,7 +115,7 @@ impl Medium {
         self.order == OrderPolicy::InOrder && !self.displaces()
     }
 
-    /// No frame is delivered sooner after its departure than this.
+    /// Returns a lower bound of the time from a frame's departure to its release.
     pub fn delay_least(&self) -> Nanos {
         if self.displaces() {
             return Nanos::ZERO;
@@ -135,7 +135,7 @@ impl Medium {
         self.extras.is_none() && !self.rewrite
     }
 
-    /// Whether bytes are looked at or may be spoilt, or frames duplicated.
+    /// Whether models read or corrupt bytes, or duplicate frames.
     pub fn changes_frames(&self) -> bool {
         let reads = self.losses.reads_bytes() || self.delay.reads_bytes();
         let changes = |extras: &Extras| extras.corruption.is_some() || extras.duplication.is_some();
@@ -147,30 +147,28 @@ impl Medium {
         extras.is_some_and(|extras| extras.reordering.is_some())
     }
 
-    /// The rate delays the frame that passes next by so much more.
+    /// Sets the delay that the rate adds for the next frame.
     #[inline]
     pub fn set_rate_delay(&mut self, delay: Nanos) {
         self.rate_delay = delay;
     }
 
-    /// The next delivery of the frame that passed last, if that said
-    /// [`Delivery::more`].
+    /// Returns the next delivery of the last frame, if [`Delivery::more`] was set.
     pub fn next_copy(&mut self) -> Option<Delivery> {
         self.copies.pop()
     }
 
-    /// How the next frame to be edited that says so is spoilt.
+    /// Returns the corruption for the next frame with `corrupt` set.
     pub fn next_corruption(&mut self) -> Option<Corruption> {
         self.spoilt.pop_front()
     }
 
-    /// A frame that departs now crosses the medium. `mark`: a queue has marked
-    /// it. `frame` is asked for only when a model must look at it. `PLAIN`: it is
-    /// known that [`Medium::is_plain`].
+    /// Passes a frame that departs now through the medium. `mark`: a queue has marked
+    /// it. `frame` is called only if a model reads it. `PLAIN`: [`Medium::is_plain`] is
+    /// known to hold.
     ///
-    /// Every model draws once for each frame: delay is drawn for frames lost
-    /// here too, so that the survivors' delays are the same with loss as
-    /// without.
+    /// Every model draws once for each frame: a delay is drawn for frames lost here
+    /// too, so that the delays of the other frames are the same with loss as without.
     #[inline(always)]
     pub fn pass<'a, const PLAIN: bool>(
         &mut self,
@@ -216,8 +214,8 @@ impl Medium {
                 self.last_release
             }
             OrderPolicy::Reorder => {
-                // The latest of all: what comes after a change of order to in
-                // order overtakes nothing.
+                // The latest of all: after a change of order to in order, no frame
+                // overtakes earlier ones.
                 self.last_release = wanted.max(self.last_release);
                 wanted
             }
@@ -278,8 +276,7 @@ impl Medium {
         verdict
     }
 
-    /// A displaced frame is out of turn: it neither waits for those before it
-    /// nor holds up those behind it.
+    /// Displaces a frame: it neither waits for earlier frames nor holds up later ones.
     fn displace(
         &mut self,
         departure: Nanos,
@@ -301,9 +298,9 @@ impl Medium {
         }
     }
 
-    /// Copies come in turn, behind the frame; delays of their own are drawn
-    /// from a stream of their own, so that the frames' delays are the same
-    /// with duplicates as without.
+    /// Duplicates a frame. Copies follow the frame in order. Their separate delays are
+    /// drawn from a separate stream, so that the frames' delays are the same with
+    /// duplicates as without.
     fn duplicate(
         &mut self,
         frame: &Passing<'_>,
@@ -325,7 +322,7 @@ impl Medium {
             copy.more = true;
             self.copies.push(copy);
         }
-        // Taken from the end: the first copy must come last.
+        // Taken from the end: the first copy must be last.
         self.copies.reverse();
         if let Some(last) = self.copies.first_mut() {
             last.more = false;

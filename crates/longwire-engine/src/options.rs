@@ -1,5 +1,7 @@
-//! One direction's configuration as text: what the command line, the
-//! configuration file and HTTP all read.
+//! Link configuration as text: the common form of the command line, the configuration
+//! file and HTTP.
+
+mod table;
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -11,61 +13,62 @@ use crate::loader::{Loader, NoLoader};
 use crate::models::{self, Kind};
 use crate::spec::SpecError;
 
-/// The options of one direction, as their user wrote them. What is `None`,
-/// and an empty `loss`, was left out.
+pub use table::{LINK_OPTIONS, LinkOption};
+
+/// Options of one direction, as the user wrote them. An absent option is `None`, absent
+/// loss is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkOptions {
-    /// A rate model, `10mbit` or `unlimited`.
+    /// Rate model, `10mbit` or `unlimited`.
     pub rate: Option<String>,
-    /// A framing profile, `ethernet`.
+    /// Framing profile, `ethernet`.
     pub framing: Option<String>,
-    /// A queue discipline, `100p` or `unlimited`; `derived` is tail drop, its
-    /// limit derived from rate and delay.
+    /// Queue discipline, `100p` or `unlimited`; `derived` is tail drop with a limit
+    /// derived from rate and delay.
     pub queue: Option<String>,
-    /// Loss models, each `1%` or the like; `none` alone is no loss.
+    /// Loss models, each `1%` or similar; `none` alone is no loss.
     pub loss: Vec<String>,
-    /// A corruption model, `0.1%`, or `none`.
+    /// Corruption model, `0.1%`, or `none`.
     pub corrupt: Option<String>,
-    /// A duplication model, `1%`, or `none`.
+    /// Duplication model, `1%`, or `none`.
     pub duplicate: Option<String>,
-    /// A delay model, `20ms`, or `none`.
+    /// Delay model, `20ms`, or `none`.
     pub delay: Option<String>,
-    /// A reordering model, `hold:1%,5ms`, or `none`.
+    /// Reordering model, `hold:1%,5ms`, or `none`.
     pub reorder: Option<String>,
-    /// An order policy, `reorder`.
+    /// Order policy, `reorder`.
     pub order: Option<String>,
-    /// The largest payload behind the MAC header: a plain count of bytes,
-    /// `fragment:1400`, or `none`.
+    /// Maximum payload after the MAC header: a plain number of bytes, `fragment:1400`,
+    /// or `none`.
     pub mtu: Option<String>,
-    /// Rewriting models, each `ip:ttl=1` or the like; `none` alone is none.
+    /// Rewriting models, each `ip:ttl=1` or similar; `none` alone is none.
     pub rewrite: Vec<String>,
 }
 
-/// Why an option was refused.
+/// Refusal of an option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{option}: {source}")]
 pub struct OptionError {
     /// The option's name: `rate`, `framing`, `queue`, …
     pub option: &'static str,
-    /// What was wrong with its value.
+    /// The fault of its value.
     pub source: Box<SpecError>,
 }
 
-/// How the absence of a limit or of losses is written.
+/// Notation for the absence of a limit or of losses.
 const NONE: &str = "none";
 
-/// How the queue is written whose limit follows from rate and delay.
+/// Notation for a queue whose limit follows from rate and delay.
 const DERIVED: &str = "derived";
 
 impl LinkOptions {
-    /// Reads every option. What was left out is as in
-    /// [`LinkConfig::default`]. Models that need files or plugins are
-    /// refused.
+    /// Parses every option. Absent options are as in [`LinkConfig::default`]. Models
+    /// that need files or plugins are refused.
     pub fn parse(&self) -> Result<LinkConfig, OptionError> {
         self.parse_with(&NoLoader)
     }
 
-    /// Reads every option; files and plugins come from `loader`.
+    /// Parses every option; files and plugins come from `loader`.
     pub fn parse_with(&self, loader: &dyn Loader) -> Result<LinkConfig, OptionError> {
         let mut config = LinkConfig::default();
         let mut reader = Reader {
@@ -98,8 +101,9 @@ impl LinkOptions {
         Ok(config)
     }
 
-    /// Options that are right one by one, and probably not meant together: a
-    /// CellReplay trace whose base delay is taken from its file by the delay.
+    /// Returns a doubt about options that are valid one by one and probably not
+    /// intended together: a CellReplay trace whose base delay is taken from its file by
+    /// the delay.
     pub fn pair_doubt(&self) -> Option<Doubt> {
         let (rate, delay) = (self.rate.as_deref()?, self.delay.as_deref()?);
         let rate = models::RATE.arguments("cellreplay", rate)?;
@@ -124,10 +128,10 @@ impl LinkOptions {
         })
     }
 
-    /// Reads a change of a running link: what is left out stays as it is, and
-    /// what gives back the default is written as it always is: `unlimited`,
-    /// `none`, `in-order`, or `derived` for the queue. Losses and rewriting
-    /// models replace all there were. Files and plugins come from `loader`.
+    /// Parses a change of a running link. Absent options keep their values; defaults
+    /// are restored explicitly: `unlimited`, `none`, `in-order`, or `derived` for the
+    /// queue. Losses and rewriting models replace all previous ones. Files and plugins
+    /// come from `loader`.
     ///
     /// # Errors
     /// The first option that is refused, and why.
@@ -163,36 +167,8 @@ impl LinkOptions {
         })
     }
 
-    /// Sets one option by its name; one that may be given several times gets
-    /// one more. `false` if there is no such option.
-    pub fn set(&mut self, option: &str, text: String) -> bool {
-        let field = match option {
-            "rate" => &mut self.rate,
-            "framing" => &mut self.framing,
-            "queue" => &mut self.queue,
-            "corrupt" => &mut self.corrupt,
-            "duplicate" => &mut self.duplicate,
-            "delay" => &mut self.delay,
-            "reorder" => &mut self.reorder,
-            "order" => &mut self.order,
-            "mtu" => &mut self.mtu,
-            "loss" | "rewrite" => {
-                let list = match option {
-                    "loss" => &mut self.loss,
-                    _ => &mut self.rewrite,
-                };
-                list.push(text);
-                return true;
-            }
-            _ => return false,
-        };
-        *field = Some(text);
-        true
-    }
-
-    /// These options with `over` laid over them: `--delay` with
-    /// `--up-delay`. What `over` leaves out stays; losses it gives replace
-    /// all of these.
+    /// Returns these options overridden by `over`: `--delay` by `--up-delay`. Options
+    /// absent in `over` stay; its losses replace all of these.
     pub fn overlay(&self, over: &LinkOptions) -> LinkOptions {
         let lay = |under: &Option<String>, over: &Option<String>| {
             over.as_ref().or(under.as_ref()).cloned()
@@ -218,9 +194,9 @@ impl LinkOptions {
 }
 
 impl LinkConfig {
-    /// Every part and its text, which [`LinkOptions::parse`] reads back to
-    /// the same link. The queue is the one in force, given or derived. Each
-    /// loss model is a part of its own.
+    /// Returns every part and its text, which [`LinkOptions::parse`] reads back to the
+    /// same link. The queue is the effective one, given or derived. Each loss model is
+    /// a separate part.
     pub fn describe(&self) -> Vec<(&'static str, String)> {
         let mut parts = Vec::new();
         parts.push((models::RATE.name, self.rate.to_string()));
@@ -242,7 +218,7 @@ impl LinkConfig {
     }
 }
 
-/// A link's parts and their texts.
+/// Parts of a link and their texts.
 type Parts = Vec<(&'static str, String)>;
 
 fn push_list<M: Display>(parts: &mut Parts, name: &'static str, models: &[M]) {
@@ -264,7 +240,7 @@ fn refused(option: &'static str, source: SpecError) -> OptionError {
     }
 }
 
-/// Reads options, and collects what is doubtful in them.
+/// Parses options and collects doubts about them.
 struct Reader<'a> {
     loader: &'a dyn Loader,
     doubts: Vec<Doubt>,

@@ -1,5 +1,5 @@
-//! The head of a managed queue: takes frames out when the link is ready for
-//! them, in event time.
+//! The head of a managed queue: dequeues frames when the link is ready for them, in
+//! event time.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -19,36 +19,35 @@ use crate::verdict::{Delivery, DropReason, Verdict};
 
 mod change;
 
-/// A managed queue and what it waits for.
+/// A managed queue and the state of its service.
 #[derive(Debug)]
 pub(crate) struct Server {
     queue: Held,
     reads: Reads,
     context: QueueContext,
     aggregate: Aggregate,
-    /// The frames of one aggregate; memory that is used again.
+    /// The frames of one aggregate; reused memory.
     taken: Vec<QueuedFrame>,
-    /// Stirred into flow hashes, so that flows collide differently with
-    /// another seed.
+    /// Mixed into flow hashes, so that flows collide differently with another seed.
     perturbation: u64,
     next_number: u64,
     /// Since when the queue has held a frame.
     waiting_since: Nanos,
-    /// When the head is taken out, once that is known.
+    /// When the head is dequeued, once that is known.
     ready: Option<Nanos>,
-    /// When the link, free, asks for a frame; once it has asked in vain, it
-    /// does so again when one arrives.
+    /// When the free link next asks for a frame; after an empty dequeue, at the next
+    /// arrival.
     asks_at: Option<Nanos>,
-    /// The link is paused or down: nothing is taken out.
+    /// The link is paused or down: no frame is dequeued.
     stopped: bool,
-    /// Of a link that may change: the frame that is being sent, which a
-    /// tail-drop queue of such a link counts until it has departed.
+    /// In a changeable link: the frame in service, which a tail-drop queue of such a
+    /// link counts until it has departed.
     sending: Option<Sending>,
     counts_sending: bool,
     occupancy_max: (Packets, Bytes),
 }
 
-/// What holds the frames.
+/// The queue of a managed link.
 #[derive(Debug)]
 pub(crate) enum Held {
     /// First in, first out, with tail drop.
@@ -67,7 +66,7 @@ impl Held {
     }
 }
 
-/// The frame that is being sent.
+/// The frame in service.
 #[derive(Clone, Copy, Debug)]
 struct Sending {
     departure: Nanos,
@@ -101,9 +100,9 @@ impl Server {
         }
     }
 
-    /// A frame arrives. All events up to `frame.arrival`, and at it, must have
-    /// been decided: what the link can take out at that instant is not in the
-    /// queue any more.
+    /// Adds an arriving frame. All events up to and including `frame.arrival` must have
+    /// been decided: frames that the link can dequeue at that instant are no longer in
+    /// the queue.
     pub fn enqueue(&mut self, frame: FrameMeta, bytes: &[u8], transmitter: &Transmitter) {
         debug_assert!(
             self.stopped || self.ready.is_none_or(|at| at > frame.arrival),
@@ -124,7 +123,7 @@ impl Server {
         }
         self.admit(frame.arrival, queued, transmitter);
         if self.context.occupancy().0.0 == 0 {
-            // What was to be taken out may just have been dropped.
+            // The head may just have been dropped.
             self.ready = None;
         }
         let (packets, bytes) = self.occupancy(frame.arrival);
@@ -132,15 +131,14 @@ impl Server {
         self.occupancy_max.1 = self.occupancy_max.1.max(bytes);
     }
 
-    /// The link has asked an empty queue for a frame: the discipline learns of
-    /// it.
+    /// Notifies the discipline that the link has asked an empty queue for a frame.
     #[inline]
     fn ask_without_result(&mut self) {
         self.queue.discipline().idle();
         self.asks_at = None;
     }
 
-    /// Gives the queue a frame, which it may drop.
+    /// Offers a frame to the queue, which may drop it.
     #[inline]
     fn admit(&mut self, now: Nanos, frame: QueuedFrame, transmitter: &Transmitter) {
         self.context.entered(&frame);
@@ -151,8 +149,7 @@ impl Server {
         };
         let gone = |fifo: &ManagedFifo| match self.stopped || !self.counts_sending {
             true => (0, 0),
-            // Decided at arrival, as tail drop elsewhere is, these would not
-            // be in the queue any more.
+            // As with tail drop decided at arrival, these are no longer in the queue.
             false => transmitter.gone_at_once(now, fifo.lengths()),
         };
         if fifo.fits(frame.len, sending, (0, 0)) || fifo.fits(frame.len, sending, gone(fifo)) {
@@ -162,7 +159,8 @@ impl Server {
         }
     }
 
-    /// Frames and bytes that a tail-drop queue counts beside those it holds.
+    /// Returns the frames and bytes that a tail-drop queue counts in addition to those
+    /// it holds.
     #[inline]
     fn counted_sending(&self, now: Nanos) -> (u64, u64) {
         match &self.sending {
@@ -190,8 +188,8 @@ impl Server {
         }
     }
 
-    /// Returns what is decided next by events at which `happens` is true: all
-    /// up to one instant.
+    /// Returns the next decision by events at which `happens` is true: all up to one
+    /// instant.
     #[inline]
     pub fn next_decided(
         &mut self,
@@ -201,8 +199,8 @@ impl Server {
         frames: &impl FrameBytes,
     ) -> Option<(u64, Verdict)> {
         loop {
-            // One service at a time: what is decided and not told stays
-            // short, however late the call.
+            // One service at a time: the list of unreported decisions stays short,
+            // however late the call.
             if let Some(decided) = self.context.decided.pop_front() {
                 return Some(decided);
             }
@@ -215,7 +213,7 @@ impl Server {
         }
     }
 
-    /// When the next frame is taken out, if one waits; [`Nanos::MAX`] is never.
+    /// Returns when the next frame is dequeued, if one waits; [`Nanos::MAX`] is never.
     #[inline]
     pub fn service_at(&mut self, transmitter: &mut Transmitter) -> Option<Nanos> {
         if self.stopped {
@@ -246,7 +244,7 @@ impl Server {
         !self.context.decided.is_empty()
     }
 
-    /// Frames and bytes held as of `now`, an arrival's time.
+    /// Returns the frames and bytes held as of `now`, an arrival's time.
     pub fn occupancy(&self, now: Nanos) -> (Packets, Bytes) {
         let (packets, bytes) = self.context.occupancy();
         let sending = self.counted_sending(now);
@@ -257,8 +255,8 @@ impl Server {
         self.occupancy_max
     }
 
-    /// Takes the next frame out. What becomes of it is returned if it is the
-    /// only thing decided, which saves the detour over the list.
+    /// Dequeues the next frame. Returns its verdict if that is the only decision, which
+    /// saves the detour over the list.
     fn serve(
         &mut self,
         at: Nanos,
@@ -268,8 +266,7 @@ impl Server {
     ) -> Option<(u64, Verdict)> {
         let Some(first) = self.queue.discipline().dequeue(at, &mut self.context) else {
             if self.context.decided.is_empty() {
-                // Against its contract; the link stands still rather than
-                // spin.
+                // Against its contract; the link stalls rather than spins.
                 debug_assert!(false, "{:?} holds frames and gives none", self.queue);
                 self.ready = Some(Nanos::MAX);
             }
@@ -311,7 +308,7 @@ impl Server {
         None
     }
 
-    /// The frames that wait now and fit are sent as one and leave together.
+    /// Sends the queued frames that fit as one aggregate; they depart together.
     fn serve_aggregate(
         &mut self,
         first: QueuedFrame,

@@ -1,31 +1,31 @@
-//! What the engine decides for a frame.
+//! The engine's decision about a frame.
 
 use longwire_units::Nanos;
 
-/// The decision for one frame.
+/// The decision about one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Hand the frame to the output port at `release`.
     Deliver(Delivery),
-    /// The emulated link loses the frame.
+    /// The emulated link drops the frame.
     Drop(DropReason),
-    /// The queue decides when the frame is at its head:
-    /// [`Link::poll`](crate::Link::poll) will tell, and needs the frame's
+    /// The queue decides when the frame reaches its head:
+    /// [`Link::poll`](crate::Link::poll) returns the verdict, and needs the frame's
     /// bytes until then.
     Queued,
 }
 
-/// The times of a delivered frame, and what happens to its bytes. Small: it is
-/// returned for every frame.
+/// The times of a delivered frame, and the edits of its bytes. Small: it is returned
+/// for every frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// When its last bit left the emulated queue.
     pub departure: Nanos,
     /// When it must be handed to the output port.
     pub release: Nanos,
-    /// The in-order policy raised `release` to that of the frame before.
+    /// The in-order policy raised `release` to that of the previous frame.
     pub raised: bool,
-    /// What [`Link::edit`](crate::Link::edit) does to its bytes.
+    /// Edits that [`Link::edit`](crate::Link::edit) applies to its bytes.
     pub edits: Edits,
     /// Another delivery of the same frame follows: a duplicate.
     pub more: bool,
@@ -36,14 +36,14 @@ pub struct Delivery {
 pub struct Edits {
     /// A queue marks the frame: congestion experienced.
     pub mark: bool,
-    /// The medium spoils some of its bits; the link knows which.
+    /// The medium corrupts some of its bits; the link knows which.
     pub corrupt: bool,
     /// The link rewrites headers of every frame.
     pub rewrite: bool,
 }
 
 impl Edits {
-    /// Nothing changes.
+    /// No changes.
     pub const NONE: Edits = Edits {
         mark: false,
         corrupt: false,
@@ -57,7 +57,7 @@ impl Edits {
     }
 }
 
-/// Why the emulated link lost a frame.
+/// Reason of a drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum DropReason {
@@ -69,20 +69,19 @@ pub enum DropReason {
     QueueFull,
     /// Lost on the medium as a packet.
     Loss,
-    /// Lost on the medium because a bit error spoilt it.
+    /// Lost on the medium because of a bit error.
     BitError,
-    /// The queue discipline's control law dropped it: RED, CoDel, PIE and the
-    /// like.
+    /// Dropped by the queue discipline's control law: RED, CoDel, PIE and similar.
     Aqm,
-    /// Its time to live was used up.
+    /// Its time to live had expired.
     Ttl,
     /// The medium was down.
     Outage,
-    /// A loss model lost it for what it holds.
+    /// Selected by a loss model for its contents.
     Content,
-    /// It came while its traffic was being moved to another path.
+    /// Its traffic was being moved to another path.
     Handover,
-    /// The port that it was to leave by had gone away.
+    /// Its output port was gone.
     PortLost,
 }
 
@@ -102,12 +101,12 @@ impl DropReason {
         DropReason::PortLost,
     ];
 
-    /// Position in [`DropReason::ALL`].
+    /// Returns the position in [`DropReason::ALL`].
     pub fn index(self) -> usize {
         self as usize
     }
 
-    /// The reason's name in reports and JSON.
+    /// Returns the reason's name in reports and JSON.
     pub fn name(self) -> &'static str {
         match self {
             DropReason::Mtu => "mtu",

@@ -1,4 +1,4 @@
-//! Making a link of its configuration.
+//! Builds a link from its configuration.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -20,24 +20,23 @@ use crate::origin::Origin;
 use crate::server::{Held, Server};
 
 impl Link {
-    /// A fresh link. The same configuration, seed and arrivals give the same
+    /// Creates a link. The same configuration, seed and arrivals give the same
     /// verdicts.
     pub fn new(config: LinkConfig, seed: u64, id: LinkId) -> Link {
         Link::build(config, seed, id, false)
     }
 
-    /// A fresh link that [`Link::change`] may change. Its queue is always
-    /// managed: it decides when a frame is taken out, also with tail drop and
-    /// an infinite rate. Until it is changed, its verdicts are those of a
-    /// plain link of the same configuration, but for two things:
+    /// Creates a link that [`Link::change`] may change. Its queue is always managed: it
+    /// decides when a frame is dequeued, also with tail drop and an infinite rate.
+    /// Until the first change, its verdicts are those of a plain link of the same
+    /// configuration, with two exceptions:
     ///
-    /// * Models that look at how much waits ([`Passing::waiting`]: plugins)
-    ///   are told what waits as the frame is taken out, not what waited as it
-    ///   came.
-    /// * What the rate would never take out of the queue ([`Nanos::MAX`]) is
-    ///   not told: a change of the rate may yet send it.
+    /// * Models that read the queue's occupancy ([`FrameContext::waiting`]: plugins)
+    ///   see it as of the frame's dequeue, not as of its arrival.
+    /// * A frame that the rate would never send ([`Nanos::MAX`]) has no verdict yet: a
+    ///   change of the rate may still send it.
     ///
-    /// [`Passing::waiting`]: crate::Passing::waiting
+    /// [`FrameContext::waiting`]: crate::FrameContext::waiting
     pub fn new_changeable(config: LinkConfig, seed: u64, id: LinkId) -> Link {
         Link::build(config, seed, id, true)
     }
@@ -111,7 +110,7 @@ impl Link {
     }
 }
 
-/// Rewriting models with their streams.
+/// Pairs rewriting models with their streams.
 pub(super) fn start_rewriting(
     models: Vec<Box<dyn RewriteModel>>,
     origin: &Origin,

@@ -1,4 +1,4 @@
-//! Changing a link while it runs, in event time.
+//! Changes a link while it runs, in event time.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -27,55 +27,54 @@ use crate::origin::Origin;
 use crate::passing::FrameBytes;
 use crate::server::{Held, Server};
 
-/// What of a link is to be another. What is `None` stays as it is, with its
-/// state and its random streams.
+/// A partial update of a link; `None` keeps a field with its state and its random
+/// streams.
 #[derive(Debug, Default)]
 pub struct LinkChange {
-    /// How fast it serialises.
+    /// Rate of the link.
     pub rate: Option<Rate>,
-    /// What the wire adds to a frame.
+    /// Bytes that the wire adds to a frame.
     pub framing: Option<Framing>,
-    /// The queue; `Some(None)` is tail drop, its limit derived from rate and
-    /// delay, now and whenever they change.
+    /// Queue; `Some(None)` is tail drop with a limit derived from rate and delay, now
+    /// and whenever they change.
     pub queue: Option<Option<Queue>>,
     /// All loss models.
     pub loss: Option<Vec<PlacedLoss>>,
-    /// Frames that arrive spoilt.
+    /// Corruption model.
     pub corruption: Option<Option<Box<dyn CorruptionModel>>>,
-    /// Frames that arrive several times.
+    /// Duplication model.
     pub duplication: Option<Option<Box<dyn DuplicationModel>>>,
     /// Propagation delay and jitter.
     pub delay: Option<Box<dyn DelayModel>>,
-    /// Frames that are held back or overtake on purpose.
+    /// Reordering model: frames held back or sent ahead on purpose.
     pub reordering: Option<Option<Box<dyn ReorderingModel>>>,
     /// Whether jitter may reorder.
     pub order: Option<OrderPolicy>,
-    /// The largest payload behind the MAC header.
+    /// Maximum payload after the MAC header.
     pub mtu: Option<Mtu>,
-    /// All that is changed in every frame.
+    /// All rewriting models.
     pub rewrite: Option<Vec<Box<dyn RewriteModel>>>,
-    /// Whether it carries frames.
+    /// Whether the link carries frames.
     pub state: Option<LinkState>,
 }
 
 /// Whether a link carries frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LinkState {
-    /// It does.
+    /// The link carries frames.
     #[default]
     Up,
-    /// What arrives is lost, and so is what waited when it went down, as
-    /// [`DropReason::Outage`]. What was on its way arrives.
+    /// Arrivals and queued frames are dropped as [`DropReason::Outage`]. Frames in
+    /// transit arrive.
     ///
     /// [`DropReason::Outage`]: crate::DropReason::Outage
     Down,
-    /// What arrives waits, as far as the queue has room. What was on its way
-    /// arrives.
+    /// Arrivals wait as far as the queue has space. Frames in transit arrive.
     Paused,
 }
 
 impl LinkState {
-    /// The state's name in files, on the command line and in JSON.
+    /// Returns the state's name in files, on the command line and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             LinkState::Up => "up",
@@ -84,15 +83,15 @@ impl LinkState {
         }
     }
 
-    /// The state of this name.
+    /// Returns the state of this name.
     pub fn from_name(name: &str) -> Option<LinkState> {
         let all = [LinkState::Up, LinkState::Down, LinkState::Paused];
         all.into_iter().find(|state| state.name() == name)
     }
 }
 
-/// What a change has replaced, for the caller to drop where that takes no
-/// time from frames: models may hold traces of many megabytes.
+/// Parts that a change has replaced. The caller drops them at a time that delays no
+/// frame: models may hold traces of many megabytes.
 #[derive(Debug)]
 #[must_use = "drop it where that takes no time from frames"]
 pub struct Replaced {
@@ -103,10 +102,10 @@ pub struct Replaced {
     _rewrite: Vec<(Box<dyn RewriteModel>, Stream)>,
 }
 
-/// What a link that may be changed knows of itself besides.
+/// State of a changeable link.
 #[derive(Debug)]
 pub(super) struct Changing {
-    /// Of the latest change.
+    /// Origin of the latest change.
     origin: Origin,
     state: LinkState,
     /// The queue's limit follows rate and delay.
@@ -132,51 +131,47 @@ impl Changing {
 }
 
 impl Link {
-    /// Changes the link at `at`, between two events. It must have been made by
-    /// [`Link::new_changeable`], and polled for what is
-    /// [before](Link::poll_before) `at` until it had nothing to tell. What
-    /// happens at `at` itself comes after the change, but for frames that were
-    /// offered before the call and what was taken out before they were. What
-    /// frames wait is asked for their headers (`frames`) when the queue becomes
-    /// another; what is dropped by the change is told by the next
-    /// [`Link::poll`]. A time before the latest arrival, poll or change counts
-    /// as that.
+    /// Changes the link at `at`, between two events. The link must have been created by
+    /// [`Link::new_changeable`], and polled for events [before](Link::poll_before) `at`
+    /// until it returned `None`. Events at `at` itself follow the change, except those
+    /// caused by frames offered, or dequeued, before the call. `frames` provides the
+    /// headers of queued frames when the queue is replaced; [`Link::poll`] returns the
+    /// drops that the change causes. A time before the latest arrival, poll or change
+    /// counts as that time.
     ///
-    /// * **On its way.** Deliveries that were told keep all that was said,
-    ///   which includes the frame in service: it departs as it would have. It
-    ///   must have been [edited](Link::edit) before the change.
-    /// * **Rate and framing** hold for every frame that is taken out of the
-    ///   queue at `at` or later. At fixed rates the exact instant at which the
-    ///   link becomes free is kept: the part of a nanosecond that departures
-    ///   leave out is carried over, rounded down to `1 / rate` nanoseconds. A
-    ///   rate model begins when the frame in service has departed, to the whole
-    ///   nanosecond. A link that would never have become free again is free at
-    ///   `at`.
-    /// * **The queue.** The new one is given what waits, in the order of
-    ///   arrival, as if it all came at `at`; what it does not take, it drops for
-    ///   its own reason, tail drop as [`DropReason::QueueFull`]. How long a
-    ///   frame has waited counts from its arrival. A derived limit is derived
-    ///   anew when rate or delay change; a lower one drops the latest frames.
-    /// * **Models** that are replaced begin at `at`, which their schedules
-    ///   count from, with random streams that seed, link, purpose and the
-    ///   number of the change decide. A discipline that stays keeps the rate
-    ///   that it was told first.
-    /// * **Delay and order.** In order, releases never decrease, across changes
-    ///   of the delay too; when order changes from `reorder` to `in-order`,
-    ///   nothing that departs afterwards comes before what departed before,
-    ///   save frames displaced on purpose.
-    /// * **Down.** Arrivals are lost before any model sees them, as
-    ///   [`DropReason::Outage`], and what waits is lost at `at`. Up again, the
-    ///   transmitter is free at `at`, or when the frame that was in service
-    ///   then has departed, if that is later.
-    /// * **Paused.** Nothing is taken out of the queue; arrivals wait as ever.
-    ///   Up again, service goes on at `at`. An opportunity to send that a rate
-    ///   model had promised and that has passed is gone.
+    /// * **In transit.** Deliveries already returned stay valid in every respect,
+    ///   including the frame in service: it departs as before. It must have been
+    ///   [edited](Link::edit) before the change.
+    /// * **Rate and framing** apply to every frame that is dequeued at or after `at`.
+    ///   At fixed rates the exact instant at which the link becomes free is kept: the
+    ///   fraction of a nanosecond that departures leave out is carried over, rounded
+    ///   down to `1 / rate` nanoseconds. A rate model begins when the frame in service
+    ///   has departed, to the whole nanosecond. A link that would never have become
+    ///   free again is free at `at`.
+    /// * **The queue.** The new queue receives the queued frames in order of arrival,
+    ///   as if all arrived at `at`; frames that it rejects, it drops for its own
+    ///   reason, tail drop as [`DropReason::QueueFull`]. A frame's sojourn time counts
+    ///   from its arrival. A derived limit is computed again when rate or delay change;
+    ///   a lower one drops the latest frames.
+    /// * **Models** that are replaced begin at `at`: their schedules count from it, and
+    ///   their random streams follow from seed, link, purpose and the number of the
+    ///   change. A discipline that stays keeps the rate that it received first.
+    /// * **Delay and order.** In order, releases never decrease, also across changes of
+    ///   the delay. When order changes from `reorder` to `in-order`, no frame that
+    ///   departs afterwards is released before a frame that departed earlier, except
+    ///   frames displaced on purpose.
+    /// * **Down.** Arrivals are dropped before any model sees them, as
+    ///   [`DropReason::Outage`], and queued frames are dropped at `at`. Up again, the
+    ///   transmitter is free at `at`, or when the frame that was in service has
+    ///   departed, if that is later.
+    /// * **Paused.** No frame is dequeued; arrivals wait as usual. Up again, service
+    ///   resumes at `at`. An opportunity of a rate model that has passed in the
+    ///   meantime is lost.
     ///
     /// [`Link::changes_frames`], [`Link::fragments`], [`Link::in_order`] and
-    /// [`Link::poll_slack`] may answer otherwise afterwards.
+    /// [`Link::poll_slack`] may return other values afterwards.
     ///
-    /// A link that was not made to be changed stays as it is.
+    /// A link that is not changeable stays as it is.
     ///
     /// [`DropReason::Outage`]: crate::DropReason::Outage
     /// [`DropReason::QueueFull`]: crate::DropReason::QueueFull
@@ -292,7 +287,7 @@ impl Link {
         changing.map_or(LinkState::Up, |changing| changing.state)
     }
 
-    /// The limit of the queue in force.
+    /// Returns the limit of the effective queue.
     pub fn queue_limit(&self) -> QueueLimit {
         match &self.server {
             Some(server) => server.limit(),
@@ -302,7 +297,7 @@ impl Link {
 }
 
 impl Changing {
-    /// The queue that is to be, and whether its limit is derived.
+    /// Builds the new queue and records whether its limit is derived.
     fn held(&mut self, queue: Option<Queue>) -> Held {
         self.derived = queue.is_none();
         match queue {

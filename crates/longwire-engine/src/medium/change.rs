@@ -1,4 +1,4 @@
-//! A medium that changes.
+//! Changes of a medium.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -16,7 +16,7 @@ use crate::models::order::OrderPolicy;
 use crate::models::reordering::ReorderingModel;
 use crate::origin::Origin;
 
-/// What is to be another; what is `None` stays.
+/// A partial update of a medium; `None` keeps a part.
 #[derive(Debug, Default)]
 pub(crate) struct MediumChange {
     pub losses: Option<Losses>,
@@ -29,8 +29,8 @@ pub(crate) struct MediumChange {
 }
 
 impl Medium {
-    /// Frames that depart from now on meet the new models. The old ones are
-    /// given back in place of the new.
+    /// Applies new models to frames that depart from now on. Returns the old ones in
+    /// place of the new.
     pub fn change(&mut self, mut change: MediumChange, origin: &Origin) -> MediumChange {
         if let Some(losses) = &mut change.losses {
             mem::swap(&mut self.losses, losses);
@@ -53,8 +53,8 @@ impl Medium {
         change
     }
 
-    /// A transmitter that would never have been free again is: what never
-    /// comes out does not hold up what does.
+    /// Frees a transmitter that would never have been free again: frames that are never
+    /// released do not hold up later ones.
     pub fn revive(&mut self, at: Nanos) {
         if self.last_release == Nanos::MAX {
             self.last_release = at;

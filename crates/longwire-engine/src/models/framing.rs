@@ -1,6 +1,6 @@
-//! Framing: how many bytes a frame takes on the emulated wire.
+//! Framing: the number of bytes that a frame takes on the emulated wire.
 //!
-//! A frame here is what a port sees: 14 bytes of Ethernet header and the
+//! A frame here has the bytes that a port delivers: 14 bytes of Ethernet header and the
 //! payload, without a frame check sequence.
 
 use alloc::format;
@@ -16,29 +16,29 @@ use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 /// IEEE 802.3 clause 4.
 const ETHERNET_OVERHEAD: i32 = 24;
 
-/// What the shortest frame takes on an Ethernet: 64 bytes with its check
-/// sequence, preamble and gap.
+/// Bytes of the shortest frame on an Ethernet: 64 bytes with its check sequence,
+/// preamble and gap.
 const ETHERNET_MINIMUM: u32 = 84;
 
-/// What the wire adds to a frame.
+/// Bytes that the wire adds to a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
     /// Added to each frame first; may be negative.
     overhead: i32,
-    /// What is shorter then counts as this.
+    /// Minimum; shorter frames count as this.
     minimum: u32,
     /// Payload bytes of a cell; 1 for a wire without cells.
     cell: u32,
     cell_header: u32,
-    /// A frame is filled up to this at the most; what is longer counts as
-    /// several of this length, and only its rest is filled up.
+    /// Maximum length up to which a frame is padded; a longer one counts as several of
+    /// this length, and only the remainder is padded.
     filled_max: u32,
     /// Added to each frame last.
     trailer: u32,
     profile: Profile,
 }
 
-/// How a framing is written.
+/// Notation of a framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Profile {
     Named(&'static str),
@@ -48,7 +48,7 @@ enum Profile {
 }
 
 impl Framing {
-    /// Nothing: a frame takes its own length.
+    /// No framing: a frame takes its own length.
     pub const NONE: Framing = Framing {
         overhead: 0,
         minimum: 0,
@@ -59,7 +59,7 @@ impl Framing {
         profile: Profile::Named("none"),
     };
 
-    /// Ethernet: 24 bytes a frame, and no frame below 84.
+    /// Ethernet: 24 bytes a frame, and at least 84.
     pub const ETHERNET: Framing = Framing {
         overhead: ETHERNET_OVERHEAD,
         minimum: ETHERNET_MINIMUM,
@@ -67,7 +67,7 @@ impl Framing {
         ..Framing::NONE
     };
 
-    /// Bits on the wire for a frame of `len` bytes.
+    /// Returns the bits on the wire for a frame of `len` bytes.
     #[inline]
     pub fn wire_bits(&self, len: u32) -> u64 {
         let bytes = u64::from(len).saturating_add_signed(i64::from(self.overhead));
@@ -83,7 +83,7 @@ impl Framing {
         (filled + u64::from(self.trailer)) * 8
     }
 
-    /// A frame filled up to cells without headers, but never beyond `most`.
+    /// Returns a frame's length padded to cells without headers, at most `most`.
     fn filled(&self, bytes: u64, most: u64) -> u64 {
         let rest = if bytes > most { bytes % most } else { bytes };
         let filled = rest.next_multiple_of(u64::from(self.cell)).min(most);
@@ -161,11 +161,10 @@ pub const ATM_ENTRY: Entry<Framing> = Entry {
     build: build_atm,
 };
 
-/// Encapsulations, and what they add to a packet of IP, in bytes: 8 of AAL5's
-/// trailer; 8 of LLC and SNAP, or 2 of padding where bridged frames have none
-/// (RFC 2684; 10 and 2 with bridging); 14 of Ethernet without a frame check
-/// sequence; 6 of PPPoE (RFC 2516); 2 of PPP, and 4 of LLC with PPPoA
-/// (RFC 2364).
+/// Encapsulations, and the bytes that they add to an IP packet: 8 of AAL5's trailer; 8
+/// of LLC and SNAP, or 2 of padding where bridged frames have none (RFC 2684; 10 and 2
+/// with bridging); 14 of Ethernet without a frame check sequence; 6 of PPPoE (RFC
+/// 2516); 2 of PPP, and 4 of LLC with PPPoA (RFC 2364).
 static ENCAPSULATIONS: [(&str, i32); 8] = [
     ("pppoe-llc", 8 + 10 + 14 + 6 + 2),
     ("pppoe-vcmux", 8 + 2 + 14 + 6 + 2),
@@ -180,7 +179,7 @@ static ENCAPSULATIONS: [(&str, i32); 8] = [
 fn build_atm(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
     let over = arguments.choice("over")?;
     Ok(Framing {
-        // The Ethernet header of the frame here is not sent as such.
+        // The Ethernet header of the frame is not sent as such.
         overhead: ENCAPSULATIONS[over].1 - ETHERNET_HEADER_LEN as i32,
         minimum: 1,
         cell: 48,
@@ -236,7 +235,7 @@ pub const WIREGUARD_ENTRY: Entry<Framing> = Entry {
 /// Every IPv4 link carries at least this much (RFC 791, section 3.2).
 const TUNNEL_MTU_MIN: u64 = 68;
 
-/// Protocols outside a tunnel, and the length of their headers.
+/// Outer protocols of a tunnel, and the length of their headers.
 static OUTER: [(&str, u32); 2] = [("ipv4", 20), ("ipv6", 40)];
 
 fn build_wireguard(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
@@ -314,17 +313,16 @@ static BYTES_INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// A frame always takes some time, also where it is counted as less than it
-/// is.
+/// Returns the minimum length: a frame always takes some time, even if `overhead` is
+/// negative.
 fn least(overhead: i32) -> u32 {
     u32::from(overhead < 0)
 }
 
-/// No wire adds more than this; a larger number is a slip of the pen.
+/// No wire adds more than this; a larger number is a mistake.
 const BYTES_MAX: u64 = 65_535;
 
-/// No headers that a frame may be counted without are longer; tc has the same
-/// limit.
+/// No header that may be subtracted is longer; tc has the same limit.
 const OVERHEAD_MIN: i64 = -64;
 
 fn build_bytes(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {

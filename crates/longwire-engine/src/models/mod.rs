@@ -1,8 +1,8 @@
-//! The models a link is made of, and their registry.
+//! The models of a link, and their registry.
 //!
-//! A model is one file and one line in its kind's table, which stands at the
-//! end of its folder's `mod.rs`. Names, help, defaults, the documentation and
-//! the conformance tests follow from the tables.
+//! A model is one file and one line in its kind's table, at the end of its folder's
+//! `mod.rs`. Names, help, defaults, the documentation and the conformance tests follow
+//! from the tables.
 
 use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
@@ -26,12 +26,12 @@ pub mod sizes;
 use crate::loader::{Loader, NoLoader};
 use crate::spec::{Arguments, ModelInfo, SpecError};
 
-/// One line of a kind's table: what a model is called, and how it is made.
+/// One line of a kind's table: a model's description and its constructor.
 #[derive(Debug)]
 pub struct Entry<M> {
     /// Name, parameters and help.
     pub info: &'static ModelInfo,
-    /// Makes the model from checked arguments.
+    /// Builds the model from checked arguments.
     pub build: fn(&Arguments<'_>) -> Result<M, SpecError>,
 }
 
@@ -40,26 +40,26 @@ pub struct Entry<M> {
 pub struct Kind<M: 'static> {
     /// The option's name: `rate`, `delay`, …
     pub name: &'static str,
-    /// A bare value that the default model takes.
+    /// A value for the default model.
     pub example: &'static str,
-    /// The models; the first one takes bare values.
+    /// The models; a value without a name goes to the first one.
     pub entries: &'static [Entry<M>],
 }
 
 impl<M> Kind<M> {
-    /// Makes a model from its text. One that needs a file or a plugin is
-    /// refused: [`Kind::parse_with`] has a loader.
+    /// Parses a model. One that needs a file or a plugin is refused:
+    /// [`Kind::parse_with`] has a loader.
     pub fn parse(&self, text: &str) -> Result<M, SpecError> {
         self.parse_with(text, &NoLoader)
     }
 
-    /// Makes a model from its text; files and plugins come from `loader`.
+    /// Parses a model; files and plugins come from `loader`.
     pub fn parse_with(&self, text: &str, loader: &dyn Loader) -> Result<M, SpecError> {
         self.parse_noting(text, loader, &mut Vec::new())
     }
 
-    /// Makes a model from its text. What is allowed and probably not meant is
-    /// added to `doubts`.
+    /// Parses a model. Values that are allowed but probably not intended are added to
+    /// `doubts`.
     pub fn parse_noting(
         &self,
         text: &str,
@@ -81,14 +81,14 @@ impl<M> Kind<M> {
             return Ok(model);
         }
         let default = &self.entries[0];
-        // A word that is no number was meant as a name.
+        // A word that is no number was intended as a name.
         let is_value = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
         if !is_value || text.contains(':') || default.info.params.is_empty() {
             return Err(self.unknown(name));
         }
         let arguments = Arguments::parse(default.info, text, loader)?;
         let model = (default.build)(&arguments).map_err(|error| match error {
-            // The writer of a plain value need not know its parameter.
+            // The user of a plain value need not know its parameter.
             SpecError::Value { source, .. } => SpecError::Plain(source),
             other => other,
         })?;
@@ -96,8 +96,8 @@ impl<M> Kind<M> {
         Ok(model)
     }
 
-    /// The arguments of a text of the model `name`, if it is one, and they are
-    /// right as far as can be seen without files.
+    /// Returns the arguments of a text of the model `name`, if it is one, and if they
+    /// are valid as far as can be checked without files.
     pub(crate) fn arguments(&self, name: &str, text: &str) -> Option<Arguments<'static>> {
         let (written, arguments) = text.trim().split_once(':')?;
         if written.trim() != name {
@@ -132,7 +132,7 @@ pub use reordering::KIND as REORDERING;
 pub use rewrite::KIND as REWRITE;
 pub use sizes::KIND as SIZES;
 
-/// Every registered model: the name of its kind and its description.
+/// Returns every registered model: the name of its kind and its description.
 pub fn all() -> Vec<(&'static str, &'static ModelInfo)> {
     fn list<M>(kind: &Kind<M>) -> impl Iterator<Item = (&'static str, &'static ModelInfo)> {
         kind.entries.iter().map(|entry| (kind.name, entry.info))

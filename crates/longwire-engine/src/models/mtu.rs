@@ -1,5 +1,4 @@
-//! MTU: the largest payload behind the MAC header, and what happens to longer
-//! ones.
+//! MTU: the maximum payload after the MAC header, and the treatment of longer frames.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -19,13 +18,13 @@ pub enum Mtu {
     None,
     /// Frames with more bytes of payload are dropped.
     Drop(u32),
-    /// IPv4 packets of more bytes that may be fragmented are (RFC 791,
-    /// section 3.2); all other longer frames are dropped.
+    /// Fragments longer IPv4 packets that allow it (RFC 791, section 3.2); all other
+    /// longer frames are dropped.
     Fragment(u32),
 }
 
 impl Mtu {
-    /// The most bytes behind the MAC header.
+    /// Returns the maximum number of bytes after the MAC header.
     #[inline]
     pub fn bytes(self) -> Option<u32> {
         match self {
@@ -38,15 +37,15 @@ impl Mtu {
     /// bytes.
     #[inline]
     pub fn is_exceeded(self, len: u32, header: &[u8]) -> bool {
-        // Most frames fit without a look at their tags.
+        // Most frames fit without a check of their tags.
         self.bytes().is_some_and(|mtu| {
             len > mtu.saturating_add(ETHERNET_HEADER_LEN)
                 && len > mtu.saturating_add(mac_header_len(header))
         })
     }
 
-    /// Cuts a frame that must be offered to the link in pieces, and gives each
-    /// of them to `take`; `false` if it is offered as it is. `piece` is scratch
+    /// Fragments a frame that must be offered to the link in fragments, and passes each
+    /// of them to `take`; returns `false` if it is offered as it is. `piece` is scratch
     /// memory.
     #[inline]
     pub fn fragment(self, frame: &[u8], piece: &mut Vec<u8>, take: impl FnMut(&[u8])) -> bool {
@@ -72,7 +71,7 @@ impl fmt::Display for Mtu {
 /// Every IPv4 link carries at least this much (RFC 791, section 3.2).
 const MTU_MIN: u64 = 68;
 
-/// The longest IP packet.
+/// Length of the longest IP packet.
 const MTU_MAX: u64 = 65_535;
 
 const BYTES: Param = Param {

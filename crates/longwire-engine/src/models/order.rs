@@ -5,8 +5,7 @@ use core::fmt;
 use crate::models::{Entry, Kind};
 use crate::spec::ModelInfo;
 
-/// What happens to a frame whose release would come before that of an
-/// earlier one.
+/// Treatment of a frame whose release would precede that of an earlier one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OrderPolicy {
     /// Its release is raised to the earlier frame's. Such raised releases

@@ -1,5 +1,5 @@
-//! What the models `plugin` of all kinds have in common: their parameters,
-//! and how they are written.
+//! Common parts of the models `plugin` of all kinds: their parameters, and their
+//! notation.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -20,7 +20,7 @@ pub(crate) const FILE: Param = Param {
     help: "the plugin: a shared library built against longwire_plugin.h (docs/plugins.md)",
 };
 
-/// Whatever the plugin itself takes.
+/// The plugin's own parameters.
 pub(crate) const OWN: Param = Param {
     name: "key",
     unit: Unit::Rest,
@@ -35,7 +35,7 @@ pub(crate) struct Written {
     own: Vec<(String, String)>,
 }
 
-/// Loads what the arguments name.
+/// Loads the plugin that the arguments name.
 pub(crate) fn load(
     arguments: &Arguments<'_>,
     hook: Hook,

@@ -1,5 +1,4 @@
-//! Rewriting: what a link changes in every frame's headers, as a router or a
-//! policer on the way would.
+//! Rewriting: changes of every frame's headers, as by a router or a policer.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -14,22 +13,22 @@ use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 pub mod plugin;
 
-/// Something that changes frames' bytes, not their length.
+/// A model that changes frames' bytes, not their length.
 pub trait RewriteModel: fmt::Debug + Send {
     /// Called once, before anything else: schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
 
-    /// Whether the frame may go on: what has used up its time to live may
-    /// not. Called before the queue.
+    /// Whether the frame may pass: one whose time to live has expired may not. Called
+    /// before the queue.
     fn passes(&self, _bytes: &[u8]) -> bool {
         true
     }
 
-    /// Changes a delivered frame. Called in the order in which frames leave
-    /// the medium's loss, `at` their departure.
+    /// Changes a delivered frame. Called in the order in which frames pass the medium's
+    /// loss; `at` is their departure.
     fn rewrite(&mut self, at: Nanos, bytes: &mut [u8], stream: &mut Stream);
 
-    /// The model as its user would write it.
+    /// Writes the model as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
@@ -130,7 +129,7 @@ impl RewriteModel for IpRewrite {
     }
 }
 
-/// Rewriting models. Several may be given; they act in their order.
+/// Rewriting models. Several may be given; they apply in order.
 pub static KIND: Kind<Box<dyn RewriteModel>> = Kind {
     name: "rewrite",
     example: "ip:ttl=1",

@@ -1,16 +1,16 @@
-//! When which link has something to do.
+//! The agenda of a network: which link has an event at which time.
 
 use longwire_units::Nanos;
 
 use crate::link::LinkId;
 use crate::release::ReleaseQueue;
 
-/// Links by the time of their next event. An idle link costs nothing, and a
-/// change costs the same for ten links and for a million.
+/// Links by the time of their next event. An idle link costs nothing, and a change
+/// costs the same for ten links and for a million.
 ///
-/// A link's time may change before it has come. Its old entry then stays and
-/// is passed over when it comes up: that is rare, and cheaper than finding it.
-/// Among events of one time, those noted first come first.
+/// A link's time may change before it is reached. Its stale entry then remains and is
+/// skipped: that is rare, and cheaper than a search. Events of the same time keep the
+/// order in which they were added.
 #[derive(Debug, Default)]
 pub(super) struct Agenda(ReleaseQueue<()>);
 
@@ -21,31 +21,31 @@ impl Agenda {
         self.0.push(link, at, ());
     }
 
-    /// The time of the entry that is next.
+    /// Returns the time of the next entry.
     #[inline]
     pub fn next_at(&self) -> Option<Nanos> {
         self.0.next_at()
     }
 
-    /// Takes the entry that is next, if its time is `now` or before.
+    /// Removes the next entry if its time is `now` or before.
     #[inline]
     pub fn take_due(&mut self, now: Nanos) -> Option<(Nanos, LinkId)> {
         let (link, at, ()) = self.0.pop_due(now)?;
         Some((at, link))
     }
 
-    /// The links of the next entries, as far as that is known without a
+    /// Returns the links of the next entries, as far as they are known without a
     /// search.
     pub fn next_links(&self) -> impl Iterator<Item = LinkId> {
         self.0.next_links()
     }
 
-    /// How many entries there are, those to be passed over included.
+    /// Returns the number of entries, including stale ones.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Forgets the entries that `keep` says no to.
+    /// Removes the entries for which `keep` returns `false`.
     pub fn retain(&mut self, keep: impl Fn(Nanos, LinkId) -> bool) {
         self.0.retain(|link, at| keep(at, link));
     }

@@ -1,4 +1,4 @@
-//! Links and paths that come, change and go.
+//! Adds, changes and removes links and paths.
 
 use alloc::boxed::Box;
 
@@ -9,17 +9,17 @@ use super::{Inside, Network, Node, PathId, Surroundings};
 use crate::held::{HeldBytes, HeldItems};
 use crate::link::{Link, LinkChange, LinkId, Replaced};
 
-/// A link that was taken away, for the caller to drop where that takes no time
-/// from frames: models may hold traces of many megabytes.
+/// A removed link. The caller drops it at a time that delays no frame: models may hold
+/// traces of many megabytes.
 #[derive(Debug)]
 #[must_use = "drop it where that takes no time from frames"]
 pub struct Removed<T>(#[allow(dead_code, reason = "it is only dropped")] Box<Node<T>>);
 
 impl<T> Network<T> {
-    /// Puts a link in a place, in which there is none.
+    /// Adds a link under an unused number.
     ///
     /// # Panics
-    /// If there is one.
+    /// If the number is in use.
     pub fn add_link(&mut self, id: LinkId, link: Link) {
         let index = id.0 as usize;
         if index >= self.nodes.len() {
@@ -34,11 +34,11 @@ impl<T> Network<T> {
         }));
     }
 
-    /// Puts a path in a place, in which there is none. `false`, and nothing
-    /// is done, if it has no links or one that is not in the network.
+    /// Adds a path under an unused number. Returns `false`, and changes nothing, if it
+    /// has no links or one that is not in the network.
     ///
     /// # Panics
-    /// If there is a path in that place.
+    /// If the number is in use.
     pub fn add_path(&mut self, id: PathId, links: &[LinkId]) -> bool {
         let index = id.0 as usize;
         let known = links.iter().all(|link| self.link(*link).is_some());
@@ -54,7 +54,7 @@ impl<T> Network<T> {
         true
     }
 
-    /// Takes a path away, unless frames are on it: then `false`.
+    /// Removes a path, unless frames are on it: then returns `false`.
     pub fn remove_path(&mut self, id: PathId) -> bool {
         let Some(place) = self.paths.get_mut(id.0 as usize) else {
             return true;
@@ -68,7 +68,7 @@ impl<T> Network<T> {
         true
     }
 
-    /// Takes a link away, unless a path crosses it.
+    /// Removes a link, unless a path crosses it.
     pub fn remove_link(&mut self, id: LinkId) -> Option<Removed<T>> {
         let place = self.nodes.get_mut(id.0 as usize)?;
         place.take_if(|node| node.crossed_by == 0).map(Removed)
@@ -82,14 +82,14 @@ impl<T> Network<T> {
         }
     }
 
-    /// One of the links.
+    /// Returns one of the links.
     pub fn link(&self, id: LinkId) -> Option<&Link> {
         Some(&self.nodes.get(id.0 as usize)?.as_ref()?.link)
     }
 
-    /// Changes a link at `at`: everything before must have happened
-    /// ([`Network::advance`]). What its queue drops for it is told. `None` if
-    /// there is no such link; else what was replaced.
+    /// Changes a link at `at`: all events before must have been processed
+    /// ([`Network::advance`]). Reports the frames that its queue drops for the change.
+    /// Returns the replaced parts; `None` if there is no such link.
     pub fn change(
         &mut self,
         id: LinkId,

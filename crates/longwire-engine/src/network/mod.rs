@@ -1,11 +1,9 @@
-//! Links joined to paths, in event time: what a frame meets that crosses
-//! several links, some of which it shares with frames of other paths.
+//! Links joined to paths, in event time. Paths may share links.
 //!
-//! Everything happens in the order of its time on the emulated network,
-//! however late the caller: a frame that leaves a link at its release arrives
-//! at the next link then, among the frames of all the other paths. This is
-//! hop-by-hop emulation as Modelnet's (Vahdat et al., 2002), but exact: events
-//! are not gathered in ticks.
+//! Everything happens in the order of its time on the emulated network, however late
+//! the caller: a frame that leaves a link at its release arrives at the next link then,
+//! among the frames of all other paths. This is hop-by-hop emulation as in Modelnet
+//! (Vahdat et al., 2002), but exact: events are not gathered in ticks.
 
 mod agenda;
 mod build;
@@ -27,50 +25,50 @@ pub use build::Removed;
 use path::Path;
 pub use path::PathId;
 
-/// What a network needs of its caller: where frames are, and who is told what
-/// becomes of them. `T` is the caller's handle of a frame.
+/// Interface of a network to its caller: access to frames, and the events of each
+/// frame. `T` is the caller's handle of a frame.
 pub trait Surroundings<T>: ItemBytes<T> {
-    /// Changes a frame's bytes. Where another handle stands for the same
-    /// bytes, this one gets its own first.
+    /// Changes a frame's bytes. If another handle refers to the same bytes, this one
+    /// gets a separate copy first.
     fn edit(&mut self, item: &mut T, edit: &mut dyn FnMut(&mut [u8]));
 
-    /// Another handle of the same frame: it is delivered once more.
+    /// Returns another handle of the same frame, for a further delivery.
     fn copy(&mut self, item: &T) -> T;
 
-    /// A handle of a new frame of these bytes, a fragment of another; `None`
-    /// if there is no room for it.
+    /// Returns a handle of a new frame of these bytes, a fragment of another frame;
+    /// `None` if there is no memory for it.
     fn fragment(&mut self, of: &T, bytes: &[u8]) -> Option<T>;
 
-    /// A frame of `len` bytes comes to a link.
+    /// A frame of `len` bytes arrives at a link.
     fn came(&mut self, link: LinkId, len: u32);
 
-    /// A link has been offered a frame, which it may number for its accounts.
-    /// The link is as it is right after. Told before what it decides.
+    /// A link has been offered a frame. The host may number it for its accounts. The
+    /// link is in the state right after the offer; its decision has not been reported
+    /// yet.
     #[inline]
     fn offered(&mut self, _id: LinkId, _item: &mut T, _frame: FrameMeta, _link: &Link) {}
 
-    /// A link loses a frame.
+    /// A link drops a frame.
     fn dropped(&mut self, link: LinkId, item: T, reason: DropReason);
 
-    /// A link delivers a frame of `len` bytes: to the next link of its path,
-    /// or to its end. `again`: a copy of a frame that it delivers already.
+    /// A link delivers a frame of `len` bytes: to the next link of its path, or to its
+    /// end. `is_duplicate`: a copy of a frame that it has already delivered.
     fn delivered(&mut self, link: LinkId, item: &T, len: u32, delivery: &Delivery, again: bool);
 
     /// A frame leaves the last link of its path.
     fn leaves(&mut self, item: T, last: LinkId, release: Nanos);
 
-    /// A frame is given up that is no other frame's copy: it has been cut in
-    /// fragments.
+    /// A frame that is not a copy is discarded: it has been fragmented.
     fn forget(&mut self, item: T);
 }
 
-/// So many entries of the agenda may be stale, beside one a link.
+/// The agenda may have this many stale entries, in addition to one for each link.
 const STALE_MIN: usize = 1_024;
 
-/// So many paths, and so many links, are looked at ahead.
+/// Maximum number of paths, and of links, that are prefetched.
 const LOOKED_AT_MAX: usize = 64;
 
-/// So many links with all that belongs to them are in a core's cache.
+/// This many links, with all their data, fit into a core's cache.
 const IN_CACHE_MAX: usize = 512;
 
 /// A frame on its path.
@@ -78,7 +76,7 @@ const IN_CACHE_MAX: usize = 512;
 struct Traveller<T> {
     item: T,
     path: PathId,
-    /// Which link of the path it is on.
+    /// Index of its link in the path.
     hop: u32,
     len: u32,
 }
@@ -88,14 +86,14 @@ struct Traveller<T> {
 struct Node<T> {
     link: Link,
     held: HeldItems<Traveller<T>>,
-    /// Its entry in the agenda.
+    /// Time of its entry in the agenda.
     due: Option<Nanos>,
-    /// How many paths cross it.
+    /// Number of paths that cross it.
     crossed_by: u32,
 }
 
 impl<T> Traveller<T> {
-    /// Another handle of the same frame, at the same place.
+    /// Returns another handle of the same frame, at the same place.
     fn copied(&self, around: &mut impl Surroundings<T>) -> Traveller<T> {
         Traveller {
             item: around.copy(&self.item),
@@ -105,7 +103,7 @@ impl<T> Traveller<T> {
 }
 
 impl<T> Node<T> {
-    /// Does to a queued frame what its delivery says.
+    /// Applies a delivery's edits to a queued frame.
     fn edit(&mut self, number: u64, delivery: &Delivery, around: &mut impl Surroundings<T>) {
         let link = &mut self.link;
         if let Some(traveller) = self.held.get_mut(number) {
@@ -115,7 +113,7 @@ impl<T> Node<T> {
     }
 }
 
-/// Where the bytes of travellers are.
+/// Finds the bytes of travellers.
 struct Inside<'a, S>(&'a S);
 
 impl<T, S: ItemBytes<T>> ItemBytes<Traveller<T>> for Inside<'_, S> {
@@ -131,9 +129,9 @@ pub struct Network<T> {
     nodes: Vec<Option<Box<Node<T>>>>,
     paths: Vec<Option<Path>>,
     agenda: Agenda,
-    /// Frames on their way from one link to the next.
+    /// Frames in transit from one link to the next.
     between: ReleaseQueue<Traveller<T>>,
-    /// Scratch memory of fragments.
+    /// Scratch memory for fragments.
     piece: Vec<u8>,
 }
 
@@ -144,7 +142,7 @@ impl<T> Default for Network<T> {
 }
 
 impl<T> Network<T> {
-    /// A network without links.
+    /// Creates a network without links.
     pub fn new() -> Network<T> {
         Network {
             nodes: Vec::new(),
@@ -155,9 +153,8 @@ impl<T> Network<T> {
         }
     }
 
-    /// Lets everything happen that happens before `until`. To be called with
-    /// a frame's arrival before it is offered. However it is called, the same
-    /// happens.
+    /// Processes all events before `until`. Call it with a frame's arrival before
+    /// offering the frame. The result does not depend on the pattern of calls.
     pub fn advance(&mut self, until: Nanos, around: &mut impl Surroundings<T>) {
         loop {
             let service = self.agenda.next_at().filter(|at| *at < until);
@@ -172,21 +169,21 @@ impl<T> Network<T> {
         }
     }
 
-    /// When [`Network::advance`] will have something to do, if nothing is
+    /// Returns when [`Network::advance`] will have an event to process, if no frame is
     /// offered before.
     pub fn next_at(&self) -> Option<Nanos> {
         let service = self.agenda.next_at();
         let next = service.into_iter().chain(self.between.next_at()).min();
-        // Events before the time of the call happen.
+        // `advance` processes events before its argument.
         next.map(|at| at.saturating_add(Nanos::from_nanos(1)))
     }
 
-    /// Offers a frame to a path, at its arrival: [`Network::advance`] must
-    /// have been called with that. What links can take out of their queues at
-    /// that instant they take out first.
+    /// Offers a frame to a path, at its arrival: [`Network::advance`] must have been
+    /// called with that time. Frames that links can dequeue at that instant are
+    /// dequeued first.
     ///
     /// # Errors
-    /// The frame is given back if there is no such path.
+    /// Returns the frame if there is no such path.
     #[inline]
     pub fn offer(
         &mut self,
@@ -209,11 +206,10 @@ impl<T> Network<T> {
         Ok(())
     }
 
-    /// Reads a word of all that frames will meet which are offered to these
-    /// paths next, and of links that have something to do next, so that what
-    /// is not in cache is fetched for several at once; `beside` does the same
-    /// to what the caller has of a link. Nothing is changed, and what it
-    /// returns says nothing.
+    /// Reads a word of all data for the next frames of these paths, and for links with
+    /// the next events, so that cache misses of several links overlap; `prefetch_link`
+    /// does the same for the caller's data of a link. Changes nothing; the returned
+    /// value has no meaning.
     pub fn look_ahead(&self, paths: &[PathId], beside: impl Fn(LinkId) -> u64) -> u64 {
         let mut links = [None; LOOKED_AT_MAX];
         for (link, path) in links.iter_mut().zip(paths) {
@@ -225,7 +221,7 @@ impl<T> Network<T> {
         links.fold(0, |words, link| words ^ self.look_at(link) ^ beside(link))
     }
 
-    /// Whether all of it is in cache anyway, so that looking ahead is in vain.
+    /// Whether all data is in cache anyway, so that prefetching only costs time.
     pub fn is_in_cache(&self) -> bool {
         self.nodes.len() < IN_CACHE_MAX
     }
@@ -236,12 +232,12 @@ impl<T> Network<T> {
         node.map_or(0, |node| node.link.look_at() ^ u64::from(node.crossed_by))
     }
 
-    /// Frames that are on paths.
+    /// Returns the number of frames on paths.
     pub fn frames(&self) -> u64 {
         self.paths.iter().flatten().map(|path| path.frames).sum()
     }
 
-    /// The next frame arrives at its next link.
+    /// Offers the frame in transit that arrives next to its next link.
     fn arrive(&mut self, until: Nanos, around: &mut impl Surroundings<T>) {
         let Some((_, at, mut traveller)) = self.between.pop_due(until) else {
             return;
@@ -250,7 +246,7 @@ impl<T> Network<T> {
         self.offer_to_link(traveller, at, around);
     }
 
-    /// Offers a frame to the link that it has come to.
+    /// Offers a frame to the link that it has reached.
     fn offer_to_link(
         &mut self,
         mut traveller: Traveller<T>,
@@ -289,7 +285,7 @@ impl<T> Network<T> {
         self.note_due(id);
     }
 
-    /// A queue may have dropped frames as another one came.
+    /// Reports frames that a queue has dropped because another one arrived.
     #[inline]
     fn tell(&mut self, id: LinkId, now: Nanos, around: &mut impl Surroundings<T>) {
         let node = self.nodes.get(id.0 as usize).and_then(Option::as_ref);
@@ -298,7 +294,7 @@ impl<T> Network<T> {
         }
     }
 
-    /// Offers a frame's fragments in its place, if the link cuts it.
+    /// Offers a frame's fragments in its place, if the link fragments it.
     #[cold]
     fn cut(
         &mut self,
@@ -330,14 +326,13 @@ impl<T> Network<T> {
         cut
     }
 
-    /// The link whose entry is the agenda's first, that of `until` or before,
-    /// does what is due.
+    /// Processes the first event of the agenda, at or before `until`.
     fn serve_next(&mut self, until: Nanos, around: &mut impl Surroundings<T>) {
         let Some((at, id)) = self.agenda.take_due(until) else {
             return;
         };
         let node = self.nodes.get_mut(id.0 as usize).and_then(Option::as_mut);
-        // Else the link's time has changed since, or it is gone.
+        // Otherwise the link's time has changed since, or the link is gone.
         if let Some(node) = node.filter(|node| node.due == Some(at)) {
             node.due = None;
             self.serve(id, at, true, around);

@@ -1,4 +1,4 @@
-//! What links decide, and what becomes of the frames.
+//! Reports the decisions of links, and forwards the frames.
 
 use longwire_packet::frame::FrameMeta;
 use longwire_units::Nanos;
@@ -9,12 +9,12 @@ use crate::link::LinkId;
 use crate::verdict::{Delivery, DropReason, Verdict};
 
 impl<T> Network<T> {
-    /// Drops a frame at the first link of a path without offering it to the
-    /// link: the link counts it, and neither its queue nor its random streams
-    /// change. [`Network::advance`] must have been called with its arrival.
+    /// Drops a frame at the first link of a path without offering it to the link: the
+    /// link counts it, and neither its queue nor its random streams change.
+    /// [`Network::advance`] must have been called with its arrival.
     ///
     /// # Errors
-    /// The frame is given back if there is no such path.
+    /// Returns the frame if there is no such path.
     pub fn drop_at_entry(
         &mut self,
         path: PathId,
@@ -36,8 +36,8 @@ impl<T> Network<T> {
         Ok(())
     }
 
-    /// Reports what a link's queue has decided by events before `now` and, if
-    /// `at_now`, at it.
+    /// Reports the decisions of a link's queue by events before `now` and, if `at_now`,
+    /// at it.
     pub(super) fn serve(
         &mut self,
         id: LinkId,
@@ -45,7 +45,7 @@ impl<T> Network<T> {
         at_now: bool,
         around: &mut impl Surroundings<T>,
     ) {
-        // A frame's deliveries come one behind the other.
+        // The deliveries of one frame follow each other directly.
         let mut again = false;
         loop {
             let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
@@ -89,7 +89,7 @@ impl<T> Network<T> {
         }
     }
 
-    /// Of a link that decides as frames arrive: a frame, and its copies.
+    /// Delivers a frame and its copies, for a link that decides at arrival.
     pub(super) fn deliver_at_once(
         &mut self,
         id: LinkId,
@@ -120,7 +120,7 @@ impl<T> Network<T> {
         self.deliver(id, traveller, &delivery, again, around);
     }
 
-    /// A link delivers a frame: to the next one, or to the path's end.
+    /// Delivers a frame to the next link, or to the path's end.
     #[inline]
     fn deliver(
         &mut self,

@@ -1,11 +1,10 @@
-//! The table of ERRANT: what phones of several operators saw in several
-//! countries, as a file of comma-separated values with the columns
-//! `operator`, `country`, `rat`, `signal_quality`, `download_kbps`,
-//! `upload_kbps` and `latency_ms_avg`.
+//! The table of ERRANT: measurements of phones of several operators in several
+//! countries, as comma-separated values with the columns `operator`, `country`, `rat`,
+//! `signal_quality`, `download_kbps`, `upload_kbps` and `latency_ms_avg`.
 //!
-//! The latency is that of a round trip, of which each way gets half. Its
-//! deviation, `latency_ms_stdev`, is that between connections and not between
-//! packets, and is not used.
+//! The latency is that of a round trip; each direction gets half. Its deviation,
+//! `latency_ms_stdev`, is that between connections and not between packets, and is not
+//! used.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -54,7 +53,7 @@ pub static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// A parameter that picks rows.
+/// Defines a parameter that selects rows.
 const fn column(name: &'static str, help: &'static str) -> Param {
     Param {
         name,
@@ -69,7 +68,7 @@ const fn column(name: &'static str, help: &'static str) -> Param {
     }
 }
 
-/// What picks a row: the parameters and the columns they are about.
+/// Selection of rows: parameters and their columns.
 const KEYS: [(&str, &str); 4] = [
     ("operator", "operator"),
     ("country", "country"),
@@ -77,13 +76,13 @@ const KEYS: [(&str, &str); 4] = [
     ("quality", "signal_quality"),
 ];
 
-/// What is read of a row.
+/// Columns of values.
 const VALUES: [&str; 3] = ["download_kbps", "upload_kbps", "latency_ms_avg"];
 
 const BITS_PER_KBIT: u64 = 1_000;
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// The only row that fits the parameters.
+/// Reads the only row that matches the parameters.
 pub fn read(parameters: &str, loader: &dyn Loader) -> Result<Duplex, SpecError> {
     let arguments = Arguments::parse(&INFO, parameters, loader)?;
     let mut table = Table::default();
@@ -105,7 +104,7 @@ pub fn read(parameters: &str, loader: &dyn Loader) -> Result<Duplex, SpecError> 
     }
 }
 
-/// What the parameters ask for, in words.
+/// Returns the parameters as text.
 fn asked(arguments: &Arguments<'_>) -> String {
     let keys = KEYS.iter().filter_map(|(key, _)| arguments.word(key));
     let words: Vec<&str> = keys.collect();
@@ -115,17 +114,17 @@ fn asked(arguments: &Arguments<'_>) -> String {
     }
 }
 
-/// A table as it is read.
+/// State of the reader.
 #[derive(Default)]
 struct Table {
-    /// Where each column of [`KEYS`], then of [`VALUES`], stands.
+    /// Index of each column of [`KEYS`], then of [`VALUES`].
     columns: Option<Vec<usize>>,
-    /// What each row is of, for messages.
+    /// The key of each row, for messages.
     rows: Vec<String>,
     fitting: Vec<Duplex>,
 }
 
-/// So many rows are shown.
+/// Maximum number of rows shown in a message.
 const SHOWN: usize = 100;
 
 impl Table {
@@ -174,7 +173,7 @@ impl Table {
 
 fn link(down: &str, up: &str, latency: &str) -> Result<Duplex, String> {
     let latency = Quantity::Delay.read(latency, Some(NANOS_PER_MILLI))?;
-    // To the microsecond, so that the options read well.
+    // To the microsecond, for readable options.
     let delay = Nanos::from_micros((latency / 2 + 500) / 1_000);
     let one_way = |rate: &str| {
         let bits = Quantity::Rate.read(rate, Some(BITS_PER_KBIT))?;

@@ -1,9 +1,8 @@
-//! Links that people ask for by name: plain options for both directions,
-//! with where they come from.
+//! Named links: plain options for both directions, with their sources.
 //!
-//! A preset is a starting point and no promise: each describes one access
-//! link, without the network behind it, as a source once measured or
-//! specified it. What no source says is named an assumption.
+//! A preset is a starting point and no promise: each describes one access link, without
+//! the network beyond it, as a source once measured or specified it. Values without a
+//! source are named as assumptions.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -18,19 +17,18 @@ mod table;
 
 pub use table::PRESETS;
 
-/// A link by name.
+/// A named link.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
     /// Its name.
     pub name: &'static str,
     /// One line of help.
     pub summary: &'static str,
-    /// Where its values come from.
+    /// Sources of its values.
     pub sources: &'static [&'static str],
-    /// What no source says.
+    /// Values without a source.
     pub assumptions: &'static str,
-    /// Options of both directions, of the way up, and of the way down: name
-    /// and text.
+    /// Options of both directions, of up, and of down: name and text.
     both: Texts,
     up: Texts,
     down: Texts,
@@ -39,7 +37,7 @@ pub struct Preset {
 /// Options: name and text.
 type Texts = &'static [(&'static str, &'static str)];
 
-/// The options of both directions.
+/// Options of both directions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Duplex {
     /// From near to far: from a home, a phone or a client.
@@ -48,21 +46,21 @@ pub struct Duplex {
     pub down: LinkOptions,
 }
 
-/// Why a preset was refused.
+/// Refusal of a preset.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PresetError {
-    /// There is none of this name.
+    /// There is no preset of this name.
     #[error("unknown preset '{name}'; known: {known}")]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The known names.
         known: String,
     },
-    /// It takes no parameters.
+    /// The preset takes no parameters.
     #[error("{name} takes no parameters; options beside it change it")]
     NoParameters {
-        /// Which preset.
+        /// Its name.
         name: &'static str,
     },
     /// Its parameters, or its file, are wrong.
@@ -71,7 +69,7 @@ pub enum PresetError {
 }
 
 impl Preset {
-    /// Its options.
+    /// Returns its options.
     pub fn options(&self) -> Duplex {
         let of = |one_way: Texts| {
             let mut options = LinkOptions::default();
@@ -95,7 +93,7 @@ pub static FROM_FILE: &ModelInfo = &errant::INFO;
 /// `errant:file=profiles.csv,operator=…`, whose file comes from `loader`.
 ///
 /// # Errors
-/// What is not known, and what is.
+/// The unknown part, and the known ones.
 pub fn read(text: &str, loader: &dyn Loader) -> Result<Duplex, PresetError> {
     let (name, parameters) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
     if name == FROM_FILE.name {

@@ -1,8 +1,8 @@
-//! The presets themselves.
+//! The table of presets.
 
 use super::Preset;
 
-/// WebPageTest's profiles, which many tools took over.
+/// WebPageTest's profiles, which many tools have adopted.
 const WEBPAGETEST: &str =
     "WebPageTest, connectivity profiles (www/settings/connectivity.ini.sample)";
 

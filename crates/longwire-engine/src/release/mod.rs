@@ -1,4 +1,4 @@
-//! The release queue: what waits for its release, of many links, by time.
+//! The release queue: frames of many links that wait for their release.
 
 mod wheel;
 
@@ -12,39 +12,36 @@ use longwire_units::Nanos;
 use crate::link::LinkId;
 use wheel::{Wheel, slot_of};
 
-/// Items waiting for their release.
+/// Items that wait for their release.
 ///
-/// What is released soon is kept in order; all else lies in the slots of a
-/// wheel, each as wide as 65 microseconds, and is put in order slot by slot
-/// as its time comes. So a push costs the same for ten items and for a
-/// million, and a pop costs O(log k) where k items are released in the same
-/// slot. An idle link costs nothing at all.
+/// Items of the current slot are kept in order; all others lie in the slots of a wheel,
+/// each 65 microseconds wide, and are sorted slot by slot as their time is reached. So
+/// a push costs the same for ten items and for a million, and a pop costs O(log k)
+/// where k items are released in the same slot. An idle link costs nothing.
 ///
-/// Ties are broken by the order of pushing. Memory follows what waits, but
-/// for 0.5 MB which a queue takes when something is first released later than
-/// in the slot of now.
+/// Ties are broken by the order of pushing. Memory follows the number of items, plus
+/// 0.5 MB that a queue allocates when an item is first pushed for a later slot.
 #[derive(Debug)]
 pub struct ReleaseQueue<T> {
-    /// Of the slot whose time has come: sorted, the next one last.
+    /// Items of the current slot: sorted, the next one last.
     current: Vec<Waiting<T>>,
-    /// What was pushed for that slot, or for one before, when it had begun.
+    /// Items pushed for the current slot, or an earlier one, after it had begun.
     late: BinaryHeap<Waiting<T>>,
-    /// The first slot that is still in the wheel.
+    /// First slot that is still in the wheel.
     slot_next: u64,
     wheel: Wheel<T>,
     pushed: u64,
     len: usize,
 }
 
-/// An item's place in time. Sequence numbers never repeat, so no two are
-/// equal.
+/// Sort key of an item. Sequence numbers never repeat, so no two keys are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     release: Nanos,
     sequence: u64,
 }
 
-/// An item and its place.
+/// An item and its key.
 #[derive(Debug)]
 struct Waiting<T> {
     place: Place,
@@ -52,7 +49,7 @@ struct Waiting<T> {
     item: T,
 }
 
-/// Room for so many late items is always kept.
+/// Capacity for late items that is always kept.
 const LATE_KEPT: usize = 256;
 
 impl<T> Default for ReleaseQueue<T> {
@@ -62,7 +59,7 @@ impl<T> Default for ReleaseQueue<T> {
 }
 
 impl<T> ReleaseQueue<T> {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new() -> ReleaseQueue<T> {
         ReleaseQueue {
             current: Vec::new(),
@@ -91,20 +88,19 @@ impl<T> ReleaseQueue<T> {
         }
     }
 
-    /// When the next item is due.
+    /// Returns when the next item is due.
     #[inline]
     pub fn next_at(&self) -> Option<Nanos> {
         let current = self.current.last().map(|next| next.place.release);
         let late = self.late.peek().map(|next| next.place.release);
         match (current, late) {
             (Some(current), Some(late)) => Some(current.min(late)),
-            // What is in the wheel comes behind all of these.
+            // All items in the wheel follow these.
             (near, other) => near.or(other).or(self.wheel.next_at()),
         }
     }
 
-    /// Takes the next item due at `now` or before: its link, release and
-    /// itself.
+    /// Removes the next item due at or before `now`: its link, its release and itself.
     #[inline]
     pub fn pop_due(&mut self, now: Nanos) -> Option<(LinkId, Nanos, T)> {
         if self.current.is_empty() && self.late.is_empty() {
@@ -135,26 +131,25 @@ impl<T> ReleaseQueue<T> {
         Some((waiting.link, waiting.place.release, waiting.item))
     }
 
-    /// The links of the items that are released next, as far as that is
-    /// known without a search.
+    /// Returns the links of the items that are released next, as far as they are known
+    /// without a search.
     pub fn next_links(&self) -> impl Iterator<Item = LinkId> {
         self.current.iter().rev().map(|waiting| waiting.link)
     }
 
-    /// How many items wait.
+    /// Returns the number of items.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Forgets the items that `keep` says no to, of their link and release.
-    /// Goes through all.
+    /// Removes the items for whose link and release `keep` returns `false`. Visits all.
     pub fn retain(&mut self, keep: impl Fn(LinkId, Nanos) -> bool) {
         let keep = |waiting: &Waiting<T>| keep(waiting.link, waiting.place.release);
         self.current.retain(keep);
@@ -163,11 +158,11 @@ impl<T> ReleaseQueue<T> {
         self.len = self.current.len() + self.late.len() + self.wheel.len();
     }
 
-    /// Takes the items of a slot out of the wheel: none is before them.
+    /// Moves the items of a slot out of the wheel: no item precedes them.
     fn begin_slot(&mut self, slot: u64) {
         self.slot_next = slot + 1;
         self.wheel.take(slot, &mut self.current);
-        // Most slots are nearly in the opposite order already.
+        // Most slots are nearly in reverse order already.
         self.current
             .sort_unstable_by_key(|waiting| core::cmp::Reverse(waiting.place));
     }
@@ -212,7 +207,7 @@ mod tests {
         queue.push(LinkId(0), Nanos::from_secs(1), u64::MAX);
         assert!(queue.pop_due(Nanos::from_secs(1)).is_some());
         let at = |step: u64| Nanos::from_nanos(1_000_000 - step);
-        // Each is due before all that came before it.
+        // Each is due before all earlier ones.
         for step in 0..500_000 {
             queue.push(LinkId(0), at(step), step);
         }

@@ -1,5 +1,4 @@
-//! A wheel of time slots: what is released later than soon, in no order
-//! within a slot.
+//! A wheel of time slots for later releases; unordered within a slot.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -11,17 +10,17 @@ use super::Waiting;
 /// A slot is as wide as 2^16 nanoseconds.
 const SLOT_BITS: u32 = 16;
 
-/// The wheel goes round in 1.07 s. What is released later lies among what is
-/// released sooner, and is passed over once a round.
+/// A round of the wheel takes 1.07 s. Items of later rounds share the slots and are
+/// skipped once a round.
 const SLOTS: usize = 1 << 14;
 
-/// A slot's memory of so many items is used again, that of more is given back.
+/// A slot's memory for up to this many items is reused, larger memory is freed.
 const KEPT_ITEMS_MAX: usize = 1_024;
 
-/// So many slots' memory is kept.
+/// Maximum number of spare slots.
 const SPARES_MAX: usize = 64;
 
-/// The number of the slot in which a release is, of all rounds.
+/// Returns the number of the slot of a release, counted over all rounds.
 #[inline]
 pub(super) fn slot_of(release: Nanos) -> u64 {
     release.as_nanos() >> SLOT_BITS
@@ -33,11 +32,11 @@ fn index_of(slot: u64) -> usize {
 
 #[derive(Debug)]
 pub(super) struct Wheel<T> {
-    /// None until something is pushed.
+    /// Empty until the first push.
     slots: Vec<Slot<T>>,
-    /// A bit a slot: whether it has items.
+    /// One bit for each slot: whether it has items.
     occupied: Vec<u64>,
-    /// The release of the next item of all; `MAX` also when there is none.
+    /// The release of the next item of all; `MAX` also if there is none.
     next: Nanos,
     len: usize,
     spares: Vec<Vec<Waiting<T>>>,
@@ -61,7 +60,7 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// When the next item is due.
+    /// Returns when the next item is due.
     #[inline]
     pub fn next_at(&self) -> Option<Nanos> {
         (self.len > 0).then_some(self.next)
@@ -89,8 +88,8 @@ impl<T> Wheel<T> {
         self.len += 1;
     }
 
-    /// Puts the items of a slot into `out`, which is empty: that of the next
-    /// item. Those of later rounds stay.
+    /// Moves the items of the next item's slot into `out`, which is empty. Items of
+    /// later rounds stay.
     pub fn take(&mut self, number: u64, out: &mut Vec<Waiting<T>>) {
         let index = index_of(number);
         let slot = &mut self.slots[index];
@@ -108,12 +107,12 @@ impl<T> Wheel<T> {
         self.next = self.first_from(number + 1);
     }
 
-    /// How many items there are.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Forgets the items that `keep` says no to. Slot `number` is the first
+    /// Removes the items for which `keep` returns `false`. Slot `number` is the first
     /// that has not been taken.
     pub fn retain(&mut self, keep: impl Fn(&Waiting<T>) -> bool, number: u64) {
         for index in 0..self.slots.len() {
@@ -136,7 +135,7 @@ impl<T> Wheel<T> {
         };
     }
 
-    /// A slot has no items any more.
+    /// Marks a slot as empty.
     fn empty(&mut self, index: usize) {
         self.occupied[index / 64] &= !(1 << (index % 64));
         let memory = mem::take(&mut self.slots[index].items);
@@ -146,7 +145,7 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// The release of the first item, all of which are in slot `number` or
+    /// Returns the release of the first item, given that all are in slot `number` or
     /// later.
     fn first_from(&self, number: u64) -> Nanos {
         let mut passed_over = Nanos::MAX;
@@ -166,7 +165,7 @@ impl<T> Wheel<T> {
             passed_over = passed_over.min(first);
             distance += 1;
         }
-        // The last word may have been looked at twice, which does no harm.
+        // The last word may have been read twice, which does no harm.
         passed_over
     }
 

@@ -1,9 +1,9 @@
-//! When the frames of a trace are sent: the replay schedule.
+//! The replay schedule: when the frames of a trace are sent.
 //!
-//! A [`Schedule`] is given each frame's stamp and length, in the order of the
-//! trace, and tells when the frame is due after the start of the replay. Every
-//! time is computed from the start and never from the frame before, so no
-//! rounding accumulates.
+//! A [`ReplaySchedule`] receives each frame's stamp and length, in the order of the
+//! trace, and returns when the frame is due after the start of the replay. Every time
+//! is computed from the start and never from the previous frame, so no rounding
+//! accumulates.
 
 mod pace;
 mod schedule;

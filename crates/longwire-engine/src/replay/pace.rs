@@ -1,25 +1,25 @@
-//! What sets the pace of a replay.
+//! The pace of a replay.
 
 use longwire_units::{BitRate, PacketRate, Speed};
 
 use crate::models::framing::Framing;
 
-/// What sets the pace of a replay.
+/// The pace of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// The trace's own stamps, faster or slower.
+    /// The trace's stamps, scaled by a speed.
     Trace(Speed),
-    /// A wire that is never idle: each frame is sent when its predecessor's
-    /// last bit has left.
+    /// A wire that is never idle: each frame is sent when its predecessor's last bit
+    /// has left.
     Bits {
         /// The wire's rate.
         rate: BitRate,
-        /// What counts beside a frame's own bytes.
+        /// Framing that counts in addition to a frame's bytes.
         framing: Framing,
     },
-    /// So many frames a second, evenly.
+    /// A fixed number of frames a second, evenly spaced.
     Packets(PacketRate),
-    /// As fast as the port takes them.
+    /// As fast as the port accepts frames.
     TopSpeed,
 }
 

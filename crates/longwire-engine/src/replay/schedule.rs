@@ -5,32 +5,30 @@ use longwire_units::{Nanos, PacketRate, Speed};
 use super::Pace;
 use crate::models::rate::Serializer;
 
-/// The distance between two rounds of a trace that has no duration of its own
-/// to take one from.
+/// Distance between two rounds of a trace whose duration is zero.
 const ROUND_GAP: Nanos = Nanos::from_millis(1);
 
-/// When each frame of a trace is due, after the start of the replay.
+/// Computes when each frame of a trace is due, after the start of the replay.
 ///
-/// Times never decrease: a frame whose stamp lies before an earlier frame's is
-/// due together with it, and counted.
+/// Times never decrease: a frame whose stamp lies before an earlier frame's is due
+/// together with it, and counted.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     clock: Clock,
-    /// Longer gaps of the trace are cut to this.
+    /// Maximum gap of the trace; longer ones are cut to it.
     gap_cap: Nanos,
-    /// The stamp that every round counts from, where several traces share one
-    /// time base.
+    /// Stamp from which every round counts, where several traces share one time base.
     common_origin: Option<Nanos>,
     round: Round,
-    /// When this round of the trace began, after the start of the replay.
+    /// Start of this round, after the start of the replay.
     base: Nanos,
-    /// When the last frame was due.
+    /// Time of the last frame.
     last: Nanos,
     frames: u64,
     set_back: u64,
 }
 
-/// What tells the time.
+/// Source of due times.
 #[derive(Clone, Debug)]
 enum Clock {
     Trace(Speed),
@@ -44,14 +42,14 @@ enum Clock {
 /// Of several ends the greatest is that of the trace which lasts longest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RoundEnd {
-    /// When its last frame was due.
+    /// Time of its last frame.
     pub last: Nanos,
     /// The time from that to the next round.
     pub gap: Nanos,
 }
 
 impl RoundEnd {
-    /// When the next round begins.
+    /// Returns when the next round begins.
     pub fn next(self) -> Nanos {
         self.last.saturating_add(self.gap)
     }
@@ -60,17 +58,17 @@ impl RoundEnd {
 /// One round of the trace.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    /// The stamp that the times count from.
+    /// The stamp from which times count.
     origin: Option<Nanos>,
     /// The latest stamp so far.
     latest: Nanos,
-    /// Time that was cut out of gaps.
+    /// Time cut from gaps.
     cut: Nanos,
     frames: u64,
 }
 
 impl Round {
-    /// A round whose times count from this stamp, or from its first frame's.
+    /// Creates a round whose times count from this stamp, or from its first frame's.
     fn counted_from(origin: Option<Nanos>) -> Round {
         Round {
             origin,
@@ -81,8 +79,8 @@ impl Round {
 }
 
 impl Schedule {
-    /// A schedule at this pace. Gaps of the trace longer than `gap_cap` are
-    /// cut to it, in the trace's time.
+    /// Creates a schedule at this pace. Gaps of the trace longer than `gap_cap` are cut
+    /// to it, in the trace's time.
     pub fn new(pace: Pace, gap_cap: Option<Nanos>) -> Schedule {
         Schedule {
             clock: match pace {
@@ -101,15 +99,15 @@ impl Schedule {
         }
     }
 
-    /// Counts times from this stamp, where several traces share one time
-    /// base; else they count from the first frame's. It holds for the first
-    /// round and for those that [`begin_round`](Schedule::begin_round) begins.
+    /// Counts times from this stamp, where several traces share one time base;
+    /// otherwise they count from the first frame's. It holds for the first round and
+    /// for those that [`begin_round`](ReplaySchedule::begin_round) begins.
     pub fn count_from(&mut self, origin: Nanos) {
         self.common_origin = Some(origin);
         self.round = Round::counted_from(Some(origin));
     }
 
-    /// When the next frame of the trace is due.
+    /// Returns when the next frame of the trace is due.
     #[inline]
     pub fn due(&mut self, stamp: Nanos, wire_len: u32) -> Nanos {
         let due = match &mut self.clock {
@@ -133,7 +131,7 @@ impl Schedule {
         due
     }
 
-    /// How far into this round of the trace a stamp lies, gaps cut.
+    /// Returns how far into this round of the trace a stamp lies, gaps cut.
     #[inline]
     fn position(&mut self, stamp: Nanos) -> Nanos {
         let round = &mut self.round;
@@ -158,15 +156,15 @@ impl Schedule {
         elapsed.saturating_sub(round.cut)
     }
 
-    /// The trace begins again, or another one follows it: its first frame is
-    /// due `gap` after the last one, or by default the trace's mean gap.
+    /// Starts the trace again, or another one after it: its first frame is due `gap`
+    /// after the last one, or by default the trace's mean gap.
     pub fn next_round(&mut self, gap: Option<Nanos>) {
         self.rebase(self.round_end(gap).next());
         self.round = Round::default();
     }
 
-    /// The end of this round, if it ends now; the next one is to begin `gap`
-    /// later, or by default the trace's mean gap.
+    /// Returns the end of this round, if it ends now; the next one begins `gap` later,
+    /// or by default the trace's mean gap.
     pub fn round_end(&self, gap: Option<Nanos>) -> RoundEnd {
         let own = || match self.clock {
             Clock::Trace(speed) => speed.pass(self.mean_gap()),
@@ -178,14 +176,14 @@ impl Schedule {
         }
     }
 
-    /// The trace begins again, in a round that several traces of one time base
-    /// begin together: what they count from is due `at` after the start.
+    /// Starts the trace again, in a round that several traces of one time base begin
+    /// together: their common origin is due `at` after the start.
     pub fn begin_round(&mut self, at: Nanos) {
         self.rebase(at);
         self.round = Round::counted_from(self.common_origin);
     }
 
-    /// Only a trace's own times begin again with a round: a rate goes on.
+    /// Only stamps begin again with a round: a rate continues.
     fn rebase(&mut self, base: Nanos) {
         if let Clock::Trace(_) = self.clock {
             self.base = base;
@@ -208,22 +206,22 @@ impl Schedule {
         }
     }
 
-    /// Frames whose stamps lay before an earlier frame's.
+    /// Returns the number of frames whose stamps lay before an earlier frame's.
     pub fn set_back(&self) -> u64 {
         self.set_back
     }
 
-    /// Frames that were given a time.
+    /// Returns the number of scheduled frames.
     pub fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// Whether frames are sent at the trace's own times, faster or slower.
+    /// Whether frames follow the trace's stamps.
     pub fn is_by_stamps(&self) -> bool {
         matches!(self.clock, Clock::Trace(_))
     }
 
-    /// Whether frames have no times of their own.
+    /// Whether frames have no due times.
     pub fn is_top_speed(&self) -> bool {
         matches!(self.clock, Clock::TopSpeed)
     }

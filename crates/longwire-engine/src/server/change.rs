@@ -1,4 +1,4 @@
-//! A managed queue of a link that changes.
+//! Changes of a managed queue.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -13,13 +13,13 @@ use crate::passing::FrameBytes;
 use crate::verdict::{DropReason, Verdict};
 
 impl Server {
-    /// The link may change: tail drop counts the frame that is being sent, as
-    /// it does where it is decided at arrival.
+    /// Makes the link changeable: tail drop counts the frame in service, as it does
+    /// where drops are decided at arrival.
     pub fn count_sending(&mut self) {
         self.counts_sending = true;
     }
 
-    /// Nothing is taken out from `at` on. The frame in service departs.
+    /// Stops dequeuing at `at`. The frame in service departs.
     pub fn stop(&mut self, at: Nanos) {
         let asked = self.asks_at.is_some_and(|asks| asks < at);
         if !self.stopped && self.context.occupancy().0.0 == 0 && asked {
@@ -28,7 +28,7 @@ impl Server {
         self.stopped = true;
     }
 
-    /// Service goes on at `at`.
+    /// Resumes service at `at`.
     pub fn go_on(&mut self, at: Nanos) {
         self.stopped = false;
         self.waiting_since = self.waiting_since.max(at);
@@ -39,8 +39,7 @@ impl Server {
         }
     }
 
-    /// The link has gone down: all that waits is lost, in the order in which
-    /// it came.
+    /// Drops all queued frames because the link is down, in order of arrival.
     pub fn lose_all(&mut self) {
         for frame in self.take_all() {
             self.context
@@ -50,14 +49,15 @@ impl Server {
         self.ready = None;
     }
 
-    /// The rate has become another: the head is served when that allows.
+    /// Adapts to a new rate: the head is served when that allows.
     pub fn rate_changed(&mut self, at: Nanos, aggregate: Aggregate) {
         self.aggregate = aggregate;
         self.waiting_since = self.waiting_since.max(at);
         self.ready = None;
     }
 
-    /// Another queue takes over what waits. The old one is given back, empty.
+    /// Replaces the queue; the new one takes over the queued frames. Returns the old
+    /// one, empty.
     pub fn replace_queue(
         &mut self,
         queue: Held,
@@ -83,8 +83,7 @@ impl Server {
         old
     }
 
-    /// Tail drop gets another limit. What is beyond it is dropped, the latest
-    /// frames first to go.
+    /// Sets the limit of tail drop. Excess frames are dropped, the latest first.
     pub fn set_fifo_limit(&mut self, at: Nanos, limit: QueueLimit, transmitter: &Transmitter) {
         let Held::Fifo(fifo) = &mut self.queue else {
             return;
@@ -93,7 +92,7 @@ impl Server {
         self.drop_excess(at, transmitter);
     }
 
-    /// Drops what a tail-drop queue holds beyond its limit.
+    /// Drops the frames that a tail-drop queue holds beyond its limit.
     pub fn drop_excess(&mut self, at: Nanos, transmitter: &Transmitter) {
         let sending = self.counted_sending(at);
         if matches!(&self.queue, Held::Fifo(fifo) if fifo.exceeds(sending)) {
@@ -104,7 +103,7 @@ impl Server {
         }
     }
 
-    /// The limit of the queue in force.
+    /// Returns the limit of the effective queue.
     pub fn limit(&self) -> QueueLimit {
         match &self.queue {
             Held::Fifo(fifo) => fifo.limit(),
@@ -118,7 +117,7 @@ impl Server {
         }
     }
 
-    /// All frames that wait, in the order in which they came.
+    /// Removes all queued frames, in order of arrival.
     fn take_all(&mut self) -> Vec<QueuedFrame> {
         let mut waiting = Vec::new();
         self.queue.discipline().give_up(&mut waiting);

@@ -1,4 +1,4 @@
-//! The arguments given to one model, read against its parameters.
+//! Arguments of one model.
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -14,20 +14,20 @@ use super::{ModelInfo, Param, SpecError, Unit};
 use crate::lines::LineSplitter;
 use crate::loader::{Hook, Loader, Plugin};
 
-/// The arguments given to one model, checked against its parameters.
+/// Arguments of one model, checked against its parameters.
 pub struct Arguments<'a> {
     model: &'static ModelInfo,
     values: Vec<Option<String>>,
-    /// What [`Unit::Rest`] gathers.
+    /// Pairs collected by [`Unit::Rest`].
     rest: Vec<(String, String)>,
     loader: &'a dyn Loader,
-    /// What is allowed and probably not meant.
+    /// Doubts about allowed values, for warnings.
     doubts: RefCell<Vec<String>>,
 }
 
 impl<'a> Arguments<'a> {
-    /// Reads what follows a model's name: `key=value,key=value`. Bare values
-    /// are given to the first parameters without a key that read them.
+    /// Parses the text after a model's name: `key=value,key=value`. A value without a
+    /// key goes to the first parameter not given by key that reads it.
     pub fn parse(
         model: &'static ModelInfo,
         text: &str,
@@ -48,7 +48,7 @@ impl<'a> Arguments<'a> {
                 text: text.trim().to_owned(),
             });
         }
-        // Keys first, wherever they stand: they say which parameters are left.
+        // Keys first, in any position: they determine which parameters are left.
         for (key, value) in items.clone().filter_map(|item| item.split_once('=')) {
             arguments.give_named(key.trim(), value.trim())?;
         }
@@ -95,7 +95,7 @@ impl<'a> Arguments<'a> {
         Ok(())
     }
 
-    /// The value of `key`, or its default; refused if it has neither.
+    /// Returns the value of `key`, or its default; refused if it has neither.
     pub fn required<T>(&self, key: &'static str) -> Result<T, SpecError>
     where
         T: FromStr<Err = UnitError>,
@@ -103,7 +103,7 @@ impl<'a> Arguments<'a> {
         self.read(key, T::from_str)
     }
 
-    /// The value of `key`, or its default, or `None`.
+    /// Returns the value of `key`, or its default, or `None`.
     pub fn optional<T>(&self, key: &'static str) -> Result<Option<T>, SpecError>
     where
         T: FromStr<Err = UnitError>,
@@ -114,7 +114,7 @@ impl<'a> Arguments<'a> {
         self.required(key).map(Some)
     }
 
-    /// Like [`Arguments::required`], read by a function.
+    /// Like [`Arguments::required`], parsed by a function.
     pub fn read<T>(
         &self,
         key: &'static str,
@@ -132,7 +132,7 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// The value of a parameter that is one of some words: its position.
+    /// Returns the index of a choice parameter's word.
     pub fn choice(&self, key: &'static str) -> Result<usize, SpecError> {
         let words = match self.param(key).map(|param| param.unit) {
             Some(Unit::Choice(words)) => words,
@@ -148,17 +148,17 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// The text of `key`, or its default, or `None`.
+    /// Returns the text of `key`, or its default, or `None`.
     pub fn word(&self, key: &'static str) -> Option<&str> {
         self.text(key)
     }
 
-    /// Every `key=value` that no other parameter took, in order.
+    /// Returns every `key=value` that no other parameter took, in order.
     pub fn rest(&self) -> &[(String, String)] {
         &self.rest
     }
 
-    /// Reads the file that `key` names, whole. Large files are better read by
+    /// Reads the file that `key` names as a whole. For large files use
     /// [`Arguments::lines`].
     pub fn file(&self, key: &'static str) -> Result<Vec<u8>, SpecError> {
         let mut contents = Vec::new();
@@ -169,10 +169,9 @@ impl<'a> Arguments<'a> {
         Ok(contents)
     }
 
-    /// Reads the file that `key` names line by line, holding no more of it
-    /// than a line of at most 64 KiB. `take` is given each line's number,
-    /// from 1, and its text without the end of line; what it refuses is
-    /// refused with that number.
+    /// Reads the file that `key` names line by line, holding at most one line of up to
+    /// 64 KiB in memory. `take` receives each line's number, from 1, and its text
+    /// without the end of line; its refusals are reported with that number.
     pub fn lines(
         &self,
         key: &'static str,
@@ -185,7 +184,7 @@ impl<'a> Arguments<'a> {
             .map_err(|message| self.file_error(key, message))
     }
 
-    /// An error about what the file that `key` names holds.
+    /// Returns an error about the contents of the file that `key` names.
     pub fn file_error(&self, key: &'static str, message: impl Into<String>) -> SpecError {
         SpecError::Content {
             model: self.model.name,
@@ -195,7 +194,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// An error about a file or plugin that cannot be read or loaded.
+    /// Returns an error about a file or plugin that cannot be read or loaded.
     fn unreadable(&self, key: &'static str, message: String) -> SpecError {
         SpecError::File {
             model: self.model.name,
@@ -234,7 +233,7 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// An error about how the arguments fit together.
+    /// Returns an error about the combination of arguments.
     pub fn unfit(&self, message: impl Into<String>) -> SpecError {
         SpecError::Unfit {
             model: self.model.name,
@@ -242,12 +241,12 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Notes what is allowed and probably not meant, for a warning.
+    /// Notes a value that is allowed but probably not intended, for a warning.
     pub fn doubt(&self, message: impl Into<String>) {
         self.doubts.borrow_mut().push(message.into());
     }
 
-    /// What was noted.
+    /// Returns the noted doubts.
     pub(crate) fn into_doubts(self) -> Vec<String> {
         self.doubts.into_inner()
     }
@@ -278,9 +277,9 @@ fn find_param(model: &'static ModelInfo, key: &str) -> Result<usize, SpecError> 
     })
 }
 
-/// The parameter that a bare value is meant for: the first one not yet given
-/// whose unit reads it. Failing that, the one whose unit understands it best,
-/// so that its message is the one shown.
+/// Returns the parameter for a value without a key: the first one not yet given whose
+/// unit reads it. Failing that, the one whose unit understands it best, so that its
+/// message is shown.
 fn bare_param(
     model: &'static ModelInfo,
     values: &[Option<String>],
@@ -311,7 +310,7 @@ fn bare_param(
                 examples: examples.join(" or "),
             })
         }
-        // With nothing left to give, the first one is given twice.
+        // If all are given, the first one is given twice.
         _ if !values.is_empty() => Ok(free.first().copied().unwrap_or(0)),
         _ => Err(SpecError::UnknownParam {
             model: model.name,
@@ -321,12 +320,12 @@ fn bare_param(
     }
 }
 
-/// Whether `value` is written in this unit.
+/// Whether `value` is valid in this unit.
 pub fn reads(unit: Unit, value: &str) -> bool {
     check(unit, value).is_ok()
 }
 
-/// Whether `value` is meant in this unit, though perhaps out of its range.
+/// Whether `value` is written in this unit, though perhaps out of its range.
 fn understands(unit: Unit, value: &str) -> bool {
     use UnitError::{Negative, TooFine, TooLarge, ZeroRate};
     let meant = |error| {
@@ -341,8 +340,7 @@ fn understands(unit: Unit, value: &str) -> bool {
     }
 }
 
-/// Reads `value` in this unit; a word that is not among a choice has no
-/// error of its own.
+/// Parses `value` in this unit; an unknown word of a choice has no separate error.
 fn check(unit: Unit, value: &str) -> Result<(), Option<UnitError>> {
     use longwire_units::{
         Bytes, Correlation, Nanos, Packets, Probability, parse_count, parse_ratio, parse_real,
@@ -363,7 +361,7 @@ fn check(unit: Unit, value: &str) -> Result<(), Option<UnitError>> {
         Unit::Signed => parse_signed(value).map(drop),
         Unit::Real => parse_real(value).map(drop),
         Unit::File(_) | Unit::Text(_) => return (!value.is_empty()).then_some(()).ok_or(None),
-        // Only ever given by key.
+        // Given by key only.
         Unit::Rest => return Err(None),
         Unit::Choice(words) => return words.contains(&value).then_some(()).ok_or(None),
     };
@@ -378,7 +376,7 @@ fn known_params(model: &ModelInfo) -> String {
     names.join(", ")
 }
 
-/// Warns of rates such as `10Mbps` and `0s/10Mbps;5s/2Mbps`.
+/// Returns a warning about rates such as `10Mbps` and `0s/10Mbps;5s/2Mbps`.
 fn capital_rates(unit: Unit, value: &str) -> Option<String> {
     if !matches!(unit, Unit::Rate | Unit::Text(_)) {
         return None;

@@ -1,5 +1,5 @@
-//! The one grammar of a model, wherever it is written: `name`,
-//! `name:key=value,key=value`, or a bare first value where that is obvious.
+//! The grammar of models, the same in all sources: `name`, `name:key=value,key=value`,
+//! or a first value without a key where that is unambiguous.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -11,7 +11,7 @@ mod arguments;
 
 pub use arguments::{Arguments, reads};
 
-/// What a parameter of a model takes.
+/// Unit of a model's parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A time, `20ms`.
@@ -34,20 +34,20 @@ pub enum Unit {
     Signed,
     /// A number, `1.5`.
     Real,
-    /// A file's name, with what such a file may hold: an example for help,
-    /// documentation and tests.
+    /// A file's name; the text is an example of its contents for help, documentation
+    /// and tests.
     File(&'static str),
-    /// Any text without commas; the example says of what kind.
+    /// Any text without commas; the example shows its kind.
     Text(&'static str),
-    /// Every `key=value` that is no other parameter's: whatever a plugin
-    /// takes. At most one parameter has this unit, the last.
+    /// Every `key=value` that no other parameter takes, for plugins. At most one
+    /// parameter has this unit, the last.
     Rest,
     /// One of some words.
     Choice(&'static [&'static str]),
 }
 
 impl Unit {
-    /// An example of a value, for help and messages.
+    /// Returns an example of a value, for help and messages.
     pub fn example(self) -> &'static str {
         match self {
             Unit::Time => "20ms",
@@ -73,28 +73,27 @@ impl Unit {
 pub struct Param {
     /// Its key.
     pub name: &'static str,
-    /// What it takes.
+    /// Its unit.
     pub unit: Unit,
-    /// What it is when left out; `None` when it must be given.
+    /// Its default; `None` if it is required.
     pub default: Option<&'static str>,
     /// One line of help.
     pub help: &'static str,
 }
 
-/// What is common to every registered model: the source of its help, its
-/// documentation and its checks.
+/// Common facts about a registered model: the source of its help, its documentation and
+/// its checks.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelInfo {
     /// The name users write.
     pub name: &'static str,
     /// One line of help, with the formula's source where there is one.
     pub summary: &'static str,
-    /// Its parameters. A bare value is given to the first one whose unit
-    /// reads it.
+    /// Its parameters. A value without a key goes to the first one whose unit reads it.
     pub params: &'static [Param],
 }
 
-/// Why a model's text was refused.
+/// Refusal of a model's text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum SpecError {
@@ -172,8 +171,8 @@ pub enum SpecError {
 }
 
 impl SpecError {
-    /// The message without any text of a file that the model read: for those
-    /// who may name a file and not see it.
+    /// Returns the message without any text of a file that the model read: for clients
+    /// that may name a file but not read it.
     pub fn without_content(&self) -> String {
         let SpecError::Content {
             model,

@@ -1,4 +1,4 @@
-//! Probabilities over time, of losses or of duplicates.
+//! Probabilities over time, of loss or of duplication.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use longwire_units::{Nanos, Probability};
 use super::{Contents, Cursor, End, FILE, Quantity, Series};
 use crate::spec::{Arguments, SpecError};
 
-/// Chooses frames with the probability of the moment.
+/// Selects frames with the current probability.
 #[derive(Debug)]
 pub struct Chances {
     values: Values,
@@ -19,26 +19,26 @@ pub struct Chances {
 
 #[derive(Debug)]
 enum Values {
-    /// Of each frame by itself.
+    /// Independently for each frame.
     Independent {
         series: Series,
-        /// The last value, and the probability that it is: a division spared.
+        /// The last value and its probability: saves a division.
         last: (u64, Probability),
     },
-    /// After none, one, two … chosen frames in a row.
+    /// After none, one, two … selected frames in a row.
     Patterns {
         series: Series,
         sets: Vec<Vec<Probability>>,
-        /// Chosen frames in a row so far.
+        /// Selected frames in a row so far.
         run: usize,
     },
 }
 
-/// Reads the probabilities that a model's parameters name: those of this
-/// folder, and the two of the quantity's own, as in [`super::read_table`].
+/// Reads the probabilities named by a model's parameters: those of this folder, and the
+/// two of the quantity, as in [`super::read_table`].
 ///
 /// # Errors
-/// As those of [`super::read_table`].
+/// As [`super::read_table`].
 pub fn read_chances(
     arguments: &Arguments<'_>,
     quantity: Quantity,
@@ -75,17 +75,17 @@ fn probability(steps: u64) -> Probability {
 }
 
 impl Chances {
-    /// What follows the end.
+    /// Returns what follows the end.
     pub fn end(&self) -> End {
         self.end
     }
 
-    /// Called once, before anything else: times count from `epoch`.
+    /// Called once, before any other function: times count from `epoch`.
     pub fn start(&mut self, epoch: Nanos) {
         self.epoch = epoch;
     }
 
-    /// Whether the next frame, at `at`, is chosen.
+    /// Whether the next frame, at `at`, is selected.
     pub fn toss(&mut self, at: Nanos, stream: &mut Stream) -> bool {
         let since = at.saturating_sub(self.epoch);
         match &mut self.values {

@@ -3,7 +3,7 @@
 use alloc::borrow::Cow;
 use alloc::string::String;
 
-/// What stands between the fields of a row.
+/// The separator of a row's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Separator {
     Char(char),
@@ -25,7 +25,7 @@ impl Separator {
     }
 }
 
-/// The fields of a row, without the blanks around them.
+/// The fields of a row, without surrounding blanks.
 pub(super) struct Fields<'a> {
     separator: Separator,
     rest: Option<&'a str>,
@@ -55,8 +55,8 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// A field in quotes, of which `inner` follows the first one. Two quotes
-    /// are one; what follows the last one up to the separator is dropped.
+    /// Parses a quoted field; `inner` follows the opening quote. Two quotes are one;
+    /// text after the closing quote up to the separator is dropped.
     fn quoted(&mut self, inner: &'a str) -> Cow<'a, str> {
         let mut field = String::new();
         let mut rest = inner;

@@ -1,4 +1,4 @@
-//! Which format a trace is in, and the reader that it gets.
+//! Formats of traces, and the selection of a reader.
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -18,7 +18,7 @@ use crate::lines::LineSplitter;
 /// A format of traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Comma-separated values and their kin: [`super::table`].
+    /// Comma-separated values and similar: [`super::table`].
     Table,
     /// Packet delivery opportunities: [`super::schedule`].
     Mahimahi,
@@ -40,13 +40,13 @@ impl Format {
         ("netem-trace", Format::NetemTrace),
     ];
 
-    /// The name that users write.
+    /// Returns the name that users write.
     pub fn name(self) -> &'static str {
         let found = Format::ALL.iter().find(|(_, format)| *format == self);
         found.map_or("", |(name, _)| name)
     }
 
-    /// Guesses from the first line that says something.
+    /// Guesses from the first significant line.
     fn of(line: &str) -> Format {
         let is_number = |word: &str| {
             word.starts_with(|c: char| c.is_ascii_digit() || c == '.')
@@ -67,11 +67,10 @@ impl Format {
     }
 }
 
-/// What a file holds.
+/// Contents of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// Values over time. The flag says that the trace itself begins again
-    /// for ever.
+    /// Series over time. The flag: the trace itself repeats for ever.
     Series(Series, bool),
     /// Patterns of probabilities over time. The flag is that of `Series`.
     Patterns(Patterns, bool),
@@ -81,29 +80,29 @@ pub enum Contents {
     Trains(Trains),
 }
 
-/// Probabilities that depend on the frames before.
+/// Probabilities that depend on previous frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patterns {
-    /// Over time, the position in `sets`.
+    /// Over time, the index into `sets`.
     pub series: Series,
-    /// The probability of a frame after none, one, two … chosen frames in a
-    /// row, in steps of [`Quantity::LOSS_STEPS`]; the last one stands for all
-    /// that follow, and there is always one.
+    /// The probability of a frame after none, one, two … selected frames in a row, in
+    /// steps of [`Quantity::LOSS_STEPS`]; the last one applies to all longer rows.
+    /// Never empty.
     pub sets: Vec<Vec<u64>>,
 }
 
-/// The first line may be as long as any other.
+/// Maximum length of the first line, as of any other.
 const HEAD_MAX: usize = 64 * 1024;
 
-/// The longest document: it has to be held whole to be read.
+/// Maximum length of a document, which is held in memory as a whole.
 const DOCUMENT_MAX: usize = 16 << 20;
 
-/// Reads a trace piece by piece, once it has seen which format it is in.
+/// Reads a trace piece by piece, once its format is known.
 #[derive(Debug)]
 pub struct TraceReader {
     format: Option<Format>,
     mapping: Mapping,
-    /// What came before the format was known.
+    /// Text read before the format was known.
     head: Vec<u8>,
     reader: Option<Reader>,
 }
@@ -134,8 +133,8 @@ impl Lines {
 }
 
 impl TraceReader {
-    /// A reader of the quantity of `mapping`; without a format, the trace's
-    /// own first line says which it is.
+    /// Creates a reader of the quantity of `mapping`; without a format, the trace's
+    /// first line determines it.
     pub fn new(format: Option<Format>, mapping: Mapping) -> TraceReader {
         // Only a table has columns.
         let is_table = mapping != Mapping::usual(mapping.quantity);
@@ -147,10 +146,10 @@ impl TraceReader {
         }
     }
 
-    /// Takes the next piece.
+    /// Reads the next piece.
     ///
     /// # Errors
-    /// What is wrong with it, with its line.
+    /// A fault, with its line.
     pub fn feed(&mut self, piece: &[u8]) -> Result<(), String> {
         if let Some(reader) = &mut self.reader {
             return take(reader, piece);
@@ -163,7 +162,7 @@ impl TraceReader {
         });
         match known {
             Some(format) => self.choose(format),
-            // A document may be one long line; nothing else may.
+            // A document may be one long line; no other format may.
             None if self.head.len() > HEAD_MAX => {
                 let is_document = self.head.trim_ascii_start().starts_with(b"{");
                 self.choose(if is_document {
@@ -176,10 +175,10 @@ impl TraceReader {
         }
     }
 
-    /// What the whole trace holds.
+    /// Returns the contents of the whole trace.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A fault of the contents.
     pub fn finish(mut self) -> Result<Contents, String> {
         if self.reader.is_none() {
             // A last line without an end.
@@ -218,7 +217,7 @@ impl TraceReader {
         }
     }
 
-    /// Makes the reader of a format and gives it what has come.
+    /// Creates the reader of a format and passes it the text read so far.
     fn choose(&mut self, format: Format) -> Result<(), String> {
         check(format, &self.mapping)?;
         let lines = |lines| Reader::Lines(Box::default(), lines);
@@ -238,8 +237,7 @@ impl TraceReader {
     }
 }
 
-/// Whether the format holds the quantity, and knows columns if some are
-/// asked for.
+/// Checks that the format holds the quantity, and has columns if some are requested.
 fn check(format: Format, mapping: &Mapping) -> Result<(), String> {
     let (name, quantity) = (format.name(), mapping.quantity);
     let holds = match format {
@@ -265,10 +263,10 @@ fn check(format: Format, mapping: &Mapping) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses the first line of a trace whose values straight lines cannot join.
+/// Refuses the first line of a trace whose values cannot be interpolated linearly.
 ///
 /// # Errors
-/// What the trace is.
+/// The kind of trace.
 pub(super) fn check_ramps(line: &str) -> Result<(), String> {
     let format = Format::of(line.trim_start_matches('\u{feff}').trim());
     match format {
@@ -299,7 +297,7 @@ fn take(reader: &mut Reader, piece: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The first whole line that is neither empty nor a remark.
+/// Returns the first whole line that is neither empty nor a comment.
 fn first_line(head: &[u8]) -> Option<&str> {
     let end = head.iter().rposition(|byte| *byte == b'\n')?;
     let mut lines = head[..end].split(|byte| *byte == b'\n');

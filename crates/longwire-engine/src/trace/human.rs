@@ -1,5 +1,5 @@
-//! Quantities as netem-trace's documents hold them: texts such as `1Gbps
-//! 20Mbps` and `1s 500ms`, or objects of whole and part.
+//! Quantities in netem-trace's documents: texts such as `1Gbps 20Mbps` and `1s 500ms`,
+//! or objects of whole and part.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use super::number::scaled;
 use super::quantity::Quantity;
 
-/// The field `key`, or what is usual.
+/// Reads the field `key`, or its default.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A fault of the value.
 pub fn field(
     fields: &Map<String, Value>,
     key: &str,
@@ -29,10 +29,10 @@ pub fn field(
     read.map_err(|message| format!("{key}: {message}"))
 }
 
-/// A text, an object of whole and part, or a number in steps of `scale`.
+/// Reads a text, an object of whole and part, or a number in steps of `scale`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A fault of the value.
 pub fn value(value: &Value, quantity: Quantity, scale: u64) -> Result<u64, String> {
     match (value, quantity) {
         (Value::String(text), _) => sum(text, quantity),
@@ -47,10 +47,10 @@ fn not_written(quantity: Quantity) -> String {
     format!("it is no text such as {}", example(quantity))
 }
 
-/// A number in steps of `scale`.
+/// Reads a number in steps of `scale`.
 ///
 /// # Errors
-/// If it is none, or negative, or too large.
+/// If it is no number, or negative, or too large.
 pub fn number(value: &Value, scale: u64) -> Result<u64, String> {
     match value {
         Value::Number(number) => scaled(&number.to_string(), scale),
@@ -65,8 +65,7 @@ fn example(quantity: Quantity) -> &'static str {
     }
 }
 
-/// `{"gbps": 0, "bps": 12000000}`: both in units of which the whole is a
-/// billion parts.
+/// Reads `{"gbps": 0, "bps": 12000000}`: the whole is in a unit of a billion parts.
 fn whole_and_part(parts: &Map<String, Value>, whole: &str, part: &str) -> Result<u64, String> {
     let read = |key: &str| match parts.get(key).and_then(Value::as_u64) {
         Some(value) => Ok(value),
@@ -78,7 +77,7 @@ fn whole_and_part(parts: &Map<String, Value>, whole: &str, part: &str) -> Result
     value.ok_or_else(|| "it is too large".to_string())
 }
 
-/// Nanoseconds of the units of time that only the crate humantime has. A
+/// Returns the nanoseconds of the units of time that only the crate humantime has. A
 /// capital M is a month of 30.44 days; a year has 365.25.
 fn calendar_scale(unit: &str) -> Option<u64> {
     let seconds = match unit {
@@ -94,7 +93,7 @@ fn calendar_scale(unit: &str) -> Option<u64> {
     Some(seconds * 1_000_000_000)
 }
 
-/// The sum of numbers with units, with or without blanks between them.
+/// Sums numbers with units, with or without blanks between them.
 fn sum(text: &str, quantity: Quantity) -> Result<u64, String> {
     let mut total = 0u64;
     let mut rest = text.trim();

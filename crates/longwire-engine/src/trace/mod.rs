@@ -1,8 +1,7 @@
-//! Recorded traces: files of others, read into compact schedules.
+//! Recorded traces: third-party files, read into compact schedules.
 //!
-//! The engine reads no file itself: everything comes through
-//! [`Arguments`], piece by piece, and a line that is wrong is refused with
-//! its number.
+//! The engine reads no file itself: all text comes through [`Arguments`], piece by
+//! piece, and a wrong line is refused with its number.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -35,9 +34,8 @@ pub use series::{Cursor, END, End, Series, SeriesBuilder, Stretch};
 pub use table::{Mapping, TableReader, Times};
 pub use written::Written;
 
-/// The parameter that names a trace's file. The example has the columns that
-/// the examples of [`TIME_COLUMN`] and [`WHERE`] name, and one for each
-/// quantity.
+/// The parameter for a trace's file. The example has the columns that the examples of
+/// [`TIME_COLUMN`] and [`WHERE`] name, and one for each quantity.
 pub const FILE: Param = Param {
     name: "file",
     unit: Unit::File(EXAMPLE),
@@ -52,7 +50,7 @@ time_s,rate_mbps,delay_ms,loss_percent,cell
 1,5,30,1,7
 ";
 
-/// The parameter that says when a table's rows begin.
+/// The parameter for the column of times in a table.
 pub const TIME_COLUMN: Param = Param {
     name: "time-column",
     unit: Unit::Text("time_s"),
@@ -60,7 +58,7 @@ pub const TIME_COLUMN: Param = Param {
     help: "a table's column of times, by name or number; or 1s: its rows are so far apart",
 };
 
-/// The parameter that says which unit a table's times have.
+/// The parameter for the unit of a table's times.
 pub const TIME_UNIT: Param = Param {
     name: "time-unit",
     unit: Unit::Choice(&["s", "ms", "us", "ns", "min", "h"]),
@@ -68,7 +66,7 @@ pub const TIME_UNIT: Param = Param {
     help: "the unit of times; without it, as the column's name says, or s",
 };
 
-/// The parameter that picks rows of a table.
+/// The parameter that selects rows of a table.
 pub const WHERE: Param = Param {
     name: "where",
     unit: Unit::Text("cell/7"),
@@ -76,7 +74,7 @@ pub const WHERE: Param = Param {
     help: "COLUMN/VALUE: only rows of a table with that value in that column count",
 };
 
-/// The parameter that says which format a trace is in.
+/// The parameter for the format of a trace.
 pub const FORMAT: Param = Param {
     name: "format",
     unit: Unit::Text("auto"),
@@ -84,7 +82,7 @@ pub const FORMAT: Param = Param {
     help: "table, mahimahi, pensieve, cellreplay or netem-trace; auto looks at the first line",
 };
 
-/// What a trace of rates may be.
+/// A trace of rates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recording {
     /// Rates over time.
@@ -93,11 +91,11 @@ pub enum Recording {
     Schedule(schedule::Schedule),
 }
 
-/// Reads a trace of rates, as the parameters of its model say: those of this
-/// module, `rate-column` and `rate-unit`.
+/// Reads a trace of rates by the parameters of its model: those of this module,
+/// `rate-column` and `rate-unit`.
 ///
 /// # Errors
-/// What cannot be read, with its line; and an [`End`] that the trace does not
+/// A line that cannot be read, with its number; and an [`End`] that the trace does not
 /// have.
 pub fn read_rates(arguments: &Arguments<'_>) -> Result<Recording, SpecError> {
     match read(arguments, Quantity::Rate, "rate-column", "rate-unit")? {
@@ -109,13 +107,12 @@ pub fn read_rates(arguments: &Arguments<'_>) -> Result<Recording, SpecError> {
     }
 }
 
-/// Reads one quantity over time, as the parameters of its model say: those of
-/// this module, as many of them as the model has, and the two of the
-/// quantity's own, `delay-column` and `delay-unit` or whatever its name is,
-/// which are passed as `column` and `unit`.
+/// Reads one quantity over time by the parameters of its model: those of this module,
+/// as many of them as the model has, and the two of the quantity, such as
+/// `delay-column` and `delay-unit`, which are passed as `column` and `unit`.
 ///
 /// # Errors
-/// What cannot be read, with its line; and an [`End`] that the trace does not
+/// A line that cannot be read, with its number; and an [`End`] that the trace does not
 /// have.
 pub fn read_table(
     arguments: &Arguments<'_>,
@@ -133,11 +130,11 @@ pub fn read_table(
     series.map_err(|message| arguments.file_error(FILE.name, message))
 }
 
-/// Like [`read_table`], for a series whose values are joined by straight
-/// lines, which only tables hold.
+/// Like [`read_table`], for a series whose values are interpolated linearly, which only
+/// tables hold.
 ///
 /// # Errors
-/// As those of [`read_table`].
+/// As [`read_table`].
 pub fn read_ramps(
     arguments: &Arguments<'_>,
     quantity: Quantity,
@@ -179,7 +176,7 @@ fn read(
     Ok(contents)
 }
 
-/// The format asked for; `None` to look at the file.
+/// Returns the requested format; `None` to detect it.
 fn format(arguments: &Arguments<'_>) -> Result<Option<Format>, SpecError> {
     let word = arguments.word(FORMAT.name).unwrap_or("auto");
     if word == "auto" {
@@ -193,7 +190,7 @@ fn format(arguments: &Arguments<'_>) -> Result<Option<Format>, SpecError> {
     })
 }
 
-/// What the parameters say of a table.
+/// Returns the mapping that the parameters describe.
 fn mapping(
     arguments: &Arguments<'_>,
     quantity: Quantity,

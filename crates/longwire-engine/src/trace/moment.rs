@@ -1,14 +1,14 @@
-//! Dates with a time of day, as measuring programs write them.
+//! Dates with a time of day, as measurement programs write them.
 
-/// Nanoseconds since 1970 of `2016-10-01 00:13:12`, `2019.12.16_13.40.04`,
-/// `2016/10/01T00:13:12.25Z` and the like: year, month, day, hour, minute
-/// and second, with any marks between them. Offsets from UTC are not read,
-/// for only the differences matter, and a trace keeps to one clock.
+/// Returns nanoseconds since 1970 of `2016-10-01 00:13:12`, `2019.12.16_13.40.04`,
+/// `2016/10/01T00:13:12.25Z` and similar: year, month, day, hour, minute and second,
+/// with any marks between them. Offsets from UTC are not read, because only differences
+/// matter, and a trace keeps to one clock.
 ///
-/// `None` for what is no such moment between 1970 and 2261.
+/// `None` for text that is no such moment between 1970 and 2261.
 pub fn nanos(text: &str) -> Option<u64> {
     let text = text.strip_suffix('Z').unwrap_or(text);
-    // The longest has 19 places, and a fraction of nine.
+    // The longest has 19 characters, and a fraction of nine.
     if text.len() > 32 || !text.is_ascii() {
         return None;
     }
@@ -67,7 +67,7 @@ fn days_in(year: u64, month: u64) -> u64 {
     }
 }
 
-/// Days from 1970 to the first of the month (Gregorian calendar).
+/// Returns the days from 1970 to the first of the month (Gregorian calendar).
 fn days_before(year: u64, month: u64) -> u64 {
     let leap_days = |year: u64| year / 4 - year / 100 + year / 400;
     let days = (year - 1970) * 365 + leap_days(year - 1) - leap_days(1969);
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn moments_are_counted_from_1970() {
-        // As `date -u -d … +%s` says.
+        // As printed by `date -u -d … +%s`.
         for (text, seconds) in [
             ("1970-01-01 00:00:00", 0),
             ("2000-02-29 23:59:59", 951_868_799),

@@ -1,10 +1,9 @@
-//! Models of the crate netem-trace, which Rattan uses too: JSON or TOML in
-//! which an object's only key says which model it is, such as
-//! `{"StaticBwConfig": {"bw": "12Mbps", "duration": "1s"}}`.
+//! Models of the crate netem-trace, which Rattan uses too: JSON or TOML in which an
+//! object's only key names its model, such as `{"StaticBwConfig": {"bw": "12Mbps",
+//! "duration": "1s"}}`.
 //!
-//! What a model leaves out is as it is there. Random ones are drawn once, from
-//! their own seed; the draws are not those of netem-trace, whose generator is
-//! another.
+//! Absent fields have netem-trace's defaults. Random models are drawn once, from their
+//! own seed; the draws differ from those of netem-trace, whose generator is another.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -21,20 +20,20 @@ use super::human;
 use super::quantity::Quantity;
 use super::series::{Series, SeriesBuilder};
 
-/// What a document describes.
+/// The model that a document describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
-    /// The values, once through; of probabilities, positions in `patterns`.
+    /// The values of one repetition; of probabilities, indices into `patterns`.
     pub series: Series,
-    /// Patterns of probabilities, in steps of [`Quantity::LOSS_STEPS`]: what
-    /// a frame has after none, one, two … chosen frames in a row. The last
-    /// one stands for all that follow.
+    /// Patterns of probabilities, in steps of [`Quantity::LOSS_STEPS`]: the probability
+    /// after none, one, two … selected frames in a row. The last one applies to all
+    /// longer rows.
     pub patterns: Vec<Vec<u64>>,
-    /// Whether they begin again for ever.
+    /// Whether the values repeat for ever.
     pub repeats: bool,
 }
 
-/// How a document is written.
+/// Syntax of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
     /// JavaScript Object Notation, RFC 8259.
@@ -44,7 +43,7 @@ pub enum Syntax {
 }
 
 impl Syntax {
-    /// Objects begin with a brace in JSON, and never in TOML.
+    /// Detects the syntax: objects begin with a brace in JSON, and never in TOML.
     pub fn of(text: &str) -> Syntax {
         match text
             .trim_start_matches('\u{feff}')
@@ -57,24 +56,23 @@ impl Syntax {
     }
 }
 
-/// The most values that a model may come to.
+/// Maximum number of values of a model.
 const ROWS_MAX: usize = 10_000_000;
 
 const MBIT: u64 = 1_000_000;
 const MILLI: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// The seed of random models that give none, as in netem-trace.
+/// The default seed of random models, as in netem-trace.
 const SEED: u64 = 42;
 
-/// The pattern of losses and duplicates where none is given, as in
-/// netem-trace.
+/// The default pattern of losses and duplicates, as in netem-trace.
 const PATTERN: [u64; 2] = [Quantity::LOSS_STEPS / 10, Quantity::LOSS_STEPS / 5];
 
 /// Reads a model of rates, delays, losses or duplicates.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// A fault and its place.
 pub fn read(text: &str, syntax: Syntax, quantity: Quantity) -> Result<Model, String> {
     let text = text.trim_start_matches('\u{feff}');
     let document: Value = match syntax {
@@ -105,19 +103,19 @@ pub fn read(text: &str, syntax: Syntax, quantity: Quantity) -> Result<Model, Str
     }
 }
 
-/// What has been told so far.
+/// Values read so far.
 struct Rows {
     quantity: Quantity,
     builder: SeriesBuilder,
     time: u64,
     count: usize,
     patterns: Vec<Vec<u64>>,
-    /// The position of each of them.
+    /// The index of each of them.
     known_patterns: BTreeMap<Vec<u64>, u64>,
 }
 
 impl Rows {
-    /// Adds all values of a model; whether it repeats them for ever.
+    /// Adds all values of a model; returns whether it repeats them for ever.
     fn model(&mut self, value: &Value, outermost: bool) -> Result<bool, String> {
         let only = value.as_object().filter(|object| object.len() == 1);
         let Some((name, inner)) = only.and_then(|object| object.iter().next()) else {
@@ -185,8 +183,7 @@ impl Rows {
         self.push(value, duration)
     }
 
-    /// Values of a normal distribution, each for a step, brought within
-    /// bounds.
+    /// Adds values of a normal distribution, one for each step, clamped to bounds.
     fn normal(&mut self, fields: &Map<String, Value>) -> Result<(), String> {
         let keys = [
             "mean",
@@ -208,7 +205,7 @@ impl Rows {
         })
     }
 
-    /// A line that rises and falls, with normal noise.
+    /// Adds a line that rises and falls, with normal noise.
     fn sawtooth(&mut self, fields: &Map<String, Value>) -> Result<(), String> {
         known(
             fields,
@@ -251,7 +248,7 @@ impl Rows {
         })
     }
 
-    /// A value at each step of the model's duration.
+    /// Adds a value at each step of the model's duration.
     fn steps(
         &mut self,
         fields: &Map<String, Value>,
@@ -270,7 +267,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Models one after the other, so many times, or for ever.
+    /// Adds models in sequence, a number of times or for ever.
     fn repeated(&mut self, fields: &Map<String, Value>, outermost: bool) -> Result<bool, String> {
         known(fields, &["pattern", "count"])?;
         let pattern = fields.get("pattern").and_then(Value::as_array);
@@ -287,7 +284,7 @@ impl Rows {
                 let within = |message| format!("pattern {}: {message}", index + 1);
                 self.model(model, false).map_err(within)?;
             }
-            // What lasts no time is not told any better by repeating it.
+            // Repeating models of no duration adds nothing.
             if self.time == before {
                 break;
             }
@@ -295,7 +292,8 @@ impl Rows {
         Ok(for_ever)
     }
 
-    /// Probabilities of a frame after none, one, two … chosen ones in a row.
+    /// Reads the probabilities of a frame after none, one, two … selected ones in a
+    /// row.
     fn pattern(&mut self, fields: &Map<String, Value>, key: &str) -> Result<(), String> {
         known(fields, &[key, "duration"])?;
         let pattern = match fields.get(key) {
@@ -311,8 +309,8 @@ impl Rows {
         self.push(index, duration)
     }
 
-    /// Rates with the time that each of them lasts: `[["25ms", ["2Mbps",
-    /// "4Mbps"]], …]`, or milliseconds and Mbit/s as plain numbers.
+    /// Adds rates with their durations: `[["25ms", ["2Mbps", "4Mbps"]], …]`, or
+    /// milliseconds and Mbit/s as plain numbers.
     fn recorded(&mut self, rows: &[Value]) -> Result<(), String> {
         for (index, row) in rows.iter().enumerate() {
             let within = |message| format!("row {}: {message}", index + 1);
@@ -331,10 +329,10 @@ impl Rows {
     }
 }
 
-/// What a recorded trace looks like.
+/// Message about the shape of a recorded trace.
 const RECORDED: &str = "it is no list such as [[\"25ms\", [\"10Mbps\", \"20Mbps\"]], …]";
 
-/// The rows of a recorded trace: the field `pattern`, or the rows themselves.
+/// Returns the rows of a recorded trace: the field `pattern`, or the rows themselves.
 fn recorded_pattern(value: &Value) -> Result<&[Value], String> {
     let rows = match value {
         Value::Object(fields) => {
@@ -349,7 +347,7 @@ fn recorded_pattern(value: &Value) -> Result<&[Value], String> {
     rows.ok_or_else(|| RECORDED.to_string())
 }
 
-/// A list of numbers from 0 to 1, in steps; an empty one is never.
+/// Reads a list of numbers from 0 to 1, in steps; an empty one is never.
 fn probabilities(value: &Value) -> Result<Vec<u64>, String> {
     let values = value.as_array();
     let values = values.ok_or("it is no list of probabilities such as [0.1, 0.2]")?;
@@ -363,7 +361,7 @@ fn probabilities(value: &Value) -> Result<Vec<u64>, String> {
     }
 }
 
-/// Refuses keys that would do nothing.
+/// Refuses keys that would have no effect.
 fn known(fields: &Map<String, Value>, keys: &[&str]) -> Result<(), String> {
     let unknown = fields.keys().find(|key| !keys.contains(&key.as_str()));
     match unknown {
@@ -387,7 +385,7 @@ impl Noise {
         })
     }
 
-    /// By the method of Box and Muller (1958).
+    /// Draws by the method of Box and Muller (1958).
     fn draw(&mut self) -> f64 {
         let radius = libm::sqrt(-2.0 * libm::log(self.stream.unit()));
         self.deviation * radius * libm::cos(2.0 * PI * self.stream.unit())

@@ -3,15 +3,15 @@
 use alloc::format;
 use alloc::string::String;
 
-/// Digits that fit into 64 bits. Those behind them change nothing that a
-/// clock of nanoseconds or a rate of bits could show.
+/// Digits that fit into 64 bits. Further digits change nothing that a clock of
+/// nanoseconds or a rate in bits could show.
 const DIGITS_MAX: u32 = 19;
 
-/// Reads a decimal number, such as `12`, `0.5791`, `1e-3`, times
-/// `multiplier`, rounded to the nearest whole number (halves up).
+/// Reads a decimal number, such as `12`, `0.5791`, `1e-3`, times `multiplier`, rounded
+/// to the nearest whole number (halves up).
 ///
 /// # Errors
-/// What is not a finite number, is negative, or does not fit 64 bits.
+/// If it is not a finite number, is negative, or does not fit 64 bits.
 pub fn scaled(text: &str, multiplier: u64) -> Result<u64, String> {
     let Some(decimal) = Decimal::read(text) else {
         let shown: String = text.chars().take(40).collect();
@@ -88,7 +88,7 @@ impl Decimal {
     }
 }
 
-/// `e-3`, `E+06`.
+/// Reads `e-3`, `E+06`.
 fn read_exponent(bytes: &[u8]) -> Option<i32> {
     let digits = match bytes {
         [b'e' | b'E', b'+' | b'-', digits @ ..] | [b'e' | b'E', digits @ ..] => digits,

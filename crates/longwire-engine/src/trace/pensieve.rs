@@ -1,8 +1,8 @@
-//! Traces of Pensieve (Mao et al., SIGCOMM 2017): a time in seconds and a
-//! rate in Mbit/s a line.
+//! Traces of Pensieve (Mao et al., SIGCOMM 2017): a time in seconds and a rate in
+//! Mbit/s a line.
 //!
-//! As in Pensieve's own simulator, a line's rate is that of the time up to
-//! it, from the line above; the first line only says when the trace begins.
+//! As in Pensieve's simulator, a line's rate applies to the time up to it, from the
+//! previous line; the first line only determines when the trace begins.
 
 use alloc::string::{String, ToString};
 
@@ -21,10 +21,10 @@ pub struct PensieveReader {
 }
 
 impl PensieveReader {
-    /// Takes the next line.
+    /// Reads the next line.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A fault of the line.
     pub fn line(&mut self, text: &str) -> Result<(), String> {
         let mut words = text.split_whitespace();
         let (time, rate) = match (words.next(), words.next(), words.next()) {
@@ -48,7 +48,7 @@ impl PensieveReader {
         Ok(())
     }
 
-    /// The series of all lines.
+    /// Returns the series of all lines.
     ///
     /// # Errors
     /// If there were fewer than two times.

@@ -1,4 +1,4 @@
-//! What traces measure, in which units, and what they call it.
+//! Quantities of traces, their units and their names.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -8,36 +8,35 @@ use longwire_units::BitRate;
 use super::moment;
 use super::number::scaled;
 
-/// A day, as much as a delay may be.
+/// Maximum delay: a day.
 const DELAY_MAX: u64 = 86_400_000_000_000;
 
-/// What a column of a trace measures.
+/// The quantity of a trace's column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// When a row begins, in nanoseconds.
     Time,
-    /// A rate, in bit/s. Zero is a link that stands still.
+    /// A rate, in bit/s. At zero the link stands still.
     Rate,
     /// A one-way delay, in nanoseconds.
     Delay,
-    /// A probability of loss, in steps of 10^-14
-    /// ([`Quantity::LOSS_STEPS`] make certainty).
+    /// A probability of loss, in steps of 10^-14 ([`Quantity::LOSS_STEPS`] are
+    /// certainty).
     Loss,
     /// A probability of duplication, in the steps of a loss.
     Duplication,
 }
 
 impl Quantity {
-    /// How many steps of a loss make certainty.
+    /// Number of steps of a certain loss.
     pub const LOSS_STEPS: u64 = 100_000_000_000_000;
 
-    /// The quantity's name, which is also the first of those that its column
-    /// may have.
+    /// Returns the quantity's name, which is also the first of its column's names.
     pub fn name(self) -> &'static str {
         self.names()[0]
     }
 
-    /// What its column may be called without being asked for by name.
+    /// Returns the names by which its column is found if none is requested.
     pub fn names(self) -> &'static [&'static str] {
         match self {
             Quantity::Time => &["time", "timestamp", "t", "elapsed"],
@@ -55,7 +54,7 @@ impl Quantity {
         }
     }
 
-    /// The unit of numbers without one, where custom has only one.
+    /// Returns the unit of numbers without one, where only one is customary.
     pub fn usual_unit(self) -> Option<&'static str> {
         match self {
             Quantity::Time => Some("s"),
@@ -64,7 +63,7 @@ impl Quantity {
         }
     }
 
-    /// A unit to show in messages.
+    /// Returns a unit to show in messages.
     pub fn example_unit(self) -> &'static str {
         match self {
             Quantity::Time => "s",
@@ -74,8 +73,8 @@ impl Quantity {
         }
     }
 
-    /// How many of the least steps one of `unit` is, if it is one of this
-    /// quantity's.
+    /// Returns the number of smallest steps in one `unit`, if it is a unit of this
+    /// quantity.
     pub fn scale(self, unit: &str) -> Option<u64> {
         match self {
             Quantity::Time | Quantity::Delay => time_scale(unit),
@@ -84,11 +83,11 @@ impl Quantity {
         }
     }
 
-    /// Reads a value: a number in steps of `scale`, or with a unit of its
-    /// own; a time may be a date with a time of day.
+    /// Reads a value: a number in steps of `scale`, or with a unit; a time may be a
+    /// date with a time of day.
     ///
     /// # Errors
-    /// What is neither, negative, or more than the quantity can be.
+    /// If it is neither, negative, or above the quantity's maximum.
     pub fn read(self, text: &str, scale: Option<u64>) -> Result<u64, String> {
         let value = self.read_number(text, scale);
         let value = match self {
@@ -114,7 +113,7 @@ impl Quantity {
     fn read_number(self, text: &str, scale: Option<u64>) -> Result<u64, String> {
         let name = self.name();
         let wrong = |error: String| format!("{name}: {error}");
-        // The unit that a value brings counts before that of its column.
+        // A value's unit takes precedence over its column's.
         let letters = text.find(|c: char| c.is_alphabetic() || c == '%');
         if let Some(at) = letters {
             let (number, unit) = text.split_at(at);
@@ -149,13 +148,13 @@ fn time_scale(unit: &str) -> Option<u64> {
     })
 }
 
-/// Rates as people write them beside measurements, where, unlike in `tc`,
-/// `Mbps` is megabits: a capital B, or the word, is bytes.
+/// Returns the scale of a rate as people write it with measurements, where, unlike in
+/// `tc`, `Mbps` is megabits: a capital B, or the word, is bytes.
 fn rate_scale(unit: &str) -> Option<u64> {
     let lower = unit.to_lowercase();
     let bare = ["/second", "/sec", "/s", "_per_s", " per second"];
     let bare = bare.iter().find_map(|ending| lower.strip_suffix(ending));
-    // "bps" is bits; "BPS" could be either.
+    // "bps" is bits; "BPS" is ambiguous.
     let bare = bare.or_else(|| lower.strip_suffix("ps")).unwrap_or(&lower);
     let (prefix, bits) = if let Some(prefix) = strip_any(bare, &["bits", "bit"]) {
         (prefix, 1)

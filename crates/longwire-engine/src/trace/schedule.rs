@@ -8,8 +8,8 @@ use longwire_units::Nanos;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// Instants at which a link could deliver a packet: eight bytes for each
-/// millisecond that has any, however many those are.
+/// Instants at which a link could deliver a packet: eight bytes for each millisecond
+/// with opportunities, regardless of their number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     groups: Vec<Group>,
@@ -24,7 +24,7 @@ struct Group {
 }
 
 /// Reads a schedule line by line: each is an opportunity, a whole number of
-/// milliseconds since the beginning, never less than the one above.
+/// milliseconds since the beginning, never less than the previous one.
 #[derive(Debug, Default)]
 pub struct ScheduleReader {
     groups: Vec<Group>,
@@ -32,10 +32,10 @@ pub struct ScheduleReader {
 }
 
 impl ScheduleReader {
-    /// Takes the next line.
+    /// Reads the next line.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A fault of the line.
     pub fn line(&mut self, text: &str) -> Result<(), String> {
         let text = text.trim();
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -48,7 +48,7 @@ impl ScheduleReader {
         self.push(milli)
     }
 
-    /// Takes an opportunity.
+    /// Adds an opportunity.
     ///
     /// # Errors
     /// If it is before the last one.
@@ -67,7 +67,7 @@ impl ScheduleReader {
         Ok(())
     }
 
-    /// The schedule of all lines.
+    /// Returns the schedule of all lines.
     ///
     /// # Errors
     /// If there were none, or the last one is at 0 ms, which is the length.
@@ -87,38 +87,37 @@ impl ScheduleReader {
     }
 }
 
-/// The next opportunity that is not used up.
+/// Position of the next unused opportunity.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Place {
     /// When the current lap began, in nanoseconds; `u64::MAX` after the end.
     lap: u64,
     group: usize,
-    /// How many of the group's are used up.
+    /// Used opportunities of the group.
     used: u32,
 }
 
 impl Schedule {
-    /// The time of the last opportunity, after which the schedule begins
-    /// again.
+    /// Returns the time of the last opportunity, after which the schedule begins again.
     pub fn length(&self) -> Nanos {
         let last = self.groups[self.groups.len() - 1];
         Nanos::from_nanos(u64::from(last.milli) * NANOS_PER_MILLI)
     }
 
-    /// How many opportunities there are.
+    /// Returns the number of opportunities.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// When the opportunity at `place` comes; `None` after the end.
+    /// Returns the time of the opportunity at `cursor`; `None` after the end.
     #[inline]
     pub fn time(&self, place: &Place) -> Option<u64> {
         let inside = u64::from(self.groups[place.group].milli) * NANOS_PER_MILLI;
-        // A lap at the end of the clock has no room for its opportunities.
+        // A lap at the end of the clock has no space for its opportunities.
         place.lap.checked_add(inside)
     }
 
-    /// Leaves out every opportunity before `least`.
+    /// Skips every opportunity before `least`.
     #[inline]
     pub fn skip(&self, place: &mut Place, least: u64, repeats: bool) {
         if self.time(place).is_some_and(|time| time < least) {
@@ -138,7 +137,7 @@ impl Schedule {
         };
         let milli = inside.div_ceil(NANOS_PER_MILLI);
         let early = |group: &Group| u64::from(group.milli) < milli;
-        // Mostly one of the next.
+        // Usually one of the next.
         let near = (place.group + 1).min(self.groups.len());
         let from = if self.groups[..near].last().is_some_and(early) {
             near
@@ -159,11 +158,11 @@ impl Schedule {
         }
     }
 
-    /// Uses up `count` opportunities, one after the other: when the last of
-    /// them came. `None` if the schedule ends before.
+    /// Uses `count` opportunities in sequence and returns the time of the last one.
+    /// `None` if the schedule ends before.
     pub fn take(&self, place: &mut Place, mut count: u64, repeats: bool) -> Option<u64> {
         if count > self.count && repeats {
-            // Whole laps come to the same place.
+            // Whole laps lead to the same position.
             let laps = (count - 1) / self.count;
             let later = laps.saturating_mul(self.length().as_nanos());
             place.lap = place.lap.saturating_add(later);
@@ -189,7 +188,7 @@ impl Schedule {
         }
     }
 
-    /// Goes to the beginning of a later lap, or to the end.
+    /// Moves to the beginning of a later lap, or to the end.
     fn lap(&self, place: &mut Place, laps: u64, repeats: bool) {
         let later = laps.saturating_mul(self.length().as_nanos());
         *place = Place {
@@ -197,7 +196,7 @@ impl Schedule {
                 true => place.lap.saturating_add(later),
                 false => u64::MAX,
             },
-            // At the end of the clock, the last group is one that never comes.
+            // At the end of the clock, the last group is one that is never reached.
             group: 0,
             used: 0,
         };

@@ -1,5 +1,5 @@
-//! A quantity over time, as traces record it: each value holds from its time
-//! until the next one's.
+//! A quantity over time, as traces record it: each value holds from its time to the
+//! next one's.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -9,15 +9,15 @@ use longwire_units::Nanos;
 
 use crate::spec::{Arguments, Param, SpecError, Unit};
 
-/// What follows the end of a trace.
+/// Continuation after the end of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum End {
-    /// Its beginning.
+    /// It begins again.
     #[default]
     Loop,
-    /// Its last value, for ever.
+    /// The last value holds for ever.
     Hold,
-    /// Nothing.
+    /// No value.
     Stop,
 }
 
@@ -53,21 +53,21 @@ pub const END: Param = Param {
     help: "what follows the end of the trace: its beginning, its last value, or nothing",
 };
 
-/// A quantity over time. Times are nanoseconds from its beginning; the
-/// quantity's own unit is its reader's to know.
+/// A quantity over time. Times are nanoseconds from its beginning; the unit of values
+/// is known to its reader.
 ///
-/// Equal neighbours are kept as one, in 16 bytes.
+/// Equal neighbours are stored as one, in 16 bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
-    /// When each value begins; the first one at 0, none at the same time.
+    /// Start of each value; the first one at 0, all different.
     starts: Vec<u64>,
     values: Vec<u64>,
-    /// When the last value ends; `u64::MAX` if the trace does not say.
+    /// End of the last value; `u64::MAX` if the trace does not define it.
     length: u64,
 }
 
-/// Where a reader of a series is. A reader that goes forward finds its next
-/// place beside the last one; any other is searched for.
+/// Position in a series. Moving forward looks at the next value first; any other
+/// position is searched for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor {
     index: usize,
@@ -78,16 +78,17 @@ pub struct Cursor {
 /// A value and how long it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// When it begins.
+    /// Its beginning.
     pub start: Nanos,
-    /// When it ends: [`Nanos::MAX`] is never.
+    /// Its end: [`Nanos::MAX`] is never.
     pub end: Nanos,
     /// The value; `None` after the end of a series that stops.
     pub value: Option<u64>,
 }
 
 impl Series {
-    /// When the last value ends; [`Nanos::MAX`] if the trace does not say.
+    /// Returns the end of the last value; [`Nanos::MAX`] if the trace does not define
+    /// it.
     pub fn length(&self) -> Nanos {
         Nanos::from_nanos(self.length)
     }
@@ -97,12 +98,12 @@ impl Series {
         self.values.len() == 1 && self.length == u64::MAX
     }
 
-    /// Every value, in order of time.
+    /// Returns all values, in order of time.
     pub fn values(&self) -> &[u64] {
         &self.values
     }
 
-    /// Every value and how long it holds, in one lap.
+    /// Returns every value and how long it holds, in one lap.
     pub fn stretches(&self) -> impl Iterator<Item = (u64, u64)> {
         let ends = self.starts[1..]
             .iter()
@@ -111,8 +112,7 @@ impl Series {
         stretches.map(|((start, end), value)| (*value, end - start))
     }
 
-    /// The sum of all values times the nanoseconds that they hold, in one
-    /// lap.
+    /// Returns the sum of all values times the nanoseconds that they hold, in one lap.
     pub fn integral(&self) -> u128 {
         let terms = self.stretches();
         terms
@@ -120,8 +120,8 @@ impl Series {
             .sum()
     }
 
-    /// The mean of the values over the time that they hold, rounded to the
-    /// nearest, in what a trace with this end does in the long run.
+    /// Returns the mean of the values over time, rounded to the nearest, in the long
+    /// run of a trace with this end.
     pub fn mean(&self, end: End) -> u64 {
         let last = self.values[self.values.len() - 1];
         match end {
@@ -133,7 +133,7 @@ impl Series {
         ((sum + u128::from(self.length / 2)) / u128::from(self.length)) as u64
     }
 
-    /// The value in force `since` the beginning, and how long it holds.
+    /// Returns the value `since` the beginning, and how long it holds.
     #[inline]
     pub fn at(&self, cursor: &mut Cursor, since: Nanos, end: End) -> Stretch {
         let since = since.as_nanos();
@@ -147,8 +147,8 @@ impl Series {
         self.seek(cursor, since, end)
     }
 
-    /// The value that follows the one in force where the cursor is, of a
-    /// series with this end; `None` behind the last one.
+    /// Returns the value that follows the cursor's, in a series with this end; `None`
+    /// after the last one.
     pub fn next_value(&self, cursor: &Cursor, end: End) -> Option<u64> {
         let next = self.values.get(cursor.index + 1).copied();
         next.or_else(|| (end == End::Loop).then(|| self.values[0]))
@@ -167,7 +167,7 @@ impl Series {
         }
         let inside = since % self.length;
         cursor.lap = since - inside;
-        // Mostly the next one.
+        // Usually the next one.
         let near = cursor.index + 1;
         let from = match self.starts.get(near) {
             Some(start) if *start <= inside => near,
@@ -185,30 +185,29 @@ impl Series {
         let end = self.starts.get(cursor.index + 1).unwrap_or(&self.length);
         Stretch {
             start: Nanos::from_nanos(cursor.lap + self.starts[cursor.index]),
-            // A lap that would end after the clock does never ends.
+            // A lap that would end after the clock's end never ends.
             end: Nanos::from_nanos(cursor.lap.saturating_add(*end)),
             value: Some(self.values[cursor.index]),
         }
     }
 }
 
-/// Takes a trace's rows and makes a series of them.
+/// Builds a series from a trace's rows.
 #[derive(Debug, Default)]
 pub struct SeriesBuilder {
     starts: Vec<u64>,
     values: Vec<u64>,
-    /// The time of the first row, from which all count.
+    /// The time of the first row, from which all times count.
     origin: u64,
     /// The time of the last row, and how long the one before held.
     last: u64,
     gap: u64,
-    /// The last of equal rows is kept beside the first.
+    /// The last of equal rows is kept in addition to the first.
     for_ramps: bool,
 }
 
 impl SeriesBuilder {
-    /// For a series whose values are joined by straight lines, which must
-    /// know where the last of equal rows is.
+    /// Creates a builder for linear interpolation, which needs the last of equal rows.
     pub fn for_ramps() -> SeriesBuilder {
         SeriesBuilder {
             for_ramps: true,
@@ -216,11 +215,11 @@ impl SeriesBuilder {
         }
     }
 
-    /// A row: from `time` on, on any clock, the quantity is `value`. Of rows
-    /// of one time the last counts.
+    /// Adds a row: from `time` on, on any clock, the quantity is `value`. Of rows with
+    /// the same time the last counts.
     ///
     /// # Errors
-    /// If time goes back.
+    /// If time decreases.
     pub fn push(&mut self, time: u64, value: u64) -> Result<(), String> {
         if self.starts.is_empty() {
             self.origin = time;
@@ -249,16 +248,16 @@ impl SeriesBuilder {
         Ok(())
     }
 
-    /// Whether no row has come.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.starts.is_empty()
     }
 
-    /// The series of rows that say what is from their time on: the last one
+    /// Returns the series of rows whose values hold from their times on: the last one
     /// holds as long as the one before. A single row holds for ever.
     ///
     /// # Errors
-    /// If there are no rows, or times end after the clock.
+    /// If there are no rows, or times end after the clock's end.
     pub fn finish(self) -> Result<Series, String> {
         let length = match self.gap {
             0 => u64::MAX,
@@ -270,8 +269,8 @@ impl SeriesBuilder {
         self.finish_at(length)
     }
 
-    /// The series of rows of which the last one ends at `length`, counted
-    /// from the first row.
+    /// Returns the series of rows of which the last one ends at `length`, counted from
+    /// the first row.
     ///
     /// # Errors
     /// If there are no rows, or the last one begins at its end.

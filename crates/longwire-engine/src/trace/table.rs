@@ -1,10 +1,9 @@
-//! Tables of text: comma-separated values and their kin.
+//! Tables of text: comma-separated values and similar.
 //!
-//! A row is a line; fields are separated by commas, semicolons, tabs or
-//! blanks, whichever the first row has, and may stand in double quotes. The
-//! first row names the columns, unless it begins with a number. Empty lines
-//! and lines that begin with `#` say nothing. A row whose value is missing (nothing, `-`, `NA`) is left
-//! out.
+//! A row is a line; fields are separated by commas, semicolons, tabs or blanks, by
+//! those that the first row has, and may be in double quotes. The first row names the
+//! columns, unless it begins with a number. Empty lines and lines that begin with `#`
+//! are ignored. A row whose value is missing (empty, `-`, `NA`) is skipped.
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
@@ -15,36 +14,36 @@ use super::fields::Separator;
 use super::quantity::Quantity;
 use super::series::{Series, SeriesBuilder};
 
-/// Which rows and columns of a table are meant.
+/// Selection of a table's rows and columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// What the values are.
+    /// The quantity of the values.
     pub quantity: Quantity,
     /// The column of values, by name or by number from 1.
     pub column: Option<String>,
-    /// The unit of values that have none, whatever the header says.
+    /// The unit of values without one, regardless of the header.
     pub unit: Option<String>,
     /// When rows begin.
     pub times: Times,
-    /// The unit of times that have none, whatever the header says.
+    /// The unit of times without one, regardless of the header.
     pub time_unit: Option<String>,
     /// Only rows with this text (second) in this column (first) count.
     pub filter: Option<(String, String)>,
 }
 
-/// When the rows of a table begin.
+/// Source of the rows' times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Times {
-    /// As the column of times says.
+    /// The column of times.
     Usual,
-    /// As this column says.
+    /// This column.
     Column(String),
-    /// One after the other, so many nanoseconds apart.
+    /// Rows follow each other at this distance in nanoseconds.
     Every(u64),
 }
 
 impl Mapping {
-    /// What a table of this quantity that follows custom needs.
+    /// Returns the default mapping of this quantity.
     pub fn usual(quantity: Quantity) -> Mapping {
         Mapping {
             quantity,
@@ -66,7 +65,7 @@ pub struct TableReader {
     count: u64,
 }
 
-/// Where things stand in a row.
+/// Positions of the columns in a row.
 #[derive(Debug)]
 struct Columns {
     separator: Separator,
@@ -75,7 +74,7 @@ struct Columns {
     filter: Option<(usize, String)>,
 }
 
-/// Where a quantity stands, and the scale of numbers without a unit.
+/// Position of a quantity, and the scale of numbers without a unit.
 #[derive(Clone, Copy, Debug)]
 struct Column {
     index: usize,
@@ -83,7 +82,7 @@ struct Column {
 }
 
 impl TableReader {
-    /// A reader of what `mapping` says.
+    /// Creates a reader for `mapping`.
     pub fn new(mapping: Mapping) -> TableReader {
         TableReader {
             mapping,
@@ -93,8 +92,8 @@ impl TableReader {
         }
     }
 
-    /// A reader of what `mapping` says, for a series whose values are joined
-    /// by straight lines.
+    /// Creates a reader for `mapping`, for a series whose values are interpolated
+    /// linearly.
     pub fn for_ramps(mapping: Mapping) -> TableReader {
         TableReader {
             rows: SeriesBuilder::for_ramps(),
@@ -102,10 +101,10 @@ impl TableReader {
         }
     }
 
-    /// Takes the next line.
+    /// Reads the next line.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A fault of the line.
     pub fn line(&mut self, text: &str) -> Result<(), String> {
         let text = text.trim();
         if text.is_empty() || text.starts_with('#') {
@@ -138,7 +137,7 @@ impl TableReader {
         }
     }
 
-    /// The series of all rows.
+    /// Returns the series of all rows.
     ///
     /// # Errors
     /// If there were none, or none with a value.
@@ -159,7 +158,7 @@ impl TableReader {
     }
 }
 
-/// Takes a row of values.
+/// Reads a row of values.
 fn row(
     columns: &Columns,
     mapping: &Mapping,
@@ -207,8 +206,8 @@ fn row(
 }
 
 impl Columns {
-    /// Finds the columns by the names in the header, which may be missing, of
-    /// a table of so many.
+    /// Finds the columns of a table of this width by the names in the header, which may
+    /// be missing.
     fn find(
         mapping: &Mapping,
         separator: Separator,
@@ -252,7 +251,7 @@ impl Columns {
     }
 }
 
-/// A column by the name or number that the user gave.
+/// Finds a column by the name or number that the user gave.
 fn named(name: &str, header: &[String], width: usize) -> Result<usize, String> {
     let wanted = name.to_lowercase();
     if let Some(index) = header.iter().position(|cell| cell.to_lowercase() == wanted) {
@@ -270,8 +269,8 @@ fn named(name: &str, header: &[String], width: usize) -> Result<usize, String> {
     }
 }
 
-/// A column by the names that are customary, or by its place in a table of
-/// two columns without names.
+/// Finds a column by its customary names, or by its position in a table of two columns
+/// without names.
 fn usual(
     quantity: Quantity,
     header: &[String],
@@ -305,7 +304,7 @@ fn usual(
     }
 }
 
-/// The scale of a column: of the unit asked for, or that in its name, or the
+/// Returns the scale of a column: of the requested unit, or that in its name, or the
 /// customary one.
 fn scale(
     quantity: Quantity,
@@ -322,8 +321,8 @@ fn scale(
     Ok(unit.and_then(|unit| quantity.scale(&unit)))
 }
 
-/// Takes a column's name apart: `rate_mbps`, `Delay (ms)`, `loss [%]`. The
-/// name comes in lower case, its blanks as underscores.
+/// Splits a column's name: `rate_mbps`, `Delay (ms)`, `loss [%]`. The name is returned
+/// in lower case with underscores for blanks.
 fn split_unit(quantity: Quantity, cell: &str) -> (String, Option<String>) {
     let base = |text: &str| text.trim().to_lowercase().replace([' ', '-'], "_");
     let cell = cell.trim();

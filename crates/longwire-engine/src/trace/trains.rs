@@ -1,6 +1,6 @@
-//! Packet trains of CellReplay (Sentosa et al., NSDI 2025): a line holds a
-//! time, the base delay that a lone packet had then, and when the packets of
-//! a short burst came after its first one: `time_ms base_delay_ms pdo_ms …`.
+//! Packet trains of CellReplay (Sentosa et al., NSDI 2025): a line holds a time, the
+//! base delay of a lone packet at that time, and the arrivals of the packets of a short
+//! burst after its first one: `time_ms base_delay_ms pdo_ms …`.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -12,10 +12,10 @@ use super::series::{Series, SeriesBuilder};
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// The longest base delay: a day, as for every delay.
+/// Maximum base delay: a day, as for every delay.
 const DELAY_MILLIS_MAX: u64 = 86_400_000;
 
-/// CellReplay asks for as many lines.
+/// CellReplay requires as many lines.
 const TRAINS_MIN: usize = 3;
 
 /// Recorded packet trains, in order of time.
@@ -30,11 +30,11 @@ pub struct Trains {
 /// One train, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Train {
-    /// When it was sent.
+    /// Time at which it was sent.
     pub time: u32,
-    /// What its first packet took.
+    /// Delay of its first packet.
     pub base_delay: u32,
-    /// Where its opportunities begin.
+    /// Index of its first opportunity.
     first: usize,
 }
 
@@ -46,10 +46,10 @@ pub struct TrainsReader {
 }
 
 impl TrainsReader {
-    /// Takes the next line.
+    /// Reads the next line.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A fault of the line.
     pub fn line(&mut self, text: &str) -> Result<(), String> {
         let mut numbers = text.split_whitespace().map(milliseconds);
         let (Some(time), Some(base_delay)) = (numbers.next(), numbers.next()) else {
@@ -84,7 +84,7 @@ impl TrainsReader {
         Ok(())
     }
 
-    /// All trains.
+    /// Returns all trains.
     ///
     /// # Errors
     /// If there are fewer than three, or all are at one time.
@@ -113,19 +113,19 @@ fn milliseconds(word: &str) -> Result<u32, String> {
 }
 
 impl Trains {
-    /// The time of the last train, after which the first comes again.
+    /// Returns the time of the last train, after which the first follows again.
     pub fn length(&self) -> Nanos {
         let last = self.trains[self.trains.len() - 1];
         Nanos::from_nanos(u64::from(last.time) * NANOS_PER_MILLI)
     }
 
-    /// The train with this number and the one after it, if there are both.
+    /// Returns the train with this number and the next one, if there are both.
     pub fn pair(&self, index: usize) -> Option<(Train, Train)> {
         Some((*self.trains.get(index)?, *self.trains.get(index + 1)?))
     }
 
-    /// The last train that is not after `milli`, from `index` on; the first
-    /// one if all are, and never the last one.
+    /// Returns the last train at or before `milli`, from `index` on; the first one if
+    /// all are later, and never the last one.
     pub fn find(&self, index: usize, milli: u32) -> usize {
         let behind = self.trains[index..].partition_point(|train| train.time <= milli);
         (index + behind)
@@ -133,19 +133,19 @@ impl Trains {
             .min(self.trains.len() - 2)
     }
 
-    /// The opportunities of a train, in milliseconds after its first packet;
-    /// never none.
+    /// Returns the opportunities of a train, in milliseconds after its first packet;
+    /// never empty.
     pub fn opportunities(&self, index: usize) -> &[u32] {
         let first = self.trains[index].first;
         let end = self.trains.get(index + 1).map(|train| train.first);
         &self.opportunities[first..end.unwrap_or(self.opportunities.len())]
     }
 
-    /// The base delay at every millisecond: that of a straight line between
-    /// two trains, without its fraction, as CellReplay takes it.
+    /// Returns the base delay at every millisecond: linear between two trains, without
+    /// its fraction, as in CellReplay.
     ///
     /// # Errors
-    /// None that [`TrainsReader`] lets through.
+    /// None for trains from [`TrainsReader`].
     pub fn base_delays(&self) -> Result<Series, String> {
         let mut rows = SeriesBuilder::default();
         for pair in self.trains.windows(2) {
@@ -165,20 +165,19 @@ impl Trains {
     }
 }
 
-/// The base delay at `milli`, between `from` and `to`.
+/// Returns the base delay at `milli`, between `from` and `to`.
 pub fn interpolated(from: Train, to: Train, milli: u32) -> u32 {
     let (rise, span) = slope(from, to);
     let past = i64::from(milli - from.time);
     (i64::from(from.base_delay) * span + rise * past).div_euclid(span) as u32
 }
 
-/// The next millisecond, up to the end, at which the delay is another.
+/// Returns the next millisecond, up to the end, at which the delay changes.
 fn next_change(from: Train, to: Train, milli: u32, delay: u32) -> u32 {
     let (rise, span) = slope(from, to);
     let risen = i64::from(delay) - i64::from(from.base_delay);
-    // rise * past / span, rounded down, first leaves `risen` upwards where
-    // rise * past >= (risen + 1) * span, and downwards where
-    // rise * past < risen * span.
+    // rise * past / span, rounded down, first leaves `risen` upwards where rise * past
+    // >= (risen + 1) * span, and downwards where rise * past < risen * span.
     let past = match rise.signum() {
         0 => span,
         1 => ((risen + 1) * span + rise - 1) / rise,
@@ -207,7 +206,7 @@ mod tests {
         }
     }
 
-    /// Every millisecond by itself, against the steps that are jumped over.
+    /// Every single millisecond, compared with the computed steps.
     #[test]
     fn base_delays_change_where_the_straight_line_does() {
         for (rise_from, rise_to, span) in [(20, 20, 50), (20, 27, 50), (27, 20, 50), (5, 900, 7)] {

@@ -1,4 +1,4 @@
-//! A model that reads a file, as its user wrote it.
+//! The text of a model that reads a file.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -7,8 +7,8 @@ use core::fmt;
 
 use crate::spec::{Arguments, ModelInfo};
 
-/// A model's name and every parameter that was given or has a default: what
-/// was read from a file cannot be written back into a line.
+/// A model's name and every parameter that was given or has a default: a file's
+/// contents cannot be written back into a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     name: &'static str,
@@ -16,7 +16,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// What these arguments of the model say.
+    /// Returns the text of these arguments of the model.
     pub fn of(arguments: &Arguments<'_>, model: &'static ModelInfo) -> Written {
         let value = |key| Some((key, arguments.word(key)?.to_owned()));
         Written {

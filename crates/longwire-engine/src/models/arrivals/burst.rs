@@ -75,13 +75,13 @@ impl ArrivalModel for Burst {
 #[derive(Debug)]
 struct BurstArrivals {
     frames: u64,
-    /// Frames of this burst that are still to come.
+    /// Frames of this burst that have not arrived yet.
     left: u64,
     /// When this burst began.
     begin: Nanos,
     even: EvenClock,
     line: Serializer,
-    /// When the line has sent what was due.
+    /// When the line has sent all due frames.
     free_at: Nanos,
 }
 
@@ -93,8 +93,7 @@ impl Arrivals for BurstArrivals {
             self.begin = even;
         }
         self.left -= 1;
-        // A burst that takes the line longer than its share of time runs into
-        // the next one.
+        // A burst that takes the line longer than its period runs into the next one.
         let due = self.begin.max(self.free_at);
         self.free_at = self.line.depart(due, len);
         due

@@ -1,4 +1,4 @@
-//! The load that is asked for, and an exact clock of even arrivals under it.
+//! The requested load, and an exact clock of even arrivals for it.
 
 use core::fmt;
 use core::str::FromStr;
@@ -12,21 +12,21 @@ use crate::models::sizes::SizeModel;
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
-/// A packet in the unit of [`PacketRate`].
+/// One packet in the unit of [`PacketRate`].
 const MILLIPACKETS: u64 = 1_000;
 
-/// A mean rate of frames: by their bits, or by their number.
+/// A mean rate of frames, in bits or in frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadRate {
-    /// So many bits a second, counted as the framing says.
+    /// Bits a second, counted with this framing.
     Bits(BitRate, Framing),
-    /// So many frames a second, however long they are.
+    /// Frames a second, regardless of their lengths.
     Packets(PacketRate),
 }
 
 impl LoadRate {
-    /// What a frame of `len` bytes counts, in the unit whose number a second
-    /// is [`LoadRate::per_sec`]: bits, or thousandths of a packet.
+    /// Returns the work of a frame of `len` bytes, in the unit of
+    /// [`LoadRate::per_sec`]: bits, or thousandths of a packet.
     #[inline]
     pub fn work(&self, len: u32) -> u64 {
         match self {
@@ -35,7 +35,7 @@ impl LoadRate {
         }
     }
 
-    /// Work a second.
+    /// Returns the work per second.
     pub fn per_sec(&self) -> u64 {
         match self {
             LoadRate::Bits(rate, _) => rate.bits_per_sec(),
@@ -43,7 +43,7 @@ impl LoadRate {
         }
     }
 
-    /// The same rate with bits counted in this framing.
+    /// Returns the same rate with bits counted in this framing.
     #[must_use]
     pub fn framed(self, framing: Framing) -> LoadRate {
         match self {
@@ -56,7 +56,7 @@ impl LoadRate {
 impl FromStr for LoadRate {
     type Err = UnitError;
 
-    /// `10gbit` or `1mpps`; bits without framing.
+    /// Parses `10gbit` or `1mpps`; bits without framing.
     fn from_str(text: &str) -> Result<LoadRate, UnitError> {
         if text.to_ascii_lowercase().ends_with("pps") {
             return text.parse().map(LoadRate::Packets);
@@ -82,50 +82,50 @@ impl fmt::Display for LoadRate {
     }
 }
 
-/// A mean rate, and what a frame counts on average.
+/// A mean rate, and the mean work of a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// The rate.
     pub rate: LoadRate,
-    /// The mean of [`LoadRate::work`] over the frames to come.
+    /// Mean of [`LoadRate::work`] over the frames to come.
     mean_work: f64,
 }
 
 impl Load {
-    /// Frames of these sizes at this rate.
+    /// Creates a load of frames of these sizes at this rate.
     pub fn new(rate: LoadRate, sizes: &dyn SizeModel) -> Load {
         let mut mean_work = 0.0;
         sizes.each(&mut |len, share| mean_work += rate.work(len) as f64 * share);
         Load { rate, mean_work }
     }
 
-    /// The mean time from one frame to the next, in nanoseconds.
+    /// Returns the mean time from one frame to the next, in nanoseconds.
     pub fn mean_gap(&self) -> f64 {
         self.mean_work * NANOS_PER_SEC as f64 / self.rate.per_sec() as f64
     }
 
-    /// The mean number of frames a second.
+    /// Returns the mean number of frames a second.
     pub fn packets_per_sec(&self) -> f64 {
         self.rate.per_sec() as f64 / self.mean_work
     }
 }
 
-/// Even arrivals: each frame is due when the work of those before it is done
-/// at the mean rate. Exact: times are the true ones rounded down to a
-/// nanosecond, and what rounding left is carried on.
+/// Even arrivals: each frame is due when the work of the previous ones is done at the
+/// mean rate. Exact: times are the true ones rounded down to a nanosecond, and the
+/// remainder is carried over.
 #[derive(Clone, Debug)]
 pub struct EvenClock {
     rate: LoadRate,
     /// The true time is `at + remainder / rate`.
     at: u64,
     remainder: u64,
-    /// The last work with its quotient and remainder: lengths repeat, and
-    /// divisions are dear.
+    /// The last work with its quotient and remainder: lengths repeat, and divisions are
+    /// expensive.
     last: (u64, u64, u64),
 }
 
 impl EvenClock {
-    /// A clock at this rate, at time zero.
+    /// Creates a clock at this rate, at time zero.
     pub fn new(rate: LoadRate) -> EvenClock {
         EvenClock {
             rate,
@@ -135,7 +135,7 @@ impl EvenClock {
         }
     }
 
-    /// When the next frame, of `len` bytes, is due; [`Nanos::MAX`] beyond the
+    /// Returns when the next frame, of `len` bytes, is due; [`Nanos::MAX`] beyond the
     /// clock's end.
     #[inline]
     pub fn due(&mut self, len: u32) -> Nanos {

@@ -1,7 +1,7 @@
 //! Arrivals: when generated frames are due.
 //!
-//! Every model keeps to the mean rate that is asked for; it decides how the
-//! frames are spread around it.
+//! Every model keeps the requested mean rate; it decides how the frames are spread
+//! around it.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -20,12 +20,12 @@ pub mod ramp;
 
 pub use load::{EvenClock, Load, LoadRate};
 
-/// How frames are spread around a mean rate.
+/// A distribution of frames over time at a mean rate.
 pub trait ArrivalModel: fmt::Debug + Send + Sync {
     /// Begins a sequence of arrivals under this load, at time zero.
     fn begin(&self, load: Load) -> Box<dyn Arrivals>;
 
-    /// The model as its user would write it.
+    /// Writes the model as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
@@ -37,8 +37,8 @@ impl fmt::Display for dyn ArrivalModel {
 
 /// A sequence of arrivals.
 pub trait Arrivals: fmt::Debug + Send {
-    /// When the next frame, of `len` bytes, is due after the beginning: never
-    /// before the frame in front of it. [`Nanos::MAX`] is never.
+    /// Returns when the next frame, of `len` bytes, is due after the beginning: never
+    /// before the previous frame. [`Nanos::MAX`] is never.
     fn due(&mut self, len: u32, stream: &mut Stream) -> Nanos;
 }
 

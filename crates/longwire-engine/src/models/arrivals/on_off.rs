@@ -1,4 +1,4 @@
-//! Traffic that comes and goes.
+//! Traffic in periods: frames, then silence.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -80,7 +80,7 @@ struct OnOff {
 }
 
 impl OnOff {
-    /// The length of a period with this mean.
+    /// Draws the length of a period with this mean.
     fn draw(&self, mean: Nanos, stream: &mut Stream) -> u64 {
         match self.law {
             CONSTANT => mean.as_nanos(),
@@ -114,10 +114,10 @@ impl ArrivalModel for OnOff {
 #[derive(Debug)]
 struct OnOffArrivals {
     model: OnOff,
-    /// Tells the time as if there were no periods.
+    /// Clock of arrivals without the periods of silence.
     even: EvenClock,
-    /// How long all periods with frames have been so far, to the end of this
-    /// one; and those without.
+    /// Total length of all periods with frames so far, to the end of this one; and of
+    /// those without.
     on: u64,
     off: u64,
 }
@@ -128,9 +128,9 @@ impl Arrivals for OnOffArrivals {
         if even == Nanos::MAX {
             return even;
         }
-        // The clock runs in periods with frames only, and faster by the share
-        // they have of all time. Converted from the beginning each time, so
-        // that nothing accumulates.
+        // The clock runs in periods with frames only, and faster by the inverse of
+        // their share of time. Converted from the beginning each time, so that no
+        // rounding accumulates.
         let (on, off) = (self.model.on.as_nanos(), self.model.off.as_nanos());
         let position = u128::from(even.as_nanos()) * u128::from(on);
         let position = (position / (u128::from(on) + u128::from(off))) as u64;

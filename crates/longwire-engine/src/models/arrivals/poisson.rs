@@ -1,4 +1,4 @@
-//! Arrivals that know nothing of each other.
+//! Independent arrivals.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -42,8 +42,8 @@ impl ArrivalModel for Poisson {
 struct PoissonArrivals {
     /// In nanoseconds.
     mean_gap: f64,
-    /// The whole nanoseconds of the last arrival, and the rest, below one:
-    /// gaps are not rounded one by one.
+    /// The whole nanoseconds of the last arrival, and the fraction, below one: gaps are
+    /// not rounded one by one.
     at: u64,
     fraction: f64,
 }

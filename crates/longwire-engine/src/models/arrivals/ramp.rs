@@ -86,7 +86,7 @@ struct Ramp {
 }
 
 impl Ramp {
-    /// The course of the rate, as the rate model of that shape takes it.
+    /// Returns the shape of the rate in the notation of the rate model.
     fn course(&self, per_sec: u64) -> String {
         let whole = per_sec as f64;
         let (from, to) = (self.from.as_f64() * whole, self.to.as_f64() * whole);
@@ -113,7 +113,7 @@ impl ArrivalModel for Ramp {
         let course = rate::KIND.parse(&self.course(load.rate.per_sec()));
         Box::new(RampArrivals {
             load,
-            // The rate is below a bit a second all the time if it is refused.
+            // Refused only if the rate is always below 1 bit/s.
             wire: course.ok(),
             next: Nanos::ZERO,
         })
@@ -133,8 +133,8 @@ impl ArrivalModel for Ramp {
 #[derive(Debug)]
 struct RampArrivals {
     load: Load,
-    /// A wire of that rate, which is never idle: a frame is due when the one
-    /// before has left.
+    /// A wire of that rate, which is never idle: a frame is due when the previous one
+    /// has left.
     wire: Option<Rate>,
     next: Nanos,
 }

@@ -1,4 +1,4 @@
-//! Bits are spoilt independently; frames arrive with them.
+//! Independent bit errors in delivered frames.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -51,8 +51,8 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecErro
 struct BitErrorCorruption {
     rate: f64,
     repair: bool,
-    /// For the last frame length seen: traffic repeats its lengths, and the
-    /// exponential is dear.
+    /// For the last frame length seen: traffic repeats its lengths, and the exponential
+    /// is expensive.
     last: Binomial,
 }
 
@@ -79,11 +79,10 @@ impl CorruptionModel for BitErrorCorruption {
 
 /// The number of successes in independent trials.
 ///
-/// Drawn by going through the distribution from zero successes on
-/// (Kachitvichyanukul and Schmeiser 1988, algorithm BINV), which takes as
-/// many steps as there are successes. Trials are taken in parts of so many
-/// expected successes that none succeeds with a probability that a float can
-/// tell.
+/// Drawn by walking through the distribution from zero successes (Kachitvichyanukul and
+/// Schmeiser 1988, algorithm BINV), which takes as many steps as there are successes.
+/// Trials are split into parts, such that the probability of no success in a part is
+/// well above the smallest float.
 #[derive(Clone, Copy, Debug)]
 struct Binomial {
     trials: u32,

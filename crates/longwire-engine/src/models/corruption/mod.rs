@@ -1,4 +1,4 @@
-//! Corruption: frames that arrive with bits spoilt.
+//! Corruption: frames that arrive with inverted bits.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -14,16 +14,16 @@ pub mod bit_error;
 pub mod offset;
 pub mod random;
 
-/// A process that spoils bits of frames and delivers them.
+/// A process that inverts bits of delivered frames.
 pub trait CorruptionModel: fmt::Debug + Send {
     /// Called once, before anything else: schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
 
-    /// What is spoilt of this frame. Called for every frame that reaches the
-    /// medium, also for those lost there.
+    /// Decides the corruption of this frame. Called for every frame that reaches the
+    /// medium, including frames lost there.
     fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Option<Corruption>;
 
-    /// The model as its user would write it.
+    /// Writes the model as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 

@@ -1,4 +1,4 @@
-//! The bits at one place of a frame are spoilt.
+//! Inverted bits at one place of a frame.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -44,7 +44,7 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// Where the last byte of the longest frame is.
+/// Position of the last byte of the longest frame.
 const OFFSET_MAX: u64 = 65_534;
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecError> {

@@ -1,4 +1,4 @@
-//! Frames are spoilt independently, each in some of its bits.
+//! Independent corruption of frames, each in some of its bits.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -46,12 +46,12 @@ pub(super) const CHECKSUM: Param = Param {
            then as it was, and does not count as corrupted",
 };
 
-/// Whether checksums are to be repaired.
+/// Whether checksums are repaired.
 pub(super) fn repair(arguments: &Arguments<'_>) -> Result<bool, SpecError> {
     Ok(arguments.choice(CHECKSUM.name)? == 1)
 }
 
-/// What [`CHECKSUM`] was, as its user would write it.
+/// Returns the word of [`CHECKSUM`].
 pub(super) fn checksum_word(repair: bool) -> &'static str {
     if repair { "repair" } else { "keep" }
 }
@@ -74,11 +74,11 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecErro
 /// Independent corruption.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomCorruption {
-    /// Of each frame.
+    /// Probability for each frame.
     pub rate: Probability,
-    /// Bits turned over in a frame that is spoilt.
+    /// Number of inverted bits in a corrupted frame.
     pub bits: u32,
-    /// Checksums are made to fit.
+    /// Checksums are repaired.
     pub repair: bool,
 }
 

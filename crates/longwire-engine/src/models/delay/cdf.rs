@@ -1,4 +1,4 @@
-//! Delays of a distribution function given point by point.
+//! Delays of a distribution function given as points.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -99,7 +99,7 @@ fn read_line(line: &str, scale: Option<u64>, points: &mut Vec<(u64, u64)>) -> Re
     Ok(())
 }
 
-/// What the model was asked for.
+/// The arguments of the model.
 #[derive(Clone, Debug)]
 struct Cdf {
     file: String,

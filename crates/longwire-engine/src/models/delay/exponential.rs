@@ -1,4 +1,4 @@
-//! A least delay plus an exponentially distributed part.
+//! A minimum delay plus an exponentially distributed part.
 
 use alloc::boxed::Box;
 use alloc::format;

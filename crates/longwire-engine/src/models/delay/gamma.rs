@@ -40,7 +40,7 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// Where the lower tail is still wider than the steps of a float.
+/// The least shape whose lower tail is wider than the steps of a float.
 const SHAPE_MIN: f64 = 0.01;
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
@@ -58,7 +58,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     if stddev == Nanos::ZERO {
         return without_spread(arguments, common, gamma, mean_nanos);
     }
-    // A little more, for what is exactly at the end.
+    // Tolerance for values exactly at the limits.
     let shapes = SHAPE_MIN * (1.0 - 1e-9)..=GAMMA_SHAPE_MAX * (1.0 + 1e-9);
     if !shapes.contains(&gamma.shape) {
         let refusal = "stddev is mean/100 to 10 times mean, or 0; narrower than that, normal is \

@@ -34,37 +34,35 @@ pub trait DelayModel: fmt::Debug + Send {
     /// Called once, before anything else: schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
 
-    /// The delay of the next frame, which enters the medium at `frame.at`.
+    /// Draws the delay of the next frame, which enters the medium at `frame.at`.
     fn draw(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Nanos;
 
-    /// The delay of a duplicate with a delay of its own: it must leave those of
-    /// the frames to come as they are. Right as it is for models without
-    /// memory.
+    /// Draws the separate delay of a duplicate. It must not change the delays of later
+    /// frames. The default is right for models without memory.
     fn draw_copy(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Nanos {
         self.draw(frame, stream)
     }
 
-    /// The delay if it never varies.
+    /// Returns the delay if it never varies.
     fn fixed(&self) -> Option<Nanos> {
         None
     }
 
-    /// A delay that none is below: how long a decision may wait without being
-    /// late. Zero is always right.
+    /// Returns a lower bound of the delays: the time for which a decision may wait
+    /// without being late. Zero is always valid.
     fn least(&self) -> Nanos {
         self.fixed().unwrap_or(Nanos::ZERO)
     }
 
-    /// Whether it looks at frames' bytes: buffers that stand for several
-    /// frames are then cut into them first.
+    /// Whether it reads frames' bytes: super-packets are then segmented first.
     fn reads_bytes(&self) -> bool {
         false
     }
 
-    /// The mean, for default queue limits and reports.
+    /// Returns the mean, for default queue limits and reports.
     fn mean(&self) -> Nanos;
 
-    /// The model as its user would write it.
+    /// Writes the model as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 

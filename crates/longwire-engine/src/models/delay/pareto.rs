@@ -1,4 +1,4 @@
-//! Pareto distributed delays: few of them very long.
+//! Pareto distributed delays: a few are very long.
 
 use alloc::boxed::Box;
 use core::fmt;

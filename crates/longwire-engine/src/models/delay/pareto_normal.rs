@@ -51,20 +51,20 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     sampled(arguments, common, mixture)
 }
 
-/// A sum of quantiles: that of rank u is N(u)/4 + 3/4·4/3·(P(u) - 3/2), N the
-/// standard normal's and P that of the Pareto distribution of shape 3 and
-/// scale 1, whose mean is 3/2.
+/// A sum of quantiles: that of rank u is N(u)/4 + 3/4·4/3·(P(u) - 3/2), with N the
+/// standard normal's and P that of the Pareto distribution of shape 3 and scale 1,
+/// whose mean is 3/2.
 #[derive(Clone, Copy, Debug)]
 struct ParetoNormal {
     mean: Nanos,
     stddev: Nanos,
 }
 
-/// The deviation of that sum: its variance is 1/16 + 3/4 + Cov(N, P)/2, and
+/// The standard deviation of that sum: its variance is 1/16 + 3/4 + Cov(N, P)/2, and
 /// the covariance 0.587470748478335… was integrated numerically.
 const DEVIATION: f64 = 1.051_777_245_541_644;
 
-/// The sum at this place of the distribution.
+/// Returns the sum at this position of the distribution.
 fn standard(at: Tails) -> f64 {
     let (normal, log_above) = match at.below < at.above {
         true => (-normal_quantile(at.below), libm::log1p(-at.below)),
@@ -74,8 +74,8 @@ fn standard(at: Tails) -> f64 {
 }
 
 impl Distribution for ParetoNormal {
-    /// There is no formula: the place is searched for, by its logit, whose
-    /// bounds are further out than any float beside one or zero.
+    /// There is no formula: the position is searched for by its logit, whose bounds are
+    /// further out than any float next to one or zero.
     fn tails(&self, time: f64) -> Tails {
         let wanted = (time - self.mean.as_nanos() as f64) / self.stddev.as_nanos() as f64;
         let (mut low, mut high) = (-700.0, 700.0);

@@ -39,8 +39,7 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// The most delays that are read: 256 MiB of them, twice that where one is
-/// above 4.29 s.
+/// Maximum number of delays: 256 MiB of them, twice that if one is above 4.29 s.
 const DELAYS_MAX: usize = 1 << 26;
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
@@ -74,7 +73,7 @@ fn read_line(line: &str, scale: Option<u64>, delays: &mut Delays) -> Result<(), 
     Ok(())
 }
 
-/// Delays in nanoseconds. Most lists need but half the room.
+/// Delays in nanoseconds. Most lists fit into 32 bits.
 #[derive(Debug)]
 enum Delays {
     Narrow(Vec<u32>),
@@ -115,7 +114,7 @@ impl Delays {
     }
 }
 
-/// Delays one after the other.
+/// Delays in sequence.
 #[derive(Debug)]
 struct PerPacket {
     file: String,
@@ -144,7 +143,7 @@ impl DelayModel for PerPacket {
         self.last
     }
 
-    /// That of the frame itself: the list has one for each frame.
+    /// Returns the delay of the frame itself: the list has one for each frame.
     fn draw_copy(&mut self, _frame: &Passing<'_>, _stream: &mut Stream) -> Nanos {
         self.last
     }
@@ -156,7 +155,7 @@ impl DelayModel for PerPacket {
         }
     }
 
-    /// The mean of the list, or its last delay if that holds for ever.
+    /// Returns the mean of the list, or its last delay if that holds for ever.
     fn mean(&self) -> Nanos {
         let count = self.delays.len();
         if self.end == End::Hold {

@@ -1,4 +1,4 @@
-//! The user's own code decides.
+//! Delays decided by user code.
 
 use alloc::boxed::Box;
 use core::fmt::{self, Display};
@@ -50,7 +50,7 @@ impl DelayModel for PluginDelay {
         self.plugin.hints().delay_least
     }
 
-    /// As the plugin says, which may not be exact.
+    /// Returns the plugin's statement, which may not be exact.
     fn mean(&self) -> Nanos {
         self.plugin.hints().delay_mean
     }

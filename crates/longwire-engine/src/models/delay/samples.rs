@@ -1,4 +1,4 @@
-//! Delays distributed as measured ones were.
+//! Delays distributed like measured ones.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -63,7 +63,7 @@ fn read_line(line: &str, scale: Option<u64>, delays: &mut Vec<f64>) -> Result<()
     Ok(())
 }
 
-/// What the model was asked for.
+/// The arguments of the model.
 #[derive(Clone, Debug)]
 struct Samples {
     file: String,

@@ -1,11 +1,11 @@
-//! Delays over time: what steps and traces share.
+//! Delays over time, for steps and traces.
 
 use longwire_units::Nanos;
 
 use crate::spec::{Arguments, Param, SpecError, Unit};
 use crate::trace::{Cursor, End, Series};
 
-/// The parameter that says how one delay becomes the next.
+/// The parameter for the change from one delay to the next.
 pub(super) const CHANGE: Param = Param {
     name: "change",
     unit: Unit::Choice(&["step", "linear"]),
@@ -14,13 +14,13 @@ pub(super) const CHANGE: Param = Param {
            evenly",
 };
 
-/// How one delay becomes the next.
+/// The change from one delay to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     /// At once.
     Step,
-    /// Evenly over the time between them. The last one changes to the first
-    /// of the next lap, or stays.
+    /// Linearly over the time between them. The last one changes to the first of the
+    /// next lap, or stays.
     Linear,
 }
 
@@ -33,7 +33,7 @@ impl Change {
         })
     }
 
-    /// As its user writes it.
+    /// Returns the word that users write.
     pub fn word(self) -> &'static str {
         match self {
             Change::Step => "step",
@@ -63,8 +63,8 @@ impl Schedule {
         }
     }
 
-    /// The delay of what enters the medium then. Before the epoch it is the
-    /// first one, after the end of a schedule that stops there is none.
+    /// Returns the delay of a frame that enters the medium at `at`. Before the epoch it
+    /// is the first one, after the end of a schedule that stops there is none.
     #[inline]
     pub fn at(&mut self, at: Nanos) -> Nanos {
         let since = at.saturating_sub(self.epoch);
@@ -81,7 +81,7 @@ impl Schedule {
         Nanos::from_nanos(between(delay, next.unwrap_or(delay), gone, whole))
     }
 
-    /// None is shorter.
+    /// Returns a lower bound of all delays.
     pub fn least(&self) -> Nanos {
         let least = self.series.values().iter().min();
         match (self.end, least) {
@@ -90,7 +90,7 @@ impl Schedule {
         }
     }
 
-    /// The mean over time, in the long run; of a schedule that stops, until
+    /// Returns the mean over time, in the long run; of a schedule that stops, until
     /// then.
     pub fn mean(&self) -> Nanos {
         if self.change == Change::Step || self.end == End::Hold {
@@ -118,7 +118,7 @@ impl Schedule {
     }
 }
 
-/// The value so much of the way from one to another, to the nearest.
+/// Interpolates to the nearest integer: `gone` of `whole` from one value to another.
 fn between(from: u64, to: u64, gone: u64, whole: u64) -> u64 {
     let way = u128::from(from.abs_diff(to)) * u128::from(gone);
     let way = (way + u128::from(whole / 2)) / u128::from(whole);

@@ -1,4 +1,4 @@
-//! Delays that go up and down evenly, as those to a satellite on its orbit.
+//! Delays that rise and fall evenly, as those to a satellite on its orbit.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -95,14 +95,14 @@ impl DelayModel for Sinusoid {
     }
 
     fn draw(&mut self, frame: &Passing<'_>, _stream: &mut Stream) -> Nanos {
-        // Whole periods are taken off as integers: no error grows with time.
+        // Whole periods are removed as integers: no error grows with time.
         let since = frame.at.saturating_sub(self.epoch).as_nanos();
         let part = (since % self.period.as_nanos()) as f64 / self.period.as_nanos() as f64;
         let angle = 2.0 * PI * (part + self.phase / 360.0);
         let delay =
             self.mean.as_nanos() as f64 + self.amplitude.as_nanos() as f64 * libm::sin(angle);
-        // The conversion rounds down, and takes what rounding has left below
-        // zero to zero.
+        // The conversion rounds down, and saturates at zero where rounding gave a
+        // negative value.
         Nanos::from_nanos((delay + 0.5) as u64)
     }
 

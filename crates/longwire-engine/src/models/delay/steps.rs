@@ -101,7 +101,7 @@ impl DelayModel for Steps {
         self.schedule.least()
     }
 
-    /// The mean over time, in the long run.
+    /// Returns the mean over time, in the long run.
     fn mean(&self) -> Nanos {
         self.schedule.mean()
     }

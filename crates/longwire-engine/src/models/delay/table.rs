@@ -1,4 +1,4 @@
-//! Delays distributed as a table of `tc` says.
+//! Delays distributed as in a table of `tc`.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -48,7 +48,7 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// What one standard deviation is in a table (NETEM_DIST_SCALE).
+/// One standard deviation in a table (NETEM_DIST_SCALE).
 const SCALE: f64 = 8192.0;
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
@@ -86,7 +86,7 @@ fn read_line(line: &str, entries: &mut Vec<i16>) -> Result<(), String> {
     Ok(())
 }
 
-/// What the model was asked for.
+/// The arguments of the model.
 #[derive(Clone, Debug)]
 struct Table {
     file: String,

@@ -1,4 +1,4 @@
-//! Delays over time, as they were recorded.
+//! Recorded delays over time.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -69,7 +69,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
         DELAY_COLUMN.name,
         DELAY_UNIT.name,
     )?;
-    // As they were given, to be written again.
+    // The given parameters, for `describe`.
     let keys = [TIME_COLUMN, TIME_UNIT, DELAY_COLUMN, DELAY_UNIT, WHERE];
     let given = keys.iter().filter_map(|key| {
         let word = arguments.word(key.name)?;
@@ -103,7 +103,7 @@ impl DelayModel for Trace {
         self.schedule.least()
     }
 
-    /// The mean over time, in the long run.
+    /// Returns the mean over time, in the long run.
     fn mean(&self) -> Nanos {
         self.schedule.mean()
     }

@@ -37,7 +37,7 @@ static INFO: ModelInfo = ModelInfo {
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let (min, max): (Nanos, Nanos) = (arguments.required("min")?, arguments.required("max")?);
-    // Refuses bounds the wrong way round.
+    // Refuses reversed bounds.
     let common = Common::read(arguments)?.without_own(&["min", "max"]);
     let correlation: Correlation = arguments.required(CORRELATION.name)?;
     if correlation == Correlation::ZERO || min == max {
@@ -74,8 +74,7 @@ impl DelayModel for Uniform {
     }
 }
 
-/// A uniform distribution as its formula: what is drawn depends on the frame
-/// before.
+/// A uniform distribution as its formula, for correlated draws.
 #[derive(Clone, Copy, Debug)]
 struct Range {
     min: Nanos,

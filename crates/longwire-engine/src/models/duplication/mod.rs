@@ -18,8 +18,8 @@ pub mod trace;
 pub struct Copies {
     /// Copies in addition to the frame itself.
     pub count: u32,
-    /// Each has a delay of its own, drawn from the link's delay model;
-    /// otherwise all have the frame's.
+    /// Each has a separate delay, drawn from the link's delay model; otherwise all have
+    /// the frame's.
     pub own_delay: bool,
 }
 
@@ -28,11 +28,11 @@ pub trait DuplicationModel: fmt::Debug + Send {
     /// Called once, before anything else: schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
 
-    /// The copies of this frame. Called for every frame that reaches the
-    /// medium, also for those lost there.
+    /// Decides the copies of this frame. Called for every frame that reaches the
+    /// medium, including frames lost there.
     fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Option<Copies>;
 
-    /// The model as its user would write it.
+    /// Writes the model as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 

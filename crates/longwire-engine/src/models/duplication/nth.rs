@@ -1,4 +1,4 @@
-//! Every n-th frame is duplicated.
+//! Duplication of every n-th frame.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -57,7 +57,7 @@ struct NthDuplication {
     every: u64,
     offset: u64,
     copies: Copies,
-    /// Frames up to the next duplicated one, itself included.
+    /// Frames up to and including the next duplicated one.
     left: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Frames are duplicated independently.
+//! Independent duplication of frames.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -30,7 +30,7 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// The parameter of how many copies there are.
+/// The parameter for the number of copies.
 pub(super) const COPIES: Param = Param {
     name: "copies",
     unit: Unit::Count,
@@ -38,7 +38,7 @@ pub(super) const COPIES: Param = Param {
     help: "number of copies in addition to the frame itself, 1 to 100",
 };
 
-/// The parameter of when copies arrive.
+/// The parameter for the delay of copies.
 pub(super) const DELAY: Param = Param {
     name: "delay",
     unit: Unit::Choice(&["same", "own"]),
@@ -46,7 +46,7 @@ pub(super) const DELAY: Param = Param {
     help: "same: the copies arrive with the frame; own: each has a separate delay",
 };
 
-/// More is a slip of the pen.
+/// Maximum number of copies; more is a mistake.
 const COPIES_MAX: u64 = 100;
 
 /// Reads [`COPIES`] and [`DELAY`].
@@ -61,7 +61,7 @@ pub(super) fn copies(arguments: &Arguments<'_>) -> Result<Copies, SpecError> {
     })
 }
 
-/// What [`DELAY`] was, as its user would write it.
+/// Returns the word of [`DELAY`].
 pub(super) fn delay_word(own_delay: bool) -> &'static str {
     if own_delay { "own" } else { "same" }
 }
@@ -76,9 +76,9 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecErr
 /// Independent duplication.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomDuplication {
-    /// Of each frame.
+    /// Probability for each frame.
     pub rate: Probability,
-    /// Of a frame that is duplicated.
+    /// Copies of a duplicated frame.
     pub copies: Copies,
 }
 

@@ -1,4 +1,4 @@
-//! Duplication over time, as it was recorded.
+//! Recorded duplication over time.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -69,7 +69,7 @@ const DUPLICATE_UNIT: Param = Param {
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecError> {
     let (column, unit) = (DUPLICATE_COLUMN.name, DUPLICATE_UNIT.name);
     let chances = read_chances(arguments, Quantity::Duplication, column, unit)?;
-    // As they were given, to be written again.
+    // The given parameters, for `describe`.
     let keys = [
         TIME_COLUMN,
         TIME_UNIT,

@@ -1,4 +1,4 @@
-//! Bits are spoilt independently; a frame with a spoilt bit is lost.
+//! Independent bit errors; a frame with an error is lost.
 
 use core::fmt;
 
@@ -38,13 +38,13 @@ fn build(arguments: &Arguments) -> Result<PlacedLoss, SpecError> {
 #[derive(Clone, Copy, Debug)]
 pub struct BitErrorLoss {
     rate: f64,
-    /// The last frame length seen and its probability: traffic repeats its
-    /// lengths, and the exponential is dear.
+    /// The last frame length seen and its probability: traffic repeats its lengths, and
+    /// the exponential is expensive.
     last: (u32, Probability),
 }
 
 impl BitErrorLoss {
-    /// From a bit error rate in 0..=1.
+    /// Creates the model of a bit error rate in 0..=1.
     pub fn new(rate: f64) -> BitErrorLoss {
         BitErrorLoss {
             rate,
@@ -52,7 +52,7 @@ impl BitErrorLoss {
         }
     }
 
-    /// The probability that a frame of `len` bytes is lost.
+    /// Returns the probability that a frame of `len` bytes is lost.
     pub fn frame_loss(rate: f64, len: u32) -> Probability {
         // 1 - (1 - r)^n, without cancellation for small r.
         let bits = f64::from(len) * 8.0;

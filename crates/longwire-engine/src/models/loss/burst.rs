@@ -1,4 +1,4 @@
-//! Frames are lost in bursts.
+//! Losses in bursts.
 
 use core::fmt;
 
@@ -44,7 +44,7 @@ static INFO: ModelInfo = ModelInfo {
 
 const LENGTH_MAX: u64 = 1_000_000;
 
-/// How burst lengths are distributed, in the order of the parameter's words.
+/// Distribution of burst lengths, in the order of the parameter's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Distribution {
     Fixed,
@@ -78,7 +78,7 @@ struct BurstLoss {
     start: Probability,
     length: u64,
     distribution: (Distribution, &'static str),
-    /// Frames of the burst that are yet to come.
+    /// Frames left in the burst.
     left: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Frames are lost for what they hold.
+//! Loss by the contents of frames.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -67,7 +67,7 @@ impl LossModel for ContentLoss {
         INFO.name
     }
 
-    /// Draws for frames that match only: which they are is no chance.
+    /// Draws for matching frames only: the match is not random.
     fn reads_bytes(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! Losses that depend on the one before.
+//! Losses correlated with the previous one.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! Two states: in one every frame passes, in the other none.
+//! Loss of two states: one passes every frame, the other none.
 
 use core::fmt;
 
@@ -44,8 +44,8 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     placed(arguments, gilbert)
 }
 
-/// Loss of two states. Begins in the good one; each frame first moves the
-/// state, and then meets it.
+/// Loss of two states. Begins in the good one; each frame first moves the state, and is
+/// then judged by it.
 #[derive(Clone, Copy, Debug)]
 struct GilbertLoss {
     p: Probability,

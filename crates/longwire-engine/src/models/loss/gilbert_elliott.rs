@@ -1,4 +1,4 @@
-//! Two states, each with a loss of its own.
+//! Loss of two states, each with a loss probability.
 
 use core::fmt;
 
@@ -59,8 +59,8 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     placed(arguments, loss)
 }
 
-/// Loss of two states. Begins in the good one; each frame first moves the
-/// state, and then meets it.
+/// Loss of two states. Begins in the good one; each frame first moves the state, and is
+/// then judged by it.
 #[derive(Clone, Copy, Debug)]
 struct GilbertElliottLoss {
     p: Probability,

@@ -1,4 +1,4 @@
-//! The frames with given numbers are lost.
+//! Loss of frames with given numbers.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -33,7 +33,7 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// What follows the end of a list of losses.
+/// The parameter for the continuation after the end of a list of losses.
 pub(super) const END: Param = Param {
     name: "end",
     unit: Unit::Choice(&["stop", "loop"]),
@@ -41,7 +41,7 @@ pub(super) const END: Param = Param {
     help: "what follows the last one: stop, no losses; loop, the beginning",
 };
 
-/// What [`END`] was, as its user writes it.
+/// Returns the word of [`END`].
 pub(super) fn end_word(loops: bool) -> &'static str {
     if loops { "loop" } else { "stop" }
 }
@@ -60,8 +60,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     placed(arguments, list)
 }
 
-/// First and last number of each range, in their order, none touching the
-/// next.
+/// Reads first and last number of each range, in order and not adjacent.
 fn read_ranges(text: &str) -> Result<Vec<(u64, u64)>, String> {
     let mut ranges = Vec::new();
     for item in text.split(';').map(str::trim) {
@@ -96,9 +95,9 @@ struct ListLoss {
     text: String,
     ranges: Vec<(u64, u64)>,
     loops: bool,
-    /// Of the last frame.
+    /// Number of the last frame.
     number: u64,
-    /// The first range that does not end before it.
+    /// Index of the first range that does not end before it.
     next: usize,
 }
 

@@ -27,17 +27,17 @@ pub mod plugin;
 pub mod state;
 pub mod trace;
 
-/// What a loss model says of one frame.
+/// A loss model's decision about one frame.
 pub type Lost = Option<DropReason>;
 
 /// A process that loses frames.
 pub trait LossModel: fmt::Debug + Send {
-    /// Its registered name, which decides its random stream.
+    /// Returns its registered name, which determines its random stream.
     fn name(&self) -> &'static str;
 
-    /// The probability and the reason, if both are the same for every frame:
-    /// one draw then decides, and spares the call of [`LossModel::judge`],
-    /// which must decide the same from the same draw.
+    /// Returns the probability and the reason, if both are the same for every frame:
+    /// one draw then decides, and saves the call of [`LossModel::judge`], which must
+    /// decide the same from the same draw.
     fn fixed(&self) -> Option<(Probability, DropReason)> {
         None
     }
@@ -45,17 +45,16 @@ pub trait LossModel: fmt::Debug + Send {
     /// Called once, before anything else: schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
 
-    /// Whether it looks at frames' bytes: buffers that stand for several
-    /// frames are then cut into them first.
+    /// Whether it reads frames' bytes: super-packets are then segmented first.
     fn reads_bytes(&self) -> bool {
         false
     }
 
-    /// Whether this frame is lost, and as what. Called for every frame that
-    /// reaches the model, whatever other models decide.
+    /// Decides whether this frame is lost, and for which reason. Called for every frame
+    /// that reaches the model, regardless of other models' decisions.
     fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Lost;
 
-    /// The model as its user would write it.
+    /// Writes the model as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
@@ -65,22 +64,22 @@ impl fmt::Display for dyn LossModel {
     }
 }
 
-/// Where a link loses its frames.
+/// The place of a loss model in a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossPlace {
     /// On the medium: the frame has used its time on the link.
     #[default]
     Medium,
-    /// Before the queue: the frame takes no room and no time.
+    /// Before the queue: the frame takes no space and no time.
     Entry,
 }
 
-/// A loss model and where it acts.
+/// A loss model and its place.
 #[derive(Debug)]
 pub struct PlacedLoss {
-    /// Where.
+    /// Its place.
     pub place: LossPlace,
-    /// What.
+    /// The model.
     pub model: Box<dyn LossModel>,
 }
 

@@ -1,4 +1,4 @@
-//! Every n-th frame is lost.
+//! Loss of every n-th frame.
 
 use core::fmt;
 
@@ -53,7 +53,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
 struct NthLoss {
     every: u64,
     offset: u64,
-    /// Frames up to the next lost one, itself included.
+    /// Frames up to and including the next lost one.
     left: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The medium is down for some time of each period.
+//! Outages of the medium in each period.
 
 use alloc::format;
 use core::fmt;

@@ -1,4 +1,4 @@
-//! The medium is down at given times.
+//! Outages of the medium at given times.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -60,7 +60,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     placed(arguments, model)
 }
 
-/// Start and end of each outage, in their order.
+/// Reads start and end of each outage, in order.
 fn read_outages(text: &str) -> Result<Vec<(u64, u64)>, String> {
     let mut outages: Vec<(u64, u64)> = Vec::new();
     for item in text.split(';').map(str::trim) {
@@ -95,7 +95,7 @@ struct OutagesLoss {
     outages: Vec<(u64, u64)>,
     repeat: Nanos,
     epoch: Nanos,
-    /// Where the last frame was found: the next is mostly there too.
+    /// Index of the last frame's outage: the next frame usually has the same.
     last: usize,
 }
 

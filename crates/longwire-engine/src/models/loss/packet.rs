@@ -1,4 +1,4 @@
-//! Every frame is lost with the same probability, independently.
+//! Independent loss of frames with one probability.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! A list that says of each frame whether it is lost.
+//! A list of losses, with an entry for each frame.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -37,7 +37,7 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// The most frames that are read: 128 MiB of them.
+/// Maximum number of frames: 128 MiB of them.
 const FRAMES_MAX: u64 = 1 << 30;
 
 fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
@@ -55,7 +55,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     placed(arguments, list)
 }
 
-/// Loss as a list says.
+/// Loss by a list.
 #[derive(Clone, Debug)]
 struct PerPacketLoss {
     file: String,

@@ -1,4 +1,4 @@
-//! The user's own code decides.
+//! Losses decided by user code.
 
 use alloc::boxed::Box;
 use core::fmt::{self, Display};

@@ -1,4 +1,4 @@
-//! Four states: gaps with single losses, and bursts with pauses.
+//! Loss of four states: gaps with single losses, and bursts with pauses.
 
 use alloc::format;
 use core::fmt;
@@ -97,8 +97,8 @@ enum State {
     LostInGap,
 }
 
-/// Loss of four states. Begins in a gap; each frame first moves the state,
-/// and then meets it.
+/// Loss of four states. Begins in a gap; each frame first moves the state, and is then
+/// judged by it.
 #[derive(Clone, Copy, Debug)]
 struct StateLoss {
     p13: Probability,
@@ -112,7 +112,7 @@ struct StateLoss {
 }
 
 impl StateLoss {
-    /// One draw decides between all ways out of a state.
+    /// Returns the next state: one draw decides between all transitions of a state.
     fn next(&self, draw: u64) -> State {
         match self.state {
             State::ReceivedInGap if self.p14.accepts(draw) => State::LostInGap,

@@ -1,4 +1,4 @@
-//! Loss over time, as it was recorded.
+//! Recorded loss over time.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -62,7 +62,7 @@ const LOSS_UNIT: Param = Param {
 
 fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let chances = read_chances(arguments, Quantity::Loss, LOSS_COLUMN.name, LOSS_UNIT.name)?;
-    // As they were given, to be written again.
+    // The given parameters, for `describe`.
     let keys = [TIME_COLUMN, TIME_UNIT, LOSS_COLUMN, LOSS_UNIT, WHERE];
     let given = keys.iter().filter_map(|key| {
         let word = arguments.word(key.name)?;

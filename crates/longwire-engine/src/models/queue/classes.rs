@@ -13,12 +13,11 @@ use crate::spec::{Arguments, SpecError};
 
 /// Classes of traffic and the code points that belong to each.
 ///
-/// Written `ef+va*4@100p/rest/le`: classes between slashes, in order; of each
-/// its code points, then `*` and its weight, then `@` and its limit. Code
-/// points are numbers from 0 to 63, ranges `32-39`, or names: `df`, `cs0` to
-/// `cs7` (RFC 2474), `af11` to `af43` (RFC 2597), `ef` (RFC 3246), `va` (RFC
-/// 5865), `le` (RFC 8622), and `rest` for all that no class names. Without
-/// `rest`, these go to the last class.
+/// Written `ef+va*4@100p/rest/le`: classes between slashes, in order; of each its code
+/// points, then `*` and its weight, then `@` and its limit. Code points are numbers
+/// from 0 to 63, ranges `32-39`, or names: `df`, `cs0` to `cs7` (RFC 2474), `af11` to
+/// `af43` (RFC 2597), `ef` (RFC 3246), `va` (RFC 5865), `le` (RFC 8622), and `rest` for
+/// all code points that no class names. Without `rest`, these go to the last class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classes {
     /// The class of each code point.
@@ -30,13 +29,13 @@ pub struct Classes {
 /// One class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// Its share, as a multiple of the others'.
+    /// Its share, relative to the other weights.
     pub weight: u32,
-    /// The most it holds, within the limit of all classes together.
+    /// Its own limit, within the limit of all classes together.
     pub limit: QueueLimit,
 }
 
-/// How many code points there are (RFC 2474, section 3).
+/// Number of code points (RFC 2474, section 3).
 const DSCPS: usize = 64;
 
 /// The largest weight.
@@ -50,10 +49,10 @@ impl Classes {
             .map_err(|message| arguments.unfit(format!("classes={text}: {message}")))
     }
 
-    /// Reads classes.
+    /// Parses classes.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// A fault and its place.
     pub fn parse(text: &str) -> Result<Classes, String> {
         let mut of_dscp = [None; DSCPS];
         let mut rest = None;
@@ -87,19 +86,19 @@ impl Classes {
         })
     }
 
-    /// The class of a code point: its position.
+    /// Returns the index of a code point's class.
     #[inline]
     pub fn of(&self, dscp: u8) -> usize {
         usize::from(self.of_dscp[usize::from(dscp) % DSCPS])
     }
 
-    /// The classes, in order; never none.
+    /// Returns the classes, in order; never empty.
     pub fn list(&self) -> &[Class] {
         &self.classes
     }
 
-    /// The most that all of them hold together, if that is limited to `total`
-    /// and each to its own limit.
+    /// Returns the limit of all classes together, given `total` and each class's own
+    /// limit.
     pub(super) fn limit(&self, total: &QueueLimit) -> QueueLimit {
         let packets = self.classes.iter().map(|class| class.limit.packets);
         let packets: Option<u64> = packets.map(|limit| limit.map(|most| most.0)).sum();
@@ -118,7 +117,7 @@ impl fmt::Display for Classes {
     }
 }
 
-/// What stands before a mark, and what behind it.
+/// Splits a text at a mark.
 fn split(text: &str, mark: char) -> (&str, Option<&str>) {
     match text.split_once(mark) {
         Some((before, behind)) => (before, Some(behind.trim())),

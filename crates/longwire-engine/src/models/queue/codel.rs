@@ -30,7 +30,7 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// The standing delay that is tolerated.
+/// The parameter for the tolerated standing delay.
 pub(super) const TARGET: Param = Param {
     name: "target",
     unit: Unit::Time,
@@ -38,7 +38,7 @@ pub(super) const TARGET: Param = Param {
     help: "the standing delay that is tolerated, 5 to 10 % of the interval (RFC 8289, section 4.3)",
 };
 
-/// How long a delay must stand.
+/// The parameter for the time that a delay must stand.
 pub(super) const INTERVAL: Param = Param {
     name: "interval",
     unit: Unit::Time,
@@ -47,7 +47,8 @@ pub(super) const INTERVAL: Param = Param {
            8289, section 4.2)",
 };
 
-/// With no more than one such frame left, nothing is dropped.
+/// The parameter for the frame length: with at most one such frame left, nothing is
+/// dropped.
 pub(super) const MTU: Param = Param {
     name: "mtu",
     unit: Unit::Size,
@@ -64,13 +65,13 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 /// The parameters of CoDel's control law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodelLaw {
-    /// The standing delay that is tolerated.
+    /// Tolerated standing delay.
     pub target: Nanos,
-    /// How long a delay must stand; not zero.
+    /// Time that a delay must stand; not zero.
     pub interval: Nanos,
-    /// With no more bytes than this left behind it, no frame is dropped.
+    /// With at most this many bytes left after it, no frame is dropped.
     pub mtu: Bytes,
-    /// Whether frames that take marks are marked rather than dropped.
+    /// Whether ECN-capable frames are marked instead of dropped.
     pub ecn: bool,
 }
 
@@ -92,8 +93,8 @@ impl CodelLaw {
         })
     }
 
-    /// When the next drop is due: `t + interval / sqrt(count)`, rounded down
-    /// to whole nanoseconds.
+    /// Returns when the next drop is due: `t + interval / sqrt(count)`, rounded down to
+    /// whole nanoseconds.
     fn next_drop(&self, t: Nanos, count: u32) -> Nanos {
         let step = self.interval.as_nanos() as f64 / libm::sqrt(f64::from(count));
         t.saturating_add(Nanos::from_nanos(step as u64))
@@ -112,12 +113,12 @@ impl fmt::Display for CodelLaw {
     }
 }
 
-/// A line of frames that CoDel takes from.
+/// A queue of frames that CoDel dequeues from.
 pub(super) trait CodelLine {
-    /// Takes the frame at the head.
+    /// Removes the frame at the head.
     fn pop(&mut self) -> Option<QueuedFrame>;
 
-    /// The bytes that are left.
+    /// Returns the remaining bytes.
     fn bytes(&self) -> u64;
 }
 
@@ -133,22 +134,22 @@ impl CodelLine for FrameLine {
     }
 }
 
-/// The state of CoDel's control law for one line (RFC 8289, section 5.2).
+/// The state of CoDel's control law for one queue (RFC 8289, section 5.2).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodelState {
-    /// When the delay will have stood above the target for an interval;
-    /// never, while it is not above it.
+    /// When the delay will have been above the target for an interval; never, while it
+    /// is not above it.
     above_until: Nanos,
     /// When the next drop is due, while dropping.
     drop_next: Nanos,
     /// Drops since dropping began.
     count: u32,
-    /// What `count` began with.
+    /// `count` when dropping began.
     count_before: u32,
     dropping: bool,
 }
 
-/// A frame from the head, and whether its delay has stood for too long.
+/// A frame from the head, and whether its delay has been above the target for too long.
 struct Taken {
     frame: QueuedFrame,
     may_drop: bool,
@@ -163,7 +164,7 @@ impl CodelState {
         dropping: false,
     };
 
-    /// The next frame to be sent at `now`, after those that are dropped
+    /// Returns the next frame to be sent at `now`, after those that are dropped
     /// (section 5.5).
     #[inline]
     pub fn dequeue(
@@ -188,13 +189,13 @@ impl CodelState {
         }
     }
 
-    /// A frame was asked for, and there was none.
+    /// Notes an empty dequeue.
     pub fn found_empty(&mut self) {
         self.above_until = Nanos::MAX;
         self.dropping = false;
     }
 
-    /// Takes a frame and looks whether the delay stands (section 5.6).
+    /// Removes a frame and checks for a standing delay (section 5.6).
     #[inline]
     fn take(&mut self, law: &CodelLaw, now: Nanos, line: &mut impl CodelLine) -> Option<Taken> {
         let Some(frame) = line.pop() else {
@@ -256,8 +257,8 @@ impl CodelState {
             self.take(law, now, line).map(|taken| taken.frame)
         };
         self.dropping = true;
-        // Soon after the last time, the rate of drops that controlled the
-        // queue then is a good one to begin with.
+        // Soon after the last time, the drop rate that controlled the queue then is a
+        // good start.
         let recent = law.interval.saturating_mul(16);
         let delta = self.count.wrapping_sub(self.count_before);
         self.count = match delta > 1 && now < self.drop_next.saturating_add(recent) {
@@ -270,22 +271,20 @@ impl CodelState {
     }
 }
 
-/// CoDel over one line (RFC 8289, section 5).
+/// CoDel over one queue (RFC 8289, section 5).
 ///
-/// A frame's sojourn is the time from its arrival to the moment at which the
-/// link takes it out; what is left behind it counts as the backlog. Drops by
-/// the control law are [`DropReason::Aqm`], those at the limit
-/// [`DropReason::QueueFull`]; the law does not count the latter.
+/// A frame's sojourn is the time from its arrival to its dequeue; the bytes left after
+/// it are the backlog. Drops by the control law are [`DropReason::Aqm`], those at the
+/// limit [`DropReason::QueueFull`]; the law does not count the latter.
 ///
-/// Where it departs from the RFC's pseudocode:
-/// * `maxpacket` is the parameter `mtu`, 1514 bytes by default, as section
-///   5.3 asks for the interface's, and not 512.
-/// * With `ecn`, a frame that takes marks is marked in place of being dropped
-///   (section 1 allows it; there is no code for it), and sent: one frame is
-///   marked at a dequeue, and the next mark or drop is scheduled as if it had
-///   been dropped.
-/// * The difference of `now` and `drop_next` is a signed one: a `drop_next`
-///   that lies ahead is a recent one.
+/// Differences from the RFC's pseudocode:
+/// * `maxpacket` is the parameter `mtu`, 1514 bytes by default, as section 5.3 requires
+///   the interface's, and not 512.
+/// * With `ecn`, an ECN-capable frame is marked instead of dropped (section 1 allows
+///   it; there is no code for it), and sent: one frame is marked at a dequeue, and the
+///   next mark or drop is scheduled as if it had been dropped.
+/// * The difference of `now` and `drop_next` is signed: a `drop_next` in the future is
+///   a recent one.
 #[derive(Debug)]
 pub struct Codel {
     limit: QueueLimit,
@@ -295,7 +294,7 @@ pub struct Codel {
 }
 
 impl Codel {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(limit: QueueLimit, law: CodelLaw) -> Codel {
         Codel {
             limit,

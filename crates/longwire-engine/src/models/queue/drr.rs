@@ -48,31 +48,30 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     Ok(Queue::Managed(Box::new(queue)))
 }
 
-/// Deficit round robin (Shreedhar and Varghese, IEEE/ACM Transactions on
-/// Networking, June 1996).
+/// Deficit round robin (Shreedhar and Varghese, IEEE/ACM Transactions on Networking,
+/// June 1996).
 ///
-/// Classes with frames take turns. A turn adds the class's quantum times its
-/// weight to its deficit; frames are sent while the deficit covers them, and
-/// what is left is kept for the next turn, unless the class is empty. A
-/// quantum smaller than a frame only takes more turns. A frame's class is
-/// that of its code point; frames without IP count as code point 0.
+/// Classes with frames take turns. A turn adds the class's quantum times its weight to
+/// its deficit; frames are sent while the deficit covers them, and the remainder is
+/// kept for the next turn, unless the class is empty. A quantum smaller than a frame
+/// only takes more turns. A frame's class is that of its code point; frames without IP
+/// count as code point 0.
 ///
-/// The limit is for all classes together. While a frame that has come makes
-/// the queue exceed it, the latest frame of the class with the most bytes for
-/// its weight is dropped (McKenney, "Stochastic Fairness Queueing", 1990, pushes
-/// out of the longest queue): the frame itself where its class is that, also
-/// next to others with as many; among others, of the first. Drops are
-/// [`DropReason::QueueFull`].
+/// The limit is for all classes together. While an arriving frame makes the queue
+/// exceed it, the latest frame of the class with the most bytes for its weight is
+/// dropped (McKenney, "Stochastic Fairness Queueing", 1990, pushes out of the longest
+/// queue). If the frame's own class is among those with the most, the frame itself is
+/// dropped; among others, the first class loses. Drops are [`DropReason::QueueFull`].
 #[derive(Debug)]
 pub struct DeficitRoundRobin {
     classes: Classes,
     quantum: Bytes,
-    /// Of all classes together.
+    /// Limit of all classes together.
     limit: QueueLimit,
     lines: Vec<ClassLine>,
     /// The classes with frames, in turn.
     active: VecDeque<usize>,
-    /// Whether the first of them has got its quantum for this turn.
+    /// Whether the first of them has received its quantum for this turn.
     in_turn: bool,
 }
 
@@ -85,7 +84,7 @@ struct ClassLine {
 }
 
 impl ClassLine {
-    /// So many bytes must be added to the deficit until the head can be sent.
+    /// Returns the bytes to be added to the deficit until the head can be sent.
     #[inline]
     fn lacks(&self) -> u64 {
         let len = self.frames.head().map_or(0, |head| u64::from(head.len));
@@ -98,7 +97,7 @@ impl ClassLine {
 }
 
 impl DeficitRoundRobin {
-    /// An empty queue. `quantum` must not be zero; `limit` is for all classes
+    /// Creates an empty queue. `quantum` must not be zero; `limit` is for all classes
     /// together.
     pub fn new(classes: Classes, quantum: Bytes, limit: QueueLimit) -> DeficitRoundRobin {
         let lines = classes.list().iter().map(|class| ClassLine {
@@ -117,8 +116,8 @@ impl DeficitRoundRobin {
         }
     }
 
-    /// Nobody could send in a whole round: gives everyone all the rounds that
-    /// it takes, but the last.
+    /// Skips the rounds in which no class could send: gives every class the quanta of
+    /// all required rounds but the last.
     #[cold]
     fn pass_rounds(&mut self) {
         let needed = self.active.iter().map(|class| &self.lines[*class]);
@@ -129,9 +128,9 @@ impl DeficitRoundRobin {
         }
     }
 
-    /// Drops frames until the queue is within its limit with a frame of `len`
-    /// bytes that has come to the class `own`; `false` if that must be dropped
-    /// itself.
+    /// Drops frames until the queue is within its limit with a frame of `len` bytes
+    /// that has arrived in the class `own`; returns `false` if that frame must be
+    /// dropped itself.
     #[cold]
     fn push_out(&mut self, own: usize, len: u32, context: &mut QueueContext) -> bool {
         while context.exceeds(&self.limit) {
@@ -152,7 +151,7 @@ impl DeficitRoundRobin {
         true
     }
 
-    /// The class with the most bytes for its weight, a frame of `len` bytes in
+    /// Returns the class with the most bytes for its weight, a frame of `len` bytes in
     /// the class `own` included.
     fn longest(&self, own: usize, len: u32) -> usize {
         let share = |class: usize| {

@@ -1,6 +1,6 @@
-//! First in, first out, with tail drop, as a managed queue: for a rate that
-//! takes several frames at once, which is not known as they arrive, and for
-//! links that change while frames wait.
+//! First in, first out, with tail drop, as a managed queue: for a rate that sends
+//! several frames at once, which is not known at arrival, and for links that change
+//! while frames wait.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -19,7 +19,7 @@ pub struct ManagedFifo {
 }
 
 impl ManagedFifo {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(limit: QueueLimit) -> ManagedFifo {
         ManagedFifo {
             limit,
@@ -27,8 +27,8 @@ impl ManagedFifo {
         }
     }
 
-    /// Whether a frame of `len` bytes fits if `more` frames and bytes are
-    /// held as well, and `less` are not.
+    /// Whether a frame of `len` bytes fits if `more` frames and bytes are held as well,
+    /// and `less` are not.
     #[inline]
     pub(crate) fn fits(&self, len: u32, more: (u64, u64), less: (u64, u64)) -> bool {
         let (Packets(packets), Bytes(bytes)) = self.line.occupancy();
@@ -38,8 +38,7 @@ impl ManagedFifo {
             && self.limit.bytes.is_none_or(|most| bytes <= most.0)
     }
 
-    /// Whether more is held than the limit, with so many frames and bytes
-    /// beside it.
+    /// Whether the queue exceeds its limit with `more` frames and bytes added.
     pub(crate) fn exceeds(&self, more: (u64, u64)) -> bool {
         let (Packets(packets), Bytes(bytes)) = self.line.occupancy();
         let limit = &self.limit;
@@ -55,18 +54,18 @@ impl ManagedFifo {
         limit ^ head ^ self.line.bytes
     }
 
-    /// Another limit, for what comes from now on.
+    /// Sets the limit for later arrivals.
     pub(crate) fn set_limit(&mut self, limit: QueueLimit) {
         self.limit = limit;
     }
 
-    /// Takes a frame in, whatever the limit.
+    /// Adds a frame regardless of the limit.
     #[inline]
     pub(crate) fn push(&mut self, frame: QueuedFrame) {
         self.line.push(frame);
     }
 
-    /// The lengths of the frames held, the head first.
+    /// Returns the lengths of the frames held, the head first.
     pub(crate) fn lengths(&self) -> impl Iterator<Item = u32> {
         self.line.lengths()
     }
@@ -98,9 +97,9 @@ impl Discipline for ManagedFifo {
     }
 }
 
-/// A line of frames that knows how many bytes it holds: what disciplines are
-/// built of. Its memory follows what it holds, and the head is in place: a
-/// line that never holds more takes none.
+/// A queue of frames that counts its bytes: the building block of disciplines. Its
+/// memory follows its length, and the head is stored inline: a queue that never holds
+/// more allocates none.
 #[derive(Debug)]
 pub struct FrameLine {
     head: Option<QueuedFrame>,
@@ -121,7 +120,7 @@ impl Default for FrameLine {
 }
 
 impl FrameLine {
-    /// Whether a frame of `len` bytes fits beside what is held.
+    /// Whether a frame of `len` bytes fits in addition to the frames held.
     #[inline]
     pub fn fits(&self, limit: &QueueLimit, len: u32) -> bool {
         let bytes = self.bytes + u64::from(len);
@@ -140,7 +139,7 @@ impl FrameLine {
         }
     }
 
-    /// Takes the frame at the head.
+    /// Removes the frame at the head.
     #[inline]
     pub fn pop(&mut self) -> Option<QueuedFrame> {
         let frame = self.head.take()?;
@@ -152,7 +151,7 @@ impl FrameLine {
         Some(frame)
     }
 
-    /// Takes the frame at the tail.
+    /// Removes the frame at the tail.
     pub fn pop_back(&mut self) -> Option<QueuedFrame> {
         let frame = self.rest.pop_back().or_else(|| self.head.take())?;
         self.packets -= 1;
@@ -160,18 +159,18 @@ impl FrameLine {
         Some(frame)
     }
 
-    /// Gives up all frames, the head first.
+    /// Moves all frames to `frames`, the head first.
     pub fn give_up(&mut self, frames: &mut Vec<QueuedFrame>) {
         frames.extend(core::iter::from_fn(|| self.pop()));
     }
 
-    /// The frame at the head.
+    /// Returns the frame at the head.
     #[inline]
     pub fn head(&self) -> Option<&QueuedFrame> {
         self.head.as_ref()
     }
 
-    /// The lengths of the frames held, the head first.
+    /// Returns the lengths of the frames held, the head first.
     pub(crate) fn lengths(&self) -> impl Iterator<Item = u32> {
         self.head
             .iter()
@@ -179,13 +178,13 @@ impl FrameLine {
             .map(|frame| frame.len)
     }
 
-    /// Whether nothing is held.
+    /// Whether it is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.packets == 0
     }
 
-    /// Frames and bytes held.
+    /// Returns the frames and bytes held.
     #[inline]
     pub fn occupancy(&self) -> (Packets, Bytes) {
         (Packets(self.packets), Bytes(self.bytes))

@@ -55,7 +55,7 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// The most queues: 4.5 MiB of them.
+/// Maximum number of queues: 4.5 MiB of them.
 const FLOWS_MAX: u64 = 65_536;
 
 /// A smaller quantum would only take more turns.
@@ -85,18 +85,18 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 /// The parameters of FQ-CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FqCodelLaw {
-    /// Each queue's CoDel.
+    /// CoDel of each queue.
     pub codel: CodelLaw,
-    /// How many queues there are, 1 to 65536.
+    /// Number of queues, 1 to 65536.
     pub flows: u32,
     /// The bytes a queue may send in its turn; not zero.
     pub quantum: Bytes,
-    /// Frames that take marks and have waited longer than this are marked.
+    /// ECN-capable frames that have waited longer than this are marked.
     pub ce_threshold: Option<Nanos>,
 }
 
-/// At most so many frames are dropped at once when a limit is exceeded (RFC
-/// 8290, section 4.1).
+/// Maximum number of frames dropped at once when a limit is exceeded (RFC 8290, section
+/// 4.1).
 const BATCH: u32 = 64;
 
 /// No queue.
@@ -104,31 +104,31 @@ const NONE: u32 = u32::MAX;
 
 /// FQ-CoDel (RFC 8290, section 4).
 ///
-/// A frame's queue is its flow's hash modulo the number of queues. The hash
-/// covers addresses, protocol and ports, and is stirred with the first number
-/// of the discipline's stream; nothing else is drawn. Memory is 72 bytes a
-/// queue and 40 a frame, kept at the most that was ever needed.
+/// A frame's queue is its flow's hash modulo the number of queues. The hash covers
+/// addresses, protocol and ports, and is mixed with the first number of the
+/// discipline's stream; no other number is drawn. Memory is 72 bytes a queue and 40 a
+/// frame, and never shrinks.
 ///
 /// Drops by CoDel are [`DropReason::Aqm`], those at the limits
-/// [`DropReason::QueueFull`]. CoDel is [`super::codel::Codel`]'s, with what
-/// is said there; a queue's backlog is its own.
+/// [`DropReason::QueueFull`]. CoDel is that of [`super::codel::Codel`], with its
+/// differences from the RFC; each queue has its own backlog.
 ///
-/// How the RFC is read where it leaves room:
-/// * A queue's turn ends when its credits are zero or less (section 3);
-///   section 4.2 says negative.
-/// * Over a limit, half of the frames of the queue with the most bytes are
-///   dropped, rounded down, but at least one and at most 64 (section 4.1); of
-///   queues with as many bytes, those of the first. The limit in bytes, which
-///   the RFC does not have, works the same, if need be several times.
-/// * A link that falls idle has asked every active queue in vain, so that
-///   none is active at the next arrival (section 4.2).
+/// Interpretation of the RFC where it is open:
+/// * A queue's turn ends when its credits are zero or less (section 3); section 4.2
+///   says negative.
+/// * Over a limit, half of the frames of the queue with the most bytes are dropped,
+///   rounded down, but at least one and at most 64 (section 4.1); among queues with as
+///   many bytes, those of the first. The limit in bytes, which the RFC does not have,
+///   works the same, several times if necessary.
+/// * A link that becomes idle has asked every active queue without result, so that none
+///   is active at the next arrival (section 4.2).
 #[derive(Debug)]
 pub struct FqCodel {
     limit: QueueLimit,
     law: FqCodelLaw,
     pool: Pool,
     flows: Vec<Flow>,
-    /// The bytes of each queue, in one place: the largest is looked for.
+    /// The bytes of each queue, contiguous for the search of the largest.
     backlogs: Vec<u64>,
     new: List,
     old: List,
@@ -142,15 +142,15 @@ struct Flow {
     line: PoolLine,
     codel: CodelState,
     credits: i64,
-    /// The queue behind it in its list.
+    /// The next queue in its list.
     next: u32,
     active: bool,
 }
 
-// What section 5.4 calls a low footprint.
+// The low footprint of section 5.4.
 const _: () = assert!(size_of::<Flow>() <= 64);
 
-/// Queues in turn.
+/// A list of queues in turn.
 #[derive(Clone, Copy, Debug)]
 struct List {
     head: u32,
@@ -179,7 +179,7 @@ impl List {
     }
 }
 
-/// What CoDel takes one queue's frames from.
+/// One queue of the pool, as CoDel's source of frames.
 struct FlowLine<'a> {
     pool: &'a mut Pool,
     line: &'a mut PoolLine,
@@ -204,7 +204,7 @@ impl CodelLine for FlowLine<'_> {
 }
 
 impl FqCodel {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(limit: QueueLimit, law: FqCodelLaw) -> FqCodel {
         let flow = Flow {
             line: PoolLine::EMPTY,
@@ -256,7 +256,7 @@ impl FqCodel {
         }
     }
 
-    /// Lets CoDel take a frame from one queue.
+    /// Dequeues a frame from one queue through CoDel.
     #[inline]
     fn take(&mut self, index: u32, now: Nanos, context: &mut QueueContext) -> Option<QueuedFrame> {
         let flow = &mut self.flows[index as usize];
@@ -320,8 +320,8 @@ impl Discipline for FqCodel {
                 self.flows[index as usize].credits += self.law.quantum.0 as i64;
                 self.old.push(&mut self.flows, index);
             } else if is_new {
-                // Empty; but first every old queue has its turn, lest it
-                // come back at once as a new one (RFC 8290, section 4.2).
+                // Empty; but first every old queue has its turn, or the queue could
+                // return at once as a new one (RFC 8290, section 4.2).
                 self.old.push(&mut self.flows, index);
             } else {
                 self.flows[index as usize].active = false;

@@ -1,4 +1,4 @@
-//! First in, first out; when full, the oldest frame makes room.
+//! First in, first out; when full, the oldest frame is dropped.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -27,9 +27,9 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     Ok(Queue::Managed(Box::new(HeadDrop::new(limit))))
 }
 
-/// A first-in, first-out queue that drops at its head when full. A frame that
-/// would not fit into the empty queue is dropped itself, and nothing else is.
-/// Drops are [`DropReason::QueueFull`].
+/// A first-in, first-out queue that drops at its head when full. A frame that would not
+/// fit into the empty queue is dropped itself, and no other. Drops are
+/// [`DropReason::QueueFull`].
 #[derive(Debug)]
 pub struct HeadDrop {
     limit: QueueLimit,
@@ -37,7 +37,7 @@ pub struct HeadDrop {
 }
 
 impl HeadDrop {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(limit: QueueLimit) -> HeadDrop {
         HeadDrop {
             limit,

@@ -1,5 +1,4 @@
-//! What a queue may hold, in packets, bytes or both; and tail drop, which
-//! knows nothing else.
+//! Queue limits in packets, bytes or both; and tail drop, which has no other parameter.
 
 use alloc::format;
 use core::fmt;
@@ -53,17 +52,17 @@ const FULL_FRAME: Bytes = Bytes(1514);
 /// The shortest frame of Ethernet, without FCS.
 const SHORTEST_FRAME: Bytes = Bytes(60);
 
-/// A default queue holds at least so many full frames: bursts of slow links.
+/// A default queue holds at least this many full frames, for bursts on slow links.
 const DEFAULT_FRAMES_MIN: u64 = 16;
 
-/// A default queue holds at least what the link sends in this time.
+/// A default queue holds at least the bytes that the link sends in this time.
 const DEFAULT_TIME_MIN: Nanos = Nanos::from_millis(100);
 
-/// One flow needs room for at least so many full frames: one that is being
-/// sent while the next arrives.
+/// One flow needs space for at least this many full frames: one in service while the
+/// next arrives.
 const NEEDED_FRAMES_MIN: u64 = 2;
 
-/// The most that may wait for the rate; `None` is no limit.
+/// Maximum of frames that wait for the rate; `None` is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLimit {
     /// In frames.
@@ -79,7 +78,7 @@ impl QueueLimit {
         bytes: None,
     };
 
-    /// Whether so many frames and bytes are more than this.
+    /// Whether this many frames and bytes exceed the limit.
     #[inline]
     pub(crate) fn is_exceeded_by(&self, packets: u64, bytes: u64) -> bool {
         self.packets.is_some_and(|most| packets > most.0)
@@ -105,7 +104,7 @@ impl QueueLimit {
         Ok(limit)
     }
 
-    /// Refuses a limit that no frame fits.
+    /// Refuses a limit smaller than any frame.
     pub(super) fn refuse_no_frame(&self, arguments: &Arguments) -> Result<(), SpecError> {
         match self.bytes.filter(|bytes| *bytes < SHORTEST_FRAME) {
             None => Ok(()),
@@ -116,10 +115,10 @@ impl QueueLimit {
         }
     }
 
-    /// The default: what the link sends in two one-way delays or 100 ms,
-    /// whichever is longer, never less than 16 full frames of 1514 bytes, and
-    /// never more than 1 TiB. `delay` is the mean of the delay model. At an
-    /// infinite rate nothing ever waits, and there is no limit.
+    /// Returns the default: the bytes that the link sends in two one-way delays or 100
+    /// ms, whichever is longer, at least 16 full frames of 1514 bytes, and at most 1
+    /// TiB. `delay` is the mean of the delay model. At an infinite rate frames never
+    /// wait, and there is no limit.
     pub fn derived(rate: Option<BitRate>, delay: Nanos) -> QueueLimit {
         let Some(rate) = rate else {
             return QueueLimit::UNLIMITED;
@@ -132,12 +131,11 @@ impl QueueLimit {
         }
     }
 
-    /// The least that lets one loss-based TCP flow fill the link: the
-    /// bandwidth-delay product (Villamizar and Song 1994), taking the way
-    /// back to be as long as this one, so rate × two one-way delays; never
-    /// less than two full frames of 1514 bytes, never more than 1 TiB. In
-    /// packets, as full frames: traffic of smaller frames needs more.
-    /// `None` at an infinite rate, where nothing waits.
+    /// Returns the least limit at which one loss-based TCP flow fills the link: the
+    /// bandwidth-delay product (Villamizar and Song 1994) with equal delays in both
+    /// directions, so rate × two one-way delays; at least two full frames of 1514
+    /// bytes, at most 1 TiB. In packets, as full frames: traffic of smaller frames
+    /// needs more. `None` at an infinite rate, where frames never wait.
     pub fn needed(rate: Option<BitRate>, delay: Nanos) -> Option<(Packets, Bytes)> {
         let floor = Bytes(FULL_FRAME.0 * NEEDED_FRAMES_MIN);
         let bytes = rate?.bytes_in(delay.saturating_mul(2));
@@ -145,9 +143,8 @@ impl QueueLimit {
         Some((Packets(bytes.0.div_ceil(FULL_FRAME.0)), bytes))
     }
 
-    /// If the limit is below what [`QueueLimit::needed`] says: the least
-    /// limit in the units that the user chose which would do. A unit that was
-    /// large enough stays as it is.
+    /// Returns the least sufficient limit in the user's units, if this one is below
+    /// [`QueueLimit::needed`]. A unit that was large enough stays as it is.
     pub fn undersized(&self, rate: Option<BitRate>, delay: Nanos) -> Option<QueueLimit> {
         let (packets, bytes) = QueueLimit::needed(rate, delay)?;
         let enough = QueueLimit {

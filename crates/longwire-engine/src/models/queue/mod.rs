@@ -1,5 +1,5 @@
-//! Queue disciplines: what waits for the rate, what leaves it next, and what
-//! is dropped or marked on the way.
+//! Queue disciplines: the order in which queued frames are sent, and which of them are
+//! dropped or marked.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -38,15 +38,15 @@ pub use tail_drop::TailDrop;
 /// A link's queue.
 #[derive(Debug)]
 pub enum Queue {
-    /// First in, first out, with tail drop: decided as a frame arrives, from
-    /// the departures of those before it.
+    /// First in, first out, with tail drop: decided as a frame arrives, from the
+    /// departures of previous frames.
     TailDrop(QueueLimit),
-    /// Decided when the link takes a frame out.
+    /// Decided when the link dequeues a frame.
     Managed(Box<dyn Discipline>),
 }
 
 impl Queue {
-    /// The most it holds.
+    /// Returns its limit.
     pub fn limit(&self) -> QueueLimit {
         match self {
             Queue::TailDrop(limit) => *limit,
@@ -64,7 +64,7 @@ impl fmt::Display for Queue {
     }
 }
 
-/// A frame in a managed queue: all that a discipline may go by.
+/// A frame in a managed queue: all facts that a discipline may use.
 //
 // 32 bytes, copied at every step. Without fields that leave bit patterns
 // unused, `Option` keeps its tag outside, and copies are of whole words.
@@ -72,7 +72,7 @@ impl fmt::Display for Queue {
 pub struct QueuedFrame {
     /// Its number on its link.
     pub number: u64,
-    /// When it came.
+    /// When it arrived.
     pub arrival: Nanos,
     /// A hash of its flow's addresses, protocol and ports; 0 if the
     /// discipline does not read it.
@@ -81,12 +81,12 @@ pub struct QueuedFrame {
     pub len: u32,
     /// Code point and congestion notification, as in the IP header.
     traffic_class: u8,
-    /// 1 if the frame is to carry a congestion mark.
+    /// 1 if the frame will carry a congestion mark.
     mark: u8,
 }
 
 impl QueuedFrame {
-    /// A frame as it comes.
+    /// Creates the record of an arriving frame.
     #[inline]
     pub fn new(number: u64, frame: FrameMeta) -> QueuedFrame {
         QueuedFrame {
@@ -99,59 +99,58 @@ impl QueuedFrame {
         }
     }
 
-    /// Notes what its IP header says.
+    /// Sets the fields of its IP header.
     #[inline]
     pub fn set_class(&mut self, dscp: u8, ecn: Ecn) {
         self.traffic_class = dscp << 2 | ecn as u8;
     }
 
-    /// Its differentiated services code point; 0 without IP.
+    /// Returns its differentiated services code point; 0 without IP.
     #[inline]
     pub fn dscp(&self) -> u8 {
         self.traffic_class >> 2
     }
 
-    /// What it says of congestion; not capable without IP.
+    /// Returns its congestion notification; not capable without IP.
     #[inline]
     pub fn ecn(&self) -> Ecn {
         Ecn::of_bits(self.traffic_class)
     }
 
-    /// Marks the frame if its sender takes marks, and says whether it did.
-    /// A frame that another queue has marked before counts as marked.
+    /// Marks the frame if its sender is ECN-capable, and returns whether it did. A
+    /// frame that another queue has marked before counts as marked.
     #[inline]
     pub fn try_mark(&mut self) -> bool {
         self.mark |= u8::from(self.ecn().capable());
         self.is_marked()
     }
 
-    /// Whether it is to carry a congestion mark.
+    /// Whether it will carry a congestion mark.
     #[inline]
     pub fn is_marked(&self) -> bool {
         self.mark != 0
     }
 
-    /// How long it has waited.
+    /// Returns how long it has waited.
     #[inline]
     pub fn sojourn(&self, now: Nanos) -> Nanos {
         now.saturating_sub(self.arrival)
     }
 }
 
-/// What a discipline is told of the link it serves.
+/// Facts about the link that a discipline serves.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkFacts {
-    /// When the link came to be: schedules count from it.
+    /// Time at which the link starts: schedules count from it.
     pub epoch: Nanos,
     /// The link's rate, or its mean; `None` if it is infinite or unknown.
     pub rate: Option<BitRate>,
 }
 
-/// What of a frame's headers a discipline looks at: reading them costs time.
+/// The header fields that a discipline reads: parsing them costs time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reads {
-    /// Nothing: code point, congestion notification and flow are not filled
-    /// in.
+    /// None: code point, congestion notification and flow are not filled in.
     Nothing,
     /// [`QueuedFrame::dscp`] and [`QueuedFrame::ecn`].
     Class,
@@ -159,59 +158,57 @@ pub enum Reads {
     Flow,
 }
 
-/// A queue discipline, in event time: it is called for every event in order,
-/// with the time at which that event happens on the emulated link, however
-/// late the caller is.
+/// A queue discipline, in event time: it is called for every event in order, with the
+/// time of that event on the emulated link, however late the caller is.
 pub trait Discipline: fmt::Debug + Send {
     /// Called once, before anything else.
     fn start(&mut self, _facts: &LinkFacts) {}
 
-    /// What of a frame's headers is looked at; asked once, after
+    /// Returns the header fields that it reads; called once, after
     /// [`Discipline::start`].
     fn reads(&self) -> Reads {
         Reads::Nothing
     }
 
-    /// A frame arrives. It, or others, may be dropped:
+    /// Adds an arriving frame. It, or others, may be dropped:
     /// [`QueueContext::dropped`].
     fn enqueue(&mut self, now: Nanos, frame: QueuedFrame, context: &mut QueueContext);
 
-    /// The link is ready to send a frame. `None` if none is left; those
-    /// dropped on the way are told to the context. A discipline that holds
-    /// frames must give or drop at least one.
+    /// Returns the next frame to be sent. `None` if none is left; drops on the way are
+    /// reported to the context. A discipline that holds frames must return or drop at
+    /// least one.
     fn dequeue(&mut self, now: Nanos, context: &mut QueueContext) -> Option<QueuedFrame>;
 
-    /// Gives up all frames held, in any order, deciding about none: another
-    /// discipline takes them over, or the link has gone down. It may be given
-    /// frames again; whatever else it knows stays.
+    /// Moves all frames to `frames`, in any order, without decisions: another
+    /// discipline takes them over, or the link is down. It may receive frames again;
+    /// all its other state stays.
     fn give_up(&mut self, frames: &mut Vec<QueuedFrame>);
 
-    /// Called before an arrival if the link had become free before it with
-    /// nothing waiting: it would then have asked for a frame in vain, which
-    /// [`Discipline::dequeue`] is not called for. At most once before it is
-    /// given a frame again.
+    /// Called before an arrival if the link had become free before it with an empty
+    /// queue: the link would then have asked for a frame without result, for which
+    /// [`Discipline::dequeue`] is not called. At most once before the next frame.
     fn idle(&mut self) {}
 
-    /// The most it holds; for reports and memory.
+    /// Returns its limit; for reports and memory.
     fn limit(&self) -> QueueLimit;
 
-    /// The discipline as its user would write it.
+    /// Writes the discipline as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
-/// What a discipline draws from, and where it tells what it dropped.
+/// The random stream of a discipline, and the recipient of its drops.
 #[derive(Debug)]
 pub struct QueueContext {
-    /// The discipline's own random stream.
+    /// The discipline's random stream.
     pub stream: Stream,
-    /// What was decided and not yet told, in order.
+    /// Decisions not yet returned, in order.
     pub(crate) decided: VecDeque<(u64, Verdict)>,
     /// Frames and bytes that the discipline holds.
     held: (u64, u64),
 }
 
 impl QueueContext {
-    /// A context that draws from this stream.
+    /// Creates a context that draws from this stream.
     pub fn new(stream: Stream) -> QueueContext {
         QueueContext {
             stream,
@@ -220,7 +217,7 @@ impl QueueContext {
         }
     }
 
-    /// The discipline drops a frame that it was given.
+    /// Reports that the discipline drops a frame.
     #[inline]
     pub fn dropped(&mut self, frame: &QueuedFrame, reason: DropReason) {
         self.left(frame);
@@ -228,34 +225,33 @@ impl QueueContext {
             .push_back((frame.number, Verdict::Drop(reason)));
     }
 
-    /// True with probability `p`: `u <= p` for the stream's next `u`, uniform
-    /// in (0, 1] in steps of 2^-53. Draws once, whatever `p` is.
+    /// True with probability `p`: `u <= p` for the stream's next `u`, uniform in (0, 1]
+    /// in steps of 2^-53. Draws once for every `p`.
     #[inline]
     pub fn happens(&mut self, p: f64) -> bool {
         self.stream.unit() <= p
     }
 
-    /// Frames and bytes that the discipline holds.
+    /// Returns the frames and bytes that the discipline holds.
     #[inline]
     pub fn occupancy(&self) -> (Packets, Bytes) {
         (Packets(self.held.0), Bytes(self.held.1))
     }
 
-    /// Whether the discipline holds more than this, a frame that it has just
-    /// been given included.
+    /// Whether the discipline holds more than this, including a frame just added.
     #[inline]
     pub(crate) fn exceeds(&self, limit: &QueueLimit) -> bool {
         limit.is_exceeded_by(self.held.0, self.held.1)
     }
 
-    /// A frame is given to the discipline.
+    /// Counts a frame that enters the discipline.
     #[inline]
     pub(crate) fn entered(&mut self, frame: &QueuedFrame) {
         self.held.0 += 1;
         self.held.1 += u64::from(frame.len);
     }
 
-    /// A frame has left the discipline.
+    /// Counts a frame that leaves the discipline.
     #[inline]
     pub(crate) fn left(&mut self, frame: &QueuedFrame) {
         self.held.0 -= 1;
@@ -263,7 +259,7 @@ impl QueueContext {
     }
 }
 
-/// `a - b` in seconds: exact in whole nanoseconds, then rounded once.
+/// Returns `a - b` in seconds: exact in whole nanoseconds, then rounded once.
 fn difference(a: Nanos, b: Nanos) -> f64 {
     let (a, b) = (a.as_nanos(), b.as_nanos());
     let nanos = match a >= b {

@@ -1,4 +1,4 @@
-//! What several disciplines take, read and written in one way.
+//! Parameters of several disciplines.
 
 use alloc::format;
 use core::fmt;
@@ -8,10 +8,10 @@ use longwire_units::{Bytes, Nanos, Packets, parse_real};
 use super::QueueLimit;
 use crate::spec::{Arguments, Param, SpecError, Unit};
 
-/// A word for yes or no; the first one is yes.
+/// A Boolean; the first word is true.
 pub(super) const BOOLEAN: Unit = Unit::Choice(&["true", "false"]);
 
-/// The most frames held.
+/// Maximum number of frames.
 pub(super) const fn limit(default: &'static str) -> Param {
     Param {
         name: "limit",
@@ -21,7 +21,7 @@ pub(super) const fn limit(default: &'static str) -> Param {
     }
 }
 
-/// The most bytes held, beside the limit in frames.
+/// Maximum number of bytes, in addition to the limit in frames.
 pub(super) const LIMIT_BYTES: Param = Param {
     name: "limit-bytes",
     unit: Unit::Size,
@@ -29,7 +29,7 @@ pub(super) const LIMIT_BYTES: Param = Param {
     help: "the most bytes held, beside the limit in frames; left out, there is no such limit",
 };
 
-/// The most frames held in all classes together.
+/// Maximum number of frames in all classes together.
 pub(super) const fn limit_of_all(default: &'static str) -> Param {
     Param {
         help: "the most frames held, of all classes together; the frame being sent does not count",
@@ -37,7 +37,7 @@ pub(super) const fn limit_of_all(default: &'static str) -> Param {
     }
 }
 
-/// The most bytes held in all classes together, in addition to the limit in frames.
+/// Maximum number of bytes in all classes together, in addition to the limit in frames.
 pub(super) const LIMIT_BYTES_OF_ALL: Param = Param {
     help: "the most bytes held, of all classes together, in addition to the limit in frames; \
            left out, there is no such limit",
@@ -67,7 +67,7 @@ pub(super) fn read_limit(arguments: &Arguments) -> Result<QueueLimit, SpecError>
     Ok(limit)
 }
 
-/// Writes `limit` and `limit-bytes`, as the first parameters behind a name.
+/// Writes `limit` and `limit-bytes`, as the first parameters after a name.
 pub(super) fn write_limit(f: &mut fmt::Formatter<'_>, limit: &QueueLimit) -> fmt::Result {
     if let Some(packets) = limit.packets {
         write!(f, ":limit={packets}")?;
@@ -78,7 +78,7 @@ pub(super) fn write_limit(f: &mut fmt::Formatter<'_>, limit: &QueueLimit) -> fmt
     Ok(())
 }
 
-/// Reads yes or no.
+/// Reads a Boolean.
 pub(super) fn read_bool(arguments: &Arguments, key: &'static str) -> Result<bool, SpecError> {
     Ok(arguments.choice(key)? == 0)
 }
@@ -97,7 +97,7 @@ pub(super) fn read_time(
     Ok(time)
 }
 
-/// The largest gain: far above any use, and products with it stay finite.
+/// Maximum gain: far above any use, and products with it stay finite.
 const GAIN_MAX: f64 = 1e6;
 
 /// Reads a gain, from 0 to 10^6 Hz.

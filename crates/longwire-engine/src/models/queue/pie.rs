@@ -93,34 +93,33 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 /// The parameters of PIE's control law.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PieLaw {
-    /// The delay to hold (`QDELAY_REF`).
+    /// Target delay (`QDELAY_REF`).
     pub target: Nanos,
-    /// How often the probability is computed anew (`T_UPDATE`); not zero.
+    /// Interval between updates of the probability (`T_UPDATE`); not zero.
     pub tupdate: Nanos,
     /// Integral gain in Hz; not negative.
     pub alpha: f64,
     /// Proportional gain in Hz; not negative.
     pub beta: f64,
-    /// So long a burst passes (`MAX_BURST`).
+    /// Length of a burst that passes without drops (`MAX_BURST`).
     pub max_burst: Nanos,
-    /// With no more than two such packets waiting nothing is dropped
-    /// (`MEAN_PKTSIZE`).
+    /// With at most two such packets in the queue nothing is dropped (`MEAN_PKTSIZE`).
     pub mean_packet: Bytes,
-    /// Whether frames that take marks are marked rather than dropped.
+    /// Whether ECN-capable frames are marked instead of dropped.
     pub ecn: bool,
-    /// From this probability on they are dropped too (`mark_ecnth`).
+    /// Probability from which they are dropped too (`mark_ecnth`).
     pub ecn_threshold: Probability,
 }
 
-/// Below this sum of probabilities since the last drop nothing is dropped,
-/// and from the other on everything (RFC 8033, section 5.4).
+/// Below the first sum of probabilities since the last drop no frame is dropped, from
+/// the second on every frame (RFC 8033, section 5.4).
 const SPREAD: (f64, f64) = (0.85, 8.5);
 
-/// PIE over one line (RFC 8033, appendix A, with the ECN, derandomization and
-/// capped adjustment of sections 5.1, 5.4 and 5.5).
+/// PIE over one queue (RFC 8033, appendix A, with the ECN, derandomization and capped
+/// adjustment of sections 5.1, 5.4 and 5.5).
 ///
-/// Delay is measured by timestamps: the sojourn of the frame taken out last.
-/// Every `tupdate`, counted from the link's epoch, with delays in seconds:
+/// Delay is measured by timestamps: the sojourn of the frame dequeued last. Every
+/// `tupdate`, counted from the link's epoch, with delays in seconds:
 ///
 /// ```text
 /// p := alpha (delay - target) + beta (delay - delay before)
@@ -130,18 +129,17 @@ const SPREAD: (f64, f64) = (0.85, 8.5);
 /// probability := probability + p, times 0.98 if both delays are 0, within 0..=1
 /// ```
 ///
-/// One number is drawn for each frame whose sum of probabilities lies between
-/// the two bounds of section 5.4, and the sum begins anew after a drop, a mark
-/// or a full queue. Drops are [`DropReason::Aqm`], at the limit
-/// [`DropReason::QueueFull`].
+/// One number is drawn for each frame whose sum of probabilities lies between the two
+/// bounds of section 5.4, and the sum restarts after a drop, a mark or a full queue.
+/// Drops are [`DropReason::Aqm`], at the limit [`DropReason::QueueFull`].
 ///
-/// Where it departs from the RFC's pseudocode:
-/// * A departure that leaves the queue empty is a delay of 0: with timestamps
-///   alone, the last sample would stand for as long as the link idles.
-/// * Section 5.3 (switching PIE on and off by the queue's length) is left
-///   out: PIE is always on.
-/// * Bursts are let through before the sums of section 5.4 are touched, in
-///   appendix A's order; in appendix B's, a burst adds to them.
+/// Differences from the RFC's pseudocode:
+/// * A departure that leaves the queue empty is a delay of 0: with timestamps alone,
+///   the last sample would stand for as long as the link idles.
+/// * Section 5.3 (switching PIE on and off by the queue's length) is left out: PIE is
+///   always on.
+/// * Bursts are let through before the sums of section 5.4 change, in appendix A's
+///   order; in appendix B's, a burst adds to them.
 /// * `MEAN_PKTSIZE`, which the RFC leaves open, is a parameter.
 #[derive(Debug)]
 pub struct Pie {
@@ -157,17 +155,17 @@ pub struct Pie {
     accumulated: f64,
 }
 
-/// What a tick goes by and changes.
+/// The state that a tick reads and changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct State {
     probability: f64,
     delay_before: Nanos,
-    /// So much of a burst still passes.
+    /// Remainder of the burst allowance.
     burst: Nanos,
 }
 
 impl Pie {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(limit: QueueLimit, law: PieLaw) -> Pie {
         Pie {
             limit,
@@ -185,7 +183,7 @@ impl Pie {
         }
     }
 
-    /// Works off the ticks due at `now`.
+    /// Processes the ticks due at `now`.
     #[inline]
     fn update(&mut self, now: Nanos) {
         if self.ticks.due(now) {
@@ -198,9 +196,9 @@ impl Pie {
         while self.ticks.take(now).is_some() {
             let after = self.after_tick();
             if after == self.state {
-                // The delay is the same until the next departure, so all
-                // other ticks change nothing either: an idle link costs no
-                // more than the ticks until the probability is 0.
+                // The delay is the same until the next departure, so all other ticks
+                // change nothing either: an idle link costs only the ticks until the
+                // probability is 0.
                 self.ticks.skip(now);
             }
             self.state = after;
@@ -244,7 +242,7 @@ impl Pie {
         delay.saturating_mul(2) < self.law.target
     }
 
-    /// Whether the arrival is to be dropped or marked (`drop_early()`).
+    /// Whether the arriving frame is dropped or marked (`drop_early()`).
     fn drops_early(&mut self, context: &mut QueueContext) -> bool {
         let probability = self.state.probability;
         let few = self.line.occupancy().1.0 <= 2 * self.law.mean_packet.0;

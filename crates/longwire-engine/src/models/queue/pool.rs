@@ -1,21 +1,21 @@
-//! Many short lines of frames in one memory.
+//! Many short queues of frames in one memory.
 
 use alloc::vec::Vec;
 
 use super::QueuedFrame;
 
-/// No place.
+/// No slot.
 const NONE: u32 = u32::MAX;
 
-/// Places in a block: 10 KiB.
+/// Slots in a block: 10 KiB.
 const BLOCK: usize = 256;
 
-/// The memory of many lines: frames that wait, each with the place of the
-/// one behind it. It grows by blocks, and keeps what it once needed.
+/// The memory of many queues: queued frames, each with the slot of the next one. It
+/// grows by blocks, and never shrinks.
 #[derive(Debug)]
 pub(super) struct Pool {
     blocks: Vec<Vec<Place>>,
-    /// The first of the places that are free.
+    /// The first free slot.
     free: u32,
 }
 
@@ -25,7 +25,7 @@ struct Place {
     next: u32,
 }
 
-/// A line of frames in a pool.
+/// A queue of frames in a pool.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PoolLine {
     head: u32,
@@ -40,7 +40,7 @@ impl PoolLine {
         len: 0,
     };
 
-    /// How many frames it holds.
+    /// Returns the number of frames.
     #[inline]
     pub fn len(&self) -> u32 {
         self.len
@@ -67,7 +67,7 @@ impl Pool {
         line.len += 1;
     }
 
-    /// Takes the frame at the head.
+    /// Removes the frame at the head.
     #[inline]
     pub fn pop(&mut self, line: &mut PoolLine) -> Option<QueuedFrame> {
         line.len = line.len.checked_sub(1)?;
@@ -130,7 +130,7 @@ mod tests {
         QueuedFrame::new(number, meta)
     }
 
-    /// Ten lines that grow and shrink, against standard deques.
+    /// Ten queues that grow and shrink, compared with standard deques.
     #[test]
     fn lines_follow_the_standard_deque() {
         let mut pool = Pool::new();

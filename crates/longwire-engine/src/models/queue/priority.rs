@@ -42,25 +42,25 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     Ok(Queue::Managed(Box::new(Priority::new(classes, limit))))
 }
 
-/// Strict priority. A frame's class is that of its code point; frames without
-/// IP count as code point 0.
+/// Strict priority. A frame's class is that of its code point; frames without IP count
+/// as code point 0.
 ///
-/// The limit is for all classes together. A frame that does not fit pushes out
-/// the latest frames of the lowest class that has any, of no class as high as
-/// its own; where that makes too little room, it is dropped itself, and nothing
-/// else is. Drops are [`DropReason::QueueFull`].
+/// The limit is for all classes together. A frame that does not fit pushes out the
+/// latest frames of the lowest class that has any, and only of classes lower than its
+/// own; if that frees too little space, the frame itself is dropped, and no other.
+/// Drops are [`DropReason::QueueFull`].
 #[derive(Debug)]
 pub struct Priority {
     classes: Classes,
-    /// Of all classes together.
+    /// Limit of all classes together.
     limit: QueueLimit,
     lines: Vec<FrameLine>,
-    /// A bit for each class with frames, the first the lowest.
+    /// A bit for each class with frames; bit 0 is the first class.
     waiting: u64,
 }
 
 impl Priority {
-    /// An empty queue. `limit` is for all classes together.
+    /// Creates an empty queue. `limit` is for all classes together.
     pub fn new(classes: Classes, limit: QueueLimit) -> Priority {
         let lines = classes.list().iter().map(|_| FrameLine::default());
         Priority {
@@ -71,9 +71,9 @@ impl Priority {
         }
     }
 
-    /// Pushes out frames of classes lower than `class` until the queue is
-    /// within its limit with a frame of `len` bytes that has come to it;
-    /// `false`, and none is pushed out, if that cannot be.
+    /// Pushes out frames of classes lower than `class` until the queue is within its
+    /// limit with a frame of `len` bytes that has arrived in it; returns `false`, and
+    /// pushes out none, if that is impossible.
     #[cold]
     fn push_out(&mut self, class: usize, len: u32, context: &mut QueueContext) -> bool {
         let mut kept = (1, u64::from(len));

@@ -1,4 +1,4 @@
-//! What a tail-drop queue holds, known from departures alone.
+//! Tail drop, computed from departures alone.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -8,56 +8,56 @@ use longwire_units::{Bytes, Nanos, Packets};
 
 use super::QueueLimit;
 
-/// A tail-drop queue, known from its departures alone (TLEM's way): a frame
-/// is in the queue until it departs, so the frames at hand at an arrival are
-/// those whose departure lies after it.
+/// A tail-drop queue, computed from its departures alone (as in TLEM): a frame is in
+/// the queue until it departs, so the queue at an arrival consists of the frames whose
+/// departure lies after it.
 ///
-/// Memory follows the frames held, not the limit: the line is cut into
-/// blocks. A deque would copy everything when it grows, which with a million
-/// frames stalls a run for milliseconds.
+/// Memory follows the frames held, not the limit: the queue is divided into blocks. A
+/// deque would copy all frames when it grows, which with a million frames stalls a run
+/// for milliseconds.
 #[derive(Clone, Debug)]
 pub struct TailDrop {
     packets_limit: u64,
     bytes_limit: u64,
-    /// The block whose frames depart next, and how many of them have gone.
+    /// The block whose frames depart next, and the number of those already gone.
     first: Vec<Held>,
     gone: usize,
     /// Full blocks between the first and the last.
     middle: VecDeque<Vec<Held>>,
     /// The block that frames enter.
     last: Vec<Held>,
-    /// An empty block: a line of constant length does not allocate.
+    /// An empty block, so that a queue of constant length does not allocate.
     spare: Vec<Held>,
-    /// When the frame at the head departs; never, when there is none.
+    /// Departure of the frame at the head; never, if there is none.
     next_departure: Nanos,
-    /// When the last one does.
+    /// Departure of the last frame.
     last_departure: Nanos,
     packets: u64,
     bytes_entered: u64,
     bytes_left: u64,
-    /// The most held, as of the last departure that was noticed: between
-    /// two of them the queue only grows.
+    /// Maximum held, as of the last departure that was noticed: between two of them the
+    /// queue only grows.
     packets_max: u64,
     bytes_max: u64,
 }
 
-/// A frame that has not departed, so far as is known.
+/// A frame that has not departed, as far as is known.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     departure: Nanos,
-    /// All bytes that entered up to and with this frame: whatever departs
-    /// together is accounted for at once.
+    /// Bytes that entered up to and including this frame: frames that depart together
+    /// are accounted for at once.
     bytes_entered: u64,
 }
 
 /// Frames in a block: 2 KiB.
 const BLOCK: usize = 128;
 
-/// With fewer blocks than this, no more than twice so many places are kept.
+/// With fewer blocks than this, the list of blocks keeps at most twice that capacity.
 const MIDDLE_KEPT: usize = 32;
 
 impl TailDrop {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(limit: QueueLimit) -> TailDrop {
         TailDrop {
             packets_limit: limit.packets.map_or(u64::MAX, |limit| limit.0),
@@ -77,8 +77,8 @@ impl TailDrop {
         }
     }
 
-    /// Lets go of what has departed by `now`, and says whether a frame of
-    /// `len` bytes fits.
+    /// Removes frames that have departed by `now`, and returns whether a frame of `len`
+    /// bytes fits.
     #[inline]
     pub fn admits(&mut self, now: Nanos, len: u32) -> bool {
         if self.next_departure <= now {
@@ -87,7 +87,7 @@ impl TailDrop {
         self.packets < self.packets_limit && self.bytes() + u64::from(len) <= self.bytes_limit
     }
 
-    /// Takes a frame in until `departure`; departures must not decrease.
+    /// Adds a frame until `departure`; departures must not decrease.
     #[inline]
     pub fn hold(&mut self, departure: Nanos, len: u32) {
         if self.packets == 0 {
@@ -105,7 +105,7 @@ impl TailDrop {
         });
     }
 
-    /// The most it holds.
+    /// Returns its limit.
     pub fn limit(&self) -> QueueLimit {
         let limited = |limit: u64| (limit < u64::MAX).then_some(limit);
         QueueLimit {
@@ -114,12 +114,12 @@ impl TailDrop {
         }
     }
 
-    /// Frames and bytes held as of the last arrival.
+    /// Returns the frames and bytes held as of the last arrival.
     pub fn occupancy(&self) -> (Packets, Bytes) {
         (Packets(self.packets), Bytes(self.bytes()))
     }
 
-    /// The most frames and bytes ever held.
+    /// Returns the maximum frames and bytes ever held.
     pub fn occupancy_max(&self) -> (Packets, Bytes) {
         let packets = self.packets_max.max(self.packets);
         (Packets(packets), Bytes(self.bytes_max.max(self.bytes())))
@@ -137,8 +137,7 @@ impl TailDrop {
             self.bytes_max.max(self.bytes()),
         );
         self.next_departure = Nanos::MAX;
-        // Most queues are short, and a queue that has emptied altogether
-        // needs no looking through.
+        // Most queues are short, and an empty queue needs no search.
         if self.last_departure <= now {
             return self.clear();
         }
@@ -176,8 +175,8 @@ impl TailDrop {
         }
     }
 
-    /// Puts the next block first. A line of less than a block swaps its only
-    /// two blocks.
+    /// Makes the next block the first. A queue of less than a block swaps its only two
+    /// blocks.
     fn next_block(&mut self) {
         self.gone = 0;
         self.first.clear();
@@ -200,7 +199,7 @@ impl TailDrop {
         }
     }
 
-    /// Places for frames that memory is held for.
+    /// Returns the number of frames for which memory is allocated.
     #[cfg(test)]
     fn capacity(&self) -> usize {
         let middle: usize = self.middle.iter().map(Vec::capacity).sum();

@@ -1,13 +1,12 @@
-//! A control law's timer, without a timer: its ticks are worked off when the
-//! queue is next looked at.
+//! A control law's timer, without a timer: its ticks are processed when the queue is
+//! next used.
 
 use longwire_units::Nanos;
 
 /// Instants a period apart: the first lies a period after the link's epoch.
 ///
-/// A tick belongs before the arrivals and departures of its own instant. It
-/// sees the queue as the last event before it left it, so working it off late
-/// changes nothing.
+/// A tick precedes the arrivals and departures of its own instant. It sees the queue as
+/// the last event before it left it, so processing it late changes nothing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticks {
     next: Nanos,
@@ -15,7 +14,7 @@ pub(super) struct Ticks {
 }
 
 impl Ticks {
-    /// Ticks with this period, which must not be zero, from the clock's start.
+    /// Creates ticks with this period, which must not be zero, from the clock's start.
     pub fn new(period: Nanos) -> Ticks {
         let mut ticks = Ticks {
             next: Nanos::ZERO,
@@ -36,8 +35,7 @@ impl Ticks {
         self.next <= now
     }
 
-    /// The time of the next tick due at `now`, which is worked off with this
-    /// call.
+    /// Returns the time of the next tick due at `now`, and removes it.
     #[inline]
     pub fn take(&mut self, now: Nanos) -> Option<Nanos> {
         // The clock's end is never: ticks there would not end.
@@ -48,26 +46,26 @@ impl Ticks {
         tick
     }
 
-    /// Leaves out every tick due at `now`, of which nothing would come: the
-    /// time of the last of them.
+    /// Skips every tick due at `now`, because none has an effect; returns the time of
+    /// the last of them.
     pub fn skip(&mut self, now: Nanos) -> Option<Nanos> {
         let behind = now.as_nanos().checked_sub(self.next.as_nanos())?;
         self.skip_some(behind / self.period.as_nanos() + 1)
     }
 
-    /// Leaves out so many ticks: the time of the last of them.
+    /// Skips `count` ticks; returns the time of the last of them.
     pub fn skip_some(&mut self, count: u64) -> Option<Nanos> {
         let last = self.nth(count.checked_sub(1)?);
         self.next = last.saturating_add(self.period);
         Some(last)
     }
 
-    /// The time of the `nth` tick from now on, from 0.
+    /// Returns the time of the `nth` tick from now on, from 0.
     pub fn nth(&self, nth: u64) -> Nanos {
         self.next.saturating_add(self.period.saturating_mul(nth))
     }
 
-    /// How many ticks are due at `now`.
+    /// Returns the number of ticks due at `now`.
     pub fn count_due(&self, now: Nanos) -> u64 {
         let behind = now.as_nanos().checked_sub(self.next.as_nanos());
         behind.map_or(0, |behind| behind / self.period.as_nanos() + 1)

@@ -1,4 +1,4 @@
-//! Short bursts and long ones on a cellular link, as CellReplay replays them.
+//! Short and long bursts on a cellular link, as CellReplay replays them.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -85,12 +85,11 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     })))
 }
 
-/// Packets pass two queues one after the other: the light one, which gives
-/// each its place in a train, and behind the base delay the heavy one, which
-/// a packet that has such a place skips while nothing is in it. The base
-/// delay, which lies between the two there, comes after them here: it is
-/// taken off what leaves, so that frames in it take no room in the queue. It
-/// is added again where it is part of the model.
+/// Packets pass two queues in sequence: the light one, which assigns each a place in a
+/// train, and after the base delay the heavy one, which a packet with such a place
+/// skips while it is empty. The base delay, which lies between the two in CellReplay,
+/// follows them here: it is subtracted from departures, so that frames in it take no
+/// space in the queue. It is added again where it is part of the model.
 #[derive(Debug)]
 struct CellReplay {
     light: Light,
@@ -99,11 +98,11 @@ struct CellReplay {
     epoch: Nanos,
     /// When the last packet left the light queue and its base delay.
     released: Nanos,
-    /// When the last packet leaves that went through the heavy queue.
+    /// When the last packet leaves the heavy queue.
     heavy_until: Option<Nanos>,
     /// Whether the base delay is part of the model.
     delivers: bool,
-    /// When the last packet leaves it, the base delay included.
+    /// When the last packet leaves the model, the base delay included.
     delivered: Nanos,
     written: Written,
 }
@@ -144,7 +143,7 @@ impl RateModel for CellReplay {
         }
     }
 
-    /// Of the loaded link.
+    /// Returns the mean rate of the loaded link.
     fn mean(&self) -> Option<BitRate> {
         self.heavy.mean()
     }
@@ -163,8 +162,8 @@ struct Light {
     size: u64,
     /// When the current lap of the trains began.
     lap: u64,
-    /// The train in force, when its first packet came, the opportunity that
-    /// is next, and the bytes it has left.
+    /// The current train, when its first packet arrived, the next opportunity, and the
+    /// bytes it has left.
     index: usize,
     begun: Option<u64>,
     place: usize,
@@ -190,11 +189,11 @@ impl Light {
         }
     }
 
-    /// How long a packet that comes at `at` waits here, and whether it has a
+    /// Returns how long a packet that arrives at `at` waits here, and whether it has a
     /// place in its train.
     fn place(&mut self, at: Nanos, bytes: u64) -> (Nanos, bool) {
-        // A queue that serves flows in turn hands on packets that came before
-        // others that are served already.
+        // A queue that serves flows in turn may pass on packets that arrived before
+        // packets already served.
         let at = at.as_nanos().max(self.begun.unwrap_or(0));
         let begun = match self.begun {
             Some(begun) if at <= self.last.saturating_add(self.pause) => begun,
@@ -217,8 +216,8 @@ impl Light {
         self.left = self.left.saturating_sub(bytes);
         let (wait, in_train) = match self.place < opportunities.len() {
             true => (instant(self.place) - passed, true),
-            // Behind the train: no sooner than its last packet would have
-            // come after its first, the base delay included.
+            // After the train: no sooner than its last packet would have arrived after
+            // its first, the base delay included.
             false => {
                 let length = instant(opportunities.len() - 1);
                 (length.saturating_sub(self.base_delay.as_nanos()), false)
@@ -228,7 +227,7 @@ impl Light {
         (Nanos::from_nanos(wait), in_train)
     }
 
-    /// A packet begins a train: that of the time at which it comes.
+    /// Begins the train of time `at` with a packet.
     fn begin(&mut self, at: u64, bytes: u64) {
         let length = self.trains.length().as_nanos();
         let laps = (at - self.lap) / length;

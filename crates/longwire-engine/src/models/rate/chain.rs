@@ -13,44 +13,43 @@ use super::varying::{RateSource, RateStretch};
 /// A state of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
-    /// Bits a second; 0 stands still.
+    /// Bits a second; at 0 the link stands still.
     pub rate: u64,
-    /// How long it is held in the mean.
+    /// Mean time in the state.
     pub time: Nanos,
 }
 
-/// After so many states without a frame, the chain has long forgotten where
-/// it was: it goes on from a state drawn by the shares of time instead of
+/// After this many states without a frame, the chain is independent of its earlier
+/// state: it continues from a state drawn by the shares of time instead of stepping
 /// through all those in between.
 const FORGOTTEN: u32 = 10_000;
 
-/// The chain in time. It begins in a state drawn by the shares of time, and
-/// exponential times have no memory, so it is the same at every time. What
-/// it does depends on the seed, not on the traffic, but for what
-/// [`FORGOTTEN`] skips.
+/// The chain in time. It begins in a state drawn by the shares of time, and exponential
+/// times have no memory, so it is stationary. Its states depend on the seed, not on the
+/// traffic, except for those that [`FORGOTTEN`] skips.
 #[derive(Debug)]
 pub struct Chain {
     states: Vec<State>,
-    /// Where each state leads.
+    /// Transitions of each state.
     next: Vec<Choice>,
     /// Each state by its share of time.
     share: Choice,
     shares: Vec<f64>,
     current: usize,
-    /// When the current state ends, in nanoseconds since the epoch; before
-    /// the first call, 0.
+    /// End of the current state, in nanoseconds since the epoch; before the first call,
+    /// 0.
     until: u64,
     begun: bool,
 }
 
-/// One of several things, by weight.
+/// A weighted random choice.
 #[derive(Debug)]
 struct Choice {
-    /// The weights added up, in 2^64ths.
+    /// Cumulative weights, in 2^64ths.
     sums: Vec<u64>,
-    /// The last one that has a weight.
+    /// The last index with a weight.
     last: usize,
-    /// The only one that has, if so: it needs no draw.
+    /// The only index with a weight, if so: it needs no draw.
     only: bool,
 }
 
@@ -83,11 +82,11 @@ impl Choice {
 }
 
 impl Chain {
-    /// A chain that goes from state `i` to state `j` with the weight
+    /// Creates a chain that moves from state `i` to state `j` with the weight
     /// `weights[i][j]`.
     ///
     /// # Errors
-    /// If a state leads nowhere, or not to every other one in the end.
+    /// If a state has no transition, or does not reach every other one eventually.
     pub fn new(states: Vec<State>, weights: Vec<Vec<f64>>) -> Result<Chain, String> {
         for (index, row) in weights.iter().enumerate() {
             let others = row.iter().enumerate().filter(|(to, _)| *to != index);
@@ -121,14 +120,14 @@ impl Chain {
         })
     }
 
-    /// The rate in the mean over time, rounded to the nearest bit/s.
+    /// Returns the mean rate over time, rounded to the nearest bit/s.
     pub fn mean_rate(&self) -> u64 {
         let rates = self.shares.iter().zip(&self.states);
         let mean: f64 = rates.map(|(share, state)| share * state.rate as f64).sum();
         (mean + 0.5) as u64
     }
 
-    /// Goes on at `since` from a state drawn by its share of time.
+    /// Continues at `since` from a state drawn by its share of time.
     fn begin(&mut self, since: u64, stream: &mut Stream) {
         self.current = self.share.draw(stream);
         self.hold(since, stream);
@@ -167,7 +166,7 @@ impl RateSource for Chain {
     }
 }
 
-/// Two states of which the second is never reached from the first.
+/// Returns two states of which the second is never reached from the first.
 fn unreachable(weights: &[Vec<f64>]) -> Option<(usize, usize)> {
     (0..weights.len()).find_map(|from| {
         let mut reached = vec![false; weights.len()];
@@ -186,9 +185,8 @@ fn unreachable(weights: &[Vec<f64>]) -> Option<(usize, usize)> {
     })
 }
 
-/// How often each state is entered, up to a factor: by the elimination of
-/// Grassmann, Taksar and Heyman (1985), which subtracts nothing and so loses
-/// no digits.
+/// Returns how often each state is entered, up to a factor: by the elimination of
+/// Grassmann, Taksar and Heyman (1985), which subtracts nothing and so loses no digits.
 fn stationary(weights: &[Vec<f64>]) -> Vec<f64> {
     let mut matrix: Vec<Vec<f64>> = weights
         .iter()

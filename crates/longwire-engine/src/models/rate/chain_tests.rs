@@ -1,4 +1,4 @@
-//! Holding times, visits and shares of a chain against theory.
+//! Holding times, visits and shares of a chain, compared with theory.
 
 extern crate std;
 
@@ -11,7 +11,7 @@ fn state(rate: u64, time: Nanos) -> State {
     State { rate, time }
 }
 
-/// The states in order with their times, of a chain looked at as it changes.
+/// Returns the states in order with their times, of a chain observed at each change.
 fn visits(chain: &mut Chain, stream: &mut Stream, count: usize) -> Vec<(u64, u64)> {
     let mut since = 0;
     let mut visits = Vec::with_capacity(count);
@@ -51,8 +51,8 @@ fn holding_times_are_exponential() {
     }
 }
 
-/// From each of three states 100,000 times or so: the share of the first way
-/// out is off by less than four of its standard deviations.
+/// From each of three states about 100,000 times: the share of the first transition is
+/// off by less than four of its standard deviations.
 #[test]
 fn states_are_left_as_the_weights_say() {
     let time = Nanos::from_millis(1);
@@ -82,7 +82,7 @@ fn states_are_left_as_the_weights_say() {
     }
 }
 
-/// The stationary shares against those that repeated multiplication finds.
+/// The stationary shares, compared with those that repeated multiplication finds.
 #[test]
 fn shares_are_those_of_the_limit() {
     let weights = vec![
@@ -98,7 +98,7 @@ fn shares_are_those_of_the_limit() {
         for (from, row) in weights.iter().enumerate() {
             let total: f64 = row.iter().sum();
             for (to, weight) in row.iter().enumerate() {
-                // Half of it stays, so that no chain swings for ever.
+                // Half of it stays, so that no chain oscillates for ever.
                 next[to] += power[from] * weight / total / 2.0;
             }
             next[from] += power[from] / 2.0;
@@ -114,8 +114,8 @@ fn shares_are_those_of_the_limit() {
     }
 }
 
-/// A chain that is looked at once after an age is in each state for its share
-/// of the time: 2,000 chains, four standard deviations.
+/// A chain that is observed once after an hour is in each state for its share of the
+/// time: 2,000 chains, four standard deviations.
 #[test]
 fn after_an_age_the_state_is_drawn_by_its_share() {
     let mut good = 0;
@@ -126,7 +126,7 @@ fn after_an_age_the_state_is_drawn_by_its_share() {
         ];
         let mut chain = Chain::new(states, vec![vec![0.0, 1.0], vec![1.0, 0.0]]).unwrap();
         let mut stream = Stream::of_seed(seed);
-        // Few would live to count an hour of microseconds.
+        // Stepping through an hour of microseconds would take too long.
         chain.until = 3_600_000_000_000 - 100_000_000;
         chain.begun = true;
         let stretch = chain.stretch(3_600_000_000_000, &mut stream);

@@ -1,4 +1,4 @@
-//! One rate for ever, or none.
+//! A fixed rate, or none.
 
 use super::Rate;
 use crate::models::Entry;

@@ -1,4 +1,4 @@
-//! Packet delivery opportunities, used as mahimahi uses them.
+//! Packet delivery opportunities, used as in mahimahi.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -40,7 +40,7 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// How much an opportunity delivers.
+/// The parameter for the bytes of an opportunity.
 pub(super) const OPPORTUNITY: Param = Param {
     name: "opportunity",
     unit: Unit::Size,
@@ -48,7 +48,7 @@ pub(super) const OPPORTUNITY: Param = Param {
     help: "what one opportunity delivers; mahimahi's 1504b are 1500 of IP and 4 of its TUN header",
 };
 
-/// What a frame counts against it.
+/// The parameter for the bytes added to each frame.
 pub(super) const OVERHEAD: Param = Param {
     name: "overhead",
     unit: Unit::Signed,
@@ -57,15 +57,15 @@ pub(super) const OVERHEAD: Param = Param {
            Ethernet, 4 more of TUN header",
 };
 
-/// What mahimahi's own opportunities deliver, in bytes, and what it counts for
-/// a frame beside its length: the defaults of the two parameters.
+/// mahimahi's bytes of an opportunity, and its overhead of a frame: the defaults of the
+/// two parameters.
 const SIZE_USUAL: u64 = 1504;
 const OVERHEAD_USUAL: i64 = -10;
 
-/// The most bytes of an opportunity: 1 GiB, beyond all use.
+/// Maximum bytes of an opportunity: 1 GiB, beyond all use.
 const OPPORTUNITY_MAX: u64 = 1 << 30;
 
-/// The most that an overhead adds or takes away.
+/// Maximum absolute overhead.
 const OVERHEAD_MAX: i64 = 65_535;
 
 fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
@@ -102,7 +102,7 @@ pub(super) fn sizes(arguments: &Arguments<'_>) -> Result<(u64, i64), SpecError> 
     Ok((size, overhead))
 }
 
-/// What a frame of `bits` on the wire counts, never less than a byte.
+/// Returns the counted bytes of a frame of `bits` on the wire, at least one.
 #[inline]
 pub(super) fn counted(bits: u64, overhead: i64) -> u64 {
     (bits / 8).saturating_add_signed(overhead).max(1)
@@ -117,8 +117,7 @@ pub(crate) struct Mahimahi {
 }
 
 impl Mahimahi {
-    /// Opportunities of the size that mahimahi gives them, and frames counted
-    /// as it counts them.
+    /// Creates a link with mahimahi's opportunity size and overhead.
     pub fn usual(schedule: Schedule, end: End, written: Written) -> Mahimahi {
         Mahimahi {
             opportunities: Opportunities::new(schedule, SIZE_USUAL, end == End::Loop),

@@ -1,4 +1,4 @@
-//! A rate that goes at random from state to state.
+//! A rate that moves at random between states.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -48,11 +48,11 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// The most states.
+/// Maximum number of states.
 const STATES_MAX: usize = 64;
 
-/// The shortest mean time in a state: shorter ones are better taken as their
-/// mean rate, and cost a draw each.
+/// Minimum of the mean time in a state: shorter ones are better replaced by their mean
+/// rate, and cost a draw each.
 pub(super) const TIME_MIN: Nanos = Nanos::from_micros(1);
 
 fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
@@ -127,7 +127,7 @@ fn matrix(text: &str, states: usize) -> Result<Vec<Vec<f64>>, String> {
     Ok(rows)
 }
 
-/// Every other state is as likely.
+/// Returns equal weights for every other state.
 pub(super) fn uniform(states: usize) -> Vec<Vec<f64>> {
     let mut rows = vec![vec![1.0; states]; states];
     for (index, row) in rows.iter_mut().enumerate() {
@@ -136,7 +136,7 @@ pub(super) fn uniform(states: usize) -> Vec<Vec<f64>> {
     rows
 }
 
-/// What the user wrote.
+/// The model's text.
 #[derive(Debug)]
 struct Written {
     rates: Vec<u64>,
@@ -174,17 +174,17 @@ pub(super) struct Markov {
     written: Box<dyn Describe>,
 }
 
-/// How the model is written.
+/// The notation of the model.
 pub(super) trait Describe: Display + fmt::Debug + Send {}
 
 impl<T: Display + fmt::Debug + Send> Describe for T {}
 
 impl Markov {
-    /// A chain over these states that is left by these weights.
+    /// Creates a chain over these states with these transition weights.
     ///
     /// # Errors
-    /// If a state lasts too short, leads nowhere, or cannot be reached again;
-    /// or if every rate is 0.
+    /// If a state lasts too short, has no transition, or cannot be reached again; or if
+    /// every rate is 0.
     pub fn new(
         states: Vec<State>,
         weights: Vec<Vec<f64>>,
@@ -221,7 +221,7 @@ impl RateModel for Markov {
         self.line.serve(frame.at, wire_bits, stream)
     }
 
-    /// Each state's rate times the share of time spent in it, to 53 bits.
+    /// Returns the sum of each state's rate times its share of time, to 53 bits.
     fn mean(&self) -> Option<BitRate> {
         self.mean
     }

@@ -1,4 +1,4 @@
-//! Rate: how fast, and when, the link serialises frames.
+//! Rate: the speed of the link, and the times at which it serialises frames.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -29,68 +29,65 @@ pub mod wifi;
 
 pub use serializer::Serializer;
 
-/// How fast a link serialises.
+/// The rate of a link.
 #[derive(Debug)]
 pub enum Rate {
     /// Infinitely fast.
     Unlimited,
     /// At a fixed rate.
     Fixed(BitRate),
-    /// As a model says.
+    /// By a model.
     Model(Box<dyn RateModel>),
 }
 
-/// A rate that varies, or is not always there.
+/// A rate that varies, or is not always available.
 ///
-/// A frame at the head of the queue is served in two steps: the link asks
-/// when its service may begin, and then serves it from that instant on. Times
-/// never go back. Departures are rounded down to whole nanoseconds, and what
-/// the rounding left is carried on, never accumulated.
+/// A frame at the head of the queue is served in two steps: the link asks when its
+/// service may begin, and then serves it from that instant on. Times never decrease.
+/// Departures are rounded down to whole nanoseconds, and the remainder is carried over,
+/// so that no error accumulates.
 pub trait RateModel: fmt::Debug + Send {
     /// Called once, before anything else: schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
 
-    /// The earliest instant, at `from` or after it, at which the link takes
-    /// the next frame out of the queue: a slot begins, the medium is won.
-    /// Called once for each frame, or each aggregate of frames.
-    /// [`Nanos::MAX`] is never.
+    /// Returns the earliest instant, at or after `from`, at which the link dequeues the
+    /// next frame: a slot begins, the medium is won. Called once for each frame, or
+    /// each aggregate of frames. [`Nanos::MAX`] is never.
     fn ready(&mut self, from: Nanos, _stream: &mut Stream) -> Nanos {
         from
     }
 
-    /// When the last bit of `wire_bits` (framing included) leaves, if service
-    /// begins at `frame.at`, an instant that [`RateModel::ready`] returned or
-    /// one after it. [`Nanos::MAX`] is never.
+    /// Returns when the last bit of `wire_bits` (framing included) leaves, if service
+    /// begins at `frame.at`, an instant that [`RateModel::ready`] returned or a later
+    /// one. [`Nanos::MAX`] is never.
     fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos;
 
-    /// When the frame served last has passed a delay after the rate that is
-    /// part of the model: the link's own delay counts from then on. The queue
-    /// no longer holds the frame meanwhile. A time before its departure is no
-    /// delay.
+    /// Returns the end of a delay after the rate that is part of the model, for the
+    /// frame served last: the link's own delay counts from then on. The queue no longer
+    /// holds the frame during it. A time before the frame's departure is no delay.
     fn passed_delay(&self) -> Nanos {
         Nanos::ZERO
     }
 
-    /// How many of the frames that wait are sent as one, and leave together.
+    /// Returns how many queued frames are sent as one, and leave together.
     fn aggregate(&self) -> Aggregate {
         Aggregate::ONE
     }
 
-    /// Whether it looks at frames' bytes: buffers that stand for several
-    /// frames are then cut into them first.
+    /// Whether it reads frames' bytes: super-packets are then segmented first.
     fn reads_bytes(&self) -> bool {
         false
     }
 
-    /// The mean rate, for default queue limits and reports; `None` when it is
-    /// not known.
+    /// Returns the mean rate, for default queue limits and reports; `None` if it is not
+    /// known.
     fn mean(&self) -> Option<BitRate>;
 
-    /// The model as its user would write it.
+    /// Writes the model as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
-/// What is sent as one at the most.
+/// Maximum of one aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aggregate {
     /// Frames.
@@ -100,7 +97,7 @@ pub struct Aggregate {
 }
 
 impl Aggregate {
-    /// Each frame by itself.
+    /// Each frame alone.
     pub const ONE: Aggregate = Aggregate {
         frames: 1,
         bytes: u64::MAX,
@@ -108,7 +105,7 @@ impl Aggregate {
 }
 
 impl Rate {
-    /// Bits a second, or the mean of a rate that varies; `None` if it is
+    /// Returns the bits a second, or the mean of a rate that varies; `None` if it is
     /// infinite or not known.
     pub fn bit_rate(&self) -> Option<BitRate> {
         match self {
@@ -123,7 +120,7 @@ impl Rate {
         matches!(self, Rate::Unlimited)
     }
 
-    /// How many frames are sent as one.
+    /// Returns the maximum aggregate.
     pub fn aggregate(&self) -> Aggregate {
         match self {
             Rate::Unlimited | Rate::Fixed(_) => Aggregate::ONE,
@@ -151,9 +148,9 @@ impl fmt::Display for Rate {
 /// A link's rate and its state.
 #[derive(Debug)]
 pub(crate) struct Transmitter {
-    /// Infinitely fast, or at one rate.
+    /// Infinite or fixed rate.
     exact: Serializer,
-    /// By a model, which then stands in for the serializer.
+    /// A model, which replaces the serializer.
     modelled: Option<Modelled>,
 }
 
@@ -164,8 +161,7 @@ struct Modelled {
     framing: Framing,
     stream: Stream,
     free_at: Nanos,
-    /// Of the frame served last: [`RateModel::passed_delay`] after its
-    /// departure.
+    /// Delay of the frame served last: [`RateModel::passed_delay`] after its departure.
     delay: Nanos,
 }
 
@@ -189,8 +185,7 @@ impl Transmitter {
         }
     }
 
-    /// What the rate model itself delays the frame served last, after its
-    /// departure.
+    /// Returns the rate model's delay of the frame served last, after its departure.
     #[inline]
     pub(crate) fn delay(&self) -> Nanos {
         let modelled = self.modelled.as_ref();
@@ -202,8 +197,8 @@ impl Transmitter {
         self.modelled.is_some()
     }
 
-    /// When the next frame can be taken out of a queue that has held one
-    /// since `waiting_since`.
+    /// Returns when the next frame can be dequeued from a queue that has held one since
+    /// `waiting_since`.
     pub(crate) fn ready(&mut self, waiting_since: Nanos) -> Nanos {
         match &mut self.modelled {
             None => self.exact.free_at().max(waiting_since),
@@ -214,7 +209,7 @@ impl Transmitter {
         }
     }
 
-    /// Serves a frame taken out at `frame.at`: when its last bit has left.
+    /// Serves a frame dequeued at `frame.at`; returns when its last bit has left.
     pub(crate) fn serve(&mut self, frame: &Passing<'_>, len: u32) -> Nanos {
         match &mut self.modelled {
             None => self.exact.depart(frame.at, len),
@@ -225,9 +220,9 @@ impl Transmitter {
         }
     }
 
-    /// Another rate, framing or both. The frame in service keeps its
-    /// departure, and the next is served then; only what would never depart
-    /// does not hold up those behind it. The old model is given back.
+    /// Changes rate, framing or both. The frame in service keeps its departure, and the
+    /// next is served then; a frame that would never depart does not hold up later
+    /// ones. Returns the old model.
     pub(crate) fn change(
         &mut self,
         rate: Option<Rate>,
@@ -265,9 +260,9 @@ impl Transmitter {
         old.map(|old| old.model)
     }
 
-    /// Of frames whose service may begin at `now`: how many, and how many
-    /// bytes of them, would have left within the nanosecond. Models are not
-    /// asked: they may draw.
+    /// Returns how many of the frames whose service may begin at `now`, and how many of
+    /// their bytes, would have left within the nanosecond. Models are not called: they
+    /// may draw.
     pub(crate) fn gone_at_once(&self, now: Nanos, frames: impl Iterator<Item = u32>) -> (u64, u64) {
         let mut gone = (0, 0);
         if self.modelled.is_some() || self.exact.free_at() > now {
@@ -291,13 +286,13 @@ impl Transmitter {
         }
     }
 
-    /// Whether the model looks at frames' bytes.
+    /// Whether the model reads frames' bytes.
     pub(crate) fn reads_bytes(&self) -> bool {
         let modelled = self.modelled.as_ref();
         modelled.is_some_and(|modelled| modelled.model.reads_bytes())
     }
 
-    /// What a frame takes on the wire.
+    /// Returns the bits of a frame on the wire.
     pub(crate) fn wire_bits(&self, len: u32) -> u64 {
         match &self.modelled {
             None => u64::from(len) * 8,
@@ -305,8 +300,8 @@ impl Transmitter {
         }
     }
 
-    /// Serves a frame of a line that is first in, first out, without a model:
-    /// when its last bit has left.
+    /// Serves a frame of a first-in, first-out queue without a model; returns when its
+    /// last bit has left.
     #[inline(always)]
     pub(crate) fn depart_exactly(&mut self, arrival: Nanos, len: u32) -> Nanos {
         self.exact.depart(arrival, len)

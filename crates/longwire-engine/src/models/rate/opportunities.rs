@@ -5,16 +5,14 @@ use longwire_units::{BitRate, Nanos};
 
 use crate::trace::schedule::{Place, Schedule};
 
-/// Delivers frames, first in, first out, by the rule of mahimahi's
-/// `LinkQueue`:
+/// Delivers frames, first in, first out, by the rule of mahimahi's `LinkQueue`:
 ///
-/// * An opportunity delivers its bytes at its instant. Bytes that no frame
-///   waits for are lost.
-/// * A frame that needs more bytes goes on with the next opportunity, and
-///   departs at the one that brings its last byte. What that one has left
-///   goes to the frame behind it, if it was already waiting.
-/// * A frame that arrives at the very instant of an opportunity has missed
-///   it.
+/// * An opportunity delivers its bytes at its instant. Bytes that no frame waits for
+///   are lost.
+/// * A frame that needs more bytes continues with the next opportunity, and departs at
+///   the one that delivers its last byte. The remainder of that opportunity goes to the
+///   next frame, if it was already waiting.
+/// * A frame that arrives at the very instant of an opportunity has missed it.
 #[derive(Debug)]
 pub(super) struct Opportunities {
     schedule: Schedule,
@@ -23,14 +21,13 @@ pub(super) struct Opportunities {
     size: u64,
     epoch: u64,
     next: Place,
-    /// When the opportunity that was used last came, and the bytes it has
-    /// left.
+    /// When the opportunity used last occurred, and the bytes it has left.
     current: u64,
     left: u64,
 }
 
 impl Opportunities {
-    /// A schedule of opportunities of `size` bytes, which may repeat itself.
+    /// Creates a schedule of opportunities of `size` bytes, which may repeat.
     pub fn new(schedule: Schedule, size: u64, repeats: bool) -> Opportunities {
         Opportunities {
             schedule,
@@ -48,7 +45,7 @@ impl Opportunities {
         self.epoch = epoch.as_nanos();
     }
 
-    /// The next opportunity, at `from` or after it, that has bytes left.
+    /// Returns the next opportunity, at or after `from`, that has bytes left.
     #[inline]
     pub fn ready(&mut self, from: Nanos) -> Nanos {
         let since = self.since_epoch(from);
@@ -60,9 +57,8 @@ impl Opportunities {
         self.instant(self.schedule.time(&self.next)).max(from)
     }
 
-    /// When the last of `bytes` is delivered of a frame that came at
-    /// `arrival` and is at the head of the queue at `at`; [`Nanos::MAX`] is
-    /// never.
+    /// Returns when the last of `bytes` is delivered of a frame that arrived at
+    /// `arrival` and is at the head of the queue at `at`; [`Nanos::MAX`] is never.
     #[inline]
     pub fn deliver(&mut self, arrival: Nanos, at: Nanos, bytes: u64) -> Nanos {
         let arrival = self.since_epoch(arrival);
@@ -79,7 +75,7 @@ impl Opportunities {
         self.left = 0;
         let least = at.max(arrival.saturating_add(1));
         self.schedule.skip(&mut self.next, least, self.repeats);
-        // Mostly one, and a division is dear.
+        // Usually one, and a division is expensive.
         let count = match need <= self.size {
             true => 1,
             false => need.div_ceil(self.size),
@@ -92,7 +88,7 @@ impl Opportunities {
         self.instant(last)
     }
 
-    /// All bytes of a lap over its time, exact but for less than 1 bit/s.
+    /// Returns all bytes of a lap over its time, exact to less than 1 bit/s.
     pub fn mean(&self) -> Option<BitRate> {
         let bits = u128::from(self.schedule.count()) * u128::from(self.size) * 8;
         let rate = bits * 1_000_000_000 / u128::from(self.schedule.length().as_nanos());

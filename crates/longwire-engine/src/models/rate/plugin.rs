@@ -1,4 +1,4 @@
-//! The user's own code decides.
+//! Rates decided by user code.
 
 use alloc::boxed::Box;
 use core::fmt::{self, Display};
@@ -50,7 +50,7 @@ impl RateModel for PluginRate {
         true
     }
 
-    /// As the plugin says, which may not be exact.
+    /// Returns the plugin's statement, which may not be exact.
     fn mean(&self) -> Option<BitRate> {
         self.plugin.hints().rate_mean
     }

@@ -1,5 +1,4 @@
-//! Serialisation at a rate that goes from one value to the next in straight
-//! lines, by its integral.
+//! Serialisation at a piecewise linear rate, by its integral.
 
 use alloc::format;
 use alloc::string::String;
@@ -9,24 +8,22 @@ use longwire_units::Nanos;
 
 use super::varying::NANOBITS;
 
-/// From `time` nanoseconds after the epoch on, the rate is `rate` bit/s; 0
-/// is none at all.
+/// From `time` nanoseconds after the epoch on, the rate is `rate` bit/s; 0 is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     pub time: u64,
     pub rate: u64,
 }
 
-/// What is sent is counted in halves of a billionth of a bit: a straight line
-/// between two whole rates sends a whole number of them over a whole number
-/// of nanoseconds.
+/// Sent data is counted in halves of a billionth of a bit: a linear change between two
+/// whole rates sends a whole number of them over a whole number of nanoseconds.
 const HALVES: u64 = 2 * NANOBITS;
 
-/// A straight line from one rate to another.
+/// A linear change from one rate to another.
 ///
-/// What it has sent is counted in `span`-th parts of a half: in its first `t`
-/// nanoseconds it sends 2 `from` t + (`to` - `from`) t² / `span` halves, so
-/// as many parts have no fraction.
+/// Sent data is counted in `span`-th parts of a half: in its first `t` nanoseconds it
+/// sends 2 `from` t + (`to` - `from`) t² / `span` halves, so these parts have no
+/// fraction.
 #[derive(Clone, Copy, Debug)]
 struct Ramp {
     start: u64,
@@ -34,12 +31,12 @@ struct Ramp {
     span: u64,
     from: u64,
     to: u64,
-    /// All that it sends, in parts.
+    /// Total, in parts.
     total: u128,
 }
 
 impl Ramp {
-    /// The line between two steps, if its parts can be counted.
+    /// Creates the ramp between two steps, if its parts can be counted.
     fn new(from: Step, to: Step) -> Option<Ramp> {
         let span = to.time - from.time;
         let halves = u128::from(span) * u128::from(from.rate + to.rate);
@@ -48,12 +45,12 @@ impl Ramp {
             span,
             from: from.rate,
             to: to.rate,
-            // The greatest number that is ever reckoned with.
+            // The greatest number in any computation.
             total: halves.checked_mul(u128::from(span))?,
         })
     }
 
-    /// What it has sent `time` nanoseconds after its start, in parts.
+    /// Returns the parts sent `time` nanoseconds after its start.
     #[inline]
     fn sent(&self, time: u64) -> u128 {
         // t (from (2 span - t) + to t)
@@ -61,13 +58,13 @@ impl Ramp {
         u128::from(time) * (rest + u128::from(self.to) * u128::from(time))
     }
 
-    /// The last whole nanosecond, at `after` or later, by which it has sent
-    /// no more than `sent` parts, which is less than its total; `work` halves
-    /// more than at `after` or little before.
+    /// Returns the last whole nanosecond, at or after `after`, by which it has sent at
+    /// most `sent` parts, which is less than its total; `sent` is `work` halves more
+    /// than at `after` or little before.
     #[inline]
     fn time(&self, sent: u128, after: u64, work: u64) -> u64 {
         let fits = |time: u64| self.sent(time) <= sent;
-        // Off by a nanosecond, but where the rate is next to nothing.
+        // Off by a nanosecond, except where the rate is close to zero.
         let guess = after.saturating_add(self.guess(after, work)).min(self.span);
         let (mut low, mut high, mut reach) = (after, self.span, 1u64);
         if fits(guess) {
@@ -95,8 +92,8 @@ impl Ramp {
         low
     }
 
-    /// How long it takes from `after` on to send `work` halves: the root of
-    /// the quadratic in the form that does not cancel.
+    /// Returns how long it takes from `after` on to send `work` halves: the root of the
+    /// quadratic in the form that does not cancel.
     #[inline]
     fn guess(&self, after: u64, work: u64) -> u64 {
         let slope = (self.to as f64 - self.from as f64) / self.span as f64;
@@ -107,38 +104,36 @@ impl Ramp {
     }
 }
 
-/// A serialiser at a rate of straight lines.
+/// A serialiser at a piecewise linear rate.
 ///
-/// Departures are rounded down to whole nanoseconds, and what a frame leaves
-/// of the nanosecond is carried on. Within a line nothing is rounded; what a
-/// frame still needs at the end of one is, by less than half a billionth of a
-/// bit.
+/// Departures are rounded down to whole nanoseconds, and the remainder of the
+/// nanosecond is carried over. Within a ramp nothing is rounded; the remaining work of
+/// a frame at the end of one is, by less than half a billionth of a bit.
 #[derive(Debug)]
 pub struct Ramps {
     ramps: Vec<Ramp>,
-    /// The rate after the last line, if they do not begin again.
+    /// The rate after the last ramp, if they do not repeat.
     last: u64,
     period: Option<u64>,
-    /// All that is sent in a period, in halves.
+    /// Halves sent in a period.
     lap_halves: u128,
     epoch: u64,
-    /// The line in force, and when its lap began; one more than there are is
-    /// the rate after the last.
+    /// Index of the current ramp, and when its lap began; the number of ramps stands
+    /// for the rate after the last.
     index: usize,
     lap: u64,
     /// The last departure, rounded down.
     at: u64,
-    /// What was sent by its true instant: parts since the line's start, or,
-    /// after the last line, halves since `at`.
+    /// Sent by its true instant: parts since the ramp's start, or, after the last ramp,
+    /// halves since `at`.
     sent: u128,
 }
 
 impl Ramps {
-    /// Lines from step to step, and back to the first at the end of a
-    /// period.
+    /// Creates ramps from step to step, and back to the first at the end of a period.
     ///
     /// # Errors
-    /// If a line sends more than can be counted exactly.
+    /// If a ramp sends more than can be counted exactly.
     pub fn new(steps: &[Step], period: Option<Nanos>) -> Result<Ramps, String> {
         let mut ramps = Vec::with_capacity(steps.len());
         let back = period.map(|period| Step {
@@ -175,8 +170,7 @@ impl Ramps {
         self.epoch = epoch.as_nanos();
     }
 
-    /// The earliest instant, at `from` or after it, at which the link does
-    /// not stand still.
+    /// Returns the earliest instant, at or after `from`, at which the rate is not zero.
     #[inline]
     pub fn ready(&mut self, from: Nanos) -> Nanos {
         let since = from.as_nanos().saturating_sub(self.epoch);
@@ -197,7 +191,7 @@ impl Ramps {
         Nanos::from_nanos(self.epoch.saturating_add(ready)).max(from)
     }
 
-    /// When the last of `bits` has left that are served from `from` on.
+    /// Returns when the last of `bits` has left that are served from `from` on.
     #[inline]
     pub fn serve(&mut self, from: Nanos, bits: u64) -> Nanos {
         self.idle_until(from.as_nanos().saturating_sub(self.epoch));
@@ -214,7 +208,7 @@ impl Ramps {
         self.cross(u128::from(bits) * u128::from(HALVES))
     }
 
-    /// Sends what goes on after the end of the line, or after the last one.
+    /// Sends work that continues after the end of the ramp, or after the last one.
     fn cross(&mut self, mut work: u128) -> Nanos {
         // Whole periods send the same wherever they begin.
         if let Some(period) = self.period
@@ -231,7 +225,7 @@ impl Ramps {
             if let Some(parts) = parts.filter(|_| left > 0) {
                 self.sent += parts;
                 let time = match parts < left {
-                    // The whole line is looked through: it was just begun.
+                    // The ramp is searched from its start: it has just begun.
                     true => ramp.time(self.sent, 0, u64::try_from(work).unwrap_or(u64::MAX)),
                     false => ramp.span,
                 };
@@ -254,8 +248,8 @@ impl Ramps {
         Nanos::from_nanos(self.epoch.saturating_add(self.at))
     }
 
-    /// Goes to the next line, at its beginning: when that is, or `u64::MAX`
-    /// at the end of the clock.
+    /// Moves to the beginning of the next ramp; returns its time, or `u64::MAX` at the
+    /// end of the clock.
     fn next_ramp(&mut self) -> u64 {
         if self.lap == u64::MAX {
             return u64::MAX;
@@ -274,7 +268,7 @@ impl Ramps {
         self.at
     }
 
-    /// Nothing is sent until `since`, if that is after the last departure.
+    /// Sends nothing until `since`, if that is after the last departure.
     #[inline]
     fn idle_until(&mut self, since: u64) {
         if since <= self.at {
@@ -291,7 +285,7 @@ impl Ramps {
         self.seek(since);
     }
 
-    /// Finds the line of an idle instant.
+    /// Finds the ramp of an idle instant.
     fn seek(&mut self, since: u64) {
         if let Some(period) = self.period.filter(|period| since - self.lap >= *period) {
             self.lap = since - since % period;

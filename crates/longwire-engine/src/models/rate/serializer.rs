@@ -8,22 +8,22 @@ const NANOS_PER_SEC: u64 = 1_000_000_000;
 
 /// The serialiser of one link.
 ///
-/// Exact: the true instant at which the link falls idle is
-/// `free_at + remainder / rate` nanoseconds, with `remainder < rate`.
-/// Departures are that instant rounded down, and no rounding is ever carried
-/// on. What would depart after the clock's end departs [`Nanos::MAX`], never.
+/// Exact: the true instant at which the link becomes idle is `free_at + remainder /
+/// rate` nanoseconds, with `remainder < rate`. Departures are that instant rounded
+/// down, and no rounding error is carried over. A departure after the clock's end is
+/// [`Nanos::MAX`], never.
 #[derive(Clone, Debug)]
 pub struct Serializer {
     rate: Option<BitRate>,
     framing: Framing,
     free_at: Nanos,
     remainder: u64,
-    /// The last length with its quotient and remainder by the rate: traffic
-    /// repeats its lengths, and a division is the dearest step of `depart`.
+    /// The last length with its quotient and remainder by the rate: traffic repeats its
+    /// lengths, and a division is the most expensive step of `depart`.
     last: Time,
 }
 
-/// The time one frame takes: `nanos + remainder / rate`.
+/// The time of one frame: `nanos + remainder / rate`.
 #[derive(Clone, Copy, Debug)]
 struct Time {
     len: u32,
@@ -32,7 +32,7 @@ struct Time {
 }
 
 impl Serializer {
-    /// A link at this rate; `None` is infinitely fast.
+    /// Creates a link at this rate; `None` is infinitely fast.
     pub fn new(rate: Option<BitRate>, framing: Framing) -> Serializer {
         let mut serializer = Serializer {
             rate,
@@ -51,9 +51,9 @@ impl Serializer {
         serializer
     }
 
-    /// Serialises one frame: when its last bit has left.
+    /// Serialises one frame; returns when its last bit has left.
     ///
-    /// Arrivals must not go back in time.
+    /// Arrivals must not decrease.
     #[inline]
     pub fn depart(&mut self, arrival: Nanos, len: u32) -> Nanos {
         let Some(rate) = self.rate else {
@@ -62,8 +62,8 @@ impl Serializer {
         if len != self.last.len {
             self.last = self.time(len, rate);
         }
-        // The link is idle at `arrival` only if that lies after the exact
-        // instant; at equality the carried remainder is still to be sent.
+        // The link is idle at `arrival` only if that lies after the exact instant; at
+        // equality the carried remainder is still to be sent.
         if arrival > self.free_at {
             self.free_at = arrival;
             self.remainder = 0;
@@ -79,11 +79,10 @@ impl Serializer {
         self.free_at
     }
 
-    /// Another rate and framing, for what is served from now on. What was
-    /// served keeps its departure; of the exact instant behind it, the part of
-    /// a nanosecond is carried on, in units of the new rate and rounded down:
-    /// less than `1 / rate` nanoseconds are lost a change. At an infinite rate
-    /// there is nothing to carry.
+    /// Changes rate and framing for later frames. Earlier frames keep their departures.
+    /// The fraction of a nanosecond of the exact instant is carried over, in units of
+    /// the new rate and rounded down: less than `1 / rate` nanoseconds are lost a
+    /// change. At an infinite rate there is nothing to carry.
     pub(crate) fn change(&mut self, rate: Option<BitRate>, framing: Framing) {
         self.remainder = match (self.rate, rate) {
             (Some(old), Some(new)) => {
@@ -100,23 +99,23 @@ impl Serializer {
         }
     }
 
-    /// The link is free at `at` and no sooner or later.
+    /// Sets the time at which the link is free.
     pub(crate) fn set_free_at(&mut self, at: Nanos) {
         self.free_at = at;
         self.remainder = 0;
     }
 
-    /// The rate; `None` is infinitely fast.
+    /// Returns the rate; `None` is infinitely fast.
     pub(crate) fn rate(&self) -> Option<BitRate> {
         self.rate
     }
 
-    /// What the wire adds to a frame.
+    /// Returns the framing.
     pub(crate) fn framing(&self) -> Framing {
         self.framing
     }
 
-    /// When the last bit of what was served has left.
+    /// Returns when the last bit of all served frames has left.
     #[inline]
     pub fn free_at(&self) -> Nanos {
         self.free_at
@@ -124,8 +123,8 @@ impl Serializer {
 
     fn time(&self, len: u32, rate: BitRate) -> Time {
         let (bits, rate) = (self.framing.wire_bits(len), rate.bits_per_sec());
-        // Every frame of a real wire takes the short division; at most 2^32
-        // cells of 2^17 bytes need more than 64 bits.
+        // Every frame of a real wire takes the short division; at most 2^32 cells of
+        // 2^17 bytes need more than 64 bits.
         if let Some(scaled) = bits.checked_mul(NANOS_PER_SEC) {
             return Time {
                 len,

@@ -1,4 +1,4 @@
-//! A rate that changes at given times, at once or in straight lines.
+//! A rate that changes at given times, at once or linearly.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -48,10 +48,10 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// The most steps that are read: their text comes from a command line.
+/// Maximum number of steps: their text comes from a command line.
 const STEPS_MAX: usize = 100_000;
 
-/// Reads a rate, of which 0 is none at all.
+/// Parses a rate; 0 is none.
 pub(super) fn rate_or_zero(text: &str) -> Result<u64, UnitError> {
     match text.parse::<BitRate>() {
         Ok(rate) => Ok(rate.bits_per_sec()),
@@ -61,7 +61,7 @@ pub(super) fn rate_or_zero(text: &str) -> Result<u64, UnitError> {
     }
 }
 
-/// Writes a rate, of which 0 is none at all.
+/// Formats a rate; 0 is none.
 pub(super) struct RateOrZero(pub u64);
 
 impl fmt::Display for RateOrZero {
@@ -204,8 +204,8 @@ impl RateModel for Steps {
         }
     }
 
-    /// Of one period, rounded to the nearest bit/s; without one the last
-    /// rate, or if that is 0 the mean up to it.
+    /// Returns the mean of one period, rounded to the nearest bit/s; without one the
+    /// last rate, or if that is 0 the mean up to it.
     fn mean(&self) -> Option<BitRate> {
         let last = self.steps[self.steps.len() - 1];
         let end = match (self.period, last.rate) {
@@ -226,7 +226,7 @@ impl RateModel for Steps {
             };
             u128::from(rates) * u128::from(to.time - from.time)
         });
-        // Twice the bits, for a straight line's mean is half a sum.
+        // Twice the bits, because a linear change's mean is half a sum.
         let sum: u128 = terms.sum();
         let mean = (sum + u128::from(end)) / (2 * u128::from(end));
         BitRate::from_bits_per_sec(mean as u64)

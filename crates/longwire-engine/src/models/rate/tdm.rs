@@ -47,7 +47,7 @@ static INFO: ModelInfo = ModelInfo {
         },
         Param {
             name: "guard",
-            // No time of its own fits every slot: an example must.
+            // No example in the unit of time fits every slot.
             unit: Unit::Text("1ms"),
             default: Some("0"),
             help: "at the end of each slot, in which nothing may be sent",
@@ -100,26 +100,25 @@ struct Tdm {
     whole: bool,
     /// When the first slot begins.
     epoch: u64,
-    /// When the slot begins that `at` lies in or before; all times count from
-    /// the first slot on.
+    /// Start of the slot that `at` lies in or before; all times count from the first
+    /// slot on.
     begin: u64,
     at: u64,
     carry: u64,
 }
 
 impl Tdm {
-    /// How long a slot can be sent in.
+    /// Returns how long a slot can be used for sending.
     fn open(&self) -> u64 {
         self.slot - self.guard
     }
 
-    /// When the slot that begins at `begin` closes.
+    /// Returns when the slot that begins at `begin` closes.
     fn end(&self) -> u64 {
         self.begin.saturating_add(self.open())
     }
 
-    /// Goes to the earliest instant at `since` or after it that lies in a
-    /// slot.
+    /// Moves to the earliest instant at or after `since` that lies in a slot.
     #[inline]
     fn seek(&mut self, since: u64) -> u64 {
         let inside = since.wrapping_sub(self.begin);
@@ -128,7 +127,7 @@ impl Tdm {
         }
         if since >= self.begin {
             let slots = match inside < self.period {
-                // No division for the slot that is next.
+                // No division for the next slot.
                 true => 0,
                 false => inside / self.period,
             };
@@ -148,8 +147,8 @@ impl Tdm {
         Nanos::from_nanos(self.epoch.saturating_add(since))
     }
 
-    /// Sends what does not fit the rest of the slot; `work` is in billionths
-    /// of a bit.
+    /// Sends the work that exceeds the rest of the slot; `work` is in billionths of a
+    /// bit.
     #[cold]
     fn cross(&mut self, work: u128) -> u64 {
         let rate = u128::from(self.rate.bits_per_sec());
@@ -161,8 +160,8 @@ impl Tdm {
             self.at += (total / rate) as u64;
             return self.at;
         }
-        // What must stay whole leaves the rest of this slot unused; anything
-        // else fills it, then whole slots, then part of the last.
+        // A frame that must stay whole leaves the rest of this slot unused; any other
+        // fills it, then whole slots, then part of the last.
         let behind = match self.whole && work <= slot {
             true => work,
             false => work - left,
@@ -197,8 +196,7 @@ impl RateModel for Tdm {
         if from == u64::MAX {
             return Nanos::MAX;
         }
-        // At the last departure itself, the carried remainder is still to be
-        // sent.
+        // At the last departure itself, the carried remainder is still to be sent.
         if from > self.at {
             self.at = from;
             self.carry = 0;

@@ -1,4 +1,4 @@
-//! A token bucket: what was saved up while the link was idle leaves at once.
+//! A token bucket: the tokens saved while the link was idle are sent at once.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -87,7 +87,7 @@ impl Moment {
         Moment { nanos, part: 0 }
     }
 
-    /// The first whole nanosecond that is not before it.
+    /// Returns the first whole nanosecond that is not before it.
     fn ceil(self) -> u64 {
         self.nanos.saturating_add(u64::from(self.part > 0))
     }
@@ -109,7 +109,7 @@ impl Clock {
         }
     }
 
-    /// What `bits` take.
+    /// Returns the time of `bits`.
     #[inline]
     fn time(&mut self, bits: u64) -> Moment {
         if bits != self.last.0 {
@@ -144,7 +144,7 @@ impl Clock {
         }
     }
 
-    /// The difference, or zero.
+    /// Returns the difference, or zero.
     #[inline]
     fn subtract(&self, instant: Moment, time: Moment) -> Moment {
         if instant <= time {
@@ -158,8 +158,8 @@ impl Clock {
     }
 }
 
-/// The line behind the bucket, on a clock that counts whole parts of both
-/// rates: a frame may begin at an instant of the bucket's, or of the line's.
+/// The line after the bucket, on a clock that counts whole parts of both rates: a frame
+/// may begin at an instant of the bucket's, or of the line's.
 #[derive(Debug)]
 struct Line {
     clock: Clock,
@@ -179,7 +179,7 @@ impl Line {
         }
     }
 
-    /// Sends a frame that has its tokens at `start`: when its last bit has
+    /// Sends a frame that has its tokens at `start`; returns when its last bit has
     /// left, rounded down.
     #[inline]
     fn depart(&mut self, start: Moment, bits: u64) -> u64 {
@@ -198,16 +198,15 @@ impl Line {
     }
 }
 
-/// The bucket is known from the instant at which it would be full again if
-/// nothing more left (the generic cell rate algorithm, ITU-T I.371): exact,
-/// and without a timer.
+/// The bucket's state is the instant at which it would be full again if nothing more
+/// left (the generic cell rate algorithm, ITU-T I.371): exact, and without a timer.
 #[derive(Debug)]
 struct TokenBucket {
     tokens: Clock,
-    /// The line behind it, if it is not infinitely fast.
+    /// The line after it, if it is not infinitely fast.
     line: Option<Line>,
     burst: Bytes,
-    /// What an empty bucket takes to be full.
+    /// The time in which an empty bucket becomes full.
     full: Moment,
     tick: u64,
     epoch: u64,
@@ -215,7 +214,7 @@ struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// The tick at `instant`, or the next.
+    /// Returns the tick at `instant`, or the next.
     fn tick_from(&self, instant: Moment) -> Moment {
         match self.tick {
             0 => instant,
@@ -226,15 +225,15 @@ impl TokenBucket {
         }
     }
 
-    /// Takes a frame's tokens as soon as they are there: when that is.
+    /// Takes a frame's tokens as soon as they are available; returns when that is.
     #[inline]
     fn take(&mut self, from: u64, bits: u64) -> Moment {
         let time = self.tokens.time(bits);
-        // Full less what the frame leaves in the bucket.
+        // Full less the tokens that the frame leaves in the bucket.
         let enough = self.tokens.add(self.full_at, time.min(self.full));
         let enough = self.tokens.subtract(enough, self.full);
         let start = self.tick_from(enough).max(Moment::whole(from));
-        // Since the last tick nothing has come.
+        // Since the last tick no token was added.
         let counted = match self.tick {
             0 => start,
             tick => Moment::whole(start.nanos - start.nanos % tick),

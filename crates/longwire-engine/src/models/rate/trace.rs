@@ -1,4 +1,4 @@
-//! The rate as it was recorded.
+//! Recorded rates.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -120,7 +120,7 @@ impl RateModel for TraceRate {
         self.line.serve(frame.at, wire_bits, stream)
     }
 
-    /// Over the time of the trace, or what follows it for ever.
+    /// Returns the mean over the time of the trace, or of its continuation for ever.
     fn mean(&self) -> Option<BitRate> {
         self.mean
     }

@@ -1,4 +1,4 @@
-//! A rate that is now good, now bad.
+//! A rate of two states, good and bad.
 
 use alloc::boxed::Box;
 use alloc::vec;

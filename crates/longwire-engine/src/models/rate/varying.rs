@@ -1,58 +1,56 @@
-//! Serialisation at a rate that changes from one instant to the next,
-//! exactly.
+//! Exact serialisation at a rate that changes over time.
 
 use core::fmt;
 
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
-/// Billionths of a bit: what a rate of 1 bit/s sends in a nanosecond.
+/// Billionths of a bit: the work that a rate of 1 bit/s sends in a nanosecond.
 pub(super) const NANOBITS: u64 = 1_000_000_000;
 
-/// So many random stretches of one frame average out.
+/// After this many random stretches within one frame, the rate is replaced by its mean.
 const STRETCHES_MAX: u32 = 10_000;
 
-/// A stretch of time in which the rate stays the same. Times are nanoseconds
-/// since the link's epoch.
+/// A stretch of time with a constant rate. Times are nanoseconds since the link's
+/// epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateStretch {
-    /// When it ends; `u64::MAX` is never.
+    /// Its end; `u64::MAX` is never.
     pub end: u64,
     /// Bits a second; 0 while the link stands still.
     pub rate: u64,
 }
 
-/// Tells what the rate is, stretch by stretch.
+/// A source of rates, stretch by stretch.
 pub trait RateSource: fmt::Debug + Send {
-    /// The stretch that `since` nanoseconds after the epoch fall in. Times
-    /// never go back.
+    /// Returns the stretch at `since` nanoseconds after the epoch. Times never
+    /// decrease.
     fn stretch(&mut self, since: u64, stream: &mut Stream) -> RateStretch;
 
-    /// If the rate repeats itself for ever: the length of a lap in
-    /// nanoseconds, and the billionths of a bit that are sent in one.
+    /// Returns, if the rate repeats for ever, the length of a lap in nanoseconds, and
+    /// the billionths of a bit that are sent in one.
     fn lap(&self) -> Option<(u64, u128)> {
         None
     }
 
-    /// If the rate is random: its mean in bits a second, never 0, at which
-    /// what is left of a frame is served after [`STRETCHES_MAX`] stretches.
+    /// Returns, if the rate is random, its mean in bits a second, never 0. The rest of
+    /// a frame is served at it after [`STRETCHES_MAX`] stretches.
     fn mean(&self) -> Option<u64> {
         None
     }
 }
 
-/// A serialiser at the rate that a source tells.
+/// A serialiser at the rate of a source.
 ///
-/// Exact: bits are counted in billionths, of which a rate sends a whole
-/// number in every nanosecond. The true instant of the last departure is
-/// `at + carry / rate`; departures are that instant rounded down, and no
-/// rounding is ever carried on.
+/// Exact: bits are counted in billionths, of which a rate sends a whole number in every
+/// nanosecond. The true instant of the last departure is `at + carry / rate`;
+/// departures are that instant rounded down, and no rounding error is carried over.
 #[derive(Debug)]
 pub struct Varying<S> {
     source: S,
     epoch: u64,
-    /// The stretch in force, and when it was found: all before is past, or
-    /// stood still.
+    /// The current stretch, and when it was found: all earlier time is past, or at rate
+    /// 0.
     stretch: RateStretch,
     found: u64,
     at: u64,
@@ -60,7 +58,7 @@ pub struct Varying<S> {
 }
 
 impl<S: RateSource> Varying<S> {
-    /// A serialiser that has sent nothing.
+    /// Creates a serialiser that has sent nothing.
     pub fn new(source: S) -> Varying<S> {
         Varying {
             source,
@@ -72,13 +70,12 @@ impl<S: RateSource> Varying<S> {
         }
     }
 
-    /// The source counts its times from `epoch`.
+    /// Sets the origin of the source's times.
     pub fn start(&mut self, epoch: Nanos) {
         self.epoch = epoch.as_nanos();
     }
 
-    /// The earliest instant, at `from` or after it, at which the link does
-    /// not stand still.
+    /// Returns the earliest instant, at or after `from`, at which the rate is not zero.
     #[inline]
     pub fn ready(&mut self, from: Nanos, stream: &mut Stream) -> Nanos {
         let since = from.as_nanos().saturating_sub(self.epoch);
@@ -95,13 +92,12 @@ impl<S: RateSource> Varying<S> {
         Nanos::from_nanos(self.epoch.saturating_add(since)).max(from)
     }
 
-    /// When the last of `bits` has left that are served from `from` on.
+    /// Returns when the last of `bits` has left that are served from `from` on.
     #[inline]
     pub fn serve(&mut self, from: Nanos, bits: u64, stream: &mut Stream) -> Nanos {
         let from = from.as_nanos().saturating_sub(self.epoch);
         let from = from.max(self.found);
-        // At the last departure itself, the carried remainder is still to be
-        // sent.
+        // At the last departure itself, the carried remainder is still to be sent.
         if from > self.at {
             self.at = from;
             self.carry = 0;
@@ -122,8 +118,8 @@ impl<S: RateSource> Varying<S> {
         self.cross(bits, stream)
     }
 
-    /// Whole laps send the same wherever they begin: as many of them as leave
-    /// something to be sent are passed at once. What is left of `work`.
+    /// Skips as many laps as leave some work, because whole laps send the same wherever
+    /// they begin. Returns the remainder of `work`.
     fn pass_laps(&mut self, work: u128) -> u128 {
         let Some((length, sent)) = self.source.lap().filter(|(_, sent)| *sent < work) else {
             return work;

@@ -1,5 +1,5 @@
-//! A Wi-Fi station: waits for the medium, then sends what has gathered as
-//! one aggregate.
+//! A Wi-Fi station: waits for the medium, then sends the queued frames as one
+//! aggregate.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -17,7 +17,7 @@ use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 /// The registry line.
 pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
-/// A parameter that is a time.
+/// Defines a parameter that is a time.
 const fn time(name: &'static str, default: &'static str, help: &'static str) -> Param {
     Param {
         name,
@@ -83,10 +83,10 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// The most frames of an aggregate (802.11be's block ack has 1024).
+/// Maximum number of frames in an aggregate (802.11be's block ack has 1024).
 const FRAMES_MAX: u64 = 1024;
 
-/// A full frame, in bytes: the longest that an aggregate makes room for.
+/// Length of a full frame in bytes: an aggregate reserves space for one.
 const FRAME: u64 = 1514;
 
 /// The largest contention window.
@@ -142,22 +142,22 @@ struct Wifi {
     epoch: u64,
     end: u64,
     carry: u64,
-    /// Acknowledgement, inter-frame space, backoff and the turns of others,
-    /// all drawn when the aggregate before ended: a station counts its
-    /// backoff down whether or not it has frames (the post-backoff), so one
-    /// that has been idle for longer sends at once.
+    /// Acknowledgement, inter-frame space, backoff and the turns of other stations, all
+    /// drawn when the previous aggregate ended: a station counts its backoff down
+    /// whether or not it has frames (the post-backoff), so one that has been idle for
+    /// longer sends at once.
     gap: u64,
 }
 
 impl Wifi {
-    /// The most bytes that go into an aggregate.
+    /// Returns the maximum bytes of an aggregate.
     fn bytes_max(&self) -> u64 {
         let bits = u128::from(self.rate.bits_per_sec()) * u128::from(self.duration.as_nanos());
         let of_duration = u64::try_from(bits / u128::from(8 * NANOBITS)).unwrap_or(u64::MAX);
         self.bytes.0.min(of_duration)
     }
 
-    /// The earliest that the next aggregate may begin.
+    /// Returns the earliest begin of the next aggregate.
     fn free(&self) -> u64 {
         self.end.saturating_add(self.gap)
     }
@@ -213,8 +213,8 @@ impl RateModel for Wifi {
         Nanos::from_nanos(self.epoch.saturating_add(self.end))
     }
 
-    /// What is in the queue cannot be put back: an aggregate is closed when a
-    /// full frame might not fit any more.
+    /// Dequeued frames cannot be put back: an aggregate is closed when a full frame
+    /// might not fit any more.
     fn aggregate(&self) -> Aggregate {
         match self.frames {
             1 => Aggregate::ONE,
@@ -225,8 +225,8 @@ impl RateModel for Wifi {
         }
     }
 
-    /// Of a station that always has full aggregates of frames of 1514 bytes,
-    /// which lose nothing to framing.
+    /// Returns the mean of a station that always has full aggregates of frames of 1514
+    /// bytes, which lose nothing to framing.
     fn mean(&self) -> Option<BitRate> {
         let frames = (self.bytes_max() / FRAME).clamp(1, u64::from(self.frames));
         let bits = (frames * FRAME * 8) as f64;

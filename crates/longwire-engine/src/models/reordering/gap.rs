@@ -1,4 +1,4 @@
-//! Every so many frames one is sent ahead.
+//! One frame is sent ahead after a fixed number of others.
 
 use alloc::boxed::Box;
 use core::fmt;

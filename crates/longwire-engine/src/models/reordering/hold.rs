@@ -1,4 +1,4 @@
-//! Frames are held back independently.
+//! Frames held back independently.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -44,9 +44,9 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn ReorderingModel>, SpecErro
 /// Independent holding.
 #[derive(Clone, Copy, Debug)]
 pub struct Hold {
-    /// Of each frame.
+    /// Probability for each frame.
     pub rate: Probability,
-    /// How long.
+    /// Time that a frame is held back.
     pub time: Nanos,
 }
 

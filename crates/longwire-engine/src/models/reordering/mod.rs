@@ -1,5 +1,5 @@
-//! Reordering: frames that are held back, or that overtake, on purpose.
-//! Whether jitter may reorder is the order policy's matter.
+//! Reordering: frames that are held back, or sent ahead, on purpose. The order policy
+//! decides whether jitter may reorder.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -13,13 +13,12 @@ use crate::passing::Passing;
 pub mod gap;
 pub mod hold;
 
-/// What happens to one frame's place.
+/// The displacement of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Displacement {
-    /// It is released so much later than its delay says, and frames behind
-    /// it overtake it.
+    /// It is released this much later than its delay, and later frames overtake it.
     Hold(Nanos),
-    /// It has no delay at all, and overtakes those in front of it.
+    /// It has no delay, and overtakes earlier frames.
     Hurry,
 }
 
@@ -28,11 +27,11 @@ pub trait ReorderingModel: fmt::Debug + Send {
     /// Called once, before anything else: schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
 
-    /// Whether this frame is displaced. Called for every frame that reaches
-    /// the medium, also for those lost there.
+    /// Decides whether this frame is displaced. Called for every frame that reaches the
+    /// medium, including frames lost there.
     fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Option<Displacement>;
 
-    /// The model as its user would write it.
+    /// Writes the model as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 

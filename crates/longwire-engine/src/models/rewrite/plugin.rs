@@ -1,4 +1,4 @@
-//! The user's own code decides.
+//! Bytes changed by user code.
 
 use alloc::boxed::Box;
 use core::fmt::{self, Display};

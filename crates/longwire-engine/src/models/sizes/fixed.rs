@@ -42,7 +42,7 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// Frames of `size` bytes, without frame check sequence.
+    /// Creates frames of `size` bytes, without frame check sequence.
     pub fn new(size: u32) -> Fixed {
         let fcs = Fcs { counted: false };
         Fixed { size, fcs }

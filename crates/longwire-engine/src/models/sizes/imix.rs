@@ -29,8 +29,8 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-/// Sizes with frame check sequence, and weights. The shortest one is filled
-/// up to the shortest frame of an Ethernet.
+/// Sizes with frame check sequence, and weights. The shortest one is padded to the
+/// shortest frame of an Ethernet.
 const SIMPLE: [(u64, u64); 3] = [(64, 7), (594, 4), (1_518, 1)];
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {

@@ -44,8 +44,8 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {
         if let Some(word) = words.next() {
             weight = read_weighted(word)?.0;
         }
-        // A size that comes again adds to its weight, so that a list of the
-        // sizes of frames as they came is read too.
+        // A repeated size adds to its weight, so that a list of the sizes of recorded
+        // frames is accepted too.
         match written.iter_mut().find(|(known, _)| *known == size) {
             Some((_, known)) => *known = known.saturating_add(weight),
             None => written.push((size, weight)),

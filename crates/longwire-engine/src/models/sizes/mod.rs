@@ -1,8 +1,8 @@
 //! Sizes of generated frames.
 //!
-//! A frame's size here is what a port sees: from the destination MAC address
-//! to the end of the payload. Testers count the frame check sequence too;
-//! with `fcs=with` sizes are theirs, and the frames 4 bytes shorter.
+//! A frame's size counts the bytes from the destination MAC address to the end of the
+//! payload, as at a port. Testers count the frame check sequence too; with `fcs=with`
+//! sizes include it, and the frames are 4 bytes shorter.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -20,26 +20,27 @@ pub mod mix;
 pub mod uniform;
 mod weighted;
 
-/// How long frames are.
+/// A distribution of frame sizes.
 pub trait SizeModel: fmt::Debug + Send + Sync {
-    /// The size of frame `number`, counted from 0, without frame check
+    /// Returns the size of frame `number`, counted from 0, without frame check
     /// sequence.
     fn draw(&self, number: u64, stream: &mut Stream) -> u32;
 
-    /// Every size with its share of all frames; the shares add up to one.
+    /// Passes every size with its share of all frames to `take`; the shares add up to
+    /// one.
     fn each(&self, take: &mut dyn FnMut(u32, f64));
 
-    /// The only size there is.
+    /// Returns the size if there is only one.
     fn fixed(&self) -> Option<u32> {
         None
     }
 
-    /// The model as its user would write it.
+    /// Writes the model as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
 impl dyn SizeModel {
-    /// The least and the greatest size.
+    /// Returns the least and the greatest size.
     pub fn range(&self) -> (u32, u32) {
         let (mut least, mut greatest) = (u32::MAX, 0);
         self.each(&mut |size, _| {
@@ -49,7 +50,7 @@ impl dyn SizeModel {
         (least, greatest)
     }
 
-    /// The mean size.
+    /// Returns the mean size.
     pub fn mean(&self) -> f64 {
         let mut mean = 0.0;
         self.each(&mut |size, share| mean += f64::from(size) * share);
@@ -66,11 +67,11 @@ impl fmt::Display for dyn SizeModel {
 /// The frame check sequence (IEEE 802.3, 3.2.9).
 pub const FCS_LEN: u32 = 4;
 
-/// Frames are at least an Ethernet header and at most what a port takes.
+/// Frames have at least an Ethernet header and at most the maximum of a port.
 const SIZE_MIN: u64 = 14;
 const SIZE_MAX: u64 = 65_535;
 
-/// Whether sizes count the frame check sequence.
+/// The parameter for the frame check sequence.
 const FCS: Param = Param {
     name: "fcs",
     unit: Unit::Choice(&["without", "with"]),
@@ -78,7 +79,7 @@ const FCS: Param = Param {
     help: "whether sizes count the 4 bytes of frame check sequence, as testers and RFC 2544 do",
 };
 
-/// What sizes count.
+/// Whether sizes count the frame check sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fcs {
     counted: bool,
@@ -90,7 +91,7 @@ impl Fcs {
         Ok(Fcs { counted })
     }
 
-    /// A written size as that of a frame.
+    /// Converts a written size to that of a frame.
     fn frame(self, size: u64) -> Result<u32, alloc::string::String> {
         let excess = u64::from(self.excess());
         match size {
@@ -103,7 +104,7 @@ impl Fcs {
         }
     }
 
-    /// What a written size counts beyond the frame.
+    /// Returns the bytes of a written size beyond the frame.
     fn excess(self) -> u32 {
         if self.counted { FCS_LEN } else { 0 }
     }

@@ -1,4 +1,4 @@
-//! Sizes with weights, in a fixed round or at random.
+//! Weighted sizes, in a fixed round or at random.
 
 use alloc::format;
 use alloc::string::String;
@@ -21,31 +21,30 @@ pub(super) const ORDER: Param = Param {
            asks for a known sequence); or random, each frame drawn by itself",
 };
 
-/// The longest round: beyond it nobody could tell it from chance.
+/// Maximum length of a round: a longer one is indistinguishable from a random order.
 const ROUND_MAX: u64 = 1 << 16;
 
-/// Different sizes of a mix.
+/// Maximum number of sizes in a mix.
 const SIZES_MAX: usize = 4_096;
 
-/// The greatest weight.
+/// Maximum weight.
 const WEIGHT_MAX: u64 = 1 << 32;
 
 /// Sizes with weights.
 #[derive(Clone, Debug)]
 pub(super) struct Weighted {
-    /// Sizes as they are written, and their weights.
+    /// Sizes as written, and their weights.
     written: Vec<(u64, u64)>,
     fcs: Fcs,
     random: bool,
-    /// The sizes of frames, as often as they come in a round; empty if they
-    /// are random.
+    /// The frame sizes of a round in their order; empty if they are random.
     round: Vec<u32>,
-    /// The sizes of frames, each with the weights up to it.
+    /// The frame sizes, each with the cumulative weight up to it.
     upto: Vec<(u32, u64)>,
 }
 
 impl Weighted {
-    /// Of sizes and weights as they were written.
+    /// Creates a mix of sizes and weights as written.
     pub fn new(
         written: Vec<(u64, u64)>,
         fcs: Fcs,
@@ -91,8 +90,8 @@ impl Weighted {
         Ok(weighted)
     }
 
-    /// A round in which each size comes at even distances: the next one is
-    /// always that which is furthest behind its share.
+    /// Returns a round in which each size occurs at even distances: the next one is
+    /// always the one furthest below its share.
     fn spread(&self, divisor: u64) -> Vec<u32> {
         let sizes = self.upto.iter().map(|(size, _)| *size);
         let weights = self.written.iter().map(|(_, weight)| weight / divisor);
@@ -117,7 +116,7 @@ impl Weighted {
     #[inline]
     pub fn draw(&self, number: u64, stream: &mut Stream) -> u32 {
         if let Some(last) = (self.round.len() as u64).checked_sub(1) {
-            // Most rounds are short of 2^16, so the division is a cheap one.
+            // Most rounds are shorter than 2^16, so the division is cheap.
             return self.round[(number % (last + 1)) as usize];
         }
         let total = self.upto.last().map_or(1, |(_, total)| *total);
@@ -135,13 +134,13 @@ impl Weighted {
         }
     }
 
-    /// `order=…,fcs=…`.
+    /// Writes `order=…,fcs=…`.
     pub fn describe_rest(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let order = if self.random { "random" } else { "round" };
         write!(f, "order={order},fcs={}", self.fcs)
     }
 
-    /// Sizes and weights as they were written.
+    /// Returns sizes and weights as written.
     pub fn written(&self) -> &[(u64, u64)] {
         &self.written
     }

@@ -1,6 +1,6 @@
-//! Delays that depend on the one before, with every delay's own distribution
-//! kept: a first-order autoregressive Gaussian process, whose values' ranks
-//! are looked up in the distribution (a Gaussian copula).
+//! Correlated delays with an unchanged distribution: a first-order autoregressive
+//! Gaussian process, whose values' ranks are looked up in the distribution (a Gaussian
+//! copula).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -10,26 +10,26 @@ use longwire_units::random::Stream;
 use super::inverse::{Inverse, Moments, Octaves};
 use crate::special::{normal_above, normal_density, normal_quantile};
 
-/// The process z' = r z + sqrt(1 - r²) e, where e is standard normal: then z
-/// is so too, and its lag-1 autocorrelation is r.
+/// The process z' = r z + sqrt(1 - r²) e, where e is standard normal: then z is so too,
+/// and its lag-1 autocorrelation is r.
 #[derive(Debug)]
 pub(super) struct Copula {
     coefficient: f64,
     innovation: f64,
-    /// Where the process is; nowhere before the first frame.
+    /// State of the process; `None` before the first frame.
     place: Option<f64>,
     normal: Inverse,
     ranks: Ranks,
 }
 
 impl Copula {
-    /// Such that delays looked up in `inverse` have this lag-1
+    /// Creates a process such that delays looked up in `inverse` have this lag-1
     /// autocorrelation, in -1..1.
     ///
     /// # Errors
-    /// The least autocorrelation that the distribution can have, if that is
-    /// above the one wanted: opposite ranks of a skewed distribution are far
-    /// from opposite values.
+    /// The least autocorrelation that the distribution can have, if that is above the
+    /// requested one: opposite ranks of a skewed distribution are far from opposite
+    /// values.
     pub fn new(inverse: &Inverse, autocorrelation: f64) -> Result<Copula, f64> {
         let coefficient = Transfer::of(inverse).invert(autocorrelation)?;
         Ok(Copula {
@@ -44,7 +44,7 @@ impl Copula {
         })
     }
 
-    /// The next delay.
+    /// Draws the next delay.
     #[inline]
     pub fn draw(&mut self, inverse: &Inverse, stream: &mut Stream) -> f64 {
         let fresh = self.normal.draw(stream.next_u64());
@@ -57,21 +57,21 @@ impl Copula {
     }
 }
 
-/// No normal variable is further out but once in 10^16 draws.
+/// A normal variable is further out once in 10^16 draws.
 const PLACE_MAX: f64 = 8.25;
 
 /// Steps of the tables over normal variables.
 const STEPS: usize = 2_112;
 const STEP: f64 = PLACE_MAX / STEPS as f64;
 
-/// The normal law's tail, with straight lines between knots: off by less than
-/// 10^-6, and by less than 2·10^-4 of itself.
+/// The normal distribution's tail, linear between knots: the error is less than 10^-6,
+/// and less than 2·10^-4 of the value.
 #[derive(Debug)]
 pub(super) struct Ranks(Box<[f64]>);
 
 impl Ranks {
     pub fn new() -> Ranks {
-        // One knot more than steps, and one that spares a look at the end.
+        // One knot more than steps, and one that saves a check at the end.
         let tail = |knot| normal_above(knot as f64 * STEP);
         Ranks((0..STEPS + 2).map(tail).collect())
     }
@@ -85,21 +85,21 @@ impl Ranks {
     }
 }
 
-/// How the autocorrelation of normal variables shows in the values that their
-/// ranks have: a power series whose coefficients are the squares of the
-/// values' expansion in Hermite polynomials (Nataf's transformation, 1962, by
-/// Mehler's formula; Liu and Der Kiureghian 1986).
+/// Autocorrelation of values as a function of that of normal variables with the same
+/// ranks: a power series whose coefficients are the squares of the values' expansion in
+/// Hermite polynomials (Nataf's transformation, 1962, by Mehler's formula; Liu and Der
+/// Kiureghian 1986).
 pub(super) struct Transfer {
     /// Of the first power, the second, …; their sum is at most 1.
     squares: Vec<f64>,
-    /// What is left of 1: the powers above.
+    /// Remainder to 1: the higher powers.
     rest: f64,
 }
 
-/// Powers taken at the most.
+/// Maximum number of powers.
 const POWERS_MAX: usize = 400;
 
-/// Fewer, once they leave less than this.
+/// The series ends once the remainder is below this.
 const REST_ENOUGH: f64 = 1e-9;
 
 impl Transfer {
@@ -142,15 +142,15 @@ impl Transfer {
         transfer
     }
 
-    /// The values' autocorrelation for the normal variables' `r`. It grows
-    /// with `r`, for values grow with ranks.
+    /// Returns the values' autocorrelation for the normal variables' `r`. It increases
+    /// with `r`, because values increase with ranks.
     pub fn at(&self, r: f64) -> f64 {
         let higher = |sum: f64, square: &f64| (sum + square) * r;
         self.squares.iter().rev().fold(self.rest * r, higher)
     }
 
-    /// The normal variables' autocorrelation that gives this one, or the
-    /// least that can be had.
+    /// Returns the normal variables' autocorrelation that gives this one, or the least
+    /// possible one.
     pub fn invert(&self, wanted: f64) -> Result<f64, f64> {
         let (mut low, mut high) = (-1.0, 1.0);
         if wanted < self.at(low) {

@@ -1,15 +1,15 @@
-//! Inverse distribution functions that a draw looks up.
+//! Inverse distribution functions as lookup tables.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// A place in a distribution: the probabilities of less and of more. Both
-/// are kept, since the smaller of them is the more exact.
+/// A position in a distribution: the probabilities of less and of more. Both are kept,
+/// since the smaller of them is the more exact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tails {
-    /// Of less.
+    /// Probability of less.
     pub below: f64,
-    /// Of more.
+    /// Probability of more.
     pub above: f64,
 }
 
@@ -21,12 +21,12 @@ impl Tails {
     };
 }
 
-/// The value at each probability.
+/// An inverse distribution function.
 #[derive(Debug)]
 pub(super) enum Inverse {
-    /// Of a formula.
+    /// From a formula.
     Octaves(Octaves),
-    /// Of a file.
+    /// From a file.
     Points(Points),
 }
 
@@ -38,8 +38,8 @@ pub(super) struct Moments {
 }
 
 impl Inverse {
-    /// The value that so much probability (at most one half) is below, or
-    /// above if `upper`.
+    /// Returns the value that this probability (at most one half) is below, or above if
+    /// `upper`.
     #[inline]
     pub fn at(&self, upper: bool, tail: f64) -> f64 {
         match self {
@@ -48,8 +48,8 @@ impl Inverse {
         }
     }
 
-    /// The value for a draw of 64 random bits: one says which half, 63 where
-    /// in it.
+    /// Returns the value for a draw of 64 random bits: one selects the half, 63 the
+    /// position in it.
     #[inline]
     pub fn draw(&self, random: u64) -> f64 {
         const STEP: f64 = 1.0 / 18_446_744_073_709_551_616.0;
@@ -58,12 +58,12 @@ impl Inverse {
         self.at(random & 1 == 1, tail)
     }
 
-    /// The least value.
+    /// Returns the least value.
     pub fn least(&self) -> f64 {
         self.at(false, 0.0)
     }
 
-    /// Exactly those of what is looked up.
+    /// Returns exactly the moments of the looked-up values.
     pub fn moments(&self) -> Moments {
         match self {
             Inverse::Octaves(octaves) => octaves.moments(),
@@ -72,39 +72,36 @@ impl Inverse {
     }
 }
 
-/// Each octave of tail probability, from one half down, is cut into so many
-/// parts.
+/// Each octave of tail probability, from one half down, is divided into 2^6 parts.
 const PARTS_BITS: u32 = 6;
 const PARTS: usize = 1 << PARTS_BITS;
 
-/// The octaves. What is further out than 2^-48 counts as just there: of a
-/// hundred thousand frames a second one in 45 years.
+/// Number of octaves. Values further out than 2^-48 count as at 2^-48: with a hundred
+/// thousand frames a second, one frame in 45 years.
 const OCTAVES: usize = 47;
 const TAIL_LEAST: f64 = 1.0 / (1u64 << 48) as f64;
 
-/// Knots of one tail: the last is at one half, and one behind it spares a
-/// look at the end.
+/// Knots of one tail: the last is at one half, and one after it saves a check at the
+/// end.
 const KNOTS: usize = OCTAVES * PARTS + 2;
 
-/// The bits of a float below those that tell its octave and its part.
+/// The bits of a float below those of its octave and its part.
 const REST_BITS: u32 = 52 - PARTS_BITS;
 
-/// An inverse distribution function with knots that lie closer the less
-/// probable a value is, and straight lines between them. A tail probability's
-/// own bits, exponent and first digits, say where it lies, so that a draw is
-/// one look into the table.
+/// An inverse distribution function with linear interpolation between knots that lie
+/// closer the less probable a value is. The bits of a tail probability, exponent and
+/// first digits, are its index, so that a draw is one lookup.
 ///
-/// Within a part the density is constant instead of changing by a few
-/// hundredths, which is far less than samples can show: the tests hold the
-/// distribution function within 2·10^-5 of the formula's everywhere (5·10^-4
-/// for the Weibull distribution of shape 0.1, the most crooked), and tails
-/// within 10^-4 of themselves, where the test of Kolmogorov and Smirnov sees
-/// 2·10^-3 in a million samples.
+/// Within a part the density is constant instead of changing by a few hundredths, which
+/// is far less than samples can show: the tests hold the distribution function within
+/// 2·10^-5 of the formula's everywhere (5·10^-4 for the Weibull distribution of shape
+/// 0.1, the most skewed), and tails within 10^-4 of themselves, where the test of
+/// Kolmogorov and Smirnov detects 2·10^-3 in a million samples.
 #[derive(Debug)]
 pub(super) struct Octaves(Box<[f64]>);
 
 impl Octaves {
-    /// From the values at places of the distribution.
+    /// Builds the table from the values at positions of the distribution.
     pub fn new(quantile: impl Fn(Tails) -> f64) -> Octaves {
         let mut knots = Vec::with_capacity(2 * KNOTS);
         for upper in [false, true] {
@@ -120,7 +117,7 @@ impl Octaves {
         Octaves(knots.into_boxed_slice())
     }
 
-    /// The tail probability of a knot.
+    /// Returns the tail probability of a knot.
     fn tail(knot: usize) -> f64 {
         f64::from_bits(TAIL_LEAST.to_bits() + ((knot as u64) << REST_BITS))
     }
@@ -130,7 +127,7 @@ impl Octaves {
         const REST: u64 = (1 << REST_BITS) - 1;
         let bits = tail.clamp(TAIL_LEAST, 0.5).to_bits();
         let knot = ((bits - TAIL_LEAST.to_bits()) >> REST_BITS) as usize;
-        // Without a branch, which would be guessed wrong half the time.
+        // Without a branch, which would be mispredicted half the time.
         let knot = knot + KNOTS * usize::from(upper);
         let rest = (bits & REST) as f64 * (1.0 / (1u64 << REST_BITS) as f64);
         let (here, next) = (self.0[knot], self.0[knot + 1]);
@@ -159,32 +156,31 @@ impl Octaves {
     }
 }
 
-/// Points of a distribution function, and straight lines between them.
+/// Points of a distribution function, interpolated linearly.
 #[derive(Debug)]
 pub(super) struct Points {
     /// Never decreasing.
     values: Box<[f64]>,
-    /// The probability of less at each of them; `None` if they are evenly
-    /// spread from 0 to 1.
+    /// The probability of less at each of them; `None` if they are evenly spread from 0
+    /// to 1.
     below: Option<Box<[f64]>>,
-    /// What truncation has left: from which probability on, and how much.
+    /// The part left by truncation: its lowest probability, and its total.
     from: f64,
     span: f64,
-    /// The values there: they are kept to also where a line runs on beyond
-    /// them by rounding.
+    /// The values at its ends: results are clamped to them where rounding exceeds them.
     least: f64,
     greatest: f64,
 }
 
 impl Points {
-    /// One value, always.
+    /// Creates a function with one constant value.
     pub fn one(value: f64) -> Points {
         Points::evenly(alloc::vec![value])
     }
 
-    /// Evenly spread: the first value is at probability 0, the last one at 1
-    /// (the seventh definition of a sample's quantile of Hyndman and Fan,
-    /// 1996). There must be one; they must not decrease.
+    /// Creates a function of evenly spread values: the first value is at probability 0,
+    /// the last one at 1 (the seventh definition of a sample's quantile of Hyndman and
+    /// Fan, 1996). There must be at least one; they must not decrease.
     pub fn evenly(values: Vec<f64>) -> Points {
         Points {
             least: values[0],
@@ -196,8 +192,8 @@ impl Points {
         }
     }
 
-    /// At given probabilities, of which the last must be 1. Neither they nor
-    /// the values may decrease.
+    /// Creates a function of values at given probabilities, of which the last must be
+    /// 1. Neither probabilities nor values may decrease.
     pub fn at_probabilities(points: &[(f64, f64)]) -> Points {
         let values = points.iter().map(|(value, _)| *value).collect();
         let below: Vec<f64> = points.iter().map(|(_, below)| *below).collect();
@@ -207,13 +203,13 @@ impl Points {
         }
     }
 
-    /// Whether there is but one value.
+    /// Whether there is only one value.
     pub fn is_one(&self) -> bool {
         self.least == self.greatest
     }
 
-    /// Keeps what is from `min` to `max`; returns how much that was. Of none
-    /// left, nothing may be looked up.
+    /// Keeps the values from `min` to `max`; returns their probability. At 0, nothing
+    /// may be looked up.
     pub fn truncate(&mut self, min: f64, max: f64) -> f64 {
         let from = self.probability(min, false);
         let to = self.probability(max, true);
@@ -222,8 +218,8 @@ impl Points {
         self.span
     }
 
-    /// The probability of less than `value`, or of no more if `through`: they
-    /// differ where a value has a probability of its own.
+    /// Returns the probability of less than `value`, or of at most `value` if
+    /// `through`: they differ where a value has a probability of its own.
     fn probability(&self, value: f64, through: bool) -> f64 {
         let lower = |other: &f64| *other < value || through && *other == value;
         let next = self.values.partition_point(lower);
@@ -241,7 +237,7 @@ impl Points {
     fn knot(&self, index: usize) -> f64 {
         match &self.below {
             Some(below) => below[index],
-            // One value alone is at both ends.
+            // A single value is at both ends.
             None if self.values.len() == 1 => 1.0,
             None => index as f64 / (self.values.len() - 1) as f64,
         }

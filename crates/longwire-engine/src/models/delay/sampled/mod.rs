@@ -1,5 +1,5 @@
-//! Delays drawn from a distribution: what all of them share, so that each is
-//! only its formula. Bounds, a constant time on top, and correlation.
+//! Delays drawn from a distribution: bounds, a constant time on top, and correlation.
+//! Each distribution adds only its formula.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -23,14 +23,14 @@ pub(super) use inverse::Tails;
 
 /// A continuous distribution of times in nanoseconds.
 pub(super) trait Distribution: fmt::Debug + Send {
-    /// The probabilities of less and of more than `time`.
+    /// Returns the probabilities of less and of more than `time`.
     fn tails(&self, time: f64) -> Tails;
 
-    /// The time at this place. Never asked for a tail of zero.
+    /// Returns the time at this position. Never called with a tail of zero.
     fn quantile(&self, at: Tails) -> f64;
 }
 
-/// The parameter of the least delay.
+/// The parameter for the minimum delay.
 pub(super) const MIN: Param = Param {
     name: "min",
     unit: Unit::Time,
@@ -38,7 +38,7 @@ pub(super) const MIN: Param = Param {
     help: "the least delay; what falls below is drawn again",
 };
 
-/// The parameter of the greatest delay.
+/// The parameter for the maximum delay.
 pub(super) const MAX: Param = Param {
     name: "max",
     unit: Unit::Time,
@@ -46,7 +46,7 @@ pub(super) const MAX: Param = Param {
     help: "the greatest delay; what falls above is drawn again",
 };
 
-/// The parameter of what comes on top.
+/// The parameter for a constant time on top.
 pub(super) const LOCATION: Param = Param {
     name: "location",
     unit: Unit::Time,
@@ -54,7 +54,7 @@ pub(super) const LOCATION: Param = Param {
     help: "a constant time that is added to what is drawn",
 };
 
-/// The parameter of dependence on the frame before.
+/// The parameter for the correlation with the previous frame.
 pub(super) const CORRELATION: Param = Param {
     name: "correlation",
     unit: Unit::Correlation,
@@ -63,7 +63,7 @@ pub(super) const CORRELATION: Param = Param {
            distribution stays as it is",
 };
 
-/// The parameter of numbers without a unit in a file.
+/// The parameter for the unit of bare numbers in a file.
 pub(super) const UNIT: Param = Param {
     name: "unit",
     unit: Unit::Choice(&["ms", "us", "ns", "s"]),
@@ -71,28 +71,28 @@ pub(super) const UNIT: Param = Param {
     help: "the unit of delays in the file that are written without one",
 };
 
-/// The most values that are read from a file: 128 MiB of them.
+/// Maximum number of values in a file: 128 MiB of them.
 pub(super) const VALUES_MAX: usize = 1 << 24;
 
-/// The longest delay that can be asked for.
+/// Maximum delay.
 const MAX_DEFAULT: Nanos = Nanos::from_secs(24 * 60 * 60);
 
-/// Bounds that leave less of a distribution than this are a slip of the pen.
+/// Bounds that leave less of a distribution than this are a mistake.
 const INSIDE_LEAST: f64 = 1e-6;
 
-/// What is common to all: [`MIN`], [`MAX`], [`LOCATION`] and [`CORRELATION`].
+/// The common parameters: [`MIN`], [`MAX`], [`LOCATION`] and [`CORRELATION`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Common {
     min: Nanos,
     max: Nanos,
     location: Nanos,
     correlation: Correlation,
-    /// Those that the model writes itself.
+    /// Parameters that the model writes itself.
     own: &'static [&'static str],
 }
 
 impl Common {
-    /// Reads those of the parameters that the model has.
+    /// Reads the parameters that the model has.
     pub fn read(arguments: &Arguments<'_>) -> Result<Common, SpecError> {
         let common = Common {
             min: arguments.optional(MIN.name)?.unwrap_or(Nanos::ZERO),
@@ -108,12 +108,12 @@ impl Common {
         Ok(common)
     }
 
-    /// Does not write these: the model does so itself.
+    /// Excludes these parameters from the output: the model writes them itself.
     pub fn without_own(self, own: &'static [&'static str]) -> Common {
         Common { own, ..self }
     }
 
-    /// The bounds on what is drawn, without what comes on top.
+    /// Returns the bounds of the drawn part, without the constant time on top.
     fn bounds(&self) -> (f64, f64) {
         let location = self.location.as_nanos() as f64;
         let bound = |bound: Nanos| bound.as_nanos() as f64 - location;
@@ -130,7 +130,7 @@ impl Common {
 }
 
 impl fmt::Display for Common {
-    /// Those that are not as they are when left out, each behind a comma.
+    /// Writes the parameters that differ from their defaults, each after a comma.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let times = [
             (LOCATION.name, self.location, Nanos::ZERO),
@@ -149,12 +149,11 @@ impl fmt::Display for Common {
     }
 }
 
-/// A delay model of a distribution, as its own parameters describe it.
+/// A delay model of a distribution, with its parameters.
 ///
-/// What falls outside the bounds is drawn again, as often as it takes: that
-/// is to say, a delay has the distribution that is left inside, which is
-/// computed here once and looked up for each frame. So every frame costs one
-/// draw, whatever the bounds.
+/// Values outside the bounds are drawn again, as often as needed: a delay has the
+/// distribution truncated to the bounds. It is computed here once and looked up for
+/// each frame, so every frame costs one draw, regardless of the bounds.
 #[derive(Debug)]
 pub(super) struct Sampled<D> {
     own: D,
@@ -166,7 +165,7 @@ pub(super) struct Sampled<D> {
     least: Nanos,
 }
 
-/// A delay model of a distribution given by formulas.
+/// Creates a delay model of a distribution given by formulas.
 pub(super) fn sampled<D: Distribution + fmt::Display + 'static>(
     arguments: &Arguments<'_>,
     common: Common,
@@ -174,7 +173,7 @@ pub(super) fn sampled<D: Distribution + fmt::Display + 'static>(
 ) -> Result<Box<dyn DelayModel>, SpecError> {
     let (min, max) = common.bounds();
     let (at_min, at_max) = (distribution.tails(min), distribution.tails(max));
-    // Where both are near one, their difference is told by what is above.
+    // Where both are near one, the upper tails give their difference exactly.
     let inside = match at_min.below > 0.5 {
         true => at_min.above - at_max.above,
         false => at_max.below - at_min.below,
@@ -194,7 +193,7 @@ pub(super) fn sampled<D: Distribution + fmt::Display + 'static>(
     finish(arguments, common, distribution, inverse)
 }
 
-/// A delay model of values from a file, that are evenly spread over the
+/// Creates a delay model of values from a file that are evenly spread over the
 /// distribution.
 pub(super) fn of_values<D: fmt::Debug + fmt::Display + Send + 'static>(
     arguments: &Arguments<'_>,
@@ -206,8 +205,8 @@ pub(super) fn of_values<D: fmt::Debug + fmt::Display + Send + 'static>(
     of_points(arguments, common, description, Points::evenly(values))
 }
 
-/// A delay model of values at given probabilities, none of which may
-/// decrease, and the last of which must be 1.
+/// Creates a delay model of values at given probabilities, none of which may decrease,
+/// and the last of which must be 1.
 pub(super) fn of_probabilities<D: fmt::Debug + fmt::Display + Send + 'static>(
     arguments: &Arguments<'_>,
     common: Common,
@@ -236,7 +235,8 @@ fn of_points<D: fmt::Debug + fmt::Display + Send + 'static>(
     finish(arguments, common, description, inverse)
 }
 
-/// A delay model that always draws the same: a distribution without spread.
+/// Creates a delay model that always draws the same value: a distribution without
+/// spread.
 pub(super) fn without_spread<D: fmt::Debug + fmt::Display + Send + 'static>(
     arguments: &Arguments<'_>,
     common: Common,
@@ -283,7 +283,7 @@ fn finish<D: fmt::Debug + fmt::Display + Send + 'static>(
     }))
 }
 
-/// To the nearest nanosecond.
+/// Rounds to the nearest nanosecond.
 #[inline]
 fn nanos(value: f64) -> Nanos {
     // The conversion rounds down, and saturates.
@@ -299,7 +299,7 @@ impl<D: fmt::Debug + fmt::Display + Send> DelayModel for Sampled<D> {
         nanos(drawn + self.location)
     }
 
-    /// Of the distribution, whatever the frame's own delay is.
+    /// Draws from the distribution, independently of the frame's delay.
     fn draw_copy(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Nanos {
         nanos(self.inverse.draw(stream.next_u64()) + self.location)
     }
@@ -312,7 +312,7 @@ impl<D: fmt::Debug + fmt::Display + Send> DelayModel for Sampled<D> {
         self.least
     }
 
-    /// Exactly that of what is drawn, to the nearest nanosecond.
+    /// Returns exactly the mean of the draws, to the nearest nanosecond.
     fn mean(&self) -> Nanos {
         self.mean
     }

@@ -1,4 +1,4 @@
-//! The tables behind the draws, against the formulas they stand for.
+//! The lookup tables, compared with their formulas.
 
 use core::f64::consts::PI;
 
@@ -13,14 +13,14 @@ fn normal(at: Tails) -> f64 {
     }
 }
 
-/// Places from deep in one tail to deep in the other.
+/// Returns positions from deep in one tail to deep in the other.
 fn places() -> impl Iterator<Item = (bool, f64)> {
     let tails = (0..20_000).map(|step| 0.5 * libm::exp(-f64::from(step) * 0.0016));
     tails.flat_map(|tail| [(false, tail), (true, tail)])
 }
 
-/// How far a table is off in probability, anywhere, and how far in proportion
-/// to the tail.
+/// Returns the maximum error of a table in probability, absolute and in proportion to
+/// the tail.
 fn error(quantile: impl Fn(Tails) -> f64, tails: impl Fn(f64) -> Tails) -> (f64, f64) {
     let table = Inverse::Octaves(Octaves::new(quantile));
     let mut most = (0.0f64, 0.0f64);
@@ -69,7 +69,7 @@ fn tables_are_off_by_less_than_samples_can_show() {
         assert!(anywhere < 2e-5, "{name}: {anywhere}");
         assert!(in_proportion < 1e-4, "{name}: {in_proportion}");
     }
-    // The most crooked distribution that can be asked for.
+    // The most skewed distribution that is allowed.
     let (anywhere, in_proportion) = error(weibull, weibull_tails);
     assert!(anywhere < 5e-4, "{anywhere}");
     assert!(in_proportion < 2e-3, "{in_proportion}");
@@ -118,8 +118,7 @@ fn points_are_cut_at_their_bounds() {
     assert_eq!(one.truncate(8.0, 9.0), 0.0);
 }
 
-/// Of uniform and lognormal variables the autocorrelation is known in closed
-/// form.
+/// For uniform and lognormal variables the autocorrelation is known in closed form.
 #[test]
 fn transfer_functions_are_those_of_the_formulas() {
     let uniform = Inverse::Octaves(Octaves::new(|at| 10.0 + 20.0 * at.below));

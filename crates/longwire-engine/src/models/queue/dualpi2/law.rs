@@ -96,42 +96,42 @@ const TSHIFT: Param = Param {
     help: "ts-fifo: L4S frames count as having waited this much longer",
 };
 
-/// How the two queues share the link (RFC 9332, section 4.2.2).
+/// Sharing of the link between the two queues (RFC 9332, section 4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DualScheduler {
-    /// Weighted round robin: so many bytes of L4S for one of classic traffic
-    /// while both wait; not zero.
+    /// Weighted round robin: bytes of L4S for one byte of classic traffic while both
+    /// wait; not zero.
     WeightedRoundRobin(u32),
-    /// The head that has waited longest goes first, after the L4S head's
-    /// waiting time has been lengthened by this.
+    /// The head that has waited longest goes first, after this is added to the L4S
+    /// head's waiting time.
     TimeShiftedFifo(Nanos),
 }
 
 /// The parameters of DualPI2 (RFC 9332, figure 2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DualPi2Law {
-    /// The delay to hold in the classic queue.
+    /// Target delay of the classic queue.
     pub target: Nanos,
-    /// The longest round trip expected (`RTT_max`); not zero.
+    /// The longest expected round trip (`RTT_max`); not zero.
     pub rtt_max: Nanos,
-    /// How often the probabilities are computed anew; not zero.
+    /// Interval between updates of the probabilities; not zero.
     pub tupdate: Nanos,
     /// Coupling factor `k`.
     pub coupling: f64,
-    /// From this delay on L4S frames may be marked (`minTh`).
+    /// Delay above which L4S frames may be marked (`minTh`).
     pub l4s_min: Nanos,
-    /// Over this delay the probability rises to 1 (`range`).
+    /// Range of delays over which the probability rises to 1 (`range`).
     pub l4s_range: Nanos,
-    /// With no more L4S frames, their delay marks none (`Th_len`).
+    /// With at most this many L4S frames, their delay marks none (`Th_len`).
     pub l4s_packets: Packets,
-    /// How the two queues share the link.
+    /// Sharing of the link between the two queues.
     pub scheduler: DualScheduler,
-    /// The longest frame, for a limit in bytes.
+    /// Length of the longest frame, for a limit in bytes.
     pub mtu: Bytes,
 }
 
-/// A probability of 1 must have gone after so many ticks of an idle link:
-/// tens of milliseconds of computing after the longest pause.
+/// A probability of 1 must have decayed after this many ticks of an idle link: tens of
+/// milliseconds of computing after the longest pause.
 const DRAIN_TICKS_MAX: f64 = 1e7;
 
 impl DualPi2Law {
@@ -176,19 +176,19 @@ impl DualPi2Law {
         Ok(law)
     }
 
-    /// Integral gain, in Hz: `0.1 tupdate / rtt_max^2`.
+    /// Returns the integral gain, in Hz: `0.1 tupdate / rtt_max^2`.
     pub fn alpha(&self) -> f64 {
         let (tupdate, rtt_max) = self.seconds();
         0.1 * tupdate / (rtt_max * rtt_max)
     }
 
-    /// Proportional gain, in Hz: `0.3 / rtt_max`.
+    /// Returns the proportional gain, in Hz: `0.3 / rtt_max`.
     pub fn beta(&self) -> f64 {
         0.3 / self.seconds().1
     }
 
-    /// From this probability on, classic frames that take marks are dropped
-    /// too (`p_Cmax`): `min(1 / k^2, 1)`.
+    /// Returns the probability from which ECN-capable classic frames are dropped too
+    /// (`p_Cmax`): `min(1 / k^2, 1)`.
     pub fn classic_max(&self) -> f64 {
         f64::min(1.0 / (self.coupling * self.coupling), 1.0)
     }

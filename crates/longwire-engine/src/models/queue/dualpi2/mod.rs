@@ -1,4 +1,4 @@
-//! DualPI2: a queue for L4S beside a classic one, with coupled control.
+//! DualPI2: a queue for L4S next to a classic one, with coupled control.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -28,43 +28,39 @@ pub const ENTRY: Entry<Queue> = Entry {
     },
 };
 
-/// DualPI2 (RFC 9332, appendix A with its second pass, figures 2, 3, 5, 7
-/// and 8).
+/// DualPI2 (RFC 9332, appendix A with its second pass, figures 2, 3, 5, 7 and 8).
 ///
-/// ECT(1) and CE go to the L queue, all else to the C queue. Every `tupdate`,
+/// ECT(1) and CE go to the L queue, all other frames to the C queue. Every `tupdate`,
 /// counted from the link's epoch, with delays in seconds:
 ///
 /// ```text
-/// delay := how long the head of either queue has waited, the longer one; 0 if none waits
+/// delay := the longer waiting time of the heads of both queues; 0 if none waits
 /// p     := p + alpha (delay - target) + beta (delay - delay before), within 0..=1
 /// p_C   := p^2
 /// p_CL  := k p
 /// alpha := 0.1 tupdate / rtt_max^2,  beta := 0.3 / rtt_max
 /// ```
 ///
-/// A frame at the head of C is dropped, or marked if it is ECT(0), with
-/// likelihood `p_C`; from `p_C = min(1/k^2, 1)` on it is dropped whatever it
-/// is. One at the head of L is marked with likelihood `max(p_CL, native)`,
-/// where `native` rises from 0 to 1 as its waiting time goes from `l4s_min`
-/// to `l4s_min + l4s_range`; once `p_CL` reaches 1 it is dropped with
-/// likelihood `p_C`, and otherwise marked. Likelihoods add up, and each time
-/// the sum exceeds 1 it happens: nothing is drawn.
+/// A frame at the head of C is dropped, or marked if it is ECT(0), with likelihood
+/// `p_C`; from `p_C = min(1/k^2, 1)` on, any frame is dropped. A frame at the head of L
+/// is marked with likelihood `max(p_CL, native)`, where `native` rises from 0 to 1 as
+/// its waiting time goes from `l4s_min` to `l4s_min + l4s_range`; once `p_CL` reaches 1
+/// it is dropped with likelihood `p_C`, and otherwise marked. Likelihoods add up, and
+/// each time the sum exceeds 1 the event happens: no random number is drawn.
 ///
 /// Drops by the control law are [`DropReason::Aqm`], those at the limits
-/// [`DropReason::QueueFull`]. Marking is what it is made for, and cannot be
+/// [`DropReason::QueueFull`]. Marking is the purpose of the discipline, and cannot be
 /// turned off.
 ///
-/// How the RFC is read where it leaves room:
-/// * `lq.time()` in `laqm` is the time that the frame just taken has waited
-///   (note a of A.1), and `lq.len()` counts that frame: a queue of one frame
-///   is not marked for its delay.
-/// * The weighted round robin counts bytes: L sends `weight` bytes for each
-///   byte of C while both wait. The account is not touched while only one
-///   does, a dropped frame costs nothing, and it is cleared in favour of L
-///   when the link falls idle (A.1).
+/// Interpretation of the RFC where it is open:
+/// * `lq.time()` in `laqm` is the waiting time of the frame just dequeued (note a of
+///   A.1), and `lq.len()` counts that frame: a queue of one frame is not marked for its
+///   delay.
+/// * The weighted round robin counts bytes: L sends `weight` bytes for each byte of C
+///   while both wait. The account does not change while only one waits, a dropped frame
+///   costs nothing, and it is cleared in favour of L when the link becomes idle (A.1).
 /// * `p_CL` is capped at 1: a likelihood above it would add up without end.
-/// * The limit in bytes is figure 3's, one `mtu` kept free; a limit in frames
-///   is added.
+/// * The limit in bytes is figure 3's, one `mtu` kept free; a limit in frames is added.
 #[derive(Debug)]
 pub struct DualPi2 {
     limit: QueueLimit,
@@ -79,7 +75,7 @@ pub struct DualPi2 {
     p_classic: f64,
     p_coupled: f64,
     delay_before: Nanos,
-    /// What C is owed by the round robin, in bytes times the weights.
+    /// Debt of the round robin to C, in bytes times the weights.
     owed: i64,
 }
 
@@ -102,7 +98,7 @@ impl CountedLine {
         false
     }
 
-    /// How long the head has waited; 0 if none waits.
+    /// Returns how long the head has waited; 0 if none waits.
     #[inline]
     fn waited(&self, now: Nanos) -> Nanos {
         self.line
@@ -112,7 +108,7 @@ impl CountedLine {
 }
 
 impl DualPi2 {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(limit: QueueLimit, law: DualPi2Law) -> DualPi2 {
         DualPi2 {
             limit,
@@ -131,7 +127,7 @@ impl DualPi2 {
         }
     }
 
-    /// Works off the ticks due at `now`.
+    /// Processes the ticks due at `now`.
     #[inline]
     fn update(&mut self, now: Nanos) {
         if self.ticks.due(now) {
@@ -150,9 +146,8 @@ impl DualPi2 {
             self.delay_before = delay;
             let calm = delay == Nanos::ZERO && delay_before == Nanos::ZERO && self.p == before;
             let saturated = self.p == 1.0 && delay >= self.law.target;
-            // Until the next event delays only grow, or stay 0: what has
-            // settled stays so, and an idle link costs no more ticks than it
-            // takes to calm down.
+            // Until the next event delays only grow, or stay 0: a settled state stays
+            // settled, and an idle link costs only the ticks until it settles.
             if (calm || saturated)
                 && let Some(last) = self.ticks.skip(now)
             {
@@ -174,13 +169,13 @@ impl DualPi2 {
             self.classic.line.occupancy(),
         );
         let (packets, bytes) = (low_packets.0 + packets.0, low_bytes.0 + bytes.0);
-        // A frame longer than the MTU must not get past the limit.
+        // A frame longer than the MTU must not exceed the limit.
         let room = self.law.mtu.0.max(u64::from(len));
         self.limit.packets.is_none_or(|most| packets < most.0)
             && self.limit.bytes.is_none_or(|most| bytes + room <= most.0)
     }
 
-    /// Whether the L queue is next, and what that costs the round robin.
+    /// Whether the L queue is next; charges the round robin.
     #[inline]
     fn schedule(&self, now: Nanos) -> bool {
         if self.classic.line.is_empty() || self.low_latency.line.is_empty() {
@@ -195,7 +190,7 @@ impl DualPi2 {
         }
     }
 
-    /// Takes the head of L, marks it or drops it.
+    /// Dequeues the head of L, and marks or drops it.
     #[inline]
     fn take_low_latency(&mut self, now: Nanos, context: &mut QueueContext) -> Option<QueuedFrame> {
         let waiting = self.low_latency.line.occupancy().0;
@@ -234,7 +229,7 @@ impl DualPi2 {
         }
     }
 
-    /// Takes the head of C, marks it or drops it.
+    /// Dequeues the head of C, and marks or drops it.
     #[inline]
     fn take_classic(&mut self, context: &mut QueueContext) -> Option<QueuedFrame> {
         let mut frame = self.classic.line.pop()?;

@@ -86,16 +86,16 @@ const PACKET: Param = Param {
 /// The parameters of RED's control law.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedLaw {
-    /// Below this average nothing is dropped.
+    /// Below this average no frame is dropped.
     pub min: Packets,
     /// The average at which the probability is `maxp`; at least `min`, and
     /// not zero.
     pub max: Packets,
-    /// The probability at `max`; with `adaptive`, the first one.
+    /// The probability at `max`; with `adaptive`, the initial one.
     pub maxp: Probability,
     /// The weight of an arrival in the average, 0 to 1.
     pub weight: Option<f64>,
-    /// Whether the probability rises on above `max`.
+    /// Whether the probability continues to rise above `max`.
     pub gentle: bool,
     /// Whether `maxp` adapts.
     pub adaptive: bool,
@@ -103,9 +103,9 @@ pub struct RedLaw {
     pub in_bytes: bool,
     /// The mean packet; not zero.
     pub packet: Bytes,
-    /// The rate that idle times are counted at.
+    /// The rate at which idle time is counted.
     pub bandwidth: Option<BitRate>,
-    /// Whether frames that take marks are marked rather than dropped.
+    /// Whether ECN-capable frames are marked instead of dropped.
     pub ecn: bool,
 }
 

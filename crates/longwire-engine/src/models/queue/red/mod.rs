@@ -30,17 +30,17 @@ pub const ENTRY: Entry<Queue> = Entry {
 /// The weight that the paper of 1993 recommends (section 6).
 const WEIGHT: f64 = 0.002;
 
-/// Where neither the parameter nor the link's rate is known: 10 Mbit/s.
+/// The default if neither the parameter nor the link's rate is known: 10 Mbit/s.
 const BANDWIDTH: u64 = 10_000_000;
 
-/// How often `maxp` adapts (Floyd, Gummadi and Shenker 2001, section 4).
+/// Interval of the adaptation of `maxp` (Floyd, Gummadi and Shenker 2001, section 4).
 const INTERVAL: Nanos = Nanos::from_millis(500);
 
-/// RED over one line.
+/// RED over one queue.
 ///
-/// At each arrival, with `q` frames (or bytes) waiting and `m` the number of
-/// mean packets that could have been sent since the queue ran empty (Floyd
-/// and Jacobson 1993, figure 2):
+/// At each arrival, with `q` frames (or bytes) in the queue and `m` the number of mean
+/// packets that could have been sent since the queue became empty (Floyd and Jacobson
+/// 1993, figure 2):
 ///
 /// ```text
 /// average := average + weight (q - average)             if frames wait
@@ -51,23 +51,21 @@ const INTERVAL: Nanos = Nanos::from_millis(500);
 /// pa := pb / (1 - count pb)
 /// ```
 ///
-/// `count` counts the arrivals since the last drop while the average is at `min`
-/// or above. The frame is dropped with probability `pa`, and always above
-/// `max`, or `2 max` if gentle. With `ecn`, frames that take marks are marked
-/// where others are dropped at random; above that they are dropped too (RFC
-/// 3168, section 7). A frame that does not fit is dropped whatever RED says,
-/// and counts as a drop.
+/// `count` counts the arrivals since the last drop while the average is at `min` or
+/// above. The frame is dropped with probability `pa`, and always above `max`, or `2
+/// max` if gentle. With `ecn`, ECN-capable frames are marked where others are dropped
+/// at random; above that they are dropped too (RFC 3168, section 7). A frame that does
+/// not fit is always dropped, and counts as a drop.
 ///
-/// Adaptive (Floyd, Gummadi and Shenker 2001, section 4): every 500 ms from
-/// the link's epoch on, an average above `min + 0.6 (max - min)` raises a
-/// `maxp` of at most 0.5 by the lesser of 0.01 and a quarter of it; one below
-/// `min + 0.4 (max - min)` takes a `maxp` of at least 0.01 times 0.9. While
-/// the queue is empty, the average is taken as it would be at an arrival
-/// then. The paper's automatic thresholds are left to the user; its automatic
-/// weight, `1 - exp(-1 / C)` for `C` mean packets a second, is the default.
+/// Adaptive (Floyd, Gummadi and Shenker 2001, section 4): every 500 ms from the link's
+/// epoch on, an average above `min + 0.6 (max - min)` raises a `maxp` of at most 0.5 by
+/// the lesser of 0.01 and a quarter of it; one below `min + 0.4 (max - min)` multiplies
+/// a `maxp` of at least 0.01 by 0.9. While the queue is empty, the average is that of
+/// an arrival at the tick. The paper's automatic thresholds are left to the user; its
+/// automatic weight, `1 - exp(-1 / C)` for `C` mean packets a second, is the default.
 ///
-/// One number is drawn for each frame that may be dropped at random. Drops
-/// are [`DropReason::Aqm`], at the limit [`DropReason::QueueFull`].
+/// One number is drawn for each frame that may be dropped at random. Drops are
+/// [`DropReason::Aqm`], at the limit [`DropReason::QueueFull`].
 #[derive(Debug)]
 pub struct Red {
     limit: QueueLimit,
@@ -83,12 +81,12 @@ pub struct Red {
     average: f64,
     /// Arrivals since the last drop, or -1.
     count: i64,
-    /// Since when the queue is empty, as far as the average does not show it.
+    /// Since when the queue has been empty, as far as the average does not include it.
     idle_since: Nanos,
     ticks: Ticks,
 }
 
-/// What RED says of an arrival.
+/// RED's decision about an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decision {
     Pass,
@@ -98,7 +96,7 @@ enum Decision {
 }
 
 impl Red {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(limit: QueueLimit, law: RedLaw) -> Red {
         let unit = match law.in_bytes {
             true => law.packet.0 as f64,
@@ -120,7 +118,7 @@ impl Red {
         }
     }
 
-    /// The average as it is for an arrival at `now`, before it is counted.
+    /// Returns the average for an arrival at `now`, before that is counted.
     fn average_at(&self, now: Nanos) -> f64 {
         if !self.line.is_empty() || self.average == 0.0 {
             return self.average;
@@ -147,7 +145,7 @@ impl Red {
         }
     }
 
-    /// The probability before it is spread, if the frame may be dropped at
+    /// Returns the probability before it is spread, if the frame may be dropped at
     /// random.
     fn base_probability(&self, len: u32) -> Option<f64> {
         let base = if self.average < self.max {
@@ -185,7 +183,7 @@ impl Red {
         Decision::Signal
     }
 
-    /// Works off the ticks due at `now`.
+    /// Processes the ticks due at `now`.
     #[inline]
     fn adapt(&mut self, now: Nanos) {
         if self.law.adaptive && self.ticks.due(now) {
@@ -217,8 +215,8 @@ impl Red {
         }
     }
 
-    /// How many of the next `due` ticks find an average of at least `low`.
-    /// It can only fall while nothing arrives.
+    /// Returns the number of the next `due` ticks at which the average is at least
+    /// `low`. It only falls while no frame arrives.
     fn ticks_until_below(&self, low: f64, due: u64) -> u64 {
         let (mut found, mut end) = (0, due);
         while found < end {
