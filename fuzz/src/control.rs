@@ -11,9 +11,9 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use longwire::control::requested_change;
-use longwire::topology::{Files, Topology};
+use longwire_control::requested_change;
 use longwire_engine::{Hook, Loader, Plugin};
+use longwire_topology::{Files, Topology};
 
 use super::topology::is_small;
 

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use longwire::topology::{Class, Topology, Unmatched};
+use longwire_topology::{Class, Topology, Unmatched};
 
 /// A folder that is not there, so that no CSV file is found.
 const NOWHERE: &str = "/nowhere";

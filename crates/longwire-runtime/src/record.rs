@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use longwire_engine::{Bytes, LinkId, Nanos, Packets, Verdict};
+use longwire_engine::{Bytes, Delivery, LinkId, Nanos, Packets, Verdict};
 use longwire_packet::bridge::PortIndex;
 
 use crate::host;
@@ -106,6 +106,22 @@ impl Epoch {
         let since = time.saturating_sub(self.monotonic);
         let before = self.monotonic.saturating_sub(time);
         self.wall.saturating_add(since).saturating_sub(before)
+    }
+
+    /// A verdict with its times since the Unix epoch; never stays never.
+    pub fn wall_verdict(&self, verdict: &Verdict) -> Verdict {
+        let wall = |time| match time {
+            Nanos::MAX => Nanos::MAX,
+            time => self.wall_time(time),
+        };
+        match verdict {
+            Verdict::Deliver(delivery) => Verdict::Deliver(Delivery {
+                departure: wall(delivery.departure),
+                release: wall(delivery.release),
+                ..*delivery
+            }),
+            other => *other,
+        }
     }
 }
 

@@ -6,14 +6,17 @@ use std::process::ExitCode;
 
 use longwire_capture::CaptureError;
 use longwire_capture::log::LogError;
+use longwire_control::ControlError;
+use longwire_control::client::ClientError;
+use longwire_fabric::NetworkError;
 use longwire_io::PortError;
 use longwire_plot::PlotError;
 use longwire_runtime::StartError;
 use longwire_runtime::fabric::FabricStartError;
+use longwire_runtime::suggest;
+use longwire_testbed::EnvironmentError;
 
-use crate::control::client::ClientError;
-use crate::exec::ExecError;
-use crate::{remedies, suggest};
+use crate::remedies;
 
 /// Exit code: the program did what it was asked for, but could not do it well.
 pub const EXIT_FAILED: u8 = 1;
@@ -40,7 +43,7 @@ pub enum Error {
     },
     /// The networks of `exec`, or a command in them.
     #[error(transparent)]
-    Exec(#[from] ExecError),
+    Exec(EnvironmentError),
     /// A verdict log.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -53,6 +56,9 @@ pub enum Error {
     /// A running Longwire that was asked.
     #[error(transparent)]
     Control(#[from] ClientError),
+    /// The control API of this run.
+    #[error(transparent)]
+    Serve(#[from] ControlError),
     /// Our own standard output or error.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
@@ -67,10 +73,29 @@ impl From<CaptureError> for Error {
     }
 }
 
+impl From<EnvironmentError> for Error {
+    fn from(error: EnvironmentError) -> Error {
+        match error {
+            EnvironmentError::Port(error) => Error::Port(error),
+            error => Error::Exec(error),
+        }
+    }
+}
+
 impl From<FabricStartError> for Error {
     fn from(error: FabricStartError) -> Error {
         match error {
             FabricStartError::Start(error) => Error::Start(error),
+            error => Error::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<NetworkError> for Error {
+    fn from(error: NetworkError) -> Error {
+        match error {
+            NetworkError::Capture(error) => error.into(),
+            NetworkError::Log(error) => error.into(),
             error => Error::Failed(error.to_string()),
         }
     }
@@ -91,6 +116,7 @@ impl Error {
             | Error::Log(LogError::Extension { .. }) => EXIT_USAGE,
             Error::Plot(error) if error.is_usage() => EXIT_USAGE,
             Error::Control(error) if error.is_usage() => EXIT_USAGE,
+            Error::Serve(error) if error.is_usage() => EXIT_USAGE,
             Error::Exec(error) => error.exit_code(),
             _ => EXIT_FAILED,
         })

@@ -8,11 +8,8 @@
 pub mod bench;
 pub mod cli;
 pub mod commands;
-pub mod control;
 pub mod doctor;
 pub mod error;
-pub mod exec;
-pub mod fabric;
 pub mod probe;
 pub mod profile;
 mod progress;
@@ -24,10 +21,7 @@ mod rights;
 pub mod signals;
 pub mod simulate;
 mod steps;
-pub mod suggest;
 pub mod table;
-pub mod topology;
-pub mod traffic;
 mod whole_file;
 
 use std::process::ExitCode;

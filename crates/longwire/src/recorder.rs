@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use longwire_capture::CaptureWriter;
 use longwire_capture::log::{LogWriter, VerdictLog};
-use longwire_engine::{Delivery, FrameMeta, LinkId, Nanos, Verdict};
+use longwire_engine::{FrameMeta, LinkId};
 use longwire_runtime::Recorder;
 use longwire_runtime::record::{Batch, Epoch, Event};
 
@@ -88,7 +88,7 @@ impl RunRecorder {
                 verdict,
             } => {
                 if let Some(log) = &mut self.log {
-                    log.decided(link.0 as usize, *frame, &since_1970(verdict, &self.epoch))?;
+                    log.decided(link.0 as usize, *frame, &self.epoch.wall_verdict(verdict))?;
                 }
             }
             Event::Left { handover, bytes } => {
@@ -111,22 +111,6 @@ impl RunRecorder {
             left.finish()?;
         }
         Ok(())
-    }
-}
-
-/// A verdict with its times since 1970; never stays never.
-pub(crate) fn since_1970(verdict: &Verdict, epoch: &Epoch) -> Verdict {
-    let wall = |time| match time {
-        Nanos::MAX => Nanos::MAX,
-        time => epoch.wall_time(time),
-    };
-    match verdict {
-        Verdict::Deliver(delivery) => Verdict::Deliver(Delivery {
-            departure: wall(delivery.departure),
-            release: wall(delivery.release),
-            ..*delivery
-        }),
-        other => *other,
     }
 }
 

@@ -9,11 +9,10 @@ use longwire_io::PortError;
 use longwire_io::net::NetError;
 use longwire_io::run_directory;
 use longwire_runtime::StartError;
+use longwire_testbed::EnvironmentError;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use crate::Error;
-use crate::control::CANNOT_LISTEN;
-use crate::exec::ExecError;
 
 /// Without the rights that ports on interfaces take.
 pub const PORT_RIGHTS: &str = "use sudo, or give the program the rights once: sudo setcap \
@@ -41,12 +40,10 @@ pub fn of(error: &Error) -> Option<String> {
     match error {
         Error::Port(error) => of_port(error),
         Error::Start(StartError::Memory(_) | StartError::Thread(_)) => of_memory(),
-        Error::Exec(ExecError::Net(NetError::System { what, source, .. })) => of_tun(what, source),
-        Error::File {
-            path,
-            action: CANNOT_LISTEN,
-            source,
-        } if source.kind() == io::ErrorKind::PermissionDenied => Some(of_socket(path)),
+        Error::Exec(EnvironmentError::Net(NetError::System { what, source, .. })) => {
+            of_tun(what, source)
+        }
+        Error::Serve(error) => error.denied_socket().map(of_socket),
         _ => None,
     }
 }
@@ -120,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_missing_control_file_of_tap_devices_has_one() {
-        let error = Error::Exec(ExecError::Net(NetError::System {
+        let error = Error::Exec(EnvironmentError::Net(NetError::System {
             action: "open",
             what: "/dev/net/tun".to_owned(),
             source: io::ErrorKind::NotFound.into(),

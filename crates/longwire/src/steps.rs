@@ -1,13 +1,13 @@
-//! Progress of work in steps, such as reading a topology of a million links:
-//! shown on stderr once it has taken a second.
+//! Steps of long work on stderr, such as reading a topology of a million links, once
+//! it has taken a second.
 
 use std::io::{self, IsTerminal};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use longwire_topology::steps::{StepProgress, Steps};
 
 use crate::Globals;
 use crate::report::stderr::print_line;
@@ -22,54 +22,13 @@ const REDRAW: Duration = Duration::from_millis(100);
 /// How often a line is written where stderr is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// Which step the work is at, and how much of the step is done.
-#[derive(Debug)]
-pub(crate) struct Steps {
-    name: Mutex<&'static str>,
-    done: AtomicU64,
-    /// 0 if that is not known.
-    all: AtomicU64,
-}
-
-/// Steps that are not shown.
-static IGNORED: Steps = Steps::new();
-
-impl Steps {
-    const fn new() -> Steps {
-        Steps {
-            name: Mutex::new(""),
-            done: AtomicU64::new(0),
-            all: AtomicU64::new(0),
-        }
-    }
-
-    /// For work that is not watched.
-    pub(crate) fn ignored() -> &'static Steps {
-        &IGNORED
-    }
-
-    /// Begins a step of `all` parts, if their number is known.
-    pub(crate) fn begin(&self, name: &'static str, all: Option<u64>) {
-        *locked(&self.name) = name;
-        self.done.store(0, Ordering::Relaxed);
-        self.all.store(all.unwrap_or(0), Ordering::Relaxed);
-    }
-
-    /// One part of the step is done.
-    #[inline]
-    pub(crate) fn advance(&self) {
-        self.done.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The step in words: `preparing links, 1,200 of 2,000`.
-    fn words(&self) -> String {
-        let name = *locked(&self.name);
-        let done = self.done.load(Ordering::Relaxed);
-        match (done, self.all.load(Ordering::Relaxed)) {
-            (0, _) => name.to_owned(),
-            (done, 0) => format!("{name}, {} so far", count(done)),
-            (done, all) => format!("{name}, {} of {}", count(done), count(all)),
-        }
+/// The step in words: `preparing links, 1,200 of 2,000`.
+fn words(progress: StepProgress) -> String {
+    let name = progress.name;
+    match (progress.done, progress.all) {
+        (0, _) => name.to_owned(),
+        (done, None) => format!("{name}, {} so far", count(done)),
+        (done, Some(all)) => format!("{name}, {} of {}", count(done), count(all)),
     }
 }
 
@@ -150,7 +109,7 @@ impl Shared {
         let bar = ProgressBar::new_spinner().with_style(style);
         let bar = bar.with_elapsed(AFTER);
         while !self.wait(REDRAW) {
-            bar.set_message(self.steps.words());
+            bar.set_message(words(self.steps.progress()));
             bar.tick();
         }
         bar.finish_and_clear();
@@ -160,10 +119,10 @@ impl Shared {
         let mut step = "";
         let mut written = Instant::now();
         loop {
-            let now = *locked(&self.steps.name);
+            let now = self.steps.progress().name;
             if now != step || written.elapsed() >= LINE_EVERY {
                 (step, written) = (now, Instant::now());
-                print_line(format_args!("{} …", self.steps.words()));
+                print_line(format_args!("{} …", words(self.steps.progress())));
             }
             if self.wait(REDRAW) {
                 return;
@@ -180,12 +139,12 @@ mod tests {
     fn steps_are_told_with_what_is_done_of_them() {
         let steps = Steps::new();
         steps.begin("reading the file", None);
-        assert_eq!(steps.words(), "reading the file");
+        assert_eq!(words(steps.progress()), "reading the file");
         steps.begin("reading links", None);
         (0..1_200).for_each(|_| steps.advance());
-        assert_eq!(steps.words(), "reading links, 1,200 so far");
+        assert_eq!(words(steps.progress()), "reading links, 1,200 so far");
         steps.begin("preparing links", Some(2_000));
         steps.advance();
-        assert_eq!(steps.words(), "preparing links, 1 of 2,000");
+        assert_eq!(words(steps.progress()), "preparing links, 1 of 2,000");
     }
 }

@@ -13,7 +13,7 @@ use crate::binomial;
 use longwire::Error;
 use longwire::bench::testbed::Testbed;
 use longwire::table;
-use longwire::traffic::{Datagrams, UdpFlow, udp_flow};
+use longwire_traffic::sockets::{Datagrams, UdpFlow, udp_flow};
 
 /// One row.
 #[derive(Debug, Serialize)]

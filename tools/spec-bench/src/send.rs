@@ -15,9 +15,10 @@ use longwire_io::port::registry::{self, Port};
 use longwire_io::{Outgoing, PortError, Pushed, TxPort};
 use serde::Serialize;
 
+use longwire::Error;
 use longwire::bench::testbed::Testbed;
 use longwire::table::Table;
-use longwire::{Error, traffic::Path};
+use longwire_traffic::sockets::Path;
 
 /// What `bench send` takes.
 #[derive(Clone, Debug, Args)]

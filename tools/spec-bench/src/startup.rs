@@ -17,9 +17,9 @@ use longwire_runtime::{Faults, FileLoader, RunConfig};
 use serde::Serialize;
 
 use longwire::Error;
-use longwire::fabric::Numbered;
 use longwire::table::Table;
-use longwire::topology::Topology;
+use longwire_fabric::Numbered;
+use longwire_topology::Topology;
 
 /// What `bench startup` takes.
 #[derive(Clone, Debug, Args)]

@@ -11,9 +11,9 @@ use longwire_runtime::fabric::{FabricParts, FabricRunning, start};
 use longwire_runtime::{Faults, FileLoader, RunConfig};
 
 use longwire::Error;
-use longwire::fabric::Numbered;
-use longwire::topology::Topology;
-use longwire::traffic::{Host, Path};
+use longwire_fabric::Numbered;
+use longwire_topology::Topology;
+use longwire_traffic::sockets::{Host, Path};
 
 /// A station's only device.
 pub(super) const DEVICE: &str = "eth0";

@@ -9,15 +9,14 @@ use std::cell::Cell;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use longwire_engine::models;
-use longwire_engine::options::LinkOptions;
+use longwire_engine::options::{LINK_OPTIONS, LinkOption, LinkOptions};
 use longwire_engine::presets;
 use longwire_engine::{Hook, LinkConfig, Loader, Plugin};
 use longwire_runtime::{Faults, FileLoader};
 
-use super::options::{Field, LinkOption, OPTIONS, set};
 use crate::Error;
 use crate::commands::models::synopsis;
-use crate::suggest;
+use longwire_runtime::suggest;
 
 /// A prefix that makes an option one direction's.
 struct Prefix {
@@ -190,16 +189,15 @@ fn check_preset(text: &str) -> Result<String, String> {
 
 /// Adds every option, with or without a prefix.
 fn augment(command: Command, prefix: Option<&Prefix>) -> Command {
-    OPTIONS
+    LINK_OPTIONS
         .iter()
         .fold(command, |command, option| command.arg(arg(option, prefix)))
 }
 
 fn arg(option: &'static LinkOption, prefix: Option<&Prefix>) -> Arg {
-    let mut options = LinkOptions::default();
-    let action = match (option.field)(&mut options) {
-        Field::Once(_) => ArgAction::Set,
-        Field::Repeated(_) => ArgAction::Append,
+    let action = match option.is_repeated() {
+        false => ArgAction::Set,
+        true => ArgAction::Append,
     };
     let id = id(option, prefix);
     let arg = Arg::new(id.clone())
@@ -258,7 +256,7 @@ fn check(option: &LinkOption, text: &str) -> Result<String, String> {
         ));
     }
     let mut alone = LinkOptions::default();
-    set(&mut alone, option, text.to_owned());
+    alone.set(option.name, text.to_owned());
     let later = Later::default();
     match alone.parse_with(&later) {
         Err(error) if !later.asked.get() => {
@@ -303,7 +301,11 @@ impl Loader for Later {
 
 /// The options of one direction that were given.
 fn prefixed(matches: &ArgMatches) -> Vec<String> {
-    let of = |prefix| OPTIONS.iter().map(move |option| id(option, Some(prefix)));
+    let of = |prefix| {
+        LINK_OPTIONS
+            .iter()
+            .map(move |option| id(option, Some(prefix)))
+    };
     let ids = of(&UP).chain(of(&DOWN));
     let given = ids.filter(|id| matches.contains_id(id));
     given.map(|id| format!("--{id}")).collect()
@@ -311,10 +313,10 @@ fn prefixed(matches: &ArgMatches) -> Vec<String> {
 
 fn read(matches: &ArgMatches, prefix: Option<&Prefix>) -> LinkOptions {
     let mut options = LinkOptions::default();
-    for option in &OPTIONS {
+    for option in &LINK_OPTIONS {
         let values = matches.get_many::<String>(&id(option, prefix));
         for value in values.into_iter().flatten() {
-            set(&mut options, option, value.clone());
+            options.set(option.name, value.clone());
         }
     }
     options

@@ -2,8 +2,9 @@
 //! completions and manual pages follow.
 
 mod alter;
+mod control;
+mod globals;
 mod link;
-mod options;
 mod pump;
 mod receivers;
 mod running;
@@ -14,14 +15,14 @@ use std::ffi::OsString;
 
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 
 use crate::bench::BenchArgs;
 use crate::commands::check::CheckArgs;
 use crate::commands::completions::CompletionsArgs;
 use crate::commands::ctl::CtlArgs;
 use crate::commands::doctor::DoctorArgs;
-use crate::commands::exec::ExecArgs;
+use crate::commands::exec_args::ExecArgs;
 use crate::commands::generate::GenerateArgs;
 use crate::commands::import::ImportArgs;
 use crate::commands::man::ManArgs;
@@ -35,8 +36,9 @@ use crate::commands::schema::SchemaArgs;
 use crate::commands::simulate::SimulateArgs;
 
 pub use alter::AlterArgs;
+pub use control::{ControlArgs, MetricsLinks};
+pub use globals::{Color, Globals};
 pub use link::{DUPLEX_HELP, DuplexArgs, LINK_HELP};
-pub use options::{LinkOption, given, link_options};
 pub use pump::{OutputLinkArgs, PumpArgs, StartAt};
 pub use receivers::ReceiverArgs;
 pub use running::{LaunchBy, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT, SeedArgs, Wait};
@@ -105,47 +107,6 @@ const STYLES: Styles = Styles::styled()
     .usage(AnsiColor::Green.on_default().bold())
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
-
-/// Options that every command takes.
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Output")]
-pub struct Globals {
-    /// Machine-readable output: one JSON value on stdout, or on stderr where
-    /// stdout is a command's or a capture's
-    #[arg(long, global = true)]
-    pub json: bool,
-
-    /// Say more: every counter, also those at zero
-    #[arg(short, long, global = true)]
-    pub verbose: bool,
-
-    /// Say nothing but results and errors; with a command in exec, no report
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
-    pub quiet: bool,
-
-    /// When to use colour
-    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
-    pub color: Color,
-}
-
-impl Globals {
-    /// Whether remarks belong on stderr.
-    pub fn talks(&self) -> bool {
-        !self.json && !self.quiet
-    }
-}
-
-/// When to use colour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    /// On a terminal, unless NO_COLOR is set
-    #[default]
-    Auto,
-    /// Everywhere
-    Always,
-    /// Nowhere
-    Never,
-}
 
 /// What to do.
 #[derive(Debug, Subcommand)]

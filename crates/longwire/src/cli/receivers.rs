@@ -2,7 +2,7 @@
 
 use clap::Args;
 use longwire_engine::Nanos;
-use longwire_runtime::receive::Ignored;
+use longwire_runtime::sent::Ignored;
 
 use crate::Error;
 

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::IsTerminal;
 
-use super::{Color, Globals};
+use super::globals::{Color, Globals};
 
 /// Puts colour around words, or leaves them as they are.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,7 @@ use longwire_engine::models::sizes::SizeModel;
 use longwire_engine::models::{self, Kind};
 use longwire_engine::{BitRate, Nanos};
 use longwire_runtime::FileLoader;
-use longwire_runtime::feed::generator::{
+use longwire_traffic::generator::{
     AddressRange, FlowConfig, FlowOrder, GeneratorConfig, MACS_MAX, MacAddress, Payload, PortRange,
     Protocol, TcpFlags, VlanTag,
 };
@@ -18,7 +18,7 @@ use longwire_units::UnitError;
 
 use crate::Error;
 use crate::commands::models::synopsis;
-use crate::suggest;
+use longwire_runtime::suggest;
 
 const TRAFFIC: &str = "Traffic";
 const HEADERS: &str = "Headers";

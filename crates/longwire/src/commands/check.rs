@@ -9,9 +9,9 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::steps::StepsOnStderr;
-use crate::topology::summary::Summary;
-use crate::topology::{Problem, Topology};
 use crate::{Error, Globals};
+use longwire_topology::summary::Summary;
+use longwire_topology::{Problem, Topology};
 
 /// What `check` takes.
 #[derive(Debug, Args)]

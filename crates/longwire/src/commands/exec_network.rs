@@ -11,16 +11,17 @@ use longwire_engine::LinkConfig;
 use longwire_io::port::Port;
 use longwire_io::rights::Capability;
 use longwire_runtime::{Faults, FileLoader};
+use longwire_testbed::Environment;
 
-use super::exec::{ExecArgs, environment_for, environment_needs, open_ports, prepare};
+use super::exec::{environment_for, environment_needs, prepare};
+use super::exec_args::ExecArgs;
 use super::exec_commands::{Commands, Ended};
 use super::run_network::{self, NetworkSetup};
 use super::run_pair;
-use crate::exec::Environment;
 use crate::report::finish::Place;
 use crate::report::start;
-use crate::topology::Topology;
-use crate::{Error, Globals, control, rights};
+use crate::{Error, Globals, rights};
+use longwire_topology::Topology;
 
 /// Runs a command behind the network of a file, or behind one link that can
 /// be changed.
@@ -45,9 +46,9 @@ pub(super) fn run(
     // yet.
     let stop = Arc::new(AtomicBool::new(false));
     let mut watch = Some(environment.children().watch_for_stop(&stop)?);
-    let control = control::bind(&args.control)?;
+    let control = longwire_control::bind(&args.control.config())?;
     environment.set_control(control.address()?);
-    let (near, far) = open_ports(&environment, &args.port)?;
+    let (near, far) = environment.networks().open_ports(&args.port)?;
     let mut ports = [(ends[0], near), (ends[1], far)];
     ports.sort_by_key(|(index, _)| *index);
     let named = |(index, port): (usize, Port)| (topology.ports[index].name.clone(), port);

@@ -8,7 +8,7 @@ use clap::Args;
 use longwire_capture::open;
 
 use crate::Error;
-use crate::topology::ns;
+use longwire_topology::ns;
 
 /// What `import` takes.
 #[derive(Debug, Args)]

@@ -12,8 +12,9 @@ use serde::Serialize;
 
 use super::model_pages;
 use crate::cli::Paint;
+use crate::whole_file;
 use crate::{Error, Globals};
-use crate::{suggest, whole_file};
+use longwire_runtime::suggest;
 
 /// What `models` takes.
 #[derive(Debug, Args)]

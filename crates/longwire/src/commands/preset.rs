@@ -12,9 +12,9 @@ use longwire_runtime::FileLoader;
 use serde::Serialize;
 
 use super::models::synopsis;
-use crate::cli::{Paint, given};
-use crate::suggest;
+use crate::cli::Paint;
 use crate::{Error, Globals};
+use longwire_runtime::suggest;
 
 /// What `preset` takes.
 #[derive(Debug, Args)]
@@ -137,7 +137,7 @@ fn derived_queue(duplex: &Duplex) -> Result<Option<String>, Error> {
 
 /// A preset's options as they are written on a command line, one a line.
 pub fn lines(duplex: &Duplex) -> Vec<String> {
-    let (up, down) = (given(&duplex.up), given(&duplex.down));
+    let (up, down) = (duplex.up.given(), duplex.down.given());
     let of = |options: &[(&'static str, String)], name| {
         let texts = options.iter().filter(|(of, _)| *of == name);
         texts.map(|(_, text)| text.clone()).collect::<Vec<String>>()
@@ -211,7 +211,7 @@ impl OptionsJson {
     fn of(duplex: &Duplex) -> OptionsJson {
         let by_name = |options: &LinkOptions| {
             let mut map: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-            for (name, text) in given(options) {
+            for (name, text) in options.given() {
                 map.entry(name).or_default().push(text);
             }
             map

@@ -12,10 +12,10 @@ use longwire_io::port::registry::{self, Port};
 use longwire_runtime::{LinkSetup, Running};
 
 use super::{run_network, run_pair};
+use crate::cli::ControlArgs;
 use crate::cli::{
     DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
 };
-use crate::control::ControlArgs;
 use crate::report::finish::{Place, check_file, finish};
 use crate::report::{Live, start};
 use crate::signals::stop_flag;

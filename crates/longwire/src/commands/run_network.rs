@@ -17,16 +17,15 @@ use longwire_units::number_of;
 
 use super::run::RunArgs;
 use crate::cli::{DuplexArgs, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT};
-use crate::control::{self, Bound};
-use crate::fabric::{
-    Controller, NetworkRecorder, NetworkReport, Numbered, Prepared, Scenario, write_text,
-};
 use crate::report::finish::{Place, finish_with};
+use crate::report::network::write_text;
 use crate::report::{start, text};
 use crate::signals::stop_flag;
 use crate::steps::StepsOnStderr;
-use crate::topology::{Command, Problem, Topology};
 use crate::{Error, Globals, rights};
+use longwire_control::Bound;
+use longwire_fabric::{Controller, NetworkRecorder, NetworkReport, Numbered, Prepared, Scenario};
+use longwire_topology::{Command, Problem, Topology};
 
 /// Commands of the scenario are prepared so long before their time.
 const AHEAD: Nanos = Nanos::from_secs(2);
@@ -60,7 +59,7 @@ pub(super) fn run_topology(
     }
     let stop = stop_flag()?;
     // Clients that connect before the run starts wait until it does.
-    let control = control::bind(&args.control)?;
+    let control = longwire_control::bind(&args.control.config())?;
     let mut ports = Vec::new();
     for port in &topology.ports {
         let opened = registry::open(&port.opens, &OpenOptions::default())?;

@@ -8,8 +8,9 @@ use longwire_engine::LinkOptions;
 
 use super::run::RunArgs;
 use crate::Error;
-use crate::cli::{DuplexArgs, given, link_options};
-use crate::topology::Topology;
+use crate::cli::DuplexArgs;
+use longwire_engine::options::LINK_OPTIONS;
+use longwire_topology::Topology;
 
 /// The link's name.
 const LINK: &str = "link";
@@ -77,9 +78,9 @@ fn refuse_what_networks_lack(args: &RunArgs) -> Result<(), Error> {
 
 /// Options as lines of a table.
 fn lines(options: &LinkOptions) -> String {
-    let given = given(options);
+    let given = options.given();
     let mut lines = String::new();
-    for option in link_options() {
+    for option in &LINK_OPTIONS {
         let texts = given.iter().filter(|(name, _)| *name == option.name);
         let texts: Vec<String> = texts.map(|(_, text)| quoted(text)).collect();
         match texts.as_slice() {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::Error;
-use crate::topology::schema::schema;
+use longwire_topology::schema::schema;
 
 /// What `schema` takes.
 #[derive(Debug, Args)]

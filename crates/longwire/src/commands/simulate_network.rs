@@ -12,7 +12,6 @@ use longwire_runtime::{Faults, FileLoader};
 
 use super::run_network;
 use super::simulate::SimulateArgs;
-use crate::fabric::{NetworkRecorder, NetworkReport, Numbered};
 use crate::progress::Progress;
 use crate::report::finish::{Place, on_stuck_plugin};
 use crate::report::start;
@@ -22,6 +21,7 @@ use crate::simulate::network::{Inputs, NetworkReplay, Outputs, PortFile, Script}
 use crate::simulate::{Direction, End};
 use crate::steps::StepsOnStderr;
 use crate::{Error, Globals};
+use longwire_fabric::{NetworkRecorder, NetworkReport, Numbered};
 
 /// Simulates the network that a file describes.
 ///

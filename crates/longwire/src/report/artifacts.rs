@@ -1,6 +1,8 @@
 //! The kinds of artifacts: what the emulator may do to frames that the model
 //! did not ask for.
 
+use longwire_runtime::Artifact;
+
 /// One kind.
 #[derive(Clone, Copy, Debug)]
 pub struct ArtifactKind {
@@ -27,7 +29,13 @@ pub fn is_own(kind: &str) -> bool {
 
 /// If artifacts of this kind are frames that were delivered, and late.
 pub fn is_late(kind: &str) -> bool {
-    LATE.contains(&kind)
+    late_kinds().any(|late| late == kind)
+}
+
+/// The kinds of [`is_late`].
+fn late_kinds() -> impl Iterator<Item = &'static str> {
+    let late = Artifact::ALL.into_iter().filter(|kind| kind.is_late());
+    late.map(Artifact::name)
 }
 
 /// Whether artifacts of this kind are frames that the emulator lost.
@@ -45,9 +53,6 @@ const LOST: [&str; 7] = [
     "send_failed",
     "unusable",
 ];
-
-/// The kinds of [`is_late`].
-const LATE: [&str; 5] = ["late", LATE_PAUSED, LATE_START, "late_receiver", "overload"];
 
 /// Every kind that a report may hold.
 pub static ARTIFACTS: [ArtifactKind; 15] = [
@@ -132,8 +137,8 @@ mod tests {
     fn frames_of_an_overload_are_late_and_not_lost() {
         assert!(is_late("overload"));
         assert!(!is_late("refused") && !is_late("behind"));
-        assert!(LATE.iter().all(|kind| !is_lost(kind)));
-        for kind in LATE.iter().chain(&LOST).copied() {
+        assert!(late_kinds().all(|kind| !is_lost(kind)));
+        for kind in late_kinds().chain(LOST) {
             assert!(ARTIFACTS.iter().any(|row| row.name == kind), "{kind}");
         }
     }

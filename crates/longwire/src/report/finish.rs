@@ -11,6 +11,7 @@ use super::stderr::{ignore_closed, print_line};
 use super::text;
 use crate::cli::{Paint, ReportArgs};
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
+use crate::receiving::ReceivedByLink;
 use crate::{Error, Globals, whole_file};
 
 /// The stream of the report, in words and in JSON.
@@ -64,8 +65,25 @@ pub fn finish_as(
     globals: &Globals,
     place: Place,
 ) -> Result<ExitCode, Error> {
-    let text = |out: &mut Vec<u8>, paint: Paint| text::write(out, report, globals.verbose, paint);
-    finish_with(json, report, text, args, globals, place)
+    finish_received(json, report, &ReceivedByLink::new(), args, globals, place)
+}
+
+/// Like [`finish_as`], for a run with receivers.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn finish_received(
+    json: &impl Serialize,
+    report: &RunReport,
+    received: &ReceivedByLink,
+    args: &ReportArgs,
+    globals: &Globals,
+    place: Place,
+) -> Result<ExitCode, Error> {
+    let text = |out: &mut Vec<u8>, paint: Paint| {
+        text::write(out, report, received, globals.verbose, paint)
+    };
+    finish_all(json, report, received, text, args, globals, place)
 }
 
 /// Like [`finish_as`], for a command that has its own words for its report. A
@@ -76,6 +94,19 @@ pub fn finish_as(
 pub fn finish_with(
     json: &impl Serialize,
     report: &RunReport,
+    text: impl Fn(&mut Vec<u8>, Paint) -> io::Result<()>,
+    args: &ReportArgs,
+    globals: &Globals,
+    place: Place,
+) -> Result<ExitCode, Error> {
+    let received = ReceivedByLink::new();
+    finish_all(json, report, &received, text, args, globals, place)
+}
+
+fn finish_all(
+    json: &impl Serialize,
+    report: &RunReport,
+    received: &ReceivedByLink,
     text: impl Fn(&mut Vec<u8>, Paint) -> io::Result<()>,
     args: &ReportArgs,
     globals: &Globals,
@@ -100,8 +131,11 @@ pub fn finish_with(
     {
         print_line(format_args!("error: {error}"));
     }
-    let unmet = args.require.as_ref().map(|required| required.unmet(report));
-    let unmet = unmet.unwrap_or_default();
+    let mut unmet = Vec::new();
+    if let Some(required) = &args.require {
+        unmet.extend(required.unmet(report));
+        unmet.extend(required.unmet_by_receivers(&report.links, received));
+    }
     for clause in &unmet {
         print_line(format_args!("not met: {clause}"));
     }

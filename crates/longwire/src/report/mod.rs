@@ -3,6 +3,7 @@
 pub mod artifacts;
 pub mod finish;
 pub mod live;
+pub mod network;
 mod received;
 mod replay;
 pub mod require;

@@ -1,4 +1,4 @@
-//! What a replay's receivers have to say, in words and as requirements.
+//! The receivers of a replay, in words and as requirements.
 //!
 //! What the emulated link dropped was never sent and is not the network's
 //! loss; both are said beside one another.
@@ -6,12 +6,12 @@
 use std::io::{self, Write};
 
 use longwire_runtime::LinkReport;
-use longwire_runtime::receive::ReceiveReport;
+use longwire_traffic::receive::ReceiveReport;
 
 use super::require::{RequireError, named, no_such_link};
 use super::text::{count, count_of};
 use crate::cli::Paint;
-use crate::receiving::{ReceiveRequirement, text};
+use crate::receiving::{ReceiveRequirement, ReceivedByLink, text};
 
 /// What a requirement about a receiver begins with.
 const PREFIX: &str = "received.";
@@ -26,11 +26,12 @@ const BEHIND_LINK: &str = ".received.";
 pub(super) fn write(
     out: &mut impl Write,
     links: &[LinkReport],
+    received: &ReceivedByLink,
     verbose: bool,
     paint: Paint,
 ) -> io::Result<()> {
     for link in links {
-        if let Some(received) = &link.received {
+        if let Some(received) = received.get(&link.name) {
             writeln!(out, "{}", paint.bold(summary(link, received)))?;
             text::write(out, received, verbose, paint)?;
         }
@@ -113,7 +114,7 @@ impl ReceivedClause {
     }
 
     /// What of it was not met: a sentence for each link.
-    pub(super) fn unmet(&self, links: &[LinkReport]) -> Vec<String> {
+    pub(super) fn unmet(&self, links: &[LinkReport], received: &ReceivedByLink) -> Vec<String> {
         let about = match &self.link {
             Some(name) => named(name, links),
             None => links.iter().collect(),
@@ -124,7 +125,7 @@ impl ReceivedClause {
         let mut unmet = Vec::new();
         let mut found = false;
         for link in about {
-            let Some(received) = &link.received else {
+            let Some(received) = received.get(&link.name) else {
                 continue;
             };
             found = true;
@@ -140,36 +141,37 @@ impl ReceivedClause {
 
 #[cfg(test)]
 mod tests {
-    use longwire_runtime::receive::TraceReport;
+    use longwire_traffic::receive::TraceReport;
 
     use super::*;
 
-    fn link(name: &str, lost: u64) -> LinkReport {
+    fn link(name: &str) -> LinkReport {
         LinkReport {
             name: name.to_owned(),
             packets_in: 1_000,
             packets_out: 990,
             drops: [("loss", 10)].into(),
             artifacts: [("send_failed", 2)].into(),
-            received: Some(Box::new(ReceiveReport {
-                port: "packet:far".to_owned(),
-                trace: Some(TraceReport {
-                    lost,
-                    behind_last: 1,
-                    ..TraceReport::default()
-                }),
-                ..ReceiveReport::default()
-            })),
             ..LinkReport::default()
+        }
+    }
+
+    fn received(lost: u64) -> ReceiveReport {
+        ReceiveReport {
+            port: "packet:far".to_owned(),
+            trace: Some(TraceReport {
+                lost,
+                behind_last: 1,
+                ..TraceReport::default()
+            }),
+            ..ReceiveReport::default()
         }
     }
 
     #[test]
     fn what_the_link_dropped_is_not_what_the_network_lost() {
-        let link = link("out", 3);
-        let received = link.received.as_deref().expect("a receiver");
         assert_eq!(
-            summary(&link, received),
+            summary(&link("out"), &received(3)),
             "out at packet:far: 1,000 frames in, 10 dropped by the emulated link, 990 sent, 4 \
              missing, of them 2 lost by the sending port"
         );
@@ -177,10 +179,12 @@ mod tests {
 
     #[test]
     fn requirements_are_of_one_receiver_or_of_all() {
-        let links = [link("out1", 0), link("out2", 5)];
+        let links = [link("out1"), link("out2")];
+        let all = [("out1", received(0)), ("out2", received(5))];
+        let all = all.map(|(name, report)| (name.to_owned(), report)).into();
         let parse = ReceivedClause::parse;
         let unmet = |text| match parse(text) {
-            Some(Ok(clause)) => clause.unmet(&links),
+            Some(Ok(clause)) => clause.unmet(&links, &all),
             other => panic!("{text}: {other:?}"),
         };
         assert_eq!(unmet("out1.received.lost<=1"), Vec::<String>::new());
@@ -192,7 +196,7 @@ mod tests {
         assert!(refused.contains("known are packets"), "{refused}");
         let nothing = LinkReport::default();
         let clause = parse("received.lost=0").and_then(Result::ok);
-        let unmet = clause.map(|clause| clause.unmet(&[nothing]));
+        let unmet = clause.map(|clause| clause.unmet(&[nothing], &ReceivedByLink::new()));
         assert_eq!(unmet.map(|unmet| unmet.len()), Some(1));
     }
 }

@@ -9,6 +9,7 @@ use super::require::frames;
 use super::verdict::Verdict;
 use super::{received, replay};
 use crate::cli::Paint;
+use crate::receiving::ReceivedByLink;
 
 /// One row: what it says, and a cell a link.
 struct Row {
@@ -28,19 +29,20 @@ enum Tone {
     Wrong,
 }
 
-/// Writes the report: the table, all of it if `verbose`, and the verdict.
+/// Writes the report: the table, all of it if `verbose`, the receivers and the verdict.
 ///
 /// # Errors
 /// If `out` cannot be written.
 pub fn write(
     out: &mut impl Write,
     report: &RunReport,
+    received: &ReceivedByLink,
     verbose: bool,
     paint: Paint,
 ) -> io::Result<()> {
     write_table(out, &report.links, verbose, paint)?;
     replay::write_inputs(out, &report.inputs, verbose, paint)?;
-    received::write(out, &report.links, verbose, paint)?;
+    received::write(out, &report.links, received, verbose, paint)?;
     let cpu = match report.cpu_s {
         cpu if cpu > 0.0 => format!(", {cpu:.2} s of CPU"),
         _ => String::new(),
@@ -270,15 +272,7 @@ pub fn count_of(value: u64, noun: &str) -> String {
 
 /// A count, its thousands apart: `1,234,567`.
 pub fn count(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    longwire_units::grouped(value)
 }
 
 /// A count and which share of the whole it is: `12 (0.10%)`.
@@ -318,6 +312,14 @@ fn binary(bytes: u64) -> String {
         b if b >= 1_073_741_824.0 => format!("{:.1} GiB", b / 1_073_741_824.0),
         b if b >= 1_048_576.0 => format!("{:.1} MiB", b / 1_048_576.0),
         b => format!("{:.1} KiB", b / 1_024.0),
+    }
+}
+
+/// `1 link`, `2 links`.
+pub fn links_in_words(links: usize) -> String {
+    match links {
+        1 => "1 link".to_owned(),
+        links => format!("{} links", count(links as u64)),
     }
 }
 

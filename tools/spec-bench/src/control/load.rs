@@ -8,8 +8,8 @@ use serde_json::json;
 use super::Quantiles;
 use super::site::LINK;
 use longwire::Error;
-use longwire::control::Address;
-use longwire::control::client::{Client, ClientError};
+use longwire_control::Address;
+use longwire_control::client::{Client, ClientError};
 
 /// Changes come by so many connections, so that one that is answered late does
 /// not delay the next.

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use crate::program;
 use longwire::Error;
-use longwire::control::Address;
-use longwire::control::client::Client;
+use longwire_control::Address;
+use longwire_control::client::Client;
 
 /// The link that is used.
 pub(super) const LINK: &str = "link";

@@ -15,7 +15,7 @@ use crate::stations::{Lane, Stations};
 use longwire::Error;
 use longwire::bench::rate::{FULL_FRAME, TCP_PAYLOAD, UDP_PAYLOAD, capacity};
 use longwire::table::Table;
-use longwire::traffic::{TrafficError, UdpFlow, udp_flow, windowed_tcp_flow};
+use longwire_traffic::sockets::{TrafficError, UdpFlow, udp_flow, windowed_tcp_flow};
 
 /// One link.
 #[derive(Clone, Copy, Debug, Serialize)]

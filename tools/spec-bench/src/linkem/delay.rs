@@ -14,7 +14,7 @@ use super::Lanes;
 use crate::stations::{Lane, Stations};
 use longwire::Error;
 use longwire::table::Table;
-use longwire::traffic::{Probes, RoundTrips, TrafficError, probe_trips};
+use longwire_traffic::sockets::{Probes, RoundTrips, TrafficError, probe_trips};
 
 /// One delay, one length.
 #[derive(Clone, Copy, Debug, Serialize)]

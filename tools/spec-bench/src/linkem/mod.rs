@@ -24,7 +24,7 @@ use crate::loss;
 use crate::stations::{Lane, Stations};
 use longwire::Error;
 use longwire::report::artifacts::is_late;
-use longwire::traffic::{round_trips, udp_flow};
+use longwire_traffic::sockets::{round_trips, udp_flow};
 
 /// What `bench linkem` takes.
 #[derive(Clone, Debug, Args)]
@@ -275,7 +275,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use longwire::topology::Topology;
+    use longwire_topology::Topology;
 
     #[test]
     fn the_topology_is_one_and_every_station_has_links_to_every_other() {

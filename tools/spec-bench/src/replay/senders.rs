@@ -17,7 +17,7 @@ use super::traces::Trace;
 use super::{PATIENCE, ReplayArgs, Testbed};
 use crate::program;
 use longwire::Error;
-use longwire::traffic::Path;
+use longwire_traffic::sockets::Path;
 
 /// Who replays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 
 use super::{Action, AddArgs, MoveArgs, NamesArgs, SetArgs, WhenArgs};
 use crate::Error;
-use crate::cli::given;
 
 /// The largest change: what the server takes.
 const CHANGE_MAX: u64 = 16 << 20;
@@ -67,7 +66,7 @@ fn moved(args: &MoveArgs) -> Value {
 fn add(args: &AddArgs) -> Value {
     let (up, down) = (&args.link.up, &args.link.down);
     let of = |options: &LinkOptions| {
-        let given = given(options).into_iter();
+        let given = options.given().into_iter();
         table(given.map(|(name, text)| (name.to_owned(), text)))
     };
     let mut link = match up == down {

@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::stats::read;
 use super::{Action, body, print_json};
-use crate::control::client::{Client, ClientError, Wrong};
 use crate::{Error, Globals};
+use longwire_control::client::{Client, ClientError, Wrong};
 
 /// What a change came to.
 #[derive(Debug, Deserialize)]

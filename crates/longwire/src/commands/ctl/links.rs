@@ -9,11 +9,11 @@ use longwire_units::number_of;
 
 use super::stats::{Totals, read};
 use super::{GetArgs, encoded, print_json};
-use crate::control::client::{Client, ClientError};
 use crate::table::Table;
-use crate::topology::Way;
-use crate::topology::glob::is_pattern;
 use crate::{Error, Globals};
+use longwire_control::client::{Client, ClientError};
+use longwire_topology::Way;
+use longwire_topology::glob::is_pattern;
 
 /// Links of one request: an answer of them takes about a megabyte.
 const PAGE: usize = 1000;

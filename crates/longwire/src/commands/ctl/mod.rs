@@ -19,10 +19,10 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
 use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP};
-use crate::control::client::{Client, ClientError};
-use crate::control::{Address, token};
 use crate::error::EXIT_USAGE;
 use crate::{Error, Globals};
+use longwire_control::client::{Client, ClientError};
+use longwire_control::{Address, read_token};
 
 const EXAMPLES: &str = "\
 A run that is to be controlled is started with --control:
@@ -291,7 +291,7 @@ fn connect(args: &CtlArgs) -> Result<Client, Error> {
     let address = place::find(args.control.as_ref(), |name| std::env::var_os(name))?;
     let named = std::env::var_os(place::TOKEN_FILE).filter(|named| !named.is_empty());
     let file = args.token_file.clone().or(named.map(PathBuf::from));
-    let token = file.as_deref().map(token).transpose()?;
+    let token = file.as_deref().map(read_token).transpose()?;
     if let (Address::Tcp(_), None) = (&address, &token) {
         return Err(Error::Usage(format!(
             "{address}: over TCP a token is asked for; give its file, the one of the run's \

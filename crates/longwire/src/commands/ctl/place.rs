@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use longwire_io::run_directory;
 
 use crate::Error;
-use crate::control::Address;
-use crate::control::client::ONLY_OWNER;
+use longwire_control::Address;
+use longwire_control::client::ONLY_OWNER;
 
 /// What names the address when the command line does not.
 pub(super) const ADDRESS: &str = "LONGWIRE_CONTROL";

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::stats::{Totals, read};
 use super::{StatsArgs, encoded, print_json};
-use crate::control::client::Client;
 use crate::table::Table;
 use crate::{Error, Globals};
+use longwire_control::client::Client;
 
 /// Rules of one request.
 const PAGE: usize = 10_000;

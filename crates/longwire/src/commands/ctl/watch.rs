@@ -9,11 +9,11 @@ use longwire_units::number_of;
 
 use super::stats::{Counted, Event, read};
 use super::{WatchArgs, encoded};
-use crate::control::client::{Client, Ended, Next};
 use crate::report::live::rate;
 use crate::signals::stop_flag;
 use crate::table::Table;
 use crate::{Error, Globals};
+use longwire_control::client::{Client, Ended, Next};
 
 /// Watches until told to stop, the run ends, or it was often enough.
 pub(super) fn run(args: &WatchArgs, client: &mut Client, globals: &Globals) -> Result<(), Error> {

@@ -18,6 +18,7 @@ use longwire_units::{UnitError, parse_count};
 use self::measure::Measure;
 pub use self::measure::frames;
 use super::received::ReceivedClause;
+use crate::receiving::ReceivedByLink;
 use crate::receiving::require::ReceiveRequireError;
 
 /// The line for CI that the documents recommend: more than 99.9 % of the frames
@@ -83,7 +84,7 @@ pub enum RequireError {
     EmptyClause { text: String },
     #[error("'{clause}' compares nothing; write a name, one of < <= = >= > and a value")]
     NoComparison { clause: String },
-    #[error("'{name}' is not known{}; known are {known}", crate::suggest::aside(.name, .known))]
+    #[error("'{name}' is not known{}; known are {known}", longwire_runtime::suggest::aside(.name, .known))]
     UnknownName { name: String, known: String },
     #[error("'{clause}': {source}")]
     Value { clause: String, source: UnitError },
@@ -237,7 +238,8 @@ impl Requirement {
         unknown.collect()
     }
 
-    /// What of it the run did not meet: a sentence for each clause and link.
+    /// Returns a sentence for each clause and link that the run did not meet; of
+    /// receivers, see [`Requirement::unmet_by_receivers`].
     pub fn unmet(&self, report: &RunReport) -> Vec<String> {
         let mut unmet = Vec::new();
         for clause in &self.clauses {
@@ -261,10 +263,19 @@ impl Requirement {
                 }
             }
         }
-        for clause in &self.received {
-            unmet.extend(clause.unmet(&report.links));
-        }
         unmet
+    }
+
+    /// Returns a sentence for each requirement on receivers that they did not meet.
+    pub fn unmet_by_receivers(
+        &self,
+        links: &[LinkReport],
+        received: &ReceivedByLink,
+    ) -> Vec<String> {
+        let clauses = self.received.iter();
+        clauses
+            .flat_map(|clause| clause.unmet(links, received))
+            .collect()
     }
 }
 
@@ -322,7 +333,7 @@ pub(super) fn no_such_link(clause: &str, name: &str, links: &[LinkReport]) -> St
 /// What was meant, or which links there `are` or `were`.
 fn known(name: &str, links: &[LinkReport], are: &str) -> String {
     let names = || links.iter().map(|link| link.name.as_str());
-    match crate::suggest::closest(name, names()) {
+    match longwire_runtime::suggest::closest(name, names()) {
         Some(close) => format!("did you mean '{close}'?"),
         None if links.is_empty() => format!("there {are} none"),
         None => {

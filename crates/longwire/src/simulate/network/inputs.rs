@@ -7,7 +7,7 @@ use longwire_io::rights;
 use longwire_packet::bridge::PortIndex;
 
 use crate::Error;
-use crate::topology::{PortPlan, Topology};
+use longwire_topology::{PortPlan, Topology};
 
 /// A capture that is named on the command line, and whose it is.
 #[derive(Clone, Debug, PartialEq, Eq)]

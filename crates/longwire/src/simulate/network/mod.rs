@@ -17,7 +17,7 @@ pub use script::Script;
 
 use super::{End, check_faults};
 use crate::Error;
-use crate::fabric::Changes;
+use longwire_fabric::Changes;
 
 /// A network under simulation.
 pub struct NetworkReplay<'a> {

@@ -5,7 +5,7 @@ use longwire_runtime::fabric::Leaving;
 
 use super::inputs::PortFile;
 use crate::Error;
-use crate::topology::Topology;
+use longwire_topology::Topology;
 
 /// The captures of all ports.
 pub struct Outputs {

@@ -7,7 +7,7 @@ use longwire_runtime::fabric::{Discarded, Simulation};
 use longwire_runtime::{Faults, FileLoader};
 
 use crate::Error;
-use crate::fabric::{Changes, Done, Numbered, Scenario};
+use longwire_fabric::{Changes, Done, Numbered, Scenario};
 
 /// A scenario, read as time goes on.
 pub struct Script<'a> {

@@ -1,0 +1,231 @@
+//! What the API answers, by its table of routes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::header::ACCEPT;
+use hyper::{Request, Response, StatusCode};
+use longwire_runtime::host::{normal_priority, prompt_priority, release_free_memory};
+use serde_json::Value;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use super::bodies::{Bodies, Received, is_large};
+use super::guard::{Caller, Files, Rights};
+use super::query::Query;
+use super::refusal::Refusal;
+use super::reply::{Body, Reply};
+use super::route::{Call, Route, Work, find};
+use super::routes::ROUTES;
+use super::server::CONNECTIONS_MAX;
+use super::state::{ApiState, STREAMS_MAX};
+use super::stream;
+
+/// The most requests that are worked on at once, or wait for their turn.
+pub const WORK_MAX: usize = 128;
+
+const _: () = assert!(
+    STREAMS_MAX + WORK_MAX < CONNECTIONS_MAX,
+    "some connections can always give way"
+);
+
+/// Memory is given back to the system so long after a large body.
+const TRIM_AFTER: Duration = Duration::from_millis(500);
+
+/// The control API of a run.
+pub struct Api {
+    state: Arc<ApiState>,
+    /// The files that changes may name.
+    files: Files,
+    bodies: Bodies,
+    /// Places for requests that are worked on.
+    work: Semaphore,
+    /// Whether memory is to be given back soon.
+    trimming: AtomicBool,
+    /// Changes are made one after the other; those that wait hold no thread.
+    turn: Semaphore,
+}
+
+impl Api {
+    /// Returns the API of a run.
+    pub fn new(state: ApiState, files: Files) -> Api {
+        Api {
+            state: Arc::new(state),
+            files,
+            bodies: Bodies::new(),
+            work: Semaphore::new(WORK_MAX),
+            trimming: AtomicBool::new(false),
+            turn: Semaphore::new(1),
+        }
+    }
+
+    /// Answers a request that was let in.
+    pub async fn answer(
+        self: Arc<Api>,
+        request: Request<Incoming>,
+        caller: Caller,
+    ) -> Response<Body> {
+        let answered = self.handle(request, caller).await;
+        answered.unwrap_or_else(Refusal::into_response)
+    }
+
+    async fn handle(
+        self: Arc<Api>,
+        request: Request<Incoming>,
+        caller: Caller,
+    ) -> Result<Response<Body>, Refusal> {
+        let (route, mut call) = read_head(
+            request.method().as_str(),
+            request.uri().path(),
+            request.uri().query(),
+        )?;
+        let accepts = request.headers().get_all(ACCEPT).iter();
+        let accepts: Vec<&str> = accepts.filter_map(|value| value.to_str().ok()).collect();
+        call.accept = accepts.join(",");
+        if route.changes() && caller.rights == Rights::Read {
+            let error = "this token may read only; nothing was changed";
+            return Err(Refusal::new(StatusCode::FORBIDDEN, error));
+        }
+        let (mut body, mut _trim) = (None, None);
+        if route.body.is_some() {
+            let sent = request.into_body();
+            _trim = is_large(&sent).then(|| TrimLater(Arc::clone(&self)));
+            body = Some(self.bodies.read(sent).await?);
+        }
+        let working = caller.seat.work();
+        if let Work::Stream = route.work {
+            let state = Arc::clone(&self.state);
+            let made = self
+                .state
+                .slowly(move || stream::watcher(&state, &call, working));
+            return made.await.unwrap_or_else(|| Err(fault())).map(stream::open);
+        }
+        let _place = self.work.try_acquire().map_err(|_| {
+            Refusal::busy(format!(
+                "{WORK_MAX} requests are being worked on; try again"
+            ))
+        })?;
+        let reply = Arc::clone(&self).work(route, call, body, caller).await;
+        reply.map(Reply::into_response)
+    }
+
+    /// Does what a route is for.
+    async fn work(
+        self: Arc<Api>,
+        route: &'static Route,
+        mut call: Call,
+        body: Option<Received>,
+        caller: Caller,
+    ) -> Result<Reply, Refusal> {
+        let state = Arc::clone(&self.state);
+        match route.work {
+            Work::Quick(work) => {
+                // Not here: it may wait for the fabric all the same.
+                let prompt = move || {
+                    prompt_priority();
+                    work(&state, &call)
+                };
+                let worked = spawn_blocking(prompt).await;
+                worked.unwrap_or_else(|_| Err(fault()))
+            }
+            Work::Slow(work) => {
+                let worked = self.state.slowly(move || work(&state, &call)).await;
+                worked.unwrap_or_else(|| Err(fault()))
+            }
+            Work::Change(make) => {
+                let _turn = self.turn.acquire().await;
+                // Not slowly: others wait for what a change holds. Nor before
+                // the packets: one of a hundred thousand links takes a while.
+                // JSON takes many times the memory of its text, so that it is
+                // read of one body at a time.
+                let api = Arc::clone(&self);
+                let change = move || {
+                    normal_priority();
+                    if let Some(body) = body {
+                        call.body = parse_body(&body.bytes)?;
+                    }
+                    api.change(&make(&call), &call, &caller)
+                };
+                let made = spawn_blocking(change).await;
+                made.unwrap_or_else(|_| Err(fault()))
+            }
+            // Opened before this is called.
+            Work::Stream => Err(fault()),
+        }
+    }
+
+    /// Gives memory that was freed back to the system, once for all requests
+    /// of a moment.
+    fn trim_soon(self: Arc<Api>) {
+        // At the end of a run there is no runtime left, and no need.
+        let Ok(handle) = Handle::try_current() else {
+            return;
+        };
+        if self.trimming.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        handle.spawn(async move {
+            sleep(TRIM_AFTER).await;
+            self.trimming.store(false, Ordering::Relaxed);
+            self.state.slowly(release_free_memory).await;
+        });
+    }
+
+    /// Makes a change, or says whether it could be made.
+    fn change(&self, change: &Value, call: &Call, caller: &Caller) -> Result<Reply, Refusal> {
+        let files = self.files.of(caller.peer);
+        let changed = if call.query.flag("check") {
+            self.state.controller.check(change, files)
+        } else {
+            self.state.controller.change(change, files)
+        };
+        Reply::json(&changed.map_err(Refusal::problems)?)
+    }
+}
+
+/// Has memory given back once a request with a large body is done with, or
+/// given up.
+struct TrimLater(Arc<Api>);
+
+impl Drop for TrimLater {
+    fn drop(&mut self) {
+        Arc::clone(&self.0).trim_soon();
+    }
+}
+
+fn fault() -> Refusal {
+    let error = "the answer could not be made; this is a fault of Longwire";
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
+}
+
+/// Returns the route of a request, and the request without its body.
+///
+/// # Errors
+/// If there is no such route, or it does not take what is said.
+pub fn read_head(
+    method: &str,
+    path: &str,
+    query: Option<&str>,
+) -> Result<(&'static Route, Call), Refusal> {
+    let (route, name) = find(&ROUTES, method, path)?;
+    let call = Call {
+        name,
+        query: Query::parse(query, route.parameters)?,
+        body: Value::Null,
+        accept: String::new(),
+    };
+    Ok((route, call))
+}
+
+/// Reads a body as JSON.
+///
+/// # Errors
+/// If it is none.
+pub fn parse_body(bytes: &[u8]) -> Result<Value, Refusal> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| Refusal::bad(format!("the body is not JSON: {error}")))
+}

@@ -1,0 +1,220 @@
+//! The control API: HTTP over a Unix socket or TCP that reads and changes a running
+//! network, and its client.
+//!
+//! ```
+//! use longwire_control::{Address, Config, bind, requested_change};
+//!
+//! # let directory = std::env::temp_dir().join(format!("doc-control-{}", std::process::id()));
+//! # std::fs::create_dir_all(&directory).expect("a directory");
+//! # let path = directory.join("net.sock");
+//! let bound = bind(&Config {
+//!     addresses: vec![Address::Unix(path.clone())],
+//!     ..Config::default()
+//! })?;
+//! assert_eq!(bound.notes(), [format!("control: {}", path.display())]);
+//!
+//! // Requests become changes of the network.
+//! let change = requested_change("PATCH", "/v1/links/adsl*", br#"{ "delay": "50ms" }"#);
+//! let change = change.expect("a valid request").expect("a change");
+//! assert_eq!(change["set"]["adsl*"]["delay"], "50ms");
+//! # drop(bound);
+//! # std::fs::remove_dir_all(&directory).expect("it was made");
+//! # Ok::<(), longwire_control::ControlError>(())
+//! ```
+//!
+//! [`bind`] takes the addresses before a run starts, and [`Bound::serve`] answers
+//! requests about a [`Controller`] on a thread of its own. [`client`] sends requests.
+//! `routes.rs` has the table of routes, from which dispatch, methods and the OpenAPI
+//! document follow.
+
+mod address;
+mod api;
+mod bodies;
+pub mod client;
+mod config;
+mod error;
+mod guard;
+mod limit;
+mod metrics;
+mod openapi;
+mod patience;
+mod places;
+mod query;
+mod refusal;
+mod reply;
+mod route;
+mod routes;
+mod schemas;
+mod server;
+mod socket;
+mod state;
+mod stats;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod token;
+
+use std::ffi::OsString;
+use std::io;
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use self::api::Api;
+use self::guard::{Files, Tokens};
+use self::limit::Limit;
+use self::refusal::Refusal;
+use self::server::{Gate, Handler, Listener, Slow, serve};
+use self::state::ApiState;
+use longwire_fabric::Controller;
+
+pub use address::Address;
+pub use config::{Config, Detail, LIMIT_DEFAULT};
+pub use error::ControlError;
+pub use server::Server;
+pub use token::read_token;
+
+/// Addresses at which somebody will answer. Whoever connects before that
+/// waits. Dropping it gives them back.
+pub struct Bound {
+    listeners: Vec<Listener>,
+    notes: Vec<String>,
+    tokens: Tokens,
+    limit: u32,
+    metrics: Detail,
+    files: Files,
+}
+
+/// Takes the addresses, before anything is started.
+///
+/// # Errors
+/// If the arguments are wrong or an address cannot be had; then none is held.
+pub fn bind(config: &Config) -> Result<Bound, ControlError> {
+    let tokens = config.tokens()?;
+    let files = config.files()?;
+    let mut listeners = Vec::new();
+    let mut notes = Vec::new();
+    for address in &config.addresses {
+        match address {
+            Address::Unix(path) => {
+                let (listener, named) = socket::open(path)?;
+                listeners.push(Listener::Unix(listener, named));
+                notes.push(format!("control: {address}"));
+            }
+            Address::Tcp(wanted) => {
+                let failed = |source: io::Error| ControlError::Listen {
+                    address: address.clone(),
+                    source,
+                };
+                let listener = TcpListener::bind(wanted).map_err(failed)?;
+                listener.set_nonblocking(true).map_err(failed)?;
+                // With port 0 the system has chosen one.
+                let taken = listener.local_addr().map_err(failed)?;
+                notes.push(format!("control: {}", Address::Tcp(taken)));
+                if !taken.ip().is_loopback() {
+                    notes.push(format!(
+                        "control: tokens cross the network in the clear to {taken}: use a \
+                         tunnel, as of ssh, unless the network is yours alone"
+                    ));
+                }
+                listeners.push(Listener::Tcp(listener));
+            }
+        }
+    }
+    Ok(Bound {
+        listeners,
+        notes,
+        tokens,
+        limit: config.limit,
+        metrics: config.metrics,
+        files,
+    })
+}
+
+/// Takes the addresses and answers at them.
+///
+/// # Errors
+/// As [`bind`] and [`Bound::serve`].
+pub fn start(controller: Arc<Controller>, config: &Config) -> Result<Option<Server>, ControlError> {
+    bind(config)?.serve(controller)
+}
+
+/// The change that a request asks for; `None` if it asks for none. What is
+/// sent is read as the server reads it: `target` is the path with its query.
+///
+/// # Errors
+/// Why it would be refused, in one line.
+pub fn requested_change(method: &str, target: &str, body: &[u8]) -> Result<Option<Value>, String> {
+    let (path, query) = match target.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (target, None),
+    };
+    let read = || {
+        let (route, mut call) = api::read_head(method, path, query)?;
+        if route.body.is_some() {
+            call.body = api::parse_body(body)?;
+        }
+        Ok(route.change(&call))
+    };
+    read().map_err(|refusal: Refusal| refusal.line().to_owned())
+}
+
+impl Bound {
+    /// Returns notes on the addresses, a sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The address at which a program of this run finds it, as `ctl` reads it:
+    /// a socket if there is one, which needs no network, as an absolute path.
+    /// `None` without addresses.
+    ///
+    /// # Errors
+    /// If the address of a listener cannot be read.
+    pub fn address(&self) -> io::Result<Option<OsString>> {
+        let is_socket = |listener: &&Listener| matches!(listener, Listener::Unix(..));
+        let socket = self.listeners.iter().find(is_socket);
+        let Some(listener) = socket.or(self.listeners.first()) else {
+            return Ok(None);
+        };
+        Ok(Some(match listener {
+            Listener::Unix(_, named) => std::path::absolute(named.path())?.into(),
+            Listener::Tcp(listener) => Address::Tcp(listener.local_addr()?).to_string().into(),
+        }))
+    }
+
+    /// Answers about this run until the server is dropped. `None` when there
+    /// are no addresses.
+    ///
+    /// # Errors
+    /// If the thread cannot be had.
+    pub fn serve(self, controller: Arc<Controller>) -> Result<Option<Server>, ControlError> {
+        if self.listeners.is_empty() {
+            return Ok(None);
+        }
+        let (stop, stopped) = watch::channel(false);
+        let slow = Slow::new()?;
+        let state = ApiState::new(controller, self.metrics, stopped, slow.handle());
+        let api = Arc::new(Api::new(state, self.files.clone()));
+        let handler: Arc<Handler> =
+            Arc::new(move |request, caller| Box::pin(Arc::clone(&api).answer(request, caller)));
+        self.serve_with(handler, stop, slow).map(Some)
+    }
+
+    /// Answers with anything.
+    fn serve_with(
+        self,
+        handler: Arc<Handler>,
+        stop: watch::Sender<bool>,
+        slow: Slow,
+    ) -> Result<Server, ControlError> {
+        let gate = Gate {
+            tokens: self.tokens,
+            limit: Limit::new(self.limit),
+            strangers: Limit::new(self.limit),
+        };
+        serve(self.listeners, gate, handler, stop, slow)
+    }
+}

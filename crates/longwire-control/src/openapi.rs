@@ -1,0 +1,184 @@
+//! The OpenAPI 3.1 document, made of the table of routes and of the tables
+//! that the reader of topologies follows.
+
+use serde_json::{Map, Value, json};
+
+use super::query::Parameter;
+use super::reply::{EVENTS, JSON, METRICS_TEXT, OPEN_METRICS};
+use super::route::{Answer, Route};
+use super::schemas::{self, place};
+
+/// The document.
+pub fn document(routes: &[Route]) -> Value {
+    let mut paths = Map::new();
+    for route in routes {
+        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        path[route.method.name().to_lowercase()] = operation(route);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Longwire control API",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Reads and changes a running network of emulated links.",
+            "license": { "name": "Apache-2.0 OR MIT", "identifier": "Apache-2.0 OR MIT" },
+        },
+        "servers": [
+            {
+                "url": "http://{address}:{port}",
+                "description": "TCP, as --control tcp:ADDRESS:PORT opens it",
+                "variables": {
+                    "address": { "default": "127.0.0.1" },
+                    "port": { "default": "9470" },
+                },
+            },
+            {
+                "url": "http://localhost",
+                "description": "A Unix socket, as --control PATH opens it; clients are given its \
+                                path apart from the URL",
+            },
+        ],
+        "paths": paths,
+        "components": {
+            "schemas": schemas::all(),
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "Over TCP: the token of --control-token-file, or that of \
+                                    --control-read-token-file, with which nothing can be changed. \
+                                    A Unix socket needs none.",
+                },
+            },
+        },
+        "security": [{ "token": [] }, {}],
+    })
+}
+
+fn operation(route: &Route) -> Value {
+    let mut parameters: Vec<Value> = route.parameters.iter().map(parameter).collect();
+    if let Some(name) = route.braces() {
+        let help = match route.changes() {
+            true => {
+                "a link's name, or a pattern with * for anything and ? for a character, \
+                     with .up or .down behind for one direction"
+            }
+            false => "a link's name",
+        };
+        parameters.push(json!({
+            "name": name,
+            "in": "path",
+            "required": true,
+            "description": help,
+            "schema": { "type": "string" },
+        }));
+    }
+    let mut operation = json!({
+        "operationId": identifier(route),
+        "summary": route.help,
+        "parameters": parameters,
+        "responses": responses(route),
+    });
+    if let Some(schema) = route.body {
+        operation["requestBody"] = json!({
+            "required": true,
+            "content": { JSON: { "schema": { "$ref": place(schema) } } },
+        });
+    }
+    operation
+}
+
+/// A name for programs: `get_v1_links_name`.
+fn identifier(route: &Route) -> String {
+    let words = route.path.split(|c: char| !c.is_ascii_alphanumeric());
+    let words = words.filter(|word| !word.is_empty());
+    let mut name = route.method.name().to_lowercase();
+    for word in words {
+        name.push('_');
+        name.push_str(word);
+    }
+    name
+}
+
+fn parameter(parameter: &Parameter) -> Value {
+    json!({
+        "name": parameter.name,
+        "in": "query",
+        "description": parameter.help,
+        "schema": parameter.kind.schema(),
+    })
+}
+
+/// Statuses other than 200 that any route may answer with, and when.
+const ALWAYS: [(&str, &str); 5] = [
+    (
+        "400",
+        "The request is not as this document describes; nothing was changed",
+    ),
+    ("401", "The token is lacking or wrong"),
+    (
+        "403",
+        "The token may read only, or the request comes from a foreign page",
+    ),
+    (
+        "429",
+        "Too many requests a second; Retry-After tells when to try again",
+    ),
+    (
+        "503",
+        "Too many requests or streams at once; Retry-After tells when to try again",
+    ),
+];
+
+/// Those of routes with a body.
+const WITH_BODY: [(&str, &str); 2] = [
+    ("408", "The body did not come in time"),
+    ("413", "The body is too large"),
+];
+
+fn responses(route: &Route) -> Value {
+    let reference = |schema: &str| json!({ "schema": { "$ref": place(schema) } });
+    let (kind, content) = match route.answer {
+        Answer::Json(schema) => (JSON, reference(schema)),
+        Answer::Document => (JSON, json!({ "schema": { "type": "object" } })),
+        Answer::Metrics => (METRICS_TEXT, json!({ "schema": { "type": "string" } })),
+        Answer::Events(schema) => {
+            let help = format!(
+                "Server-sent events; the data of each is JSON: {}. One of the kind `end` is the \
+                 last of a run, one of the kind `error` says why there are no more.",
+                place(schema)
+            );
+            (
+                EVENTS,
+                json!({ "schema": { "type": "string", "description": help } }),
+            )
+        }
+    };
+    let mut responses = json!({
+        "200": { "description": route.help, "content": { kind: content } },
+    });
+    if route.answer == Answer::Metrics {
+        responses["200"]["content"][OPEN_METRICS] = json!({ "schema": { "type": "string" } });
+    }
+    let mut also = ALWAYS.to_vec();
+    if route.body.is_some() {
+        also.extend(WITH_BODY);
+    }
+    if route.changes() {
+        also.push((
+            "422",
+            "A value, or the name of a link, a path or a file, does not fit the run; nothing was \
+             changed",
+        ));
+    }
+    if route.braces().is_some() && !route.changes() {
+        also.push(("404", "There is no such link"));
+    }
+    for (status, help) in also {
+        responses[status] = json!({
+            "description": help,
+            "content": { JSON: reference("Error") },
+        });
+    }
+    responses
+}

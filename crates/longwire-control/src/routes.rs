@@ -1,0 +1,368 @@
+//! The table of all there is: from it come dispatch, the methods that a path
+//! takes, and the OpenAPI document.
+
+use longwire_engine::Nanos;
+use longwire_runtime::fabric::PortReport;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::metrics;
+use super::openapi;
+use super::query::{Kind, Parameter};
+use super::refusal::Refusal;
+use super::reply::Reply;
+use super::route::{Answer, Call, Method, Route, Work};
+use super::state::ApiState;
+use super::stats;
+use longwire_fabric::{Done, LinkView, PathView, RuleView};
+use longwire_topology::glob::is_pattern;
+
+/// The most links, rules or changes of one answer, and how many unless it is
+/// said.
+const PAGE_MAX: u64 = 10_000;
+const PAGE: u64 = 100;
+
+/// So many links of a page are read at a time.
+const PART: usize = 200;
+
+/// The shortest period of a stream.
+const EVERY_MIN: Nanos = Nanos::from_millis(50);
+const EVERY_MAX: Nanos = Nanos::from_secs(3600);
+
+const MATCH: Parameter = Parameter {
+    name: "match",
+    kind: Kind::Text,
+    help: "names of links, with * for anything and ? for a character; all by default",
+};
+const LIMIT: Parameter = Parameter {
+    name: "limit",
+    kind: Kind::Number(1, PAGE_MAX),
+    help: "the most that are told at once; 100 by default",
+};
+const LINKS: Parameter = Parameter {
+    name: "links",
+    kind: Kind::Choice(&["sum", "each"]),
+    help: "all links together, or each by its name",
+};
+const CHECK: Parameter = Parameter {
+    name: "check",
+    kind: Kind::Flag,
+    help: "only say whether it could be done, and do nothing",
+};
+const AT: Parameter = Parameter {
+    name: "at",
+    kind: Kind::Text,
+    help: "when, since the start of the run, as in 30s; now by default",
+};
+const IN: Parameter = Parameter {
+    name: "in",
+    kind: Kind::Text,
+    help: "when, from now on, as in 2s",
+};
+
+/// A route that reads, without body.
+const fn get(
+    path: &'static str,
+    help: &'static str,
+    parameters: &'static [Parameter],
+    answer: Answer,
+    work: Work,
+) -> Route {
+    Route {
+        method: Method::Get,
+        path,
+        help,
+        parameters,
+        body: None,
+        answer,
+        work,
+    }
+}
+
+/// All routes.
+pub static ROUTES: [Route; 16] = [
+    get(
+        "/v1",
+        "What runs",
+        &[],
+        Answer::Json("Overview"),
+        Work::Slow(overview),
+    ),
+    get(
+        "/v1/openapi.json",
+        "This document",
+        &[],
+        Answer::Document,
+        Work::Quick(|_, _| Reply::json(&openapi::document(&ROUTES))),
+    ),
+    get(
+        "/v1/links",
+        "Links in the order of their names, a page at a time",
+        &[
+            MATCH,
+            Parameter {
+                name: "after",
+                kind: Kind::Text,
+                help: "begin behind this name: what the page before said as next",
+            },
+            LIMIT,
+        ],
+        Answer::Json("Links"),
+        Work::Slow(links),
+    ),
+    get(
+        "/v1/links/{name}",
+        "A link",
+        &[],
+        Answer::Json("Link"),
+        Work::Quick(link),
+    ),
+    Route {
+        method: Method::Patch,
+        path: "/v1/links/{name}",
+        help: "Set options of all links whose names fit, at one time or not at all",
+        parameters: &[AT, IN, CHECK],
+        body: Some("Options"),
+        answer: Answer::Json("Changed"),
+        work: Work::Change(set),
+    },
+    Route {
+        method: Method::Post,
+        path: "/v1/links",
+        help: "Add a link, or many, as [[link]] of a topology does",
+        parameters: &[AT, IN, CHECK],
+        body: Some("NewLink"),
+        answer: Answer::Json("Changed"),
+        work: Work::Change(add),
+    },
+    Route {
+        method: Method::Delete,
+        path: "/v1/links/{name}",
+        help: "Remove all links whose names fit",
+        parameters: &[AT, IN, CHECK],
+        body: None,
+        answer: Answer::Json("Changed"),
+        work: Work::Change(remove),
+    },
+    get(
+        "/v1/paths",
+        "Paths: links that are crossed one after the other",
+        &[],
+        Answer::Json("Paths"),
+        Work::Slow(|state, _| {
+            let paths = state.controller.paths();
+            Reply::json(&Paths { paths })
+        }),
+    ),
+    get(
+        "/v1/ports",
+        "Ports and what they carried",
+        &[],
+        Answer::Json("Ports"),
+        Work::Slow(|state, _| {
+            let ports = state.controller.report().ports;
+            Reply::json(&Ports { ports })
+        }),
+    ),
+    get(
+        "/v1/rules",
+        "Rules by their order: which frames cross what",
+        &[
+            Parameter {
+                name: "skip",
+                kind: Kind::Number(0, u32::MAX as u64),
+                help: "leave out so many",
+            },
+            LIMIT,
+        ],
+        Answer::Json("Rules"),
+        Work::Slow(rules),
+    ),
+    get(
+        "/v1/report",
+        "The report so far, links apart",
+        &[],
+        Answer::Json("Report"),
+        Work::Slow(|state, _| Reply::json(&state.controller.report())),
+    ),
+    get(
+        "/v1/changes",
+        "Changes that were made, the last ones of many",
+        &[],
+        Answer::Json("Changes"),
+        Work::Slow(|state, _| {
+            let remembered = state.controller.changes();
+            Reply::json(&Changes {
+                changes: remembered.made.into(),
+                forgotten: remembered.forgotten,
+            })
+        }),
+    ),
+    Route {
+        method: Method::Post,
+        path: "/v1/changes",
+        help: "Make a change: all of it at one time, or nothing",
+        parameters: &[CHECK],
+        body: Some("Change"),
+        answer: Answer::Json("Changed"),
+        work: Work::Change(|call| call.body.clone()),
+    },
+    get(
+        "/v1/stats",
+        "What was counted of links, summed up",
+        &[MATCH],
+        Answer::Json("Stats"),
+        Work::Slow(stats::sums),
+    ),
+    get(
+        "/v1/stats/stream",
+        "What is counted, again and again: an event each time",
+        &[
+            MATCH,
+            Parameter {
+                name: "every",
+                kind: Kind::Time(EVERY_MIN, EVERY_MAX),
+                help: "how often; 1s by default",
+            },
+            LINKS,
+        ],
+        Answer::Events("StatsEvent"),
+        Work::Stream,
+    ),
+    get(
+        "/metrics",
+        "Metrics for Prometheus: OpenMetrics where Accept prefers it, else the text format 0.0.4",
+        &[MATCH, LINKS],
+        Answer::Metrics,
+        Work::Slow(metrics::answer),
+    ),
+];
+
+#[derive(Serialize)]
+struct Overview {
+    program: &'static str,
+    version: &'static str,
+    elapsed_s: f64,
+    seed: u64,
+    links: usize,
+    paths: usize,
+}
+
+#[derive(Serialize)]
+struct Links<'a> {
+    links: &'a [LinkView],
+    next: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Rules<'a> {
+    rules: &'a [RuleView],
+    next: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct Paths {
+    paths: Vec<PathView>,
+}
+
+#[derive(Serialize)]
+struct Ports {
+    ports: Vec<PortReport>,
+}
+
+#[derive(Serialize)]
+struct Changes {
+    changes: Vec<Done>,
+    forgotten: u64,
+}
+
+fn overview(state: &ApiState, _call: &Call) -> Result<Reply, Refusal> {
+    let controller = &state.controller;
+    Reply::json(&Overview {
+        program: "longwire",
+        version: env!("CARGO_PKG_VERSION"),
+        elapsed_s: stats::seconds(controller.elapsed()),
+        seed: controller.seed(),
+        links: controller.link_count(),
+        paths: controller.paths().len(),
+    })
+}
+
+fn links(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
+    let limit = call.query.number("limit").unwrap_or(PAGE) as usize;
+    let after = call.query.text("after");
+    let pattern = call.query.text("match").unwrap_or("*");
+    let mut links: Vec<LinkView> = Vec::new();
+    let mut more = true;
+    // A part at a time, so that nobody who would change the network waits for
+    // a large page. One link more tells whether there is another page.
+    while more && links.len() <= limit {
+        let behind = links.last().map(|link| link.name.as_str()).or(after);
+        let wanted = (limit + 1 - links.len()).min(PART);
+        let part = state.controller.links(pattern, behind, wanted);
+        more = part.len() == wanted;
+        links.extend(part);
+    }
+    let more = links.len() > limit;
+    links.truncate(limit);
+    let next = links.last().filter(|_| more);
+    Reply::json(&Links {
+        next: next.map(|link| link.name.as_str()),
+        links: &links,
+    })
+}
+
+fn link(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
+    match state.controller.link(&call.name) {
+        Some(link) => Reply::json(&link),
+        None => Err(no_link(&call.name)),
+    }
+}
+
+fn no_link(name: &str) -> Refusal {
+    let error = match is_pattern(name) {
+        true => {
+            format!("no link is called '{name}'; `longwire ctl get '{name}'` lists those that fit")
+        }
+        false => format!("no link is called '{name}'; `longwire ctl get` lists all"),
+    };
+    Refusal::missing(error)
+}
+
+fn rules(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
+    let limit = call.query.number("limit").unwrap_or(PAGE) as usize;
+    let skip = call.query.number("skip").unwrap_or(0) as usize;
+    let mut rules = state.controller.rules(skip, limit + 1);
+    let more = rules.len() > limit;
+    rules.truncate(limit);
+    let next = more.then_some(skip + limit);
+    Reply::json(&Rules {
+        rules: &rules,
+        next,
+    })
+}
+
+/// Returns the change of a `PATCH` of links.
+fn set(call: &Call) -> Value {
+    timed(call, json!({ "set": { call.name.as_str(): call.body } }))
+}
+
+/// Returns the change of a `POST` of a link.
+fn add(call: &Call) -> Value {
+    timed(call, json!({ "add": { "link": [call.body] } }))
+}
+
+/// Returns the change of a `DELETE` of links.
+fn remove(call: &Call) -> Value {
+    timed(call, json!({ "remove": [call.name] }))
+}
+
+/// A change at the time that the parameters say.
+fn timed(call: &Call, mut change: Value) -> Value {
+    for name in ["at", "in"] {
+        if let Some(time) = call.query.text(name) {
+            change[name] = json!(time);
+        }
+    }
+    change
+}

@@ -1,0 +1,258 @@
+//! `/v1/stats/stream`: what is counted, told again and again as server-sent
+//! events (WHATWG HTML, section 9.2).
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use hyper::body::{Body as HttpBody, Bytes, Frame};
+use hyper::{Response, StatusCode};
+use longwire_engine::Nanos;
+use longwire_runtime::fabric::LinkTotals;
+use serde::Serialize;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
+
+use super::places::Working;
+use super::refusal::Refusal;
+use super::reply::{Body, EVENTS, response};
+use super::route::Call;
+use super::server::ended;
+use super::state::{ApiState, STREAMS_MAX};
+use super::stats::{Rates, Totals, seconds};
+
+/// The period of a stream unless the request says otherwise.
+const EVERY: Nanos = Nanos::from_secs(1);
+
+/// The most links that a stream tells one by one.
+const EACH_MAX: usize = 10_000;
+
+/// Something is sent at least so often, so that both sides learn when the
+/// other one has gone.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// A stream of events, and its last event.
+pub struct Watcher {
+    state: Arc<ApiState>,
+    pattern: String,
+    every: Duration,
+    each: bool,
+    told: Option<Told>,
+    _place: OwnedSemaphorePermit,
+    _working: Working,
+}
+
+/// The counters of an event.
+struct Told {
+    at: Nanos,
+    count: usize,
+    /// The identity of these links, in any order: another number when one came or
+    /// went.
+    which: u64,
+    sums: LinkTotals,
+    each: HashMap<String, LinkTotals>,
+}
+
+/// An event's data.
+#[derive(Serialize)]
+struct Event {
+    elapsed_s: f64,
+    /// Since the event before; 0 in the first one.
+    interval_s: f64,
+    links: usize,
+    totals: Totals,
+    rates: Option<Rates>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    each: Option<Vec<Row>>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    totals: Totals,
+    rates: Option<Rates>,
+}
+
+/// Returns the stream that a request asks for. `working` keeps its connection.
+///
+/// # Errors
+/// 400 when links are to be told one by one and there are too many, 503 when
+/// there are too many streams.
+pub fn watcher(state: &Arc<ApiState>, call: &Call, working: Working) -> Result<Watcher, Refusal> {
+    let place = Arc::clone(&state.streams)
+        .try_acquire_owned()
+        .map_err(|_| {
+            let error = format!("there are {STREAMS_MAX} streams already; end one first");
+            Refusal::busy(error)
+        })?;
+    let every = call.query.time("every").unwrap_or(EVERY);
+    let watcher = Watcher {
+        state: Arc::clone(state),
+        pattern: call.query.text("match").unwrap_or("*").to_owned(),
+        every: Duration::from_nanos(every.as_nanos()),
+        each: call.query.text("links") == Some("each"),
+        told: None,
+        _place: place,
+        _working: working,
+    };
+    if watcher.each {
+        let (count, _) = watcher.state.controller.totals(&watcher.pattern);
+        if count > EACH_MAX {
+            return Err(Refusal::bad(too_many(count)));
+        }
+    }
+    Ok(watcher)
+}
+
+fn too_many(count: usize) -> String {
+    format!(
+        "{count} links fit, directions counted apart, and a stream tells at most {EACH_MAX} one \
+         by one; narrow ?match=, or ask for ?links=sum"
+    )
+}
+
+/// Starts to tell.
+pub fn open(watcher: Watcher) -> Response<Body> {
+    // One event waits at most; while nobody takes it, none is made.
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::spawn(tell(watcher, sender));
+    response(StatusCode::OK, EVENTS, Events(receiver).boxed_unsync())
+}
+
+/// Tells until nobody listens or the run ends.
+async fn tell(mut watcher: Watcher, sender: mpsc::Sender<Bytes>) {
+    let state = Arc::clone(&watcher.state);
+    let mut stopped = state.stopped.clone();
+    let mut ticks = interval(watcher.every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut heart = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
+    loop {
+        let text = tokio::select! {
+            _ = ticks.tick() => {
+                let made = state.slowly(move || {
+                    let text = watcher.next();
+                    (watcher, text)
+                });
+                let Some((back, text)) = made.await else {
+                    return;
+                };
+                watcher = back;
+                heart.reset();
+                text
+            }
+            _ = heart.tick() => Ok(Bytes::from_static(b": heartbeat\n\n")),
+            () = sender.closed() => return,
+            () = ended(&mut stopped) => {
+                Err(event("end", &serde_json::json!({ "reason": "the run has ended" })))
+            }
+        };
+        let (text, last) = match text {
+            Ok(text) => (text, false),
+            Err(text) => (text, true),
+        };
+        if sender.send(text).await.is_err() || last {
+            return;
+        }
+    }
+}
+
+/// An event of a kind; `stats` are of none.
+fn event(kind: &str, data: &impl Serialize) -> Bytes {
+    let data = serde_json::to_string(data).unwrap_or_default();
+    match kind {
+        "" => format!("data: {data}\n\n").into(),
+        kind => format!("event: {kind}\ndata: {data}\n\n").into(),
+    }
+}
+
+impl Watcher {
+    /// The next event, or the last one: why there are no more.
+    fn next(&mut self) -> Result<Bytes, Bytes> {
+        let now = self.look();
+        if self.each && now.count > EACH_MAX {
+            let error = serde_json::json!({ "error": too_many(now.count) });
+            return Err(event("error", &error));
+        }
+        let told = event("", &self.compare(&now));
+        self.told = Some(now);
+        Ok(told)
+    }
+
+    /// Reads the counters.
+    fn look(&self) -> Told {
+        let controller = &self.state.controller;
+        let mut now = Told {
+            at: controller.elapsed(),
+            count: 0,
+            which: 0,
+            sums: LinkTotals::default(),
+            each: HashMap::new(),
+        };
+        controller.each_totals(&self.pattern, &mut |name, totals| {
+            now.count += 1;
+            let mut hasher = DefaultHasher::new();
+            name.hash(&mut hasher);
+            now.which = now.which.wrapping_add(hasher.finish());
+            now.sums.add(&totals);
+            if self.each && now.count <= EACH_MAX {
+                now.each.insert(name.to_owned(), totals);
+            }
+        });
+        now
+    }
+
+    /// Returns an event: the counters, and their growth since the last one.
+    fn compare(&self, now: &Told) -> Event {
+        let before = self.told.as_ref();
+        let passed = before.map_or(Nanos::ZERO, |before| now.at.saturating_sub(before.at));
+        // What links had counted that have gone is no longer in the sum.
+        let same = before.filter(|before| before.which == now.which);
+        Event {
+            elapsed_s: seconds(now.at),
+            interval_s: seconds(passed),
+            links: now.count,
+            totals: Totals::from(&now.sums),
+            rates: same.and_then(|same| Rates::between(&same.sums, &now.sums, passed)),
+            each: self.each.then(|| rows(before, now, passed)),
+        }
+    }
+}
+
+/// Each link by its name, in their order.
+fn rows(before: Option<&Told>, now: &Told, passed: Nanos) -> Vec<Row> {
+    let mut rows: Vec<Row> = now
+        .each
+        .iter()
+        .map(|(name, totals)| {
+            let before = before.and_then(|before| before.each.get(name));
+            Row {
+                name: name.clone(),
+                totals: Totals::from(totals),
+                rates: before.and_then(|before| Rates::between(before, totals, passed)),
+            }
+        })
+        .collect();
+    rows.sort_by(|a, b| a.name.cmp(&b.name));
+    rows
+}
+
+/// Events as the body of a response.
+struct Events(mpsc::Receiver<Bytes>);
+
+impl HttpBody for Events {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let event = self.0.poll_recv(cx);
+        event.map(|event| event.map(|event| Ok(Frame::data(event))))
+    }
+}

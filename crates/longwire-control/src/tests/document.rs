@@ -1,0 +1,148 @@
+//! The OpenAPI document against the routes.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::openapi;
+use crate::requested_change;
+use crate::route::{Answer, Method, find};
+use crate::routes::ROUTES;
+use crate::schemas::place;
+
+#[test]
+fn the_document_has_every_route_and_no_other() {
+    let document = openapi::document(&ROUTES);
+    let paths = document["paths"].as_object().expect("paths");
+    let written = paths.iter().flat_map(|(path, methods)| {
+        let methods = methods.as_object().expect("methods").keys();
+        methods.map(move |method| (method.to_uppercase(), path.clone()))
+    });
+    let written: BTreeSet<(String, String)> = written.collect();
+    let routes = ROUTES.iter();
+    let routes = routes.map(|route| (route.method.name().to_owned(), route.path.to_owned()));
+    let routes: Vec<(String, String)> = routes.collect();
+    assert_eq!(routes.len(), written.len(), "a route is there twice");
+    assert_eq!(routes.into_iter().collect::<BTreeSet<_>>(), written);
+    let mut identifiers = BTreeSet::new();
+    for (method, path) in &written {
+        let operation = &document["paths"][path][method.to_lowercase()];
+        let identifier = operation["operationId"].as_str().expect("an identifier");
+        assert!(
+            identifiers.insert(identifier.to_owned()),
+            "{identifier} is there twice"
+        );
+        // What the document says is there is found by the dispatcher.
+        let asked = path.replace("{name}", "some%2Aname");
+        let (route, name) = find(&ROUTES, method, &asked).unwrap_or_else(|refusal| {
+            panic!("{method} {asked}: {}", refusal.line());
+        });
+        assert_eq!(
+            (route.method.name(), route.path),
+            (method.as_str(), path.as_str())
+        );
+        assert_eq!(name.is_empty(), route.braces().is_none());
+        let said = operation["parameters"].as_array().map_or(0, Vec::len);
+        assert_eq!(
+            said,
+            route.parameters.len() + usize::from(route.braces().is_some())
+        );
+    }
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    let document = openapi::document(&ROUTES);
+    let mut references = Vec::new();
+    collect(&document, &mut references);
+    assert!(references.len() > 100, "{}", references.len());
+    for reference in references {
+        let pointer = reference.strip_prefix('#').expect("within the document");
+        assert!(document.pointer(pointer).is_some(), "{reference}");
+    }
+    for route in &ROUTES {
+        let answer = match route.answer {
+            Answer::Json(schema) | Answer::Events(schema) => Some(schema),
+            Answer::Metrics | Answer::Document => None,
+        };
+        for schema in route.body.into_iter().chain(answer) {
+            let pointer = place(schema);
+            assert!(document.pointer(&pointer[1..]).is_some(), "{schema}");
+        }
+    }
+}
+
+fn collect(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(Value::String(reference)) = fields.get("$ref") {
+                found.push(reference.clone());
+            }
+            fields.values().for_each(|value| collect(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| collect(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn what_is_not_there_is_told_apart_from_what_takes_other_methods() {
+    let status = |method: &str, path: &str| {
+        let found = find(&ROUTES, method, path).map(|(route, _)| route.method);
+        found.map_err(|refusal| refusal.status().as_u16())
+    };
+    assert_eq!(status("GET", "/v1/links/a"), Ok(Method::Get));
+    assert_eq!(status("HEAD", "/v1/links/a"), Ok(Method::Get));
+    assert_eq!(status("PATCH", "/v1/links/a"), Ok(Method::Patch));
+    assert_eq!(status("POST", "/v1/links/a"), Err(405));
+    assert_eq!(status("get", "/v1/links"), Err(405));
+    assert_eq!(status("OPTIONS", "/v1"), Err(405));
+    for path in [
+        "",
+        "/",
+        "/v1/",
+        "/v2",
+        "/v1/links/",
+        "/v1/links/a/b",
+        "//v1",
+        "/v1/links/a/",
+    ] {
+        assert_eq!(status("GET", path), Err(404), "{path}");
+    }
+    assert_eq!(status("GET", "/v1/links/%ff"), Err(400));
+}
+
+#[test]
+fn requests_ask_for_the_changes_that_they_stand_for() {
+    let ask =
+        |method: &str, target: &str, body: &str| requested_change(method, target, body.as_bytes());
+    let change = |text: &str| Ok(Some(serde_json::from_str::<Value>(text).expect("JSON")));
+    assert_eq!(
+        ask("PATCH", "/v1/links/a%2A.down?in=2s", r#"{"rate":"5mbit"}"#),
+        change(r#"{"in":"2s","set":{"a*.down":{"rate":"5mbit"}}}"#)
+    );
+    assert_eq!(
+        ask("POST", "/v1/links?at=30s", r#"{"name":"x"}"#),
+        change(r#"{"at":"30s","add":{"link":[{"name":"x"}]}}"#)
+    );
+    assert_eq!(
+        ask("DELETE", "/v1/links/a%2Fb", "ignored"),
+        change(r#"{"remove":["a/b"]}"#)
+    );
+    assert_eq!(
+        ask("POST", "/v1/changes?check=true", r#"{"up":["a"]}"#),
+        change(r#"{"up":["a"]}"#)
+    );
+    assert_eq!(ask("GET", "/v1/links/a", ""), Ok(None));
+    for (method, target, body) in [
+        ("PATCH", "/v1/links/a", "{"),
+        ("PATCH", "/v1/links/a", ""),
+        ("PATCH", "/v1/links/a?on=2s", "{}"),
+        ("POST", "/v1/changes?check=maybe", "{}"),
+    ] {
+        assert!(
+            ask(method, target, body).is_err(),
+            "{method} {target} {body}"
+        );
+    }
+}

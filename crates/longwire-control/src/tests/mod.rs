@@ -1,0 +1,380 @@
+//! The transport over real sockets, with a handler that only says it was
+//! reached.
+
+mod document;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use http_body_util::BodyExt;
+use hyper::StatusCode;
+use tokio::sync::watch;
+
+use super::reply::{JSON, Reply};
+use super::server::{Handler, Server, Slow};
+use super::{Address, Config, bind};
+
+/// A folder of one test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("longwire-control-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).expect("a folder");
+        Folder(path)
+    }
+
+    /// A file with this mode.
+    fn file(&self, name: &str, text: &str, mode: u32) -> PathBuf {
+        let path = self.0.join(name);
+        // One that its mode protects is replaced.
+        let _ = fs::remove_file(&path);
+        fs::write(&path, text).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("its mode");
+        path
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.0.join("s.sock")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn unix(path: &Path) -> Config {
+    Config {
+        addresses: vec![Address::Unix(path.to_owned())],
+        ..Config::default()
+    }
+}
+
+const FULL: &str = "0123456789abcdef-full";
+const READ: &str = "0123456789abcdef-read";
+
+/// TCP at a port that the system chooses, with both tokens.
+fn tcp(folder: &Folder) -> Config {
+    Config {
+        addresses: vec!["tcp:127.0.0.1:0".parse().expect("an address")],
+        token_file: Some(folder.file("full", &format!("{FULL}\n"), 0o600)),
+        read_token_file: Some(folder.file("read", READ, 0o400)),
+        ..Config::default()
+    }
+}
+
+/// A server that answers with what rights there are and how long the body
+/// was, and where it listens on TCP.
+fn serve(args: &Config) -> (Server, Option<String>) {
+    let handler: Arc<Handler> = Arc::new(|request, caller| {
+        Box::pin(async move {
+            let bytes = request.into_body().collect().await;
+            let length = bytes.map_or(0, |bytes| bytes.to_bytes().len());
+            let reply = Reply {
+                status: StatusCode::OK,
+                kind: JSON,
+                text: format!("{:?} {length}", caller.rights).into(),
+            };
+            reply.into_response()
+        })
+    });
+    let bound = bind(args).unwrap_or_else(|error| panic!("{error}"));
+    let tcp = bound.notes().iter();
+    let tcp = tcp.filter_map(|note| note.strip_prefix("control: tcp:"));
+    let tcp = tcp.map(str::to_owned).next();
+    let (stop, _) = watch::channel(false);
+    let slow = Slow::new().unwrap_or_else(|error| panic!("{error}"));
+    let server = bound.serve_with(handler, stop, slow);
+    (server.unwrap_or_else(|error| panic!("{error}")), tcp)
+}
+
+/// Asks with these lines as the head, and reads all that comes.
+fn ask(mut stream: impl Read + Write, head: &[&str], body: &str) -> String {
+    let head = head.join("\r\n");
+    let text = format!("{head}\r\nConnection: close\r\n\r\n{body}");
+    stream.write_all(text.as_bytes()).expect("it is sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+fn ask_unix(path: &Path, head: &[&str], body: &str) -> String {
+    ask(
+        UnixStream::connect(path).expect("somebody listens"),
+        head,
+        body,
+    )
+}
+
+fn status(answer: &str) -> &str {
+    answer.split(' ').nth(1).unwrap_or_default()
+}
+
+fn refused(args: &Config) -> String {
+    match bind(args) {
+        Ok(_) => panic!("{args:?} is taken"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_unix_socket_is_its_owner_s_and_goes_with_the_server() {
+    let folder = Folder::new();
+    let path = folder.socket();
+    let (server, _) = serve(&unix(&path));
+    let mode = fs::metadata(&path)
+        .expect("it is there")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let answer = ask_unix(
+        &path,
+        &["POST / HTTP/1.1", "Host: x", "Content-Length: 3"],
+        "abc",
+    );
+    assert_eq!(status(&answer), "200", "{answer}");
+    assert!(answer.ends_with("Change 3"), "{answer}");
+    // Somebody who stays does not keep it.
+    let _idle = UnixStream::connect(&path).expect("it listens");
+    let began = Instant::now();
+    server.stop();
+    assert!(
+        began.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        began.elapsed()
+    );
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_live_socket_is_refused_and_a_dead_one_replaced() {
+    let folder = Folder::new();
+    let path = folder.socket();
+    let (server, _) = serve(&unix(&path));
+    let why = refused(&unix(&path));
+    assert!(why.contains("a program that runs listens there"), "{why}");
+    // The first one still answers.
+    let answer = ask_unix(&path, &["GET / HTTP/1.1", "Host: x"], "");
+    assert_eq!(status(&answer), "200", "{answer}");
+    drop(server);
+    // A socket that nobody closed is what a killed run leaves.
+    drop(UnixListener::bind(&path).expect("a socket"));
+    assert!(path.exists());
+    let (server, _) = serve(&unix(&path));
+    let answer = ask_unix(&path, &["GET / HTTP/1.1", "Host: x"], "");
+    assert_eq!(status(&answer), "200", "{answer}");
+    drop(server);
+}
+
+#[test]
+fn of_many_that_start_at_once_over_a_dead_socket_one_is_left() {
+    let folder = Folder::new();
+    let path = folder.socket();
+    drop(UnixListener::bind(&path).expect("a socket"));
+    let bound = std::thread::scope(|scope| {
+        let path = &path;
+        let threads: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| bind(&unix(path)).ok()))
+            .collect();
+        let joined = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("it ends"));
+        joined.collect::<Vec<_>>()
+    });
+    assert_eq!(bound.iter().flatten().count(), 1);
+    assert!(path.exists(), "the losers left it alone");
+}
+
+#[test]
+fn what_is_no_socket_is_never_removed() {
+    let folder = Folder::new();
+    let file = folder.file("file", "mine", 0o600);
+    let link = folder.0.join("link");
+    std::os::unix::fs::symlink(&file, &link).expect("a link");
+    for path in [&file, &link, &folder.0] {
+        let why = refused(&unix(path));
+        assert!(why.contains("no socket"), "{why}");
+    }
+    assert_eq!(fs::read_to_string(&link).expect("it is there"), "mine");
+    // What came into its place is not removed at the end.
+    let path = folder.socket();
+    let (server, _) = serve(&unix(&path));
+    fs::remove_file(&path).expect("it was there");
+    fs::write(&path, "mine").expect("a file");
+    drop(server);
+    assert_eq!(fs::read_to_string(&path).expect("it is there"), "mine");
+    let long = folder.0.join("x".repeat(108));
+    let why = refused(&unix(&long));
+    assert!(why.contains("107 bytes"), "{why}");
+    let why = refused(&unix(&folder.0.join("not/there")));
+    assert!(why.contains("mkdir -p"), "{why}");
+}
+
+#[test]
+fn tcp_wants_a_token() {
+    let folder = Folder::new();
+    let (_server, address) = serve(&tcp(&folder));
+    let address = address.expect("it listens");
+    let host = format!("Host: {address}");
+    let ask = |token: &[&str]| {
+        let mut head = vec!["GET / HTTP/1.1", &host];
+        head.extend(token);
+        ask(TcpStream::connect(&address).expect("it listens"), &head, "")
+    };
+    let full = format!("Authorization: Bearer {FULL}");
+    let read = format!("Authorization: bearer {READ}");
+    assert!(ask(&[&full]).ends_with("Change 0"));
+    assert!(ask(&[&read]).ends_with("Read 0"));
+    for wrong in [
+        vec![],
+        vec!["Authorization: Bearer"],
+        vec!["Authorization: Bearer "],
+        vec!["Authorization: Bearer 0123456789abcdef"],
+        vec!["Authorization: Basic dXNlcjpwYXNz"],
+        vec![full.as_str(), read.as_str()],
+    ] {
+        let answer = ask(&wrong);
+        assert_eq!(status(&answer), "401", "{wrong:?}: {answer}");
+        assert!(
+            answer.to_lowercase().contains("www-authenticate: bearer"),
+            "{answer}"
+        );
+    }
+}
+
+#[test]
+fn pages_of_others_are_refused_on_tcp() {
+    let folder = Folder::new();
+    let (_server, address) = serve(&tcp(&folder));
+    let address = address.expect("it listens");
+    let port = address.rsplit(':').next().expect("a port");
+    let token = format!("Authorization: Bearer {FULL}");
+    let ask = |line: &str, others: &[String]| {
+        let mut head = vec![line, &token];
+        head.extend(others.iter().map(String::as_str));
+        let answer = ask(TcpStream::connect(&address).expect("it listens"), &head, "");
+        status(&answer).to_owned()
+    };
+    let get = "GET / HTTP/1.1";
+    for host in [
+        address.clone(),
+        format!("localhost:{port}"),
+        "[::1]:80".to_owned(),
+    ] {
+        assert_eq!(ask(get, &[format!("Host: {host}")]), "200", "{host}");
+        let same = [format!("Host: {host}"), format!("Origin: http://{host}")];
+        assert_eq!(ask(get, &same), "200", "{host}");
+        let other = [
+            format!("Host: {host}"),
+            "Origin: http://evil.example".to_owned(),
+        ];
+        assert_eq!(ask(get, &other), "403", "{host}");
+        let null = [format!("Host: {host}"), "Origin: null".to_owned()];
+        assert_eq!(ask(get, &null), "403", "{host}");
+    }
+    for host in [
+        "evil.example",
+        "10.0.0.1",
+        "localhost.evil.example",
+        "x@127.0.0.1",
+    ] {
+        assert_eq!(ask(get, &[format!("Host: {host}")]), "403", "{host}");
+    }
+    assert_eq!(ask(get, &[]), "400");
+    assert_eq!(
+        ask(
+            get,
+            &["Host: localhost".to_owned(), "Host: localhost".to_owned()]
+        ),
+        "400"
+    );
+    let whole = "GET http://evil.example/ HTTP/1.1";
+    assert_eq!(ask(whole, &["Host: localhost".to_owned()]), "403");
+}
+
+#[test]
+fn token_files_are_looked_at() {
+    let folder = Folder::new();
+    let with = |full: PathBuf| Config {
+        token_file: Some(full),
+        read_token_file: None,
+        ..tcp(&folder)
+    };
+    let none = Config {
+        token_file: None,
+        read_token_file: None,
+        ..tcp(&folder)
+    };
+    assert!(refused(&none).contains("--control-token-file FILE"));
+    let open = refused(&with(folder.file("open", FULL, 0o640)));
+    assert!(open.contains("640") && open.contains("chmod 600"), "{open}");
+    let short = refused(&with(folder.file("short", "0123456789abcde\nmore", 0o600)));
+    assert!(short.contains("15 characters"), "{short}");
+    let long = refused(&with(folder.file("long", &"x".repeat(5000), 0o600)));
+    assert!(long.contains("16 to 4096"), "{long}");
+    let odd = refused(&with(folder.file("odd", "0123456789 abcdef", 0o600)));
+    assert!(odd.contains("a header cannot carry"), "{odd}");
+    assert!(refused(&with(folder.0.join("none"))).contains("cannot read the token"));
+    let same = Config {
+        read_token_file: Some(folder.file("same", FULL, 0o600)),
+        ..tcp(&folder)
+    };
+    assert!(refused(&same).contains("same token"));
+}
+
+#[test]
+fn more_requests_than_the_limit_are_put_off() {
+    let folder = Folder::new();
+    let path = folder.socket();
+    let args = Config {
+        limit: 3,
+        ..unix(&path)
+    };
+    let (_server, _) = serve(&args);
+    let ask = || ask_unix(&path, &["GET / HTTP/1.1", "Host: x"], "");
+    let answers: Vec<String> = (0..4).map(|_| ask()).collect();
+    let statuses: Vec<&str> = answers.iter().map(|answer| status(answer)).collect();
+    assert_eq!(statuses, ["200", "200", "200", "429"]);
+    assert!(
+        answers[3].to_lowercase().contains("retry-after: 1"),
+        "{}",
+        answers[3]
+    );
+    std::thread::sleep(Duration::from_millis(400));
+    assert_eq!(status(&ask()), "200");
+}
+
+#[test]
+fn what_is_no_request_ends_its_connection_alone() {
+    let folder = Folder::new();
+    let path = folder.socket();
+    let (_server, _) = serve(&unix(&path));
+    for garbage in [
+        "\0\0\0\0\r\n\r\n",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        "GET\r\n\r\n",
+    ] {
+        let mut stream = UnixStream::connect(&path).expect("it listens");
+        stream.write_all(garbage.as_bytes()).expect("it is sent");
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        assert!(answer.is_empty() || status(&answer) == "400", "{answer}");
+    }
+    let many = format!("GET / HTTP/1.1\r\nHost: x\r\nX: {}", "x".repeat(70 << 10));
+    let answer = ask_unix(&path, &[&many], "");
+    assert_eq!(status(&answer), "431");
+    let answer = ask_unix(&path, &["GET / HTTP/1.1", "Host: x"], "");
+    assert_eq!(status(&answer), "200", "{answer}");
+}

@@ -1,0 +1,55 @@
+//! Tokens in files.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use longwire_capture::open;
+
+use crate::error::ControlError;
+
+/// The fewest and the most characters of a token.
+const TOKEN_LENGTHS: std::ops::RangeInclusive<usize> = 16..=4096;
+
+/// Reads the token in the first line of a file.
+///
+/// # Errors
+/// If the file cannot be read, others may read it, or it holds no token.
+pub fn read_token(path: &Path) -> Result<Vec<u8>, ControlError> {
+    let refuse = |why: String| Err(ControlError::Usage(format!("{}: {why}", path.display())));
+    let failed = |source: io::Error| ControlError::File {
+        path: path.to_owned(),
+        action: "cannot read the token",
+        source,
+    };
+    let file = open::to_read(path).map_err(failed)?;
+    let mode = file.metadata().map_err(failed)?.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return refuse(format!(
+            "its mode is {mode:o}, so others than its owner may read the token; \
+             `chmod 600` it, and make a new token if others are on this machine"
+        ));
+    }
+    let mut line = Vec::new();
+    let most = *TOKEN_LENGTHS.end() as u64 + 2;
+    let read = BufReader::new(file.take(most)).read_until(b'\n', &mut line);
+    read.map_err(failed)?;
+    let token = line.trim_ascii_end().to_vec();
+    if !TOKEN_LENGTHS.contains(&token.len()) {
+        return refuse(format!(
+            "its first line has {} characters; a token has {} to {}, as from \
+             `openssl rand -hex 32`",
+            token.len(),
+            TOKEN_LENGTHS.start(),
+            TOKEN_LENGTHS.end()
+        ));
+    }
+    if !token.iter().all(u8::is_ascii_graphic) {
+        return refuse(
+            "its first line has characters that a header cannot carry; use letters, digits \
+             and signs without spaces, as from `openssl rand -hex 32`"
+                .to_owned(),
+        );
+    }
+    Ok(token)
+}

@@ -1,0 +1,287 @@
+//! The files of one change: read ahead, so that nothing that others wait for
+//! is held while a file is waited for.
+//!
+//! A change is read twice. The first time the files it names are only noted;
+//! [`ChangeFiles::fetch`] then reads them, with a deadline, and the second time
+//! they are in memory.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io::{Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use longwire_engine::{Hook, Loader, Plugin};
+use longwire_runtime::{FileAccess, FileLoader, FileReader, ReadLimits, try_plugin};
+
+use longwire_topology::Files;
+
+/// Limits on the files of one change.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChangeLimits {
+    /// The size of all files together, in bytes, without those that the
+    /// topology itself names.
+    bytes: u64,
+    /// The bytes that all links of the change read, those of one file once
+    /// for each link; `None` without a limit.
+    served: Option<u64>,
+    /// The time in which all files must have been read; `None` with the limit
+    /// of each file alone.
+    time: Option<Duration>,
+}
+
+impl ChangeLimits {
+    /// For a request to the control API: its client is not the user who
+    /// started the run.
+    pub const REQUEST: ChangeLimits = ChangeLimits {
+        bytes: 64 << 20,
+        served: Some(1 << 30),
+        time: Some(Duration::from_secs(10)),
+    };
+
+    /// For a command of the scenario: as its first commands, which are
+    /// prepared before the start.
+    pub const SCENARIO: ChangeLimits = ChangeLimits {
+        bytes: u64::MAX,
+        served: None,
+        time: None,
+    };
+}
+
+/// The error of a change that may read no files.
+const NO_ACCESS: &str = "changes over TCP read no files: start the run with --control-files DIR, \
+                         and put the file into that directory";
+
+type Parameters = Vec<(String, String)>;
+
+/// The files of one change.
+#[derive(Debug)]
+pub(super) struct ChangeFiles {
+    /// Makes plugins' states, which hooks of a link share.
+    loader: Arc<FileLoader>,
+    /// The files that the change may read; none if `None`.
+    access: Option<FileAccess>,
+    /// The files that the topology names, which a change may name too.
+    own: Arc<BTreeSet<String>>,
+    limits: ChangeLimits,
+    fetched: Mutex<Fetched>,
+}
+
+#[derive(Debug, Default)]
+struct Fetched {
+    wanted: BTreeSet<Wanted>,
+    files: HashMap<PathBuf, Result<Arc<[u8]>, String>>,
+    plugins: HashMap<(String, Parameters), Result<PathBuf, String>>,
+    served: u64,
+}
+
+/// A file that was named and not yet read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Wanted {
+    File(PathBuf),
+    Plugin(String, Parameters),
+}
+
+/// The rest of a change's time and bytes.
+struct Budget {
+    /// `None` without a limit.
+    until: Option<Instant>,
+    bytes: u64,
+}
+
+impl Budget {
+    /// The time for one more file, at most `usual`.
+    fn time(&self, usual: Duration) -> Duration {
+        match self.until {
+            Some(until) => until.saturating_duration_since(Instant::now()),
+            None => usual,
+        }
+    }
+}
+
+impl ChangeFiles {
+    /// The files of a change that may read what `access` says, and what is in
+    /// `own`.
+    pub fn new(
+        loader: &Arc<FileLoader>,
+        access: Option<FileAccess>,
+        own: &Arc<BTreeSet<String>>,
+        limits: ChangeLimits,
+    ) -> ChangeFiles {
+        ChangeFiles {
+            loader: Arc::clone(loader),
+            access,
+            own: Arc::clone(own),
+            limits,
+            fetched: Mutex::default(),
+        }
+    }
+
+    /// Reads what was wanted; `false` if nothing was. To be called with
+    /// nothing held that others wait for.
+    pub fn fetch(&self) -> bool {
+        let mut fetched = self.fetched();
+        let wanted = std::mem::take(&mut fetched.wanted);
+        if wanted.is_empty() {
+            return false;
+        }
+        // All of the change is read again.
+        fetched.served = 0;
+        let had = fetched.files.values().flatten();
+        let had: usize = had.map(|bytes| bytes.len()).sum();
+        drop(fetched);
+        let mut budget = Budget {
+            until: self.limits.time.map(|time| Instant::now() + time),
+            bytes: self.limits.bytes.saturating_sub(had as u64),
+        };
+        for wanted in wanted {
+            match wanted {
+                Wanted::File(path) => {
+                    let read = self.read_whole(&path, &mut budget);
+                    self.fetched().files.insert(path, read);
+                }
+                Wanted::Plugin(path, parameters) => {
+                    let left = budget.time(ReadLimits::default().time);
+                    let tried = self.access_to(&path);
+                    let tried =
+                        tried.and_then(|access| try_plugin(&path, &access, &parameters, left));
+                    self.fetched().plugins.insert((path, parameters), tried);
+                }
+            }
+        }
+        true
+    }
+
+    fn fetched(&self) -> MutexGuard<'_, Fetched> {
+        self.fetched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn access_to(&self, path: &str) -> Result<FileAccess, String> {
+        match &self.access {
+            _ if self.own.contains(path) => Ok(FileAccess::Any),
+            Some(access) => Ok(access.clone()),
+            None => Err(NO_ACCESS.to_owned()),
+        }
+    }
+
+    fn read_whole(&self, path: &Path, budget: &mut Budget) -> Result<Arc<[u8]>, String> {
+        let own = path.to_str().is_some_and(|path| self.own.contains(path));
+        let access = match own {
+            true => FileAccess::Any,
+            false => self.access.clone().ok_or(NO_ACCESS)?,
+        };
+        let usual = ReadLimits::default();
+        let limits = ReadLimits {
+            bytes: if own {
+                usual.bytes
+            } else {
+                budget.bytes.min(usual.bytes)
+            },
+            time: budget.time(usual.time),
+        };
+        let mut bytes = Vec::new();
+        let reader = FileReader::open(path, &access, limits, self.loader.stop());
+        let mut reader = reader.map_err(|error| error.to_string())?;
+        while let Some(piece) = reader.next_piece().map_err(|error| error.to_string())? {
+            bytes.extend_from_slice(&piece);
+        }
+        if !own {
+            budget.bytes -= bytes.len() as u64;
+        }
+        Ok(bytes.into())
+    }
+
+    /// The content of a file, if it was read already.
+    fn content(&self, path: PathBuf) -> Result<Arc<[u8]>, String> {
+        let mut fetched = self.fetched();
+        let Some(read) = fetched.files.get(&path) else {
+            fetched.wanted.insert(Wanted::File(path));
+            return Err("not read yet".to_owned());
+        };
+        let bytes = read.clone()?;
+        fetched.served += bytes.len() as u64;
+        if let Some(most) = self.limits.served
+            && fetched.served > most
+        {
+            let error = format!(
+                "the links of this change read more than {} MiB of files together; change fewer at \
+                 a time",
+                most >> 20
+            );
+            return Err(error);
+        }
+        Ok(bytes)
+    }
+}
+
+impl Loader for ChangeFiles {
+    fn read(
+        &self,
+        path: &str,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        take(&self.content(path.into())?)
+    }
+
+    fn plugin(
+        &self,
+        path: &str,
+        hook: Hook,
+        parameters: &[(String, String)],
+    ) -> Result<Box<dyn Plugin>, String> {
+        let key = (path.to_owned(), parameters.to_vec());
+        let mut fetched = self.fetched();
+        let Some(tried) = fetched.plugins.get(&key) else {
+            fetched.wanted.insert(Wanted::Plugin(key.0, key.1));
+            return Err("not loaded yet".to_owned());
+        };
+        let path = tried.clone()?;
+        drop(fetched);
+        self.loader
+            .plugin(&path.to_string_lossy(), hook, parameters)
+    }
+}
+
+impl Files for ChangeFiles {
+    fn open_rows(&self, folder: &Path, name: &str) -> Result<Box<dyn Read>, String> {
+        let path = match &self.access {
+            Some(FileAccess::Any) => folder.join(name),
+            _ => name.into(),
+        };
+        Ok(Box::new(Cursor::new(self.content(path)?)))
+    }
+
+    fn may_quote(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use longwire_runtime::Faults;
+
+    use super::*;
+
+    /// Reads a file of 40 MiB for as many links, and returns how many had it.
+    fn served(limits: ChangeLimits, links: usize) -> usize {
+        let name = format!("longwire-served-{}-{links}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let file = std::fs::File::create(&path).expect("a file");
+        file.set_len(40 << 20).expect("its length");
+        let loader = Arc::new(FileLoader::reporting_to(&Faults::new()));
+        let files = ChangeFiles::new(&loader, Some(FileAccess::Any), &Arc::default(), limits);
+        let path = path.to_string_lossy();
+        assert!(files.read(&path, &mut |_| Ok(())).is_err(), "not read yet");
+        assert!(files.fetch());
+        let read = (0..links).filter(|_| files.read(&path, &mut |_| Ok(())).is_ok());
+        let read = read.count();
+        let _ = std::fs::remove_file(&*path);
+        read
+    }
+
+    #[test]
+    fn a_command_of_the_scenario_has_no_limit_of_requests() {
+        assert_eq!(served(ChangeLimits::REQUEST, 60), 25);
+        assert_eq!(served(ChangeLimits::SCENARIO, 61), 61);
+    }
+}

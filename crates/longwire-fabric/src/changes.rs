@@ -1,0 +1,251 @@
+//! The changes of a run: what was changed, when, and by whom. A ramp is one
+//! change, however many steps it has.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use longwire_engine::Nanos;
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+use super::words;
+use super::works::{Effect, Prepared};
+use longwire_topology::{Command, RampStep};
+
+/// A change that was made, or will be.
+#[derive(Clone, Debug, Serialize)]
+pub struct Done {
+    /// The time of the change since the start of the run, in nanoseconds.
+    pub at_ns: u64,
+    /// The time of a ramp's last step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until_ns: Option<u64>,
+    /// The origin: `scenario` or `control`.
+    pub by: &'static str,
+    /// The change as it is sent; of a ramp, as the file has it.
+    pub change: SentChange,
+    /// The number of times that a link's options or state were set.
+    pub links: usize,
+    /// The error for which it was not made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Of a ramp: its last step so far, and how many links each step sets.
+    #[serde(skip)]
+    pub(super) ramp: Option<(RampStep, usize)>,
+}
+
+/// A change as JSON text: values would take many times the memory.
+#[derive(Clone, Debug)]
+pub struct SentChange(Arc<RawValue>);
+
+impl From<&Value> for SentChange {
+    fn from(change: &Value) -> SentChange {
+        // A value can always be written; were it not, it would be null.
+        let text = to_raw_value(change).unwrap_or_default();
+        SentChange(text.into())
+    }
+}
+
+impl fmt::Display for SentChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.get())
+    }
+}
+
+impl Serialize for SentChange {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+/// So many changes are remembered, of so many bytes in all; older ones are
+/// counted.
+const REMEMBERED_MAX: usize = 10_000;
+const REMEMBERED_BYTES_MAX: usize = 32 << 20;
+
+/// The first step of a ramp is looked for among so many of the last changes.
+const LOOKED_AT_MAX: usize = 1_000;
+
+/// The changes of a run.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Changes {
+    /// The last of them.
+    pub made: VecDeque<Done>,
+    /// The number of earlier changes that are not kept.
+    pub forgotten: u64,
+    /// The bytes of those that are remembered.
+    #[serde(skip)]
+    bytes: usize,
+}
+
+impl Changes {
+    /// Adds one, or a step to the ramp that it is of.
+    pub fn remember(&mut self, done: Done) {
+        if let Some((step, links)) = &done.ramp
+            && step.step > 0
+            && let Some(ramp) = self.ramp_of(step)
+        {
+            ramp.until_ns = Some(done.at_ns);
+            ramp.links += links;
+            ramp.error = ramp.error.take().or(done.error);
+            ramp.ramp = done.ramp;
+            return;
+        }
+        self.bytes += done.change.0.get().len();
+        self.made.push_back(done);
+        while self.made.len() > REMEMBERED_MAX || self.bytes > REMEMBERED_BYTES_MAX {
+            let Some(oldest) = self.made.pop_front() else {
+                return;
+            };
+            self.bytes -= oldest.change.0.get().len();
+            self.forgotten += 1;
+        }
+    }
+
+    fn ramp_of(&mut self, step: &RampStep) -> Option<&mut Done> {
+        let mut last = self.made.iter_mut().rev().take(LOOKED_AT_MAX);
+        let is_same = |done: &Done| done.ramp.as_ref().is_some_and(|(of, _)| of.id == step.id);
+        last.find(|done| is_same(done))
+    }
+
+    /// In the order of time: commands of a scenario are prepared ahead of it.
+    pub fn in_order(mut self) -> Changes {
+        self.made.make_contiguous().sort_by_key(|done| done.at_ns);
+        self
+    }
+
+    /// Without those that were to be made later.
+    pub fn until(mut self, time: Nanos) -> Changes {
+        self.made.retain(|done| done.at_ns <= time.as_nanos());
+        for done in &mut self.made {
+            done.cut(time);
+        }
+        self
+    }
+}
+
+impl Done {
+    /// A command of the scenario.
+    pub fn of_scenario(command: &Command, prepared: &Prepared) -> Done {
+        let links = prepared.effects.iter().map(Effect::links).sum();
+        let ramp = command.ramp.as_ref();
+        Done {
+            at_ns: command.at.unwrap_or(Nanos::ZERO).as_nanos(),
+            until_ns: None,
+            by: "scenario",
+            change: SentChange::from(&match ramp {
+                Some(step) if step.step == 0 => ramp_in_json(step),
+                _ => words::change(&command.actions),
+            }),
+            links,
+            error: None,
+            ramp: ramp.map(|step| (step.clone(), links)),
+        }
+    }
+
+    /// Takes back the steps of a ramp behind `time`.
+    fn cut(&mut self, time: Nanos) {
+        let (Some((step, links)), Some(until)) = (&mut self.ramp, &mut self.until_ns) else {
+            return;
+        };
+        while *until > time.as_nanos() && step.step > 0 {
+            step.step -= 1;
+            self.links = self.links.saturating_sub(*links);
+            *until = self.at_ns + step.of.after(step.step).as_nanos();
+        }
+    }
+}
+
+/// A ramp as the file has it.
+fn ramp_in_json(step: &RampStep) -> Value {
+    let ramp = &step.of;
+    let [from, to] = &ramp.ends;
+    json!({ "ramp": { ramp.pattern.clone(): {
+        "option": ramp.option,
+        "from": from,
+        "to": to,
+        "time": ramp.time.to_string(),
+        "steps": ramp.steps,
+    } } })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use longwire_topology::Topology;
+
+    const NETWORK: &str = "[ports]\na = \"packet:a\"\nb = \"packet:b\"\n\
+        [[link]]\nname = \"x\"\nmatch = \"src=10.0.0.1\"\n\
+        [[at]]\ntime = \"1s\"\nevery = \"10s\"\ntimes = 2\ndown = \"x\"\n\
+        ramp = { x = { option = \"delay\", from = \"1ms\", to = \"9ms\", time = \"4s\", steps = 4 } }\n";
+
+    fn changes() -> Changes {
+        let topology = Topology::parse("net.toml", NETWORK, Path::new("")).expect("a topology");
+        let mut changes = Changes::default();
+        for command in topology.timeline.commands() {
+            let mut done = Done::of_scenario(&command, &Prepared::default());
+            // Nothing was prepared: each sets one link.
+            done.links = 1;
+            done.ramp = done.ramp.map(|(step, _)| (step, 1));
+            changes.remember(done);
+        }
+        changes
+    }
+
+    fn facts(changes: &Changes) -> Vec<(u64, Option<u64>, usize, bool)> {
+        const MS: u64 = 1_000_000;
+        let facts = changes.made.iter().map(|done| {
+            let until = done.until_ns.map(|until| until / MS);
+            (
+                done.at_ns / MS,
+                until,
+                done.links,
+                sent(done)["ramp"].is_object(),
+            )
+        });
+        facts.collect()
+    }
+
+    fn sent(done: &Done) -> Value {
+        serde_json::from_str(&done.change.to_string()).expect("JSON")
+    }
+
+    #[test]
+    fn a_ramp_is_one_change() {
+        let changes = changes();
+        assert_eq!(
+            facts(&changes),
+            [
+                (1_000, None, 1, false),
+                (1_000, Some(5_000), 5, true),
+                (11_000, None, 1, false),
+                (11_000, Some(15_000), 5, true),
+            ]
+        );
+        assert_eq!(sent(&changes.made[1])["ramp"]["x"]["to"], "9ms");
+    }
+
+    #[test]
+    fn steps_that_were_not_made_are_not_counted() {
+        let until = changes().until(Nanos::from_millis(13_500));
+        assert_eq!(facts(&until)[3], (11_000, Some(13_000), 3, true));
+        let until = changes().until(Nanos::from_millis(11_000));
+        assert_eq!(facts(&until)[3], (11_000, Some(11_000), 1, true));
+        assert_eq!(changes().until(Nanos::from_millis(5_000)).made.len(), 2);
+    }
+
+    #[test]
+    fn changes_are_told_in_order_of_time() {
+        let mut changes = changes();
+        let mut late = changes.made[0].clone();
+        late.at_ns = 2_000_000_000;
+        changes.remember(late);
+        let order = changes.in_order();
+        assert!(order.made.iter().is_sorted_by_key(|done| done.at_ns));
+        assert_eq!(order.made[2].at_ns, 2_000_000_000);
+    }
+}

@@ -1,0 +1,361 @@
+//! A running network that may be read and changed by several at once: its
+//! scenario, and whoever speaks to its control API.
+
+use std::collections::BTreeSet;
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+
+use longwire_engine::Nanos;
+use longwire_runtime::fabric::{Discarded, FabricHandle, FabricReport};
+use longwire_runtime::{FileAccess, FileLoader};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::change_files::{ChangeFiles, ChangeLimits};
+use super::changes::{Changes, Done, SentChange};
+use super::known::Known;
+use super::numbered::{Coming, Numbered};
+use super::works::{Effect, Prepared, refused};
+use longwire_topology::{Added, Change, Command, Files, Moment, Problem};
+
+/// The result of a change.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Changed {
+    /// The time of the change since the start of the run, in nanoseconds.
+    pub at_ns: u64,
+    /// The number of times that a link's options or state were set.
+    pub links: usize,
+    /// The number of links and paths that were added.
+    pub added: usize,
+    /// The number of links and paths that were removed.
+    pub removed: usize,
+    /// Valid values that are probably not meant.
+    pub warnings: Vec<Problem>,
+}
+
+/// A running network. Everything may be called from any thread.
+pub struct Controller {
+    known: RwLock<Known>,
+    handle: FabricHandle,
+    /// Stops waiting for a file when the run is to stop.
+    loader: Arc<FileLoader>,
+    /// The files and plugins that the topology itself names.
+    own_files: Arc<BTreeSet<String>>,
+    bin: Sender<Discarded>,
+    discarded: Mutex<Receiver<Discarded>>,
+    /// One change after the other.
+    turn: Mutex<()>,
+}
+
+/// A change that is read and checked.
+struct Ready {
+    change: Change,
+    at: Nanos,
+    prepared: Prepared,
+    coming: Coming,
+}
+
+/// The numbers that a change got that is not ready: taken back when this is
+/// dropped, also by a panic.
+struct Draft<'a> {
+    controller: &'a Controller,
+    /// `None` once the change is ready.
+    added: Option<Added>,
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        if let Some(added) = self.added.take() {
+            self.controller.take_back(&added);
+        }
+    }
+}
+
+impl Controller {
+    /// A network that runs. `loader` loads the plugins of its changes. What
+    /// `bin` is given, [`Controller::tidy`] drops.
+    pub fn new(
+        network: Numbered,
+        handle: FabricHandle,
+        loader: FileLoader,
+        (bin, discarded): (Sender<Discarded>, Receiver<Discarded>),
+    ) -> Controller {
+        let own_files = Arc::clone(&network.topology().files);
+        Controller {
+            known: RwLock::new(Known::new(network)),
+            handle,
+            loader: Arc::new(loader),
+            own_files,
+            bin,
+            discarded: Mutex::new(discarded),
+            turn: Mutex::new(()),
+        }
+    }
+
+    /// Returns the time for which the network has run.
+    pub fn elapsed(&self) -> Nanos {
+        self.handle.elapsed()
+    }
+
+    /// The seed of its chance.
+    pub fn seed(&self) -> u64 {
+        self.handle.seed()
+    }
+
+    /// Its ports, switch and all, as of now.
+    pub fn report(&self) -> FabricReport {
+        self.handle.report()
+    }
+
+    /// Its running fabric.
+    pub(super) fn handle(&self) -> &FabricHandle {
+        &self.handle
+    }
+
+    pub(super) fn bin(&self) -> &Sender<Discarded> {
+        &self.bin
+    }
+
+    /// Looks at the network as it is now.
+    pub fn look<R>(&self, look: impl FnOnce(&Numbered) -> R) -> R {
+        let now = self.elapsed();
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if !known.is_behind(now) {
+            return look(&known.network);
+        }
+        drop(known);
+        drop(self.settled(now));
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        look(&known.network)
+    }
+
+    /// The changes that were made and will be, those of the last while, in the
+    /// order of their times.
+    pub fn changes(&self) -> Changes {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.changes.clone().in_order()
+    }
+
+    /// Makes a change: all of it, or nothing. One that is made at once has
+    /// been made when this returns. It reads the files that `access` allows,
+    /// and those that the topology names.
+    ///
+    /// # Errors
+    /// All that is wrong with it, by field.
+    pub fn change(
+        &self,
+        body: &Value,
+        access: Option<&FileAccess>,
+    ) -> Result<Changed, Vec<Problem>> {
+        let turn = self.take_turn();
+        let Ready {
+            change,
+            at,
+            prepared,
+            coming,
+        } = self.make_ready(body, access)?;
+        let mut known = self.settled(self.elapsed());
+        let (rules_going, going) = known.network.remove(&change.removed);
+        let links = prepared.effects.iter().map(Effect::links).sum();
+        let mut changed = Changed {
+            at_ns: at.as_nanos(),
+            links,
+            added: change.added.links.len() + change.added.paths.len(),
+            removed: change.removed.len(),
+            warnings: change.warnings,
+        };
+        // What is known of links has it from here on, for frames may.
+        known.expect(at, prepared.effects);
+        known.remember(Done {
+            at_ns: at.as_nanos(),
+            until_ns: None,
+            by: "control",
+            change: SentChange::from(body),
+            links,
+            error: None,
+            ramp: None,
+        });
+        if !going.links.is_empty() || !going.paths.is_empty() {
+            known.leaving.push(going);
+        }
+        drop(known);
+        self.give_coming(coming, at);
+        self.give_rules_going(&rules_going, at);
+        let done_at = self.give(prepared.works, change.moment == Moment::Now);
+        changed.at_ns = done_at.map_or(changed.at_ns, Nanos::as_nanos);
+        drop(turn);
+        Ok(changed)
+    }
+
+    /// Says what [`Controller::change`] would say, and changes nothing.
+    ///
+    /// # Errors
+    /// All that is wrong with it, by field.
+    pub fn check(
+        &self,
+        body: &Value,
+        access: Option<&FileAccess>,
+    ) -> Result<Changed, Vec<Problem>> {
+        let _turn = self.take_turn();
+        let Ready {
+            change,
+            at,
+            prepared,
+            ..
+        } = self.make_ready(body, access)?;
+        self.take_back(&change.added);
+        Ok(Changed {
+            at_ns: at.as_nanos(),
+            links: prepared.effects.iter().map(Effect::links).sum(),
+            added: change.added.links.len() + change.added.paths.len(),
+            removed: change.removed.len(),
+            warnings: change.warnings,
+        })
+    }
+
+    /// Notes a command of the scenario that the fabric was started with.
+    pub fn note_given(&self, command: &Command, prepared: Prepared) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.remember(Done::of_scenario(command, &prepared));
+        known.expect(command.at.unwrap_or(Nanos::ZERO), prepared.effects);
+    }
+
+    /// Gives the fabric a command of the scenario ahead of its time.
+    ///
+    /// # Errors
+    /// Why it cannot be done: what it is about may have been removed.
+    pub fn schedule(&self, command: &Command) -> Result<(), Problem> {
+        let turn = self.take_turn();
+        let files = self.files(Some(&FileAccess::Any), ChangeLimits::SCENARIO);
+        let prepared = loop {
+            let prepared = self.look(|network| network.works(command, &*files, &self.bin));
+            if !files.fetch() {
+                break prepared;
+            }
+        };
+        let mut known = self.settled(self.elapsed());
+        match prepared {
+            Ok(prepared) => {
+                known.remember(Done::of_scenario(command, &prepared));
+                known.expect(command.at.unwrap_or(Nanos::ZERO), prepared.effects);
+                drop(known);
+                self.give(prepared.works, false);
+                drop(turn);
+                Ok(())
+            }
+            Err(problem) => {
+                known.remember(Done {
+                    error: Some(problem.to_string()),
+                    ..Done::of_scenario(command, &Prepared::default())
+                });
+                Err(problem)
+            }
+        }
+    }
+
+    /// Drops what was replaced, and takes away what was removed and has no
+    /// frames any more. To be called now and then.
+    pub fn tidy(&self) {
+        let discarded = self.discarded.lock();
+        let discarded = discarded.unwrap_or_else(PoisonError::into_inner);
+        discarded.try_iter().for_each(drop);
+        drop(discarded);
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let is_done = known.leaving.is_empty();
+        drop(known);
+        // Whoever waits to write keeps others from reading: seldom, then.
+        if is_done {
+            return;
+        }
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let leaving = std::mem::take(&mut known.leaving);
+        drop(known);
+        let mut left = Vec::new();
+        for going in leaving {
+            left.extend(self.take_away(going));
+        }
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.leaving.extend(left);
+    }
+
+    /// Reads and checks all that is to be done, and numbers what comes. When
+    /// something is wrong, nothing has been numbered. To be called by who has
+    /// the turn.
+    fn make_ready(&self, body: &Value, access: Option<&FileAccess>) -> Result<Ready, Vec<Problem>> {
+        let files = self.files(access, ChangeLimits::REQUEST);
+        loop {
+            let made = self.try_ready(body, &files);
+            // What lacks a file is refused, and read again with it.
+            if made.is_ok() || !files.fetch() {
+                return made;
+            }
+        }
+    }
+
+    fn files(&self, access: Option<&FileAccess>, limits: ChangeLimits) -> Arc<ChangeFiles> {
+        let files = ChangeFiles::new(&self.loader, access.cloned(), &self.own_files, limits);
+        Arc::new(files)
+    }
+
+    fn try_ready(&self, body: &Value, files: &Arc<ChangeFiles>) -> Result<Ready, Vec<Problem>> {
+        let now = self.elapsed();
+        let mut known = self.settled(now);
+        let Known { network, .. } = &mut *known;
+        let opens: Arc<dyn Files> = Arc::clone(files) as _;
+        let change = network.topology.read_change(body, &network.moved, &opens)?;
+        let at = due(change.moment, now);
+        let first = network.add(&change.added);
+        drop(known);
+        let mut draft = Draft {
+            controller: self,
+            added: Some(change.added.clone()),
+        };
+        let command = Command {
+            at: Some(at),
+            actions: change.actions.clone(),
+            ramp: None,
+        };
+        // The models of a hundred thousand links take a while. Others may look
+        // meanwhile, and nobody else changes anything.
+        let prepared = self.look(|network| {
+            let coming = network.coming(&change.added, first, &**files);
+            let coming = coming.map_err(|(link, error)| refused(&link, &error))?;
+            let prepared = network.works(&command, &**files, &self.bin)?;
+            Ok((coming, prepared))
+        });
+        let (coming, prepared) = prepared.map_err(|problem| vec![problem])?;
+        draft.added = None;
+        Ok(Ready {
+            change,
+            at,
+            prepared,
+            coming,
+        })
+    }
+
+    /// Takes back what was numbered for a change.
+    fn take_back(&self, added: &Added) {
+        let mut known = self.settled(self.elapsed());
+        known.network.undo(added);
+        known.network.topology.forget(added);
+    }
+
+    fn take_turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the state of the network, brought up to this time.
+    fn settled(&self, now: Nanos) -> RwLockWriteGuard<'_, Known> {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.settle(now);
+        known
+    }
+}
+
+fn due(moment: Moment, now: Nanos) -> Nanos {
+    match moment {
+        Moment::Now => now,
+        Moment::At(at) => at,
+        Moment::In(after) => now.saturating_add(after),
+    }
+}

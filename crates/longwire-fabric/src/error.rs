@@ -1,0 +1,36 @@
+//! Errors of networks that are built from a topology.
+
+use longwire_capture::CaptureError;
+use longwire_capture::log::LogError;
+use longwire_engine::OptionError;
+
+/// Errors of a network that is built or recorded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetworkError {
+    /// A rule that the classifier refuses.
+    #[error("rule {number}: {reason}")]
+    Rule {
+        /// Its number, from 1.
+        number: usize,
+        /// The error.
+        reason: String,
+    },
+    /// A link whose options are refused, as when a file of theirs has gone.
+    #[error("link '{name}': {source}")]
+    Link {
+        /// Its name.
+        name: String,
+        /// The error.
+        source: OptionError,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted before the network started")]
+    Interrupted,
+    /// A capture file.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    /// A verdict log.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}

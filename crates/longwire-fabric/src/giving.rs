@@ -1,0 +1,142 @@
+//! Giving a running fabric its orders, little by little where there are many.
+
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use longwire_engine::{Link, Nanos};
+use longwire_runtime::fabric::Work;
+
+use super::controller::Controller;
+use super::numbered::{Coming, Going};
+
+/// So many rules or links are added or taken away in one go, and then frames
+/// have their turn.
+const TOGETHER_MAX: usize = 512;
+
+/// The time that frames have between two parts of a change.
+const TURN: Nanos = Nanos::from_millis(1);
+
+/// A change that is made at once is waited for so long.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Controller {
+    /// Links and paths first, for without rules they carry nothing; then the
+    /// rules.
+    pub(super) fn give_coming(&self, coming: Coming, at: Nanos) {
+        let seed = self.seed();
+        let epoch = self.handle().clock_time(at);
+        let mut orders: Vec<Work> = Vec::new();
+        let links = coming.links.into_iter().map(|(id, mut config, cells)| {
+            config.epoch = epoch;
+            (id, Link::new_changeable(config, seed, id), cells)
+        });
+        for links in chunks(links.collect()) {
+            orders.push(Box::new(move |core, _| {
+                for (id, link, cells) in links {
+                    core.add_link(id, link, cells);
+                }
+            }));
+        }
+        for paths in chunks(coming.paths) {
+            orders.push(Box::new(move |core, _| {
+                for (id, links) in paths {
+                    // All of its links have been added.
+                    let _: bool = core.add_path(id, &links);
+                }
+            }));
+        }
+        for rules in chunks(coming.rules) {
+            orders.push(Box::new(move |core, _| {
+                for (number, matcher, target) in rules {
+                    // Its matcher was checked, and a classifier is full at 2^30.
+                    let _ = core.add_rule(number, matcher, target);
+                }
+            }));
+        }
+        self.give_in_turns(orders, at);
+    }
+
+    pub(super) fn give_rules_going(&self, rules: &[u32], at: Nanos) {
+        let orders = rules.chunks(TOGETHER_MAX).map(|rules| {
+            let rules = rules.to_vec();
+            let work: Work = Box::new(move |core, _| {
+                for rule in rules {
+                    core.remove_rule(rule);
+                }
+            });
+            work
+        });
+        self.give_in_turns(orders.collect(), at);
+    }
+
+    /// One order after the other, with time for frames between them; waits
+    /// until the last has been done.
+    fn give_in_turns(&self, orders: Vec<Work>, at: Nanos) {
+        let mut at = at;
+        let last = orders.len().saturating_sub(1);
+        for (nth, work) in orders.into_iter().enumerate() {
+            match nth == last {
+                true => {
+                    self.give(vec![(at, work)], true);
+                }
+                false => self.handle().order(Some(at), work),
+            }
+            at = at.saturating_add(TURN);
+        }
+    }
+
+    /// Gives the fabric work; says when the first was done, if it is waited
+    /// for.
+    pub(super) fn give(&self, works: Vec<(Nanos, Work)>, wait: bool) -> Option<Nanos> {
+        let (tell, told) = channel();
+        let start = self.handle().clock_time(Nanos::ZERO);
+        for (at, work) in works {
+            let tell = tell.clone();
+            self.handle().order(
+                Some(at),
+                Box::new(move |core, now| {
+                    work(core, now);
+                    // Nobody waits for what is done later.
+                    let _ = tell.send(now.saturating_sub(start));
+                }),
+            );
+        }
+        match wait {
+            true => told.recv_timeout(PATIENCE).ok(),
+            false => None,
+        }
+    }
+
+    /// Has the fabric take away what it can; says what is left.
+    pub(super) fn take_away(&self, going: Going) -> Option<Going> {
+        let mut left = Going::default();
+        for paths in going.paths.chunks(TOGETHER_MAX) {
+            let mut paths = paths.to_vec();
+            left.paths.extend(self.handle().ask(move |core| {
+                paths.retain(|path| !core.remove_path(*path));
+                paths
+            })?);
+        }
+        for links in going.links.chunks(TOGETHER_MAX) {
+            let (bin, mut links) = (self.bin().clone(), links.to_vec());
+            left.links.extend(self.handle().ask(move |core| {
+                links.retain(|link| match core.remove_link(*link) {
+                    // Without anybody there to drop it, it is dropped here.
+                    Some(removed) => bin.send(removed).is_err(),
+                    None => true,
+                });
+                links
+            })?);
+        }
+        (!left.paths.is_empty() || !left.links.is_empty()).then_some(left)
+    }
+}
+
+/// Lists of at most so many as are done together.
+fn chunks<T>(items: Vec<T>) -> impl Iterator<Item = Vec<T>> {
+    let mut items = items.into_iter().peekable();
+    std::iter::from_fn(move || {
+        items.peek()?;
+        Some(items.by_ref().take(TOGETHER_MAX).collect())
+    })
+}

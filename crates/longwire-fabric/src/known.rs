@@ -1,0 +1,93 @@
+//! What is known of a running network: as of now, and of what is to come.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use longwire_engine::{LinkId, LinkOptions, Nanos};
+
+use super::changes::{Changes, Done};
+use super::numbered::{Going, Numbered};
+use super::works::Effect;
+
+/// The state of the network now, and its pending changes.
+pub(super) struct Known {
+    pub network: Numbered,
+    /// Pending changes by time and order.
+    pending: BTreeMap<(Nanos, u64), Vec<Effect>>,
+    given: u64,
+    pub changes: Changes,
+    /// Removed links and paths that still have frames.
+    pub leaving: Vec<Going>,
+}
+
+impl Known {
+    pub fn new(network: Numbered) -> Known {
+        Known {
+            network,
+            pending: BTreeMap::new(),
+            given: 0,
+            changes: Changes::default(),
+            leaving: Vec::new(),
+        }
+    }
+
+    /// Whether something has happened since this was settled.
+    pub fn is_behind(&self, now: Nanos) -> bool {
+        let first = self.pending.first_key_value();
+        first.is_some_and(|((at, _), _)| *at <= now)
+    }
+
+    pub fn expect(&mut self, at: Nanos, effects: Vec<Effect>) {
+        self.given += 1;
+        self.pending.insert((at, self.given), effects);
+    }
+
+    pub fn remember(&mut self, done: Done) {
+        self.changes.remember(done);
+    }
+
+    pub fn settle(&mut self, now: Nanos) {
+        while let Some(first) = self.pending.first_entry() {
+            if first.key().0 > now {
+                return;
+            }
+            for effect in first.remove() {
+                self.network.apply(effect);
+            }
+        }
+    }
+}
+
+impl Numbered {
+    /// Notes what has changed.
+    fn apply(&mut self, effect: Effect) {
+        match effect {
+            Effect::Options(links, over) => {
+                // Links that had the same options have the same again.
+                let mut made: HashMap<*const LinkOptions, Arc<LinkOptions>> = HashMap::new();
+                let mut under = Vec::new();
+                for LinkId(link) in links {
+                    let link = &mut self.links[link as usize];
+                    let options = Arc::clone(&link.options);
+                    let key = Arc::as_ptr(&options);
+                    let new = made.entry(key);
+                    let new = new.or_insert_with(|| Arc::new(options.overlay(&over)));
+                    link.options = Arc::clone(new);
+                    // What a key points to stays while the key is used.
+                    under.push(options);
+                }
+            }
+            Effect::State(links, state) => {
+                for LinkId(link) in links {
+                    self.links[link as usize].state = state;
+                }
+            }
+            Effect::Moved(class, to) if class == to => {
+                self.moved.remove(&class);
+            }
+            Effect::Moved(class, to) => {
+                self.moved.insert(class, to);
+            }
+        }
+    }
+}

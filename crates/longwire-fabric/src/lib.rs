@@ -1,0 +1,56 @@
+//! A topology as a running network: numbered links, scenario, changes, views and
+//! report.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use longwire_fabric::Numbered;
+//! use longwire_runtime::FileLoader;
+//! use longwire_topology::Topology;
+//!
+//! let text = r#"
+//!     ports = { lan = "packet:eth1", wan = "packet:eth2" }
+//!     link = [{ name = "adsl", rate = "16mbit", down = { delay = "20ms" } }]
+//! "#;
+//! let topology = Topology::parse("house.toml", text, Path::new("")).expect("a valid file");
+//! let network = Numbered::new(topology);
+//! let names: Vec<&str> = network.links().iter().map(|link| link.name.as_str()).collect();
+//! assert_eq!(names, ["adsl.up", "adsl.down"]);
+//!
+//! // The parts are started between open ports, live or in virtual time.
+//! let parts = network.parts(&FileLoader::default())?;
+//! assert_eq!(parts.links.len(), 2);
+//! # Ok::<(), longwire_fabric::NetworkError>(())
+//! ```
+//!
+//! `longwire_runtime::fabric::start` runs the parts of a [`Numbered`] topology. A
+//! [`Controller`] changes the running network, for its [`Scenario`] and for clients at
+//! once, and has [views](LinkView) of its links. [`NetworkReport`] counts what the
+//! links and ports did, [`NetworkRecorder`] writes captures and the verdict log.
+
+mod change_files;
+mod changes;
+mod controller;
+mod error;
+mod giving;
+mod known;
+mod numbered;
+mod recorder;
+mod report;
+mod scenario;
+#[cfg(test)]
+mod tests;
+mod views;
+mod words;
+mod works;
+
+pub use changes::{Changes, Done};
+pub use controller::{Changed, Controller};
+pub use error::NetworkError;
+pub use numbered::{Numbered, NumberedLink};
+pub use recorder::NetworkRecorder;
+pub use report::{LinkRow, NetworkReport};
+pub use scenario::Scenario;
+pub use views::{LinkView, PathView, RuleView, WayView};
+pub use words::options as options_in_json;
+pub use works::Prepared;

@@ -1,0 +1,407 @@
+//! A network that runs, changed while frames cross it. No rights are needed:
+//! its ports are cables in memory.
+
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use longwire_engine::{Bytes, Nanos};
+use longwire_io::port::mem::{PipeRx, PipeTx, pipe};
+use longwire_io::port::{AnyRx, AnyTx, Port};
+use longwire_io::{Offload, Outgoing, Pushed, RxPort, TxPort};
+use longwire_runtime::fabric::{FabricRunning, start};
+use longwire_runtime::{Faults, FileLoader, RunConfig, WaitMode};
+use serde_json::{Value, json};
+
+use super::*;
+use longwire_topology::Topology;
+
+/// A network between two ports whose other ends the test has.
+struct Site {
+    running: FabricRunning,
+    controller: Controller,
+    into: [PipeTx; 2],
+    out: [PipeRx; 2],
+}
+
+const PORTS: &str = "[ports]\na = \"packet:a\"\nb = \"packet:b\"\n";
+
+impl Site {
+    fn new(text: &str) -> Site {
+        let text = format!("{PORTS}{text}");
+        let topology = Topology::parse("net.toml", &text, std::path::Path::new(""));
+        let network = Numbered::new(topology.expect("a good file"));
+        let cable = || pipe(Bytes(1 << 20)).expect("memory");
+        let (near, far): (Vec<_>, Vec<_>) = [0, 1]
+            .map(|_| {
+                let ((into, rx), (tx, out)) = (cable(), cable());
+                let port = Port {
+                    name: "pipe".to_owned(),
+                    rx: AnyRx::Pipe(Box::new(rx)),
+                    tx: AnyTx::Pipe(Box::new(tx)),
+                    notes: Vec::new(),
+                };
+                (port, (into, out))
+            })
+            .into_iter()
+            .unzip();
+        let faults = Faults::new();
+        let parts = network.parts(&FileLoader::reporting_to(&faults));
+        let named = ["a", "b"].map(str::to_owned).into_iter().zip(near);
+        let config = RunConfig {
+            realtime: false,
+            // A cable wakes nobody.
+            wait: WaitMode::Spin,
+            tolerance: Nanos::from_secs(10),
+            ..RunConfig::default()
+        };
+        let running = start(named.collect(), parts.expect("parts"), config).expect("it starts");
+        let handle = running.handle().clone();
+        let controller = Controller::new(
+            network,
+            handle,
+            FileLoader::reporting_to(&faults),
+            channel(),
+        );
+        let (into, out): (Vec<_>, Vec<_>) = far.into_iter().unzip();
+        Site {
+            running,
+            controller,
+            into: into.try_into().ok().expect("two"),
+            out: out.try_into().ok().expect("two"),
+        }
+    }
+
+    /// A frame of station 10.0.0.`station` goes in at the first port.
+    fn send(&mut self, station: u8) {
+        let mut bytes = [0; 60];
+        (bytes[0], bytes[6], bytes[11]) = (2, 2, station);
+        (bytes[12], bytes[14], bytes[17]) = (8, 0x45, 46);
+        (bytes[22], bytes[23]) = (64, 17);
+        bytes[26..30].copy_from_slice(&[10, 0, 0, station]);
+        bytes[30..34].copy_from_slice(&[10, 0, 1, 1]);
+        let pushed = self.into[0].push(Outgoing {
+            bytes: &bytes,
+            release: Nanos::ZERO,
+            offload: Offload::NONE,
+            lent: None,
+            wire_len: 60,
+        });
+        assert_eq!(pushed, Pushed::Taken);
+        self.into[0].flush().expect("it is a cable");
+    }
+
+    /// The station of the next frame that comes out at the second port, and
+    /// how long that took; `None` if none comes in time.
+    fn next(&mut self, patience: Duration) -> Option<(u8, Duration)> {
+        let began = Instant::now();
+        let mut found = None;
+        while found.is_none() && began.elapsed() < patience {
+            let take = &mut |arrived: longwire_io::Arrived<'_>| found = Some(arrived.bytes[29]);
+            self.out[1].receive(Nanos::ZERO, 1, take).expect("a cable");
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        found.map(|station| (station, began.elapsed()))
+    }
+
+    /// How long a frame of a station takes; the least of three, for the
+    /// machine does other things too.
+    fn takes(&mut self, station: u8) -> Duration {
+        let times = [0; 3].map(|_| {
+            self.send(station);
+            let (found, took) = self.next(PATIENCE).expect("it arrives");
+            assert_eq!(found, station);
+            took
+        });
+        times.into_iter().min().expect("three")
+    }
+
+    /// Checks that some frame of a station takes less than this: on a busy
+    /// machine many do not.
+    fn takes_less(&mut self, station: u8, than: Duration) {
+        assert!((0..20).any(|_| self.takes(station) < than), "{station}");
+    }
+
+    /// How many frames have come to a link upwards.
+    fn packets_in(&self, link: &str) -> u64 {
+        let link = self.controller.link(link).expect("it is there");
+        link.up.totals.packets_in
+    }
+
+    fn change(&self, body: &Value) -> Changed {
+        let changed = self.controller.change(body, None);
+        changed.unwrap_or_else(|problems| panic!("{body}: {problems:?}"))
+    }
+
+    /// The fields and reasons for which a change is refused; that it is
+    /// refused by a look at it alone just so, and that nothing has changed.
+    fn refused(&self, body: &Value) -> Vec<(String, String)> {
+        let before = self.seen();
+        let looked = self.controller.check(body, None).expect_err("refused");
+        let problems = self.controller.change(body, None).expect_err("refused");
+        assert_eq!(looked, problems);
+        assert_eq!(self.seen(), before, "{body}");
+        let told = problems
+            .into_iter()
+            .map(|problem| (problem.field, problem.reason));
+        told.collect()
+    }
+
+    fn seen(&self) -> String {
+        let links = self.controller.links("*", None, usize::MAX);
+        let rules = self.controller.rules(0, usize::MAX);
+        let paths = self.controller.paths();
+        serde_json::to_string(&(links, rules, paths)).expect("JSON")
+    }
+}
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const NETWORK: &str = r#"
+[templates.slow]
+delay = "60ms"
+
+[[link]]
+name = "first"
+match = "src=10.0.0.1"
+rate = "100mbit"
+delay = "20ms"
+
+[[link]]
+name = "second"
+match = "src=10.0.0.2"
+delay = "1ms"
+
+[[link]]
+name = "core"
+
+[[path]]
+name = "long"
+via = ["second", "core"]
+match = "src=10.0.0.3"
+"#;
+
+const MS: Duration = Duration::from_millis(1);
+
+#[test]
+fn links_come_change_and_go_while_frames_cross_them() {
+    let mut site = Site::new(NETWORK);
+    assert!(site.takes(1) >= 20 * MS);
+    // No link is for it.
+    site.takes_less(9, 20 * MS);
+    let changed = site.change(&json!({
+        "add": { "link": [{ "name": "new", "template": "slow", "match": "src=10.0.0.9" }] },
+    }));
+    assert_eq!((changed.added, changed.removed), (1, 0));
+    assert!(site.takes(9) >= 60 * MS);
+    let view = site.controller.link("new").expect("it is there");
+    assert_eq!(view.up.totals.packets_in, 3);
+    assert_eq!(view.up.options["delay"], "60ms");
+    assert_eq!(view.matchers, ["src=10.0.0.9", "dst=10.0.0.9"]);
+    site.change(&json!({ "set": { "ne*.up": { "delay": "30ms" } } }));
+    assert!(site.takes(9) >= 30 * MS);
+    site.takes_less(9, 60 * MS);
+
+    // What is in flight arrives, and its link is not there any more.
+    site.change(&json!({ "set": { "new": { "delay": "150ms" } } }));
+    let before = site.packets_in("new");
+    site.send(9);
+    while site.packets_in("new") == before {
+        std::thread::sleep(MS);
+    }
+    let changed = site.change(&json!({ "remove": ["new"] }));
+    assert_eq!(changed.removed, 1);
+    assert!(site.controller.link("new").is_none());
+    site.send(1);
+    let (station, _) = site.next(PATIENCE).expect("it arrives");
+    assert_eq!(station, 1, "{station}: what was on its way comes later");
+    let (station, _) = site.next(PATIENCE).expect("it arrives");
+    assert_eq!(station, 9);
+    site.takes_less(9, 30 * MS);
+
+    // The name is free again, and the core has forgotten the old link.
+    site.controller.tidy();
+    let added = json!({ "name": "new", "delay": "40ms", "match": "src=10.0.0.9" });
+    site.change(&json!({ "add": { "link": [added] } }));
+    assert!(site.takes(9) >= 40 * MS);
+    let fabric = site.running.stop();
+    let report = site
+        .controller
+        .look(|network| NetworkReport::new(fabric, network));
+    assert!(report.fabric.error.is_none(), "{:?}", report.fabric.error);
+    let rows = report.links.iter().filter(|row| row.name == "new.up");
+    let rows: Vec<_> = rows
+        .map(|row| (row.removed, row.totals.packets_in))
+        .collect();
+    assert_eq!(rows, [(true, before + 1), (false, 3)]);
+}
+
+#[test]
+fn a_change_is_made_at_its_time_and_seen_then() {
+    let mut site = Site::new(NETWORK);
+    let changed = site.change(&json!({ "in": "2s", "down": ["second"], "set": {
+        "first": { "loss": ["100%"] } } }));
+    let at = Nanos::from_nanos(changed.at_ns);
+    assert_eq!(
+        site.controller.link("second").expect("there").up.state,
+        "up"
+    );
+    site.takes(2);
+    while site.controller.elapsed() <= at.saturating_add(Nanos::from_millis(10)) {
+        std::thread::sleep(MS);
+    }
+    let second = site.controller.link("second").expect("there");
+    assert_eq!(
+        (second.up.state, second.down.expect("both").state),
+        ("down", "down")
+    );
+    let first = site.controller.link("first").expect("there");
+    assert_eq!(Value::Object(first.up.options)["loss"], json!(["100%"]));
+    assert_eq!(site.controller.links("first", None, 9)[0].up.queue, None);
+    assert!(first.up.queue.is_some());
+    site.send(2);
+    site.send(1);
+    assert_eq!(site.next(200 * MS), None);
+    let changes = site.controller.changes();
+    let done = &changes.made;
+    assert_eq!((done.len(), changes.forgotten), (1, 0));
+    assert_eq!(
+        (done[0].by, done[0].links, done[0].at_ns),
+        ("control", 4, at.as_nanos())
+    );
+
+    // Frames of a class take another way, and come back.
+    site.change(&json!({ "up": ["*"], "set": { "first": { "loss": "none" } } }));
+    site.change(&json!({ "move": { "second": "first" } }));
+    assert!(site.takes(2) >= 20 * MS);
+    let moved = site.controller.link("second").expect("there").moved_to;
+    assert_eq!(moved.as_deref(), Some("first"));
+    site.change(&json!({ "move": { "second": "second" } }));
+    assert!(site.takes(2) < 20 * MS);
+
+    // Paused: what comes waits.
+    site.change(&json!({ "pause": ["second.up"] }));
+    site.send(2);
+    assert_eq!(site.next(100 * MS), None);
+    assert_eq!(
+        site.controller
+            .link("second")
+            .expect("there")
+            .up
+            .queue
+            .expect("one")
+            .packets,
+        1
+    );
+    site.change(&json!({ "up": ["second"] }));
+    assert_eq!(site.next(PATIENCE).expect("it arrives").0, 2);
+}
+
+/// Changes that cannot be, with the field and a part of the reason that are
+/// told.
+fn impossible() -> Vec<(Value, &'static str, &'static str)> {
+    vec![
+        (json!([]), "", "no JSON object"),
+        (json!({}), "", "nothing is changed"),
+        (json!({ "sett": {} }), "sett", "there is no 'sett'"),
+        (
+            json!({ "set": { "first": { "rate": null } } }),
+            "set.first.rate",
+            "null",
+        ),
+        (
+            json!({ "set": { "first": { "rate": "fast" } } }),
+            "set.first.rate",
+            "fast",
+        ),
+        (
+            json!({ "set": { "first": { "delay": "9ms" }, "second": { "delay": "-1" } } }),
+            "set.second.delay",
+            "-1",
+        ),
+        (
+            json!({ "set": { "none*": { "rate": "1mbit" } } }),
+            "set.none*",
+            "no link",
+        ),
+        (json!({ "down": ["first"], "at": "soon" }), "at", "soon"),
+        (
+            json!({ "down": ["first"], "at": "1s", "in": "1s" }),
+            "in",
+            "an at and an in",
+        ),
+        (
+            json!({ "remove": ["second"] }),
+            "remove",
+            "path 'long' crosses",
+        ),
+        (
+            json!({ "remove": ["nobody"] }),
+            "remove",
+            "no link and no path",
+        ),
+        (json!({ "remove": ["first"], "in": "1s" }), "at", "at once"),
+        (json!({ "move": { "first": "nowhere" } }), "move", "nowhere"),
+        (json!({ "move": { "core": "first" } }), "move", "no matcher"),
+        (
+            json!({ "add": { "link": [
+                { "name": "x", "match": "src=10.9.9.9" }, { "name": "first" } ] } }),
+            "link.name",
+            "used twice",
+        ),
+        (
+            json!({ "add": { "link": [{ "name": "x", "match": "src=300.0.0.1" }] } }),
+            "link.match",
+            "300.0.0.1",
+        ),
+        (
+            json!({ "add": { "link": [{ "name": "x", "match": "any" }] }, "down": ["y"] }),
+            "down",
+            "no link 'y'",
+        ),
+    ]
+}
+
+#[test]
+fn what_is_refused_says_which_field_and_changes_nothing() {
+    let site = Site::new(NETWORK);
+    for (body, field, reason) in impossible() {
+        let told = site.refused(&body);
+        let fits = told
+            .iter()
+            .any(|(at, why)| at == field && why.contains(reason));
+        assert!(fits, "{body}: {told:?}");
+    }
+    site.change(&json!({ "move": { "second": "first" } }));
+    let told = site.refused(&json!({ "remove": ["first"] }));
+    assert!(told[0].1.contains("take 'first'"), "{told:?}");
+    // Together they may go.
+    site.change(&json!({ "remove": ["first", "second", "long", "core"] }));
+    assert_eq!(site.controller.link_count(), 0);
+    assert_eq!(site.controller.rules(0, 9).len(), 0);
+    assert_eq!(site.controller.paths().len(), 0);
+}
+
+#[test]
+fn a_look_at_a_change_leaves_no_trace() {
+    let site = Site::new(NETWORK);
+    let before = site.seen();
+    let body = json!({ "add": { "link": [{ "name": "x{n}", "count": 2000, "between": ["10.3.0.0/20"] }],
+        "path": [{ "name": "p", "via": ["x1", "core"], "match": "src=10.4.0.1" }] },
+        "set": { "x*": { "rate": "1mbit" } } });
+    let looked = site.controller.check(&body, None).expect("it is right");
+    assert_eq!((looked.added, looked.links), (2001, 4000));
+    assert_eq!(site.seen(), before);
+    // And then it is made, all of it; twice, with everything gone in between.
+    for _ in 0..2 {
+        let changed = site.change(&body);
+        assert_eq!((changed.added, changed.links), (2001, 4000));
+        assert_eq!(site.controller.totals("x*").0, 4000);
+        assert_eq!(site.controller.links("x*", Some("x998"), 10).len(), 1);
+        let rules = site.controller.rules(0, usize::MAX);
+        assert_eq!(rules.len(), 6 + 4002);
+        assert_eq!(rules.last().expect("some").leads_to, "p.down");
+        site.change(&json!({ "remove": ["x*", "p"] }));
+        site.controller.tidy();
+        assert_eq!(site.seen(), before);
+    }
+}

@@ -1,0 +1,252 @@
+//! What a running network is made of, as the control API tells it.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use longwire_engine::{DropReason, LinkId};
+use longwire_runtime::fabric::{LinkTotals, Occupancy};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::controller::Controller;
+use super::numbered::Numbered;
+use super::words;
+use longwire_topology::Class;
+use longwire_topology::glob::is_pattern;
+
+/// A named link.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkView {
+    /// Its name.
+    pub name: String,
+    /// Whether both directions share one queue and rate: then there is `up`
+    /// alone.
+    pub shared: bool,
+    /// Its matchers, of both directions.
+    #[serde(rename = "match")]
+    pub matchers: Vec<String>,
+    /// Whose links its frames take, when they were moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved_to: Option<String>,
+    /// The direction of `match`.
+    pub up: WayView,
+    /// The way back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub down: Option<WayView>,
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug, Serialize)]
+pub struct WayView {
+    /// `up`, `down` or `paused`.
+    pub state: &'static str,
+    /// Its options, by name.
+    pub options: Map<String, Value>,
+    /// Its counters.
+    #[serde(flatten)]
+    pub totals: LinkTotals,
+    /// Drops by reason, those that there were.
+    pub dropped: BTreeMap<&'static str, u64>,
+    /// Frames in its queue and in service.
+    pub queued: u64,
+    /// Its queue; of one link that is asked for alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Occupancy>,
+}
+
+/// A path.
+#[derive(Clone, Debug, Serialize)]
+pub struct PathView {
+    /// Its name.
+    pub name: String,
+    /// Its links in the order of the way forth, `.down` behind those that are
+    /// crossed downwards.
+    pub via: Vec<String>,
+    /// Its matchers, of both directions.
+    #[serde(rename = "match")]
+    pub matchers: Vec<String>,
+    /// Whose links its frames take, when they were moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved_to: Option<String>,
+}
+
+/// A rule.
+#[derive(Clone, Debug, Serialize)]
+pub struct RuleView {
+    /// Its number, in the order in which rules were added.
+    pub rule: u32,
+    /// The frames that it matches.
+    #[serde(rename = "match")]
+    pub matcher: String,
+    /// The link or path that they cross, with its direction.
+    pub leads_to: String,
+}
+
+impl Controller {
+    /// Returns the number of named links.
+    pub fn link_count(&self) -> usize {
+        self.look(|network| network.by_name.len())
+    }
+
+    /// One link, with its queues.
+    pub fn link(&self, name: &str) -> Option<LinkView> {
+        let (mut view, [up, down]) = self.look(|network| {
+            let index = *network.by_name.get(name)?;
+            let numbers = network.numbers[index as usize];
+            Some((network.view(index), numbers))
+        })?;
+        let asked = self
+            .handle()
+            .ask(move |core| [up, down].map(|link| core.occupancy(link)));
+        let [up, down] = asked.unwrap_or_default();
+        view.up.queue = up;
+        if let Some(view) = &mut view.down {
+            view.queue = down;
+        }
+        Some(view)
+    }
+
+    /// Links that fit a pattern, in the order of their names, behind the name
+    /// `after`, which need not be there; at most `limit`.
+    pub fn links(&self, pattern: &str, after: Option<&str>, limit: usize) -> Vec<LinkView> {
+        self.look(|network| {
+            let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+            let links = network.by_name.range::<str, _>((from, Bound::Unbounded));
+            let fitting = links.filter(|(name, _)| longwire_topology::glob::fits(pattern, name));
+            let fitting = fitting.take(limit);
+            fitting.map(|(_, index)| network.view(*index)).collect()
+        })
+    }
+
+    /// All paths of several links.
+    pub fn paths(&self) -> Vec<PathView> {
+        self.look(|network| {
+            let paths = network.topology.paths.iter().enumerate();
+            let there = paths.filter(|(_, path)| !path.is_gone());
+            let there = there.map(|(index, _)| network.path_view(index as u32));
+            there.collect()
+        })
+    }
+
+    /// The rules in their order, without the first `skip`; at most `limit`.
+    pub fn rules(&self, skip: usize, limit: usize) -> Vec<RuleView> {
+        self.look(|network| {
+            let topology = &network.topology;
+            let rules = topology.rules.iter().enumerate();
+            let there = rules.filter(|(_, rule)| !topology.is_gone(rule.target.class));
+            let there = there.skip(skip).take(limit);
+            let view = |(number, rule): (usize, &longwire_topology::RulePlan)| {
+                let class = rule.target.class;
+                let to = network.moved.get(&class).copied().unwrap_or(class);
+                let way = rule.target.way.name();
+                RuleView {
+                    rule: number as u32,
+                    matcher: topology.matcher_in_words(&rule.matcher),
+                    leads_to: format!("{}.{way}", topology.name_of(to)),
+                }
+            };
+            there.map(view).collect()
+        })
+    }
+
+    /// Returns the number of engine links that fit a pattern, and the sums of their counters.
+    pub fn totals(&self, pattern: &str) -> (usize, LinkTotals) {
+        let mut count = 0;
+        let mut sum = LinkTotals::default();
+        self.each_totals(pattern, &mut |_, totals| {
+            count += 1;
+            sum.add(&totals);
+        });
+        (count, sum)
+    }
+
+    /// The name and the counters of every engine link that fits a pattern.
+    /// Names are looked at a part at a time, so that nobody who would change
+    /// the network waits for all of them.
+    pub fn each_totals(&self, pattern: &str, tell: &mut dyn FnMut(&str, LinkTotals)) {
+        /// So many names are looked at in less than a millisecond.
+        const PART: usize = 1000;
+        if !is_pattern(pattern) {
+            self.look(|network| network.tell_totals(network.fitting(pattern), tell));
+            return;
+        }
+        let mut after: Option<Arc<str>> = None;
+        loop {
+            let next = self.look(|network| {
+                let (links, next) = network.some_fitting(pattern, after.as_deref(), PART);
+                network.tell_totals(links, tell);
+                next
+            });
+            match next {
+                Some(next) => after = Some(next),
+                None => return,
+            }
+        }
+    }
+}
+
+impl Numbered {
+    fn tell_totals(&self, links: Vec<LinkId>, tell: &mut dyn FnMut(&str, LinkTotals)) {
+        for LinkId(link) in links {
+            let link = &self.links[link as usize];
+            tell(&link.name, link.cells.totals());
+        }
+    }
+
+    fn view(&self, index: u32) -> LinkView {
+        let plan = &self.topology.links[index as usize];
+        let [up, down] = self.numbers[index as usize];
+        LinkView {
+            name: plan.name.to_string(),
+            shared: up == down,
+            matchers: self.matchers(Class::Link(index)),
+            moved_to: self.moved_to(Class::Link(index)),
+            up: self.way_view(up),
+            down: (up != down).then(|| self.way_view(down)),
+        }
+    }
+
+    fn way_view(&self, LinkId(link): LinkId) -> WayView {
+        let link = &self.links[link as usize];
+        let totals = link.cells.totals();
+        let reasons = DropReason::ALL.iter().zip(totals.drops);
+        let reasons = reasons.filter(|(_, count)| *count > 0);
+        WayView {
+            state: link.state.name(),
+            options: words::options(&link.options),
+            dropped: reasons
+                .map(|(reason, count)| (reason.name(), count))
+                .collect(),
+            queued: totals.queued(),
+            totals,
+            queue: None,
+        }
+    }
+
+    fn path_view(&self, index: u32) -> PathView {
+        let plan = &self.topology.paths[index as usize];
+        let hop = |hop: &longwire_topology::Hop| {
+            let name = &self.topology.links[hop.link as usize].name;
+            format!("{name}.{}", hop.way.name())
+        };
+        PathView {
+            name: plan.name.to_string(),
+            via: plan.hops.iter().map(hop).collect(),
+            matchers: self.matchers(Class::Path(index)),
+            moved_to: self.moved_to(Class::Path(index)),
+        }
+    }
+
+    fn matchers(&self, class: Class) -> Vec<String> {
+        let rules = self.rules_of(class);
+        let topology = &self.topology;
+        let matcher = |rule: u32| topology.matcher_in_words(&topology.rules[rule as usize].matcher);
+        rules.map(matcher).collect()
+    }
+
+    fn moved_to(&self, class: Class) -> Option<String> {
+        let to = self.moved.get(&class)?;
+        Some(self.topology.name_of(*to).to_owned())
+    }
+}

@@ -1,0 +1,64 @@
+//! Commands as the JSON in which a change is sent.
+
+use longwire_engine::{LinkOptions, Nanos};
+use serde_json::{Map, Value, json};
+
+use longwire_engine::options::LINK_OPTIONS;
+use longwire_topology::{Action, State};
+
+/// Options by name: a text, or a list of them where an option may be given
+/// several times.
+pub fn options(options: &LinkOptions) -> Map<String, Value> {
+    let mut found = Map::new();
+    for (name, text) in options.given() {
+        let repeated = LINK_OPTIONS
+            .iter()
+            .any(|option| option.name == name && option.is_repeated());
+        match found.get_mut(name) {
+            Some(Value::Array(texts)) => texts.push(json!(text)),
+            _ if repeated => {
+                found.insert(name.to_owned(), json!([text]));
+            }
+            _ => {
+                found.insert(name.to_owned(), json!(text));
+            }
+        }
+    }
+    found
+}
+
+/// Returns actions as the JSON of a change.
+pub(super) fn change(actions: &[Action]) -> Value {
+    let mut change = json!({});
+    for action in actions {
+        match action {
+            Action::Set {
+                pattern,
+                options: set,
+            } => change["set"][pattern] = Value::Object(options(set)),
+            Action::State { pattern, state } => {
+                let field = &mut change[field_of(*state)];
+                match field.as_array_mut() {
+                    Some(patterns) => patterns.push(json!(pattern)),
+                    None => *field = json!([pattern]),
+                }
+            }
+            Action::Move { class, to, outage } => {
+                change["move"][class] = json!(to);
+                if *outage > Nanos::ZERO {
+                    change["outage"] = json!(outage.to_string());
+                }
+            }
+        }
+    }
+    change
+}
+
+/// The field of a change that sets a state.
+fn field_of(state: State) -> &'static str {
+    match state {
+        State::Up => "up",
+        State::Down => "down",
+        State::Paused => "pause",
+    }
+}

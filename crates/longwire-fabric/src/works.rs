@@ -1,0 +1,185 @@
+//! Commands as work for the fabric: all is read and checked here, and the
+//! fabric only applies it.
+
+use std::sync::mpsc::Sender;
+
+use longwire_engine::{LinkChange, LinkId, LinkOptions, LinkState, Loader, Nanos, OptionError};
+use longwire_runtime::fabric::{Discarded, Target, Work};
+
+use super::numbered::Numbered;
+use longwire_runtime::suggest;
+use longwire_topology::{Action, Class, Command, Problem, State, Way};
+
+/// A command, prepared.
+#[derive(Default)]
+pub struct Prepared {
+    /// Work for the fabric with its time after the start: a command may have a second
+    /// step.
+    pub works: Vec<(Nanos, Work)>,
+    /// The changes of the links' known state.
+    pub(super) effects: Vec<Effect>,
+}
+
+/// A change of a link's known state.
+pub(super) enum Effect {
+    /// Options that lie over those that links have.
+    Options(Vec<LinkId>, Box<LinkOptions>),
+    /// Whether they carry frames.
+    State(Vec<LinkId>, State),
+    /// Whose frames take whose links.
+    Moved(Class, Class),
+}
+
+impl Effect {
+    /// Returns the number of links that it changes.
+    pub fn links(&self) -> usize {
+        match self {
+            Effect::Options(links, _) | Effect::State(links, _) => links.len(),
+            Effect::Moved(..) => 0,
+        }
+    }
+}
+
+impl Numbered {
+    /// Returns the work of a command. Replaced parts go to `bin`.
+    ///
+    /// # Errors
+    /// What of it cannot be, and nothing is done.
+    pub fn works(
+        &self,
+        command: &Command,
+        loader: &dyn Loader,
+        bin: &Sender<Discarded>,
+    ) -> Result<Prepared, Problem> {
+        let at = command.at.unwrap_or(Nanos::ZERO);
+        let mut changes: Vec<(LinkId, LinkChange)> = Vec::new();
+        let mut targets: Vec<(u32, Target)> = Vec::new();
+        let mut later: Vec<(Nanos, Vec<(u32, Target)>)> = Vec::new();
+        let mut effects = Vec::new();
+        for action in &command.actions {
+            match action {
+                Action::Set { pattern, options } => {
+                    let links = self.fitting(pattern);
+                    for link in &links {
+                        let change = options.parse_change_with(loader);
+                        let name = &self.links[link.0 as usize].name;
+                        changes.push((*link, change.map_err(|error| refused(name, &error))?));
+                    }
+                    effects.push(Effect::Options(links, options.clone()));
+                }
+                Action::State { pattern, state } => {
+                    let links = self.fitting(pattern);
+                    changes.extend(links.iter().map(|link| (*link, changed_state(*state))));
+                    effects.push(Effect::State(links, *state));
+                }
+                Action::Move { class, to, outage } => {
+                    let (name, class, to) = (class, self.class(class)?, self.class(to)?);
+                    let moved = self.moved(class, to);
+                    if moved.is_empty() {
+                        return Err(nothing_to_move(name));
+                    }
+                    effects.push(Effect::Moved(class, to));
+                    if *outage == Nanos::ZERO {
+                        targets.extend(moved);
+                        continue;
+                    }
+                    targets.extend(moved.iter().map(|(rule, to)| (*rule, during_outage(*to))));
+                    later.push((at.saturating_add(*outage), moved));
+                }
+            }
+        }
+        let mut works = vec![(at, work(changes, targets, bin))];
+        for (at, targets) in later {
+            works.push((at, work(Vec::new(), targets, bin)));
+        }
+        Ok(Prepared { works, effects })
+    }
+
+    fn class(&self, name: &str) -> Result<Class, Problem> {
+        let found = self.topology.named(name);
+        found.ok_or_else(|| Problem {
+            file: String::new(),
+            line: 0,
+            column: 0,
+            field: "move".to_owned(),
+            reason: format!("no link or path is called '{name}'"),
+            remedy: "it may have been removed".to_owned(),
+            is_malformed: false,
+        })
+    }
+
+    /// The rules of a class, and where they lead when its frames take another
+    /// one's way.
+    fn moved(&self, class: Class, to: Class) -> Vec<(u32, Target)> {
+        let rules = self.rules_of(class);
+        let moved = rules.map(|rule| {
+            let way: Way = self.topology.rules[rule as usize].target.way;
+            (rule, self.target(to, way))
+        });
+        moved.collect()
+    }
+}
+
+/// The target of frames while they are moved to another.
+fn during_outage(to: Target) -> Target {
+    match to {
+        Target::Path(path) => Target::Handover(path),
+        other => other,
+    }
+}
+
+/// A class that no matcher leads to has no frames.
+fn nothing_to_move(class: &str) -> Problem {
+    Problem {
+        file: String::new(),
+        line: 0,
+        column: 0,
+        field: "move".to_owned(),
+        reason: format!("'{class}' has no matcher, so there are no frames of it to move"),
+        remedy: "move a link or a path that has one".to_owned(),
+        is_malformed: false,
+    }
+}
+
+pub(super) fn refused(link: &str, error: &OptionError) -> Problem {
+    Problem {
+        file: String::new(),
+        line: 0,
+        column: 0,
+        field: format!("{link}.{}", error.option),
+        reason: suggest::spec_error_without_content(&error.source),
+        remedy: format!("`longwire models {}` shows what there is", error.option),
+        is_malformed: false,
+    }
+}
+
+fn changed_state(state: State) -> LinkChange {
+    let state = match state {
+        State::Up => LinkState::Up,
+        State::Down => LinkState::Down,
+        State::Paused => LinkState::Paused,
+    };
+    LinkChange {
+        state: Some(state),
+        ..LinkChange::default()
+    }
+}
+
+fn work(
+    changes: Vec<(LinkId, LinkChange)>,
+    targets: Vec<(u32, Target)>,
+    bin: &Sender<Discarded>,
+) -> Work {
+    let bin = bin.clone();
+    Box::new(move |core, at| {
+        for (link, change) in changes {
+            if let Some(replaced) = core.change_link(link, at, change) {
+                // Without anybody there to drop it, it is dropped here.
+                let _ = bin.send(replaced);
+            }
+        }
+        for (rule, target) in targets {
+            core.set_target(rule, target);
+        }
+    })
+}

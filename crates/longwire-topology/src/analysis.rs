@@ -1,0 +1,133 @@
+//! What is allowed and probably not meant.
+
+use longwire_packet::classify::{Classifier, RuleId};
+use longwire_units::number_of;
+use toml::de::DeTable;
+
+use super::builder::Builder;
+use super::plan::{Class, Target, Topology};
+use super::timeline::{Action, Timeline};
+use super::tree;
+
+/// The most pairs of overlapping rules that are reported.
+const OVERLAPS_MAX: usize = 5;
+
+/// The most further pairs that are compared; those of one link are not reported.
+const COMPARED_MAX: usize = 10_000;
+
+/// The most unreachable rules that are reported.
+const UNREACHABLE_MAX: usize = 5;
+
+/// Warns of links and paths that no frame crosses.
+pub(super) fn warn_of_unused(file: &DeTable, builder: &mut Builder, timeline: &Timeline) {
+    let remedy = "give it a match, or leave it out";
+    let links = builder.links.iter().zip(&builder.used);
+    let unused: Vec<String> = links
+        .filter(|(_, used)| !**used)
+        .map(|(link, _)| link.name.to_string())
+        .collect();
+    if let [first, rest @ ..] = unused.as_slice() {
+        let more = match rest.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let reason = format!("no frame crosses link '{first}'{more}: no matcher, no path");
+        let named =
+            |table: &DeTable| tree::text(table, "name").is_some_and(|name| name.value == first);
+        let items = tree::tables(file, "link");
+        let place = items.into_iter().find(|item| named(item.value));
+        let span = place.map_or(0..0, |item| item.span);
+        builder.complaints.warn(span, "link.match", reason, remedy);
+    }
+    let actions = || timeline.events.iter().flat_map(|event| &event.actions);
+    for item in tree::tables(file, "path") {
+        let Some(name) = tree::text(item.value, "name") else {
+            continue;
+        };
+        let is_target = |action: &Action| match action {
+            Action::Move { to, .. } => to == name.value,
+            _ => false,
+        };
+        if !item.value.contains_key("match") && !actions().any(is_target) {
+            let reason = format!("no frame takes path '{}'", name.value);
+            builder
+                .complaints
+                .warn(name.span, "path.match", reason, remedy);
+        }
+    }
+}
+
+impl Topology {
+    /// Returns doubts about the rules, in sentences: rules that can never match, and
+    /// pairs of which the order decides. Takes time in proportion to the rules, and
+    /// builds a classifier of them.
+    pub fn doubts(&self) -> Vec<String> {
+        let first = Target {
+            class: Class::Link(0),
+            way: super::Way::Up,
+        };
+        let rules = self
+            .rules
+            .iter()
+            .map(|rule| (rule.matcher.clone(), rule.target, 0));
+        let classifier = match Classifier::with_rules(self.order, first, rules) {
+            Ok(classifier) => classifier,
+            Err((rule, error)) => return vec![format!("rule {rule}: {error}")],
+        };
+        let mut doubts = Vec::new();
+        let unreachable = classifier.unreachable().rules;
+        for rule in unreachable.iter().take(UNREACHABLE_MAX) {
+            doubts.push(format!(
+                "{} can never match: {} is before it and matches all that it would",
+                self.rule_words(rule.rule),
+                self.rule_words(rule.behind)
+            ));
+        }
+        if unreachable.len() > UNREACHABLE_MAX {
+            let more = unreachable.len() - UNREACHABLE_MAX;
+            doubts.push(format!(
+                "{} can never match",
+                number_of(more as u64, "more rule")
+            ));
+        }
+        // Directions of one link may match the same frames, as those of a
+        // network to itself do: that is how they are made, and no mistake.
+        let class = |rule: RuleId| self.rules[rule.0 as usize].target.class;
+        let mut overlaps = classifier.overlaps(OVERLAPS_MAX + self.rules.len().min(COMPARED_MAX));
+        overlaps
+            .pairs
+            .retain(|pair| class(pair.winner) != class(pair.loser));
+        let more = overlaps.pairs.len() > OVERLAPS_MAX;
+        for pair in overlaps.pairs.iter().take(OVERLAPS_MAX) {
+            doubts.push(format!(
+                "{} and {} match some frames both: the former gets them",
+                self.rule_words(pair.winner),
+                self.rule_words(pair.loser)
+            ));
+        }
+        if more || !overlaps.complete {
+            doubts.push("there are more overlaps, or more rules than were compared".to_owned());
+        }
+        let cost = classifier.cost();
+        if cost.is_high() {
+            doubts.push(format!(
+                "matchers are of {} shapes and the longest chain has {}: each frame is looked \
+                 up in so many tables; matchers that ask for the same fields cost least",
+                cost.shapes, cost.longest_chain
+            ));
+        }
+        doubts
+    }
+
+    /// A rule in words: whose it is, and its matcher.
+    pub fn rule_words(&self, rule: RuleId) -> String {
+        let rule = &self.rules[rule.0 as usize];
+        let Target { class, way } = rule.target;
+        format!(
+            "'{}' of {}.{}",
+            rule.matcher,
+            self.name_of(class),
+            way.name()
+        )
+    }
+}

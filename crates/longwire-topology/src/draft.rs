@@ -1,0 +1,196 @@
+//! A change of a topology under way: all of it is made, or none.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use longwire_packet::bridge::Switching;
+
+use super::builder::Builder;
+use super::change::Added;
+use super::files::Files;
+use super::options::OptionStore;
+use super::plan::Topology;
+use super::problem::Complaints;
+use crate::steps::Steps;
+
+/// A topology that is being added to. Unless it is committed, the topology is
+/// as it was before, also when its reader panics.
+pub(super) struct Draft<'t, 'a> {
+    topology: &'t mut Topology,
+    /// Has the parts of the topology meanwhile.
+    pub builder: Builder<'a>,
+    links: usize,
+    paths: usize,
+    committed: bool,
+}
+
+impl Topology {
+    /// Begins a change.
+    pub(super) fn begin<'t, 'a>(
+        &'t mut self,
+        complaints: Complaints<'a>,
+        folder: &'a Path,
+        files: &Arc<dyn Files>,
+    ) -> Draft<'t, 'a> {
+        let pairs = match &self.bridge.switching {
+            Switching::Pairs(pairs) => Some(pairs.clone()),
+            _ => None,
+        };
+        let (links, paths) = (self.links.len(), self.paths.len());
+        let builder = Builder {
+            complaints,
+            store: OptionStore::with(Arc::clone(files)),
+            steps: Steps::ignored(),
+            folder,
+            ports: std::mem::take(&mut self.ports),
+            pairs,
+            defaults: std::mem::take(&mut self.defaults),
+            templates: std::mem::take(&mut self.templates),
+            used: vec![true; links],
+            links: std::mem::take(&mut self.links),
+            paths: std::mem::take(&mut self.paths),
+            rules: Vec::new(),
+            matched: None,
+            names: std::mem::take(&mut self.names),
+        };
+        Draft {
+            topology: self,
+            builder,
+            links,
+            paths,
+            committed: false,
+        }
+    }
+}
+
+impl<'a> Draft<'_, 'a> {
+    /// Keeps what was added; says what that is.
+    pub fn commit(mut self) -> Added {
+        self.committed = true;
+        let rules = self.topology.rules.len();
+        self.builder.rules.sort_by_key(|(position, _)| *position);
+        let added = self.builder.rules.drain(..).map(|(_, rule)| rule);
+        self.topology.rules.extend(added);
+        self.give_back();
+        Added {
+            links: self.links..self.topology.links.len(),
+            paths: self.paths..self.topology.paths.len(),
+            rules: rules..self.topology.rules.len(),
+        }
+    }
+
+    /// Takes the problems found so far.
+    pub fn take_complaints(&mut self) -> Complaints<'a> {
+        std::mem::replace(&mut self.builder.complaints, Complaints::new("", ""))
+    }
+
+    fn give_back(&mut self) {
+        let (topology, builder) = (&mut *self.topology, &mut self.builder);
+        topology.ports = std::mem::take(&mut builder.ports);
+        topology.defaults = std::mem::take(&mut builder.defaults);
+        topology.templates = std::mem::take(&mut builder.templates);
+        topology.links = std::mem::take(&mut builder.links);
+        topology.paths = std::mem::take(&mut builder.paths);
+        topology.names = std::mem::take(&mut builder.names);
+    }
+
+    fn roll_back(&mut self) {
+        let rules = self.topology.rules.len();
+        self.give_back();
+        self.topology.forget(&Added {
+            links: self.links..self.topology.links.len(),
+            paths: self.paths..self.topology.paths.len(),
+            rules: rules..rules,
+        });
+        if std::thread::panicking() {
+            // A name may have been taken whose link was not made any more.
+            let (links, paths) = (self.links, self.paths);
+            let known = |class: super::Class| match class {
+                super::Class::Link(link) => (link as usize) < links,
+                super::Class::Path(path) => (path as usize) < paths,
+            };
+            self.topology.names.retain(|_, class| known(*class));
+        }
+    }
+}
+
+impl Drop for Draft<'_, '_> {
+    fn drop(&mut self) {
+        if !self.committed {
+            self.roll_back();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::{Class, links, tree};
+
+    const NETWORK: &str = "[ports]\na = \"packet:a\"\nb = \"packet:b\"\n\
+        [templates.slow]\nrate = \"1mbit\"\n\
+        [[link]]\nname = \"one\"\nmatch = \"src=10.0.0.1\"\n\
+        [[path]]\nname = \"p\"\nvia = [\"one\"]\nmatch = \"src=10.0.0.2\"\n";
+
+    const ADDED: &str = "[[link]]\nname = \"two\"\nmatch = \"src=10.0.0.3\"\n";
+
+    fn parts(topology: &Topology) -> String {
+        let mut names: Vec<_> = topology.names.iter().collect();
+        names.sort();
+        format!(
+            "{:?} {:?} {:?} {:?} {:?} {names:?}",
+            topology.ports, topology.links, topology.paths, topology.rules, topology.templates
+        )
+    }
+
+    fn network() -> Topology {
+        let topology = Topology::parse("net.toml", NETWORK, Path::new(""));
+        topology.expect("a topology")
+    }
+
+    fn files() -> Arc<dyn Files> {
+        Arc::new(crate::files::StartFiles::default())
+    }
+
+    #[test]
+    fn a_panic_in_the_reader_leaves_the_topology_as_it_was() {
+        let mut topology = network();
+        let before = parts(&topology);
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let mut draft =
+                topology.begin(Complaints::new("change", ADDED), Path::new(""), &files());
+            let (file, _) = toml::de::DeTable::parse_recoverable(ADDED);
+            for item in tree::tables(file.get_ref(), "link") {
+                links::read(&item, &mut draft.builder);
+            }
+            assert_eq!(draft.builder.links.len(), 2);
+            // The name of a link that is never made.
+            draft.builder.names.insert("three".into(), Class::Link(2));
+            std::panic::resume_unwind(Box::new("a fault in the reader"));
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(parts(&topology), before);
+        assert_eq!(topology.named("one"), Some(Class::Link(0)));
+    }
+
+    #[test]
+    fn what_is_committed_stays() {
+        let mut topology = network();
+        let mut draft = topology.begin(Complaints::new("change", ADDED), Path::new(""), &files());
+        let (file, _) = toml::de::DeTable::parse_recoverable(ADDED);
+        for item in tree::tables(file.get_ref(), "link") {
+            links::read(&item, &mut draft.builder);
+        }
+        let added = draft.commit();
+        assert_eq!((added.links, added.paths, added.rules), (1..2, 1..1, 4..6));
+        assert_eq!(topology.named("two"), Some(Class::Link(1)));
+        topology.forget(&Added {
+            links: 1..2,
+            paths: 1..1,
+            rules: 4..6,
+        });
+        assert_eq!(parts(&topology), parts(&network()));
+    }
+}

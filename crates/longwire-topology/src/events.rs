@@ -1,0 +1,279 @@
+//! `[[at]]`: the scenario of the file.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use longwire_engine::Nanos;
+use toml::de::DeTable;
+
+use super::builder::{Builder, direction};
+use super::glob;
+use super::plan::{Class, Way};
+use super::problem::meant;
+use super::ramp::Ramp;
+use super::timeline::{Action, Event, State, Timeline};
+use super::tree::{self, Placed};
+use super::workload;
+use longwire_engine::options::LINK_OPTIONS;
+
+/// Steps of a ramp that does not say how many.
+const STEPS: u64 = 100;
+
+/// Reads all events. All links and paths must have been read.
+pub(super) fn read(file: &DeTable, builder: &mut Builder) -> Timeline {
+    let mut events: Vec<(Event, Range<usize>)> = Vec::new();
+    let items = tree::tables(file, "at");
+    if items.iter().any(|item| item.value.contains_key("move")) {
+        let rules = builder.rules.iter().map(|(_, rule)| rule.target.class);
+        builder.matched = Some(rules.collect());
+    }
+    for item in items {
+        let Some(event) = event(&item, builder) else {
+            continue;
+        };
+        if let Some((before, _)) = events.last()
+            && event.time < before.time
+        {
+            let span = tree::text(item.value, "time").map_or(item.span.clone(), |time| time.span);
+            let reason = format!("{} is before {}, the time above", event.time, before.time);
+            let remedy = "put the events in order of time";
+            builder.complaints.refuse(span, "at.time", reason, remedy);
+        }
+        let every = tree::text(item.value, "every").map(|every| every.span);
+        events.push((event, every.unwrap_or(item.span)));
+    }
+    workload::check(&events, builder);
+    Timeline {
+        events: events.into_iter().map(|(event, _)| event).collect(),
+    }
+}
+
+fn event(item: &Placed<&DeTable>, builder: &mut Builder) -> Option<Event> {
+    let table = item.value;
+    if !table.contains_key("time") {
+        let remedy = "write time = \"30s\"";
+        builder.complaints.refuse(
+            item.span.clone(),
+            "at.time",
+            "the event has no time",
+            remedy,
+        );
+        return None;
+    }
+    let time = tree::unit(table, "time", "at", &mut builder.complaints);
+    let every = tree::unit::<Nanos>(table, "every", "at", &mut builder.complaints);
+    let times = tree::whole(table, "times");
+    workload::check_every(item, every, times, builder);
+    let actions = actions(table, "at", builder);
+    let ramps = ramps(table, every, builder);
+    if actions.is_empty() && ramps.is_empty() && builder.complaints.is_fine() {
+        let remedy = "write set, up, down, pause, move or ramp";
+        builder
+            .complaints
+            .refuse(item.span.clone(), "at", "nothing happens then", remedy);
+    }
+    Some(Event {
+        time: time?,
+        actions,
+        ramps,
+        every,
+        times: times.or(every.is_none().then_some(1)),
+    })
+}
+
+/// Reads the actions of a table that are done at once. `at` is the prefix of its
+/// fields in messages.
+pub(super) fn actions(table: &DeTable, at: &str, builder: &mut Builder) -> Vec<Action> {
+    let mut actions = sets(table, at, builder);
+    for (field, state) in [
+        ("up", State::Up),
+        ("down", State::Down),
+        ("pause", State::Paused),
+    ] {
+        for text in tree::texts(table, field) {
+            check_pattern(text.value, text.span, &tree::under(at, field), builder);
+            let pattern = text.value.to_owned();
+            actions.push(Action::State { pattern, state });
+        }
+    }
+    actions.extend(moves(table, at, builder));
+    actions
+}
+
+/// Complains of a pattern that no link fits.
+fn check_pattern(text: &str, span: Range<usize>, at: &str, builder: &mut Builder) {
+    let (name, way) = direction(text);
+    let fits = match glob::is_pattern(name) {
+        true => builder
+            .links
+            .iter()
+            .position(|link| !link.is_gone() && glob::fits(name, &link.name)),
+        false => match builder.names.get(name) {
+            Some(Class::Link(link)) => Some(*link as usize),
+            _ => None,
+        },
+    };
+    match fits {
+        None if glob::is_pattern(name) => {
+            let reason = format!("no link's name fits '{name}'");
+            let remedy = "* stands for anything, ? for one character";
+            builder.complaints.refuse(span, at, reason, remedy);
+        }
+        None => builder.no_link(name, span, at),
+        Some(link) if way == Some(Way::Down) && builder.links[link].down.is_none() => {
+            let reason = format!("'{name}' is shared and has one direction");
+            builder
+                .complaints
+                .refuse(span, at, reason, "leave .down out");
+        }
+        Some(_) => {}
+    }
+}
+
+fn sets(table: &DeTable, at: &str, builder: &mut Builder) -> Vec<Action> {
+    let mut actions = Vec::new();
+    let Some(sets) = tree::table(table, "set") else {
+        return actions;
+    };
+    for (pattern, value) in tree::entries(sets) {
+        let at = tree::under(at, &format!("set.{}", pattern.value));
+        check_pattern(pattern.value, pattern.span.clone(), &at, builder);
+        let Some(table) = value.get_ref().as_table() else {
+            continue;
+        };
+        let options = builder.store.one_way(table, &at, &mut builder.complaints);
+        if table.is_empty() {
+            let remedy = "write for example { rate = \"5mbit\" }";
+            builder
+                .complaints
+                .refuse(pattern.span, &at, "there is nothing to set", remedy);
+        }
+        actions.push(Action::Set {
+            pattern: pattern.value.to_owned(),
+            options: Box::new(options),
+        });
+    }
+    actions
+}
+
+fn moves(table: &DeTable, at: &str, builder: &mut Builder) -> Vec<Action> {
+    let outage = tree::unit(table, "outage", at, &mut builder.complaints);
+    let Some(moves) = tree::table(table, "move") else {
+        if let Some(outage) = table.get("outage") {
+            let reason = "there is an outage and nothing that is moved";
+            let remedy = "write move = { … }, or leave it out";
+            let at = tree::under(at, "outage");
+            builder.complaints.refuse(outage.span(), at, reason, remedy);
+        }
+        return Vec::new();
+    };
+    let mut actions = Vec::new();
+    for (class, value) in tree::entries(moves) {
+        let Some(to) = value.get_ref().as_str() else {
+            continue;
+        };
+        let target = Placed {
+            value: to,
+            span: value.span(),
+        };
+        for name in [&class, &target] {
+            check_class(name, &tree::under(at, "move"), builder);
+        }
+        check_matched(&class, to, &tree::under(at, "move"), builder);
+        // What only a scenario leads to is used all the same.
+        for hop in [class.value, to] {
+            if let Some(Class::Link(link)) = builder.names.get(hop) {
+                builder.used[*link as usize] = true;
+            }
+        }
+        actions.push(Action::Move {
+            class: class.value.to_owned(),
+            to: to.to_owned(),
+            outage: outage.unwrap_or(Nanos::ZERO),
+        });
+    }
+    actions
+}
+
+fn check_class(name: &Placed<&str>, at: &str, builder: &mut Builder) {
+    if builder.names.contains_key(name.value) {
+        return;
+    }
+    let links = builder.links.iter().take(1000).map(|link| &*link.name);
+    let paths = builder.paths.iter().take(1000).map(|path| &*path.name);
+    let remedy = meant(name.value, paths.chain(links));
+    let reason = format!("there is no link and no path '{}'", name.value);
+    builder
+        .complaints
+        .refuse(name.span.clone(), at, reason, remedy);
+}
+
+/// Complains of frames that are moved and that nothing has chosen.
+fn check_matched(class: &Placed<&str>, to: &str, at: &str, builder: &mut Builder) {
+    let Builder { matched, names, .. } = builder;
+    let (Some(matched), Some(moved), true) =
+        (matched, names.get(class.value), names.contains_key(to))
+    else {
+        return;
+    };
+    if matched.contains(moved) {
+        return;
+    }
+    let name = class.value;
+    let reason = format!("'{name}' has no matcher, so there are no frames of it to move");
+    let remedy =
+        format!("give it match = \"…\", or move what has the frames that '{to}' is to get");
+    builder
+        .complaints
+        .refuse(class.span.clone(), at, reason, remedy);
+}
+
+fn ramps(table: &DeTable, every: Option<Nanos>, builder: &mut Builder) -> Vec<Arc<Ramp>> {
+    let mut ramps = Vec::new();
+    let Some(written) = tree::table(table, "ramp") else {
+        return ramps;
+    };
+    for (pattern, value) in tree::entries(written) {
+        let at = format!("at.ramp.{}", pattern.value);
+        check_pattern(pattern.value, pattern.span.clone(), &at, builder);
+        let Some(table) = value.get_ref().as_table() else {
+            continue;
+        };
+        let time = tree::unit::<Nanos>(table, "time", &at, &mut builder.complaints);
+        let [option, from, to] = ["option", "from", "to"].map(|name| tree::text(table, name));
+        let (Some(option), Some(from), Some(to), Some(time)) = (option, from, to, time) else {
+            if builder.complaints.is_fine() {
+                let reason = "a ramp needs option, from, to and time";
+                let remedy = "write all of them";
+                builder.complaints.refuse(pattern.span, &at, reason, remedy);
+            }
+            continue;
+        };
+        let Some(option) = LINK_OPTIONS.iter().find(|known| known.name == option.value) else {
+            continue;
+        };
+        if every.is_some_and(|every| every < time) {
+            let reason = format!("it takes {time}, and begins again before that");
+            let remedy = "make it shorter, or every longer";
+            builder
+                .complaints
+                .refuse(pattern.span.clone(), &at, reason, remedy);
+        }
+        let steps = tree::whole(table, "steps").unwrap_or(STEPS);
+        let span = from.span.clone();
+        match Ramp::new(
+            pattern.value,
+            option.name,
+            (from.value, to.value),
+            time,
+            steps,
+        ) {
+            Ok(ramp) => ramps.push(Arc::new(ramp)),
+            Err(reason) => {
+                let remedy = "write from and to as in 10mbit, 20ms or 1%";
+                builder.complaints.refuse(span, &at, reason, remedy);
+            }
+        }
+    }
+    ramps
+}

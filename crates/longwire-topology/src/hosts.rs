@@ -1,0 +1,83 @@
+//! Networks and their hosts, for links that are made many at once.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The most hosts of a network that are counted.
+const HOSTS_MAX: u128 = 1 << 32;
+
+/// The addresses of a network that hosts have: of IPv4 with at most 30 bits,
+/// all but the first and the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hosts {
+    first: IpAddr,
+    count: u64,
+}
+
+impl Hosts {
+    /// Reads `10.1.0.0/22`.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn read(text: &str) -> Result<Hosts, String> {
+        let what = || format!("'{text}' is no network such as 10.1.0.0/22 or 2001:db8::/112");
+        let (address, bits) = text.trim().split_once('/').ok_or_else(what)?;
+        let address: IpAddr = address.parse().map_err(|_| what())?;
+        let bits: u32 = bits.parse().map_err(|_| what())?;
+        let (number, width) = match address {
+            IpAddr::V4(address) => (u128::from(u32::from(address)), 32),
+            IpAddr::V6(address) => (u128::from(address), 128),
+        };
+        if bits > width {
+            return Err(what());
+        }
+        let size = 1_u128.checked_shl(width - bits).unwrap_or(u128::MAX);
+        if number & (size - 1) != 0 {
+            return Err(format!(
+                "'{text}' has bits behind its prefix; write the network's first address"
+            ));
+        }
+        if size > HOSTS_MAX {
+            return Err(format!(
+                "'{text}' has more than 2^32 addresses; write a longer prefix"
+            ));
+        }
+        let has_ends = width == 32 && bits <= 30;
+        let (skip, count) = if has_ends { (1, size - 2) } else { (0, size) };
+        Ok(Hosts {
+            first: add(address, skip),
+            count: count as u64,
+        })
+    }
+
+    /// Returns the number of hosts.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns the number of hosts that are in both networks.
+    pub fn common(&self, other: &Hosts) -> u64 {
+        let range = |hosts: &Hosts| match hosts.first {
+            IpAddr::V4(first) => (4, u128::from(u32::from(first))),
+            IpAddr::V6(first) => (6, u128::from(first)),
+        };
+        let ((family, first), (other_family, other_first)) = (range(self), range(other));
+        let last = (first + u128::from(self.count)).min(other_first + u128::from(other.count));
+        match family == other_family {
+            true => last.saturating_sub(first.max(other_first)) as u64,
+            false => 0,
+        }
+    }
+
+    /// One of them, from 0.
+    pub fn host(&self, nth: u64) -> IpAddr {
+        add(self.first, nth)
+    }
+}
+
+/// An address further on. Networks end before their addresses do.
+fn add(address: IpAddr, nth: u64) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => Ipv4Addr::from(u32::from(address).wrapping_add(nth as u32)).into(),
+        IpAddr::V6(address) => Ipv6Addr::from(u128::from(address).wrapping_add(nth.into())).into(),
+    }
+}

@@ -1,0 +1,292 @@
+//! `[[link]]`: one link, or many at once.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use longwire_engine::presets::Duplex;
+use toml::de::DeTable;
+
+use super::builder::{Builder, Matches, NewLink};
+use super::fields::LINKS_MAX;
+use super::hosts::Hosts;
+use super::options::overlay;
+use super::plan::Class;
+use super::problem::{Place, meant};
+use super::tree::{self, Placed};
+
+/// The placeholder of a link's number in texts.
+const NUMBER: &str = "{n}";
+const HOST_A: &str = "{a}";
+const HOST_B: &str = "{b}";
+
+/// One of many links: what its texts are filled with.
+#[derive(Clone, Debug, Default)]
+struct Instance {
+    number: u64,
+    a: Option<String>,
+    b: Option<String>,
+}
+
+impl Instance {
+    fn fill(&self, text: &str) -> String {
+        if !text.contains('{') {
+            return text.to_owned();
+        }
+        let mut filled = text.replace(NUMBER, &self.number.to_string());
+        for (written, address) in [(HOST_A, &self.a), (HOST_B, &self.b)] {
+            if let Some(address) = address {
+                filled = filled.replace(written, address);
+            }
+        }
+        filled
+    }
+}
+
+/// Reads the links under one `[[link]]`.
+pub(super) fn read(item: &Placed<&DeTable>, builder: &mut Builder) {
+    let table = item.value;
+    let at = "link";
+    let own = builder.store.duplex(table, at, &mut builder.complaints);
+    let template = tree::text(table, "template");
+    let under = match &template {
+        Some(name) => match template_of(name.value, builder) {
+            Ok(template) => template,
+            Err(remedy) => {
+                let reason = format!("there is no template '{}'", name.value);
+                builder
+                    .complaints
+                    .refuse(name.span.clone(), "link.template", reason, remedy);
+                return;
+            }
+        },
+        None => builder.defaults.clone(),
+    };
+    let options = overlay(&under, &own);
+    if table.contains_key("csv") {
+        return super::rows::read(item, &own, builder);
+    }
+    let many = table.contains_key("count") || table.contains_key("between");
+    let Some(name) = tree::text(table, "name") else {
+        let remedy = "write name = \"…\"";
+        builder.complaints.refuse(
+            item.span.clone(),
+            "link.name",
+            "the link has no name",
+            remedy,
+        );
+        return;
+    };
+    let Some(instances) = instances(item, builder) else {
+        return;
+    };
+    if many
+        && ![NUMBER, HOST_A, HOST_B]
+            .iter()
+            .any(|hole| name.value.contains(hole))
+    {
+        let reason = "all links would have the same name";
+        let remedy = "put {n} into it, which is the number of each, or {a} or {b}";
+        builder
+            .complaints
+            .refuse(name.span, "link.name", reason, remedy);
+        return;
+    }
+    let pattern = if many { Some(name.value) } else { None };
+    let options = kept(options, table, item, builder);
+    make(item, (name.value, pattern), options, instances, builder);
+}
+
+/// Makes one link for each instance. The name is filled in where there is a
+/// pattern for it.
+fn make(
+    item: &Placed<&DeTable>,
+    (name, pattern): (&str, Option<&str>),
+    (up, down): Kept,
+    instances: impl Iterator<Item = Instance>,
+    builder: &mut Builder,
+) {
+    let matches = matches(item.value);
+    for instance in instances {
+        let fill = |texts: &[String]| texts.iter().map(|text| instance.fill(text)).collect();
+        let link = NewLink {
+            name: pattern.map_or(name.to_owned(), |pattern| instance.fill(pattern)),
+            up: Arc::clone(&up),
+            down: down.clone(),
+            matches: Matches {
+                forth: fill(&matches.forth),
+                back: fill(&matches.back),
+            },
+            place: match_place(item),
+            position: item.span.start,
+        };
+        // The next thousand would be wrong in the same way.
+        if !builder.add_link(link) {
+            return;
+        }
+    }
+}
+
+/// The options of a template over the defaults.
+pub(super) fn template_of(name: &str, builder: &Builder) -> Result<Duplex, String> {
+    let found = builder.templates.get(name);
+    let found = found.ok_or_else(|| {
+        let known = builder.templates.keys().map(String::as_str);
+        match builder.templates.is_empty() {
+            true => format!("write [templates.{name}]"),
+            false => meant(name, known),
+        }
+    })?;
+    Ok(overlay(&builder.defaults, found))
+}
+
+/// Options of the direction up, and of that down where it is a link of its own.
+type Kept = (
+    Arc<longwire_engine::LinkOptions>,
+    Option<Arc<longwire_engine::LinkOptions>>,
+);
+
+/// The options of both directions, or of one link for both.
+fn kept(options: Duplex, table: &DeTable, item: &Placed<&DeTable>, builder: &mut Builder) -> Kept {
+    let shared = tree::flag(table, "shared") == Some(true);
+    if shared && options.up != options.down {
+        let reason = "the link is shared, and its directions differ";
+        let remedy = "give both the same options, or leave shared out";
+        builder
+            .complaints
+            .refuse(item.span.clone(), "link.shared", reason, remedy);
+    }
+    let up = builder.store.keep(options.up);
+    let down = (!shared).then(|| builder.store.keep(options.down));
+    (up, down)
+}
+
+/// The place of a link's matchers, for messages.
+fn match_place(item: &Placed<&DeTable>) -> Place {
+    let written = tree::texts(item.value, "match");
+    let name = tree::text(item.value, "name").map(|name| name.span);
+    let first = written.into_iter().next().map(|text| text.span);
+    Place::Span(first.or(name).unwrap_or(item.span.clone()))
+}
+
+fn owned(texts: Vec<Placed<&str>>) -> Vec<String> {
+    texts
+        .into_iter()
+        .map(|text| text.value.to_owned())
+        .collect()
+}
+
+/// The matchers of a link. Between two networks, they are the hosts' pairs
+/// when nothing else is said.
+pub(super) fn matches(table: &DeTable) -> Matches {
+    let mut forth = owned(tree::texts(table, "match"));
+    let down = tree::table(table, "down");
+    let back = down.map(|down| owned(tree::texts(down, "match")));
+    if forth.is_empty() {
+        match tree::texts(table, "between").len() {
+            1 => forth.push(format!("src={HOST_A}")),
+            2 => forth.push(format!("src={HOST_A},dst={HOST_B}")),
+            _ => {}
+        }
+    }
+    Matches {
+        forth,
+        back: back.unwrap_or_default(),
+    }
+}
+
+/// Has everything between two ports cross the only link, if nothing else in
+/// the file says what does.
+pub(super) fn match_all(file: &DeTable, builder: &mut Builder) {
+    let ([left, right], [link]) = (builder.ports.as_slice(), builder.links.as_slice()) else {
+        return;
+    };
+    let others = !builder.paths.is_empty() || !builder.rules.is_empty();
+    if others || file.contains_key("unmatched") {
+        return;
+    }
+    let shared = link.down.is_none();
+    let matches = Matches {
+        forth: vec![format!("in-port={}", left.name)],
+        back: vec![format!("in-port={}", right.name)],
+    };
+    let at = (Place::Span(0..0), 0);
+    builder.add_rules(Class::Link(0), &matches, shared, at, "link.match");
+    builder.used[0] = true;
+}
+
+/// One for each link; `None` if that cannot be told.
+fn instances(
+    item: &Placed<&DeTable>,
+    builder: &mut Builder,
+) -> Option<Box<dyn Iterator<Item = Instance>>> {
+    let table = item.value;
+    let first = tree::whole(table, "first").unwrap_or(1);
+    let count = tree::whole(table, "count");
+    let networks = networks(table, builder)?;
+    let all = tree::text(table, "pairing").is_some_and(|pairing| pairing.value == "all");
+    let there_are = match networks.as_slice() {
+        [] => count.unwrap_or(1),
+        [a] => a.count(),
+        // No host is paired with itself.
+        [a, b] if all => a.count().saturating_mul(b.count()) - a.common(b),
+        [a, b] => {
+            let (fewer, more) = (a.count().min(b.count()), a.count().max(b.count()));
+            if fewer != more && count.is_none() {
+                let reason = format!(
+                    "the networks have {} and {} hosts, which is not one for each",
+                    a.count(),
+                    b.count()
+                );
+                let remedy = "take networks of one size, pairing = \"all\", or a count";
+                builder
+                    .complaints
+                    .refuse(item.span.clone(), "link.between", reason, remedy);
+                return None;
+            }
+            fewer
+        }
+        _ => return None,
+    };
+    let made = count.unwrap_or(there_are);
+    if made > there_are || made > LINKS_MAX {
+        let reason = format!("{made} links are more than there can be");
+        let remedy = format!("there can be {}", there_are.min(LINKS_MAX));
+        builder
+            .complaints
+            .refuse(item.span.clone(), "link.count", reason, remedy);
+        return None;
+    }
+    let width = networks.get(1).map_or(1, Hosts::count).max(1);
+    let all = all && networks.len() == 2;
+    let host = move |network: usize, nth| networks.get(network).map(|hosts| hosts.host(nth));
+    let hosts = (0..u64::MAX).map(move |nth| match all {
+        true => (host(0, nth / width), host(1, nth % width)),
+        false => (host(0, nth), host(1, nth)),
+    });
+    let pairs = hosts.filter(move |(a, b)| !all || a != b);
+    let address = |host: Option<IpAddr>| host.map(|host| host.to_string());
+    let instances = (first..).zip(pairs).take(made as usize);
+    Some(Box::new(instances.map(move |(number, (a, b))| Instance {
+        number,
+        a: address(a),
+        b: address(b),
+    })))
+}
+
+fn networks(table: &DeTable, builder: &mut Builder) -> Option<Vec<Hosts>> {
+    let mut networks = Vec::new();
+    let mut fine = true;
+    for text in tree::texts(table, "between") {
+        match Hosts::read(text.value) {
+            Ok(hosts) => networks.push(hosts),
+            Err(reason) => {
+                let remedy = "write for example between = [\"10.1.0.0/22\", \"10.2.0.0/22\"]";
+                builder
+                    .complaints
+                    .refuse(text.span, "link.between", reason, remedy);
+                fine = false;
+            }
+        }
+    }
+    fine.then_some(networks)
+}

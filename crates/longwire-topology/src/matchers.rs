@@ -1,0 +1,111 @@
+//! Matchers of the file, and the same for the way back.
+
+use longwire_packet::bridge::PortIndex;
+use longwire_packet::classify::{KEYS, Matcher, MatcherError};
+
+use super::plan::PortPlan;
+use super::problem::meant;
+use longwire_runtime::suggest::closest;
+
+/// The names of ports, by which matchers refer to them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PortNames<'a> {
+    pub ports: &'a [PortPlan],
+    /// The pairs of ports, when each has a partner.
+    pub pairs: Option<&'a [(PortIndex, PortIndex)]>,
+}
+
+/// The error of a matcher and its remedy.
+type Wrong = (String, String);
+
+impl PortNames<'_> {
+    /// Reads a matcher in the grammar of [`Matcher`], with ports by name.
+    pub fn read(&self, text: &str) -> Result<Matcher, Wrong> {
+        const KEY: &str = "in-port=";
+        let (fields, filter) = match text.find("filter") {
+            Some(at) => text.split_at(at),
+            None => (text, ""),
+        };
+        let mut numbered = String::with_capacity(text.len());
+        for (index, part) in fields.split(',').enumerate() {
+            if index > 0 {
+                numbered.push(',');
+            }
+            let port = part.trim().strip_prefix(KEY).map(str::trim);
+            let named = port.filter(|port| port.parse::<u16>().is_err());
+            match named {
+                Some(name) => {
+                    let place = self.ports.iter().position(|port| port.name == name);
+                    let place = place.ok_or_else(|| self.no_port(name))?;
+                    numbered = numbered + KEY + &place.to_string();
+                }
+                None => numbered.push_str(part),
+            }
+        }
+        numbered.push_str(filter);
+        let matcher: Matcher = numbered.parse().map_err(|error| {
+            let error: MatcherError = error;
+            let field = error.field.as_str();
+            match closest(field, KEYS).filter(|close| *close != field) {
+                Some(close) => {
+                    let reason = format!("{field}: there is no such field");
+                    (reason, format!("did you mean '{close}'?"))
+                }
+                None => (
+                    error.to_string(),
+                    "docs/topology.md has the fields".to_owned(),
+                ),
+            }
+        })?;
+        match matcher.arrival_port {
+            Some(PortIndex(port)) if usize::from(port) >= self.ports.len() => {
+                Err(self.no_port(&port.to_string()))
+            }
+            _ => Ok(matcher),
+        }
+    }
+
+    fn no_port(&self, name: &str) -> Wrong {
+        let known = self.ports.iter().map(|port| port.name.as_str());
+        (format!("there is no port '{name}'"), meant(name, known))
+    }
+
+    /// The frames that come back: source and destination swapped, and the
+    /// partner of the port where ports have one.
+    pub fn back(&self, matcher: &Matcher) -> Result<Matcher, Wrong> {
+        let remedy = "say which frames are on the way back (down = { match = … } of a link, \
+                      match-back of a path), or give the link shared = true";
+        if matcher.filter.is_some() {
+            let reason = "which frames come back does not follow from a filter";
+            return Err((reason.to_owned(), remedy.to_owned()));
+        }
+        let arrival_port = match matcher.arrival_port {
+            None => None,
+            Some(port) => Some(self.partner(port).ok_or_else(|| {
+                let reason = "where frames come back does not follow from in-port, unless ports \
+                              are paired";
+                (reason.to_owned(), remedy.to_owned())
+            })?),
+        };
+        let back = Matcher {
+            source: matcher.destination,
+            destination: matcher.source,
+            source_ports: matcher.destination_ports,
+            destination_ports: matcher.source_ports,
+            source_mac: matcher.destination_mac,
+            destination_mac: matcher.source_mac,
+            arrival_port,
+            ..matcher.clone()
+        };
+        if back == *matcher {
+            let reason = "the matcher has no direction: the same frames would be on the way back";
+            return Err((reason.to_owned(), remedy.to_owned()));
+        }
+        Ok(back)
+    }
+
+    fn partner(&self, port: PortIndex) -> Option<PortIndex> {
+        let both = self.pairs?.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]);
+        both.into_iter().find(|(a, _)| *a == port).map(|(_, b)| b)
+    }
+}

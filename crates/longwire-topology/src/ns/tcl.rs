@@ -1,0 +1,134 @@
+//! As much of Tcl as topologies are written in: commands of words, variables,
+//! and what stands in braces, brackets and quotes.
+
+/// A word of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// As it stands, or in quotes: variables in it are replaced.
+    Plain(String),
+    /// In braces: as it is; with the line where it begins.
+    Braced(String, usize),
+    /// In brackets: a command whose result it is.
+    Bracket(String),
+}
+
+/// A command and its line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// From 1.
+    pub line: usize,
+    /// Never empty.
+    pub words: Vec<Word>,
+}
+
+/// A line and what is wrong with it.
+pub type Wrong = (usize, String);
+
+/// Cuts a script into commands; `line` is the number of its first.
+///
+/// # Errors
+/// A brace, bracket or quote that is not closed.
+pub fn commands(script: &str, line: usize) -> Result<Vec<Command>, Wrong> {
+    let mut scanner = Scanner { rest: script, line };
+    let mut commands = Vec::new();
+    let mut words = Vec::new();
+    let mut began = line;
+    while let Some(next) = scanner.peek() {
+        match next {
+            '\n' | ';' => {
+                end(&mut commands, &mut words, began);
+                scanner.take();
+            }
+            '#' if words.is_empty() => scanner.skip_line(),
+            '\\' if scanner.rest.starts_with("\\\n") => {
+                scanner.take();
+                scanner.take();
+            }
+            space if space.is_whitespace() => {
+                scanner.take();
+            }
+            _ => {
+                if words.is_empty() {
+                    began = scanner.line;
+                }
+                words.push(scanner.word()?);
+            }
+        }
+    }
+    end(&mut commands, &mut words, began);
+    Ok(commands)
+}
+
+fn end(commands: &mut Vec<Command>, words: &mut Vec<Word>, line: usize) {
+    if !words.is_empty() {
+        let words = std::mem::take(words);
+        commands.push(Command { line, words });
+    }
+}
+
+struct Scanner<'a> {
+    rest: &'a str,
+    line: usize,
+}
+
+impl Scanner<'_> {
+    fn peek(&self) -> Option<char> {
+        self.rest.chars().next()
+    }
+
+    fn take(&mut self) -> Option<char> {
+        let next = self.peek()?;
+        self.rest = &self.rest[next.len_utf8()..];
+        self.line += usize::from(next == '\n');
+        Some(next)
+    }
+
+    fn skip_line(&mut self) {
+        while self.peek().is_some_and(|next| next != '\n') {
+            self.take();
+        }
+    }
+
+    fn word(&mut self) -> Result<Word, Wrong> {
+        let line = self.line;
+        match self.peek() {
+            Some('{') => Ok(Word::Braced(self.nested('{', '}')?, line)),
+            Some('[') => Ok(Word::Bracket(self.nested('[', ']')?)),
+            Some('"') => {
+                self.take();
+                let mut text = String::new();
+                loop {
+                    match self.take() {
+                        Some('"') => return Ok(Word::Plain(text)),
+                        Some(next) => text.push(next),
+                        None => return Err((line, "a quote is not closed".to_owned())),
+                    }
+                }
+            }
+            _ => {
+                let mut text = String::new();
+                let ends = |c: char| c.is_whitespace() || c == ';';
+                while let Some(next) = self.peek().filter(|next| !ends(*next)) {
+                    text.push(next);
+                    self.take();
+                }
+                Ok(Word::Plain(text))
+            }
+        }
+    }
+
+    /// Reads the text between an opening and its closing character.
+    fn nested(&mut self, open: char, close: char) -> Result<String, Wrong> {
+        let line = self.line;
+        let (mut depth, mut text) = (0, String::new());
+        while let Some(next) = self.take() {
+            depth += i32::from(next == open) - i32::from(next == close);
+            if depth == 0 {
+                // Without the one that opened it.
+                return Ok(text.split_off(open.len_utf8()));
+            }
+            text.push(next);
+        }
+        Err((line, format!("'{open}' is not closed")))
+    }
+}

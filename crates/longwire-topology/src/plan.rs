@@ -1,0 +1,233 @@
+//! What a file comes to: the plan that a run is built from.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use longwire_engine::LinkOptions;
+use longwire_engine::presets::Duplex;
+use longwire_packet::bridge::{BridgeConfig, PortIndex};
+use longwire_packet::classify::{Matcher, Order};
+use longwire_runtime::OnPortLoss;
+
+use super::problem::Problem;
+use super::timeline::Timeline;
+
+/// A direction of a link or of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Way {
+    /// The one that `match` is about.
+    Up,
+    /// The way back.
+    Down,
+}
+
+impl Way {
+    /// The other one.
+    pub fn reversed(self) -> Way {
+        match self {
+            Way::Up => Way::Down,
+            Way::Down => Way::Up,
+        }
+    }
+
+    /// As it is written behind a link's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Up => "up",
+            Way::Down => "down",
+        }
+    }
+}
+
+/// A port of the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortPlan {
+    /// Its name in the file.
+    pub name: String,
+    /// The port to open, as on the command line: `packet:eth1`.
+    pub opens: String,
+}
+
+/// A named link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkPlan {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Options of the direction up, or of both where they share one link.
+    pub up: Arc<LinkOptions>,
+    /// Options of the direction down; `None` where both directions share the
+    /// queue and the rate of one link.
+    pub down: Option<Arc<LinkOptions>>,
+}
+
+impl LinkPlan {
+    /// Whether it was removed: its place stays, for links keep their numbers.
+    pub fn is_gone(&self) -> bool {
+        self.name.is_empty()
+    }
+}
+
+/// A link that is crossed on a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// The index in [`Topology::links`].
+    pub link: u32,
+    /// In which direction, on the way forth.
+    pub way: Way,
+}
+
+/// Links that are crossed one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathPlan {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The links in the order of the way forth. No link is in it twice.
+    pub hops: Vec<Hop>,
+}
+
+impl PathPlan {
+    /// Whether it was removed.
+    pub fn is_gone(&self) -> bool {
+        self.name.is_empty()
+    }
+
+    /// The links of one direction in the order in which they are crossed.
+    pub fn hops(&self, way: Way) -> Vec<Hop> {
+        let reversed = |hop: &Hop| Hop {
+            link: hop.link,
+            way: hop.way.reversed(),
+        };
+        match way {
+            Way::Up => self.hops.clone(),
+            Way::Down => self.hops.iter().rev().map(reversed).collect(),
+        }
+    }
+}
+
+/// A link or a path, which frames of a rule cross.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// One of [`Topology::links`], alone.
+    Link(u32),
+    /// One of [`Topology::paths`].
+    Path(u32),
+}
+
+/// The link or path of a rule, and the direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// The link or path.
+    pub class: Class,
+    /// The direction.
+    pub way: Way,
+}
+
+/// A rule of the classifier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RulePlan {
+    /// The frames that it matches.
+    pub matcher: Matcher,
+    /// The link or path that they cross.
+    pub target: Target,
+}
+
+/// The handling of frames that no rule matches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unmatched {
+    /// They leave at once, as if there were no links.
+    #[default]
+    Pass,
+    /// They are dropped.
+    Drop,
+    /// They cross a link upwards.
+    Link(u32),
+}
+
+/// A file's contents, checked: all names are known, all options right.
+#[derive(Clone, Debug)]
+pub struct Topology {
+    /// The seed, if the file gives one.
+    pub seed: Option<u64>,
+    /// The ports; a [`PortIndex`] counts in this order.
+    pub ports: Vec<PortPlan>,
+    /// The switch, which selects the output port of a frame.
+    pub bridge: BridgeConfig,
+    /// The links in the order of the file.
+    pub links: Vec<LinkPlan>,
+    /// The paths of more than one link.
+    pub paths: Vec<PathPlan>,
+    /// The rules in the order of the file, each link's or path's way back
+    /// behind its way forth.
+    pub rules: Vec<RulePlan>,
+    /// The rule that counts when several match.
+    pub order: Order,
+    /// Frames without a rule.
+    pub unmatched: Unmatched,
+    /// The handling of a lost port.
+    pub on_port_loss: OnPortLoss,
+    /// The scenario.
+    pub timeline: Timeline,
+    /// The number of events of the file that are replaced by those of a scenario in a
+    /// file of its own.
+    pub replaced: usize,
+    /// Valid values that are probably not meant.
+    pub warnings: Vec<Problem>,
+    pub(super) names: HashMap<Arc<str>, Class>,
+    /// The options under those of links that are added later.
+    pub(super) defaults: Duplex,
+    pub(super) templates: HashMap<String, Duplex>,
+    /// The folder of files that it names.
+    pub(super) folder: PathBuf,
+    /// The files and plugins that its models name.
+    pub files: Arc<BTreeSet<String>>,
+}
+
+impl Topology {
+    /// The link or path of a name.
+    pub fn named(&self, name: &str) -> Option<Class> {
+        self.names.get(name).copied()
+    }
+
+    /// The name of a link or path.
+    pub fn name_of(&self, class: Class) -> &str {
+        match class {
+            Class::Link(link) => &self.links[link as usize].name,
+            Class::Path(path) => &self.paths[path as usize].name,
+        }
+    }
+
+    /// A matcher as it is written, with the name of its port.
+    pub fn matcher_in_words(&self, matcher: &Matcher) -> String {
+        let text = matcher.to_string();
+        let Some(PortIndex(number)) = matcher.arrival_port else {
+            return text;
+        };
+        let Some(port) = self.ports.get(usize::from(number)) else {
+            return text;
+        };
+        let numbered = format!("in-port={number}");
+        // A filter has a separate language.
+        let (fields, filter) = text.split_at(text.find("filter=").unwrap_or(text.len()));
+        let fields = fields.split(',').map(|field| match field == numbered {
+            true => format!("in-port={}", port.name),
+            false => field.to_owned(),
+        });
+        fields.collect::<Vec<_>>().join(",") + filter
+    }
+
+    /// The number of the port of a name.
+    pub fn port_named(&self, name: &str) -> Option<PortIndex> {
+        let place = self.ports.iter().position(|port| port.name == name)?;
+        Some(PortIndex(place as u16))
+    }
+
+    /// Returns the number of engine links: two for each but shared ones.
+    pub fn engine_links(&self) -> usize {
+        let each = self
+            .links
+            .iter()
+            .map(|link| 1 + usize::from(link.down.is_some()));
+        each.sum()
+    }
+}

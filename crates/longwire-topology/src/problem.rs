@@ -1,0 +1,272 @@
+//! What is wrong with a file, and where.
+
+use longwire_units::number_of;
+use std::fmt;
+use std::ops::Range;
+
+use serde::Serialize;
+
+use longwire_runtime::suggest::closest;
+
+/// The most problems that are kept, so that a file with a million bad lines does
+/// not fill memory; the rest are counted.
+pub const PROBLEMS_MAX: usize = 100;
+
+/// Something wrong, or doubtful, in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The file, as it was named.
+    pub file: String,
+    /// From 1; 0 when it is about the file as a whole.
+    pub line: usize,
+    /// In characters, from 1; 0 when it is about the line as a whole.
+    pub column: usize,
+    /// The field or option, as in `link.rate`.
+    pub field: String,
+    /// The reason.
+    pub reason: String,
+    /// The remedy; empty if there is none.
+    pub remedy: String,
+    /// Whether the file is not of the shape that its schema describes; else a
+    /// value or a name does not fit.
+    #[serde(skip)]
+    pub is_malformed: bool,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Problem {
+            file, line, column, ..
+        } = self;
+        write!(f, "{file}:")?;
+        if *line > 0 {
+            write!(f, "{line}:")?;
+        }
+        if *column > 0 {
+            write!(f, "{column}:")?;
+        }
+        if !self.field.is_empty() {
+            write!(f, " {}:", self.field)?;
+        }
+        write!(f, " {}", self.reason)?;
+        match self.remedy.as_str() {
+            "" => Ok(()),
+            remedy => write!(f, "; {remedy}"),
+        }
+    }
+}
+
+/// A place in the file that is being read: bytes of it, or a line of another
+/// file that it names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Bytes of the file.
+    Span(Range<usize>),
+    /// A line of a CSV file.
+    Row {
+        /// The file, as it was named.
+        file: String,
+        /// From 1.
+        line: usize,
+    },
+}
+
+impl From<Range<usize>> for Place {
+    fn from(span: Range<usize>) -> Place {
+        Place::Span(span)
+    }
+}
+
+/// The problems found so far, and what is needed to say where they are.
+#[derive(Debug)]
+pub(super) struct Complaints<'a> {
+    file: &'a str,
+    text: &'a str,
+    /// The offsets of lines; found when first needed.
+    lines: Vec<usize>,
+    problems: Vec<Problem>,
+    warnings: Vec<Problem>,
+    more: usize,
+    /// Whether the shape of the file is being checked.
+    pub checking_shape: bool,
+    /// Whether problems in rows of another file tell nothing of what is in
+    /// them.
+    rows_unquoted: bool,
+}
+
+impl<'a> Complaints<'a> {
+    pub fn new(file: &'a str, text: &'a str) -> Complaints<'a> {
+        Complaints {
+            file,
+            text,
+            lines: Vec::new(),
+            problems: Vec::new(),
+            warnings: Vec::new(),
+            more: 0,
+            checking_shape: false,
+            rows_unquoted: false,
+        }
+    }
+
+    /// From here on, problems in rows of another file name only its line: who
+    /// named the file may not be allowed to read it.
+    pub fn quote_no_rows(&mut self) {
+        self.rows_unquoted = true;
+    }
+
+    /// Notes a reason to refuse the file.
+    pub fn refuse(
+        &mut self,
+        place: impl Into<Place>,
+        field: impl Into<String>,
+        reason: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        if self.problems.len() >= PROBLEMS_MAX {
+            self.more += 1;
+            return;
+        }
+        let problem = self.problem(place.into(), field.into(), reason.into(), remedy.into());
+        self.problems.push(problem);
+    }
+
+    /// Notes something that is allowed and probably not meant.
+    pub fn warn(
+        &mut self,
+        place: impl Into<Place>,
+        field: impl Into<String>,
+        reason: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        if self.warnings.len() < PROBLEMS_MAX {
+            let problem = self.problem(place.into(), field.into(), reason.into(), remedy.into());
+            self.warnings.push(problem);
+        }
+    }
+
+    /// Notes what is doubtful in an option, at the first of the places where
+    /// it is written so.
+    pub fn warn_once(&mut self, place: Place, field: String, reason: String) {
+        if self.warnings.iter().all(|known| known.reason != reason) {
+            self.warn(place, field, reason, "");
+        }
+    }
+
+    fn problem(&mut self, place: Place, field: String, reason: String, remedy: String) -> Problem {
+        if self.rows_unquoted
+            && let Place::Row { file, line } = &place
+        {
+            return Problem {
+                file: file.clone(),
+                line: *line,
+                column: 0,
+                field: "csv".to_owned(),
+                reason: format!("'{file}', line {line}: not a row of links"),
+                remedy: "`longwire check` of a topology that names this file tells more".to_owned(),
+                is_malformed: false,
+            };
+        }
+        let (file, line, column) = match place {
+            Place::Span(span) => {
+                let (line, column) = self.line_and_column(span.start);
+                (self.file.to_owned(), line, column)
+            }
+            Place::Row { file, line } => (file, line, 0),
+        };
+        Problem {
+            file,
+            line,
+            column,
+            field,
+            reason,
+            remedy,
+            is_malformed: self.checking_shape,
+        }
+    }
+
+    fn line_and_column(&mut self, at: usize) -> (usize, usize) {
+        if self.lines.is_empty() {
+            let ends = self
+                .text
+                .bytes()
+                .enumerate()
+                .filter(|(_, byte)| *byte == b'\n');
+            self.lines = std::iter::once(0)
+                .chain(ends.map(|(at, _)| at + 1))
+                .collect();
+        }
+        let line = self.lines.partition_point(|start| *start <= at).max(1);
+        let start = self.lines[line - 1];
+        let before = self.text.get(start..at.min(self.text.len()));
+        (line, before.map_or(0, |before| before.chars().count()) + 1)
+    }
+
+    /// Adds what was found in another file.
+    pub fn join(&mut self, other: Complaints<'_>) {
+        let room = PROBLEMS_MAX.saturating_sub(self.problems.len());
+        self.more += other.more + other.problems.len().saturating_sub(room);
+        self.problems.extend(other.problems.into_iter().take(room));
+        let room = PROBLEMS_MAX.saturating_sub(self.warnings.len());
+        self.warnings.extend(other.warnings.into_iter().take(room));
+    }
+
+    /// Whether nothing was refused.
+    pub fn is_fine(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// All warnings of a good file, or what is wrong with it.
+    ///
+    /// # Errors
+    /// The problems by their place.
+    pub fn finish(mut self) -> Result<Vec<Problem>, Vec<Problem>> {
+        let by_place = |problem: &Problem| (problem.file.clone(), problem.line, problem.column);
+        self.warnings.sort_by_key(by_place);
+        if self.problems.is_empty() {
+            return Ok(self.warnings);
+        }
+        self.problems.sort_by_key(by_place);
+        if self.more > 0 {
+            self.problems.push(Problem {
+                file: self.file.to_owned(),
+                line: 0,
+                column: 0,
+                field: String::new(),
+                reason: format!("and {}", number_of(self.more as u64, "more problem")),
+                remedy: "fix these first".to_owned(),
+                is_malformed: false,
+            });
+        }
+        Err(self.problems)
+    }
+}
+
+/// `did you mean 'rate'?`, or what there is.
+pub(super) fn meant<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    // What was taken away has no name any more.
+    let known = known.into_iter().filter(|name| !name.is_empty());
+    let known: Vec<&str> = known.collect();
+    match closest(text, known.iter().copied()) {
+        Some(word) => format!("did you mean '{word}'?"),
+        None if known.is_empty() => "there are none".to_owned(),
+        None if known.len() <= LISTED_MAX => format!("there are {}", known.join(", ")),
+        None => format!("there are {}, …", known[..LISTED_MAX].join(", ")),
+    }
+}
+
+/// The most names that a message lists.
+const LISTED_MAX: usize = 24;
+
+#[cfg(test)]
+mod meant_tests {
+    use super::meant;
+
+    #[test]
+    fn what_was_taken_away_is_not_listed() {
+        assert_eq!(
+            meant("nosuch", ["", "adsl1", "adsl2", ""]),
+            "there are adsl1, adsl2"
+        );
+        assert_eq!(meant("nosuch", [""]), "there are none");
+    }
+}

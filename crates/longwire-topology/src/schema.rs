@@ -1,0 +1,93 @@
+//! The JSON Schema of the file, from the tables that the reader follows.
+//!
+//! Dialect: JSON Schema 2020-12. Editors that know TOML by a schema complete
+//! and check with it; what depends on other parts of the file, such as names
+//! of links, only the reader checks.
+
+use serde_json::{Map, Value, json};
+
+use super::fields::{FILE, Field, Kind, Section};
+use longwire_engine::options::LINK_OPTIONS;
+
+/// The schema of the whole file.
+pub fn schema() -> Value {
+    let mut schema = section(&FILE);
+    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    schema["title"] = json!("Longwire topology");
+    schema["$defs"] = json!({ "options": options() });
+    schema
+}
+
+/// The schema of a section. It refers to the options of links as
+/// `#/$defs/options/NAME`, which [`options`] describes.
+pub fn of_section(of: &Section) -> Value {
+    section(of)
+}
+
+/// Returns the schemas of all options of links, by name.
+pub fn options() -> Map<String, Value> {
+    let one = || json!({ "type": ["string", "number"] });
+    let mut properties = Map::new();
+    for option in &LINK_OPTIONS {
+        let mut value = match option.is_repeated() {
+            true => json!({ "anyOf": [one(), { "type": "array", "items": one() }] }),
+            false => one(),
+        };
+        value["description"] = json!(option.summary);
+        properties.insert(option.name.to_owned(), value);
+    }
+    properties
+}
+
+fn section(section: &Section) -> Value {
+    let mut properties = Map::new();
+    if section.options {
+        for option in &LINK_OPTIONS {
+            let place = format!("#/$defs/options/{}", option.name);
+            properties.insert(option.name.to_owned(), json!({ "$ref": place }));
+        }
+    }
+    for field in section.fields {
+        properties.insert(field.name.to_owned(), described(field));
+    }
+    json!({
+        "type": "object",
+        "description": section.help,
+        "properties": properties,
+        "additionalProperties": false,
+    })
+}
+
+fn described(field: &Field) -> Value {
+    let mut value = kind(field.kind);
+    value["description"] = json!(field.help);
+    value
+}
+
+fn kind(kind: Kind) -> Value {
+    let text = || json!({ "type": "string" });
+    let list = |least: usize, most: Option<usize>| {
+        let mut list = json!({ "type": "array", "items": text(), "minItems": least });
+        if let Some(most) = most {
+            list["maxItems"] = json!(most);
+        }
+        list
+    };
+    match kind {
+        Kind::Text => text(),
+        Kind::Texts => json!({ "anyOf": [text(), list(0, None)] }),
+        Kind::Tuple(least, most) => list(least, Some(most)),
+        Kind::Pairs => json!({ "type": "array", "items": list(2, Some(2)) }),
+        Kind::Number(least, most) => {
+            json!({ "type": "integer", "minimum": least, "maximum": most })
+        }
+        Kind::Flag => json!({ "type": "boolean" }),
+        Kind::Choice(words) => json!({ "enum": words }),
+        Kind::TextMap => json!({ "type": "object", "additionalProperties": text() }),
+        Kind::Table(of) => section(of),
+        Kind::TableMap(of) => {
+            json!({ "type": "object", "additionalProperties": section(of) })
+        }
+        Kind::Tables(of) => json!({ "type": "array", "items": section(of) }),
+    }
+}

@@ -1,0 +1,358 @@
+use std::path::Path;
+use std::sync::Arc;
+
+use longwire_engine::Nanos;
+use longwire_packet::classify::Order;
+
+use super::files::{Files, StartFiles};
+use super::summary::Summary;
+use super::*;
+
+mod import;
+mod refused;
+mod rows;
+
+/// Two ports, so that what is tested stands alone.
+const PORTS: &str = "[ports]\na = \"packet:eth1\"\nb = \"packet:eth2\"\n";
+
+fn parse(text: &str) -> Result<Topology, Vec<Problem>> {
+    Topology::parse("net.toml", &format!("{PORTS}{text}"), Path::new(""))
+}
+
+fn good(text: &str) -> Topology {
+    parse(text).unwrap_or_else(|problems| panic!("{text}\n{problems:?}"))
+}
+
+fn refused(text: &str) -> Vec<Problem> {
+    parse(text).expect_err(text)
+}
+
+#[test]
+fn one_line_makes_a_thousand_links_forth_and_back() {
+    let text = "[[link]]\nname = \"x{n}\"\nbetween = [\"10.1.0.0/22\", \"10.2.0.0/22\"]\nrate = \"1mbit\"\n";
+    let topology = good(text);
+    assert_eq!((topology.links.len(), topology.rules.len()), (1022, 2044));
+    let last = &topology.rules[2042..];
+    assert_eq!(last[0].matcher.to_string(), "src=10.1.3.254,dst=10.2.3.254");
+    assert_eq!(last[1].matcher.to_string(), "src=10.2.3.254,dst=10.1.3.254");
+    let link = Class::Link(1021);
+    assert_eq!(topology.named("x1022"), Some(link));
+    assert_eq!(
+        last.iter().map(|rule| rule.target.way).collect::<Vec<_>>(),
+        [Way::Up, Way::Down]
+    );
+    assert!(last.iter().all(|rule| rule.target.class == link));
+    let all = good(
+        "[[link]]\nname = \"{a}:{b}\"\nbetween = [\"10.1.0.0/30\", \"10.2.0.0/31\"]\npairing = \"all\"\n",
+    );
+    let names: Vec<&str> = all.links.iter().map(|link| &*link.name).collect();
+    assert_eq!(
+        names,
+        [
+            "10.1.0.1:10.2.0.0",
+            "10.1.0.1:10.2.0.1",
+            "10.1.0.2:10.2.0.0",
+            "10.1.0.2:10.2.0.1"
+        ]
+    );
+}
+
+#[test]
+fn the_only_link_between_two_ports_needs_no_match() {
+    let topology = good("[[link]]\nname = \"x\"\nrate = \"1mbit\"\n");
+    assert!(topology.warnings.is_empty(), "{:?}", topology.warnings);
+    let rules: Vec<_> = topology
+        .rules
+        .iter()
+        .map(|rule| (topology.matcher_in_words(&rule.matcher), rule.target.way))
+        .collect();
+    let named = |name: &str| format!("in-port={name}");
+    assert_eq!(rules, [(named("a"), Way::Up), (named("b"), Way::Down)]);
+    let shared = good("[[link]]\nname = \"x\"\nshared = true\n");
+    assert!(shared.rules.iter().all(|rule| rule.target.way == Way::Up));
+    assert_eq!(shared.rules.len(), 2);
+    // Where the file says what else frames cross, it is followed.
+    let two = good("[[link]]\nname = \"x\"\n[[link]]\nname = \"y\"\n");
+    assert!(two.rules.is_empty());
+    let parse = |text: String| Topology::parse("n", &text, Path::new("")).expect("good");
+    let dropped = parse(format!(
+        "unmatched = \"drop\"\n{PORTS}[[link]]\nname = \"x\"\n"
+    ));
+    assert!(dropped.rules.is_empty());
+    let three = parse(format!(
+        "{PORTS}c = \"packet:eth3\"\n[[link]]\nname = \"x\"\n"
+    ));
+    assert!(three.rules.is_empty() && three.warnings.len() == 1);
+}
+
+#[test]
+fn no_host_is_paired_with_itself() {
+    let names = |networks: &str, more: &str| {
+        let text = format!(
+            "[[link]]\nname = \"{{n}}-{{a}}-{{b}}\"\nbetween = [{networks}]\npairing = \"all\"\n{more}"
+        );
+        let links = good(&text).links;
+        links
+            .iter()
+            .map(|link| link.name.to_string())
+            .collect::<Vec<_>>()
+    };
+    let twice = names("\"10.0.0.0/30\", \"10.0.0.0/30\"", "");
+    assert_eq!(twice, ["1-10.0.0.1-10.0.0.2", "2-10.0.0.2-10.0.0.1"]);
+    // Networks that overlap: 1 and 2 of four hosts are in both.
+    let overlap = names("\"10.0.0.0/30\", \"10.0.0.0/29\"", "");
+    assert_eq!(overlap.len(), 2 * 6 - 2);
+    assert_eq!(overlap[5], "6-10.0.0.2-10.0.0.1");
+    assert_eq!(
+        names("\"10.0.0.0/30\", \"10.0.0.0/30\"", "count = 1\n").len(),
+        1
+    );
+}
+
+#[test]
+fn a_ramp_is_one_line() {
+    let text = "[[link]]\nname = \"x\"\n[[at]]\ntime = \"1s\"\nevery = \"4s\"\n\
+        ramp = { x = { option = \"rate\", from = \"10mbit\", to = \"1mbit\", time = \"2s\", steps = 50 } }\n\
+        [[at]]\ntime = \"2s\"\ndown = \"x\"\nevery = \"1s\"\ntimes = 2\n";
+    assert_eq!(
+        Summary::of(&good(text)).timeline,
+        [
+            "1s: x changes rate from 10mbit to 1mbit within 2s, in 50 steps, again every 4s",
+            "2s: x is down, every 1s, 2 times in all"
+        ]
+    );
+}
+
+#[test]
+fn options_lie_over_each_other_from_defaults_to_the_link() {
+    let text = "[defaults]\nrate = \"1mbit\"\ndelay = \"1ms\"\nmtu = 1400\n[templates.t]\ndelay = \"2ms\"\n\
+                down = { rate = \"3mbit\" }\n[[link]]\nname = \"x\"\ntemplate = \"t\"\nup = { delay = \"4ms\" }\n\
+                match = \"in-port=a\"\n";
+    let topology = good(text);
+    let link = &topology.links[0];
+    let of = |options: &longwire_engine::LinkOptions| {
+        [&options.rate, &options.delay, &options.mtu].map(|text| text.clone().unwrap_or_default())
+    };
+    assert_eq!(of(&link.up), ["1mbit", "4ms", "1400"]);
+    assert_eq!(
+        of(link.down.as_ref().expect("two directions")),
+        ["3mbit", "2ms", "1400"]
+    );
+    // With two ports, which are a pair, the way back comes from the other.
+    assert_eq!(topology.rules[1].matcher.to_string(), "in-port=1");
+}
+
+#[test]
+fn paths_are_crossed_backwards_on_the_way_back() {
+    let text = "unmatched = \"link:x\"\nclassify = \"specific\"\n";
+    let text = format!(
+        "{text}{PORTS}[[link]]\nname = \"x\"\n[[link]]\nname = \"y\"\n[[path]]\nname = \"p\"\nvia = [\"x\", \"y.down\"]\nmatch = \"src=1.1.1.1\"\n"
+    );
+    let topology = Topology::parse("n", &text, Path::new("")).expect("good");
+    let hops = |way| {
+        let hops = topology.paths[0].hops(way).into_iter();
+        hops.map(|hop| (hop.link, hop.way)).collect::<Vec<_>>()
+    };
+    assert_eq!(hops(Way::Up), [(0, Way::Up), (1, Way::Down)]);
+    assert_eq!(hops(Way::Down), [(1, Way::Up), (0, Way::Down)]);
+    assert_eq!(
+        (topology.unmatched, topology.order),
+        (Unmatched::Link(0), Order::MostSpecific)
+    );
+    assert!(topology.warnings.is_empty(), "{:?}", topology.warnings);
+}
+
+#[test]
+fn what_is_probably_not_meant_is_warned_of() {
+    let unused = good("[[link]]\nname = \"x\"\n[[link]]\nname = \"y\"\nmatch = \"src=1.1.1.1\"\n");
+    assert_eq!(unused.warnings[0].line, 4, "{:?}", unused.warnings);
+    let path = good("[[link]]\nname = \"x\"\n[[path]]\nname = \"p\"\nvia = \"x\"\n");
+    assert_eq!(path.warnings[0].field, "path.match");
+    let doubts = good("[[link]]\nname = \"x\"\nmatch = \"src=10.0.0.0/8\"\n[[link]]\nname = \"y\"\nmatch = [\"src=10.1.0.0/16\", \"dst=9.9.9.9\"]\n").doubts();
+    assert!(
+        doubts
+            .iter()
+            .any(|doubt| doubt.contains("of y.up can never match")),
+        "{doubts:?}"
+    );
+    assert!(
+        doubts
+            .iter()
+            .any(|doubt| doubt.contains("match some frames both")),
+        "{doubts:?}"
+    );
+}
+
+#[test]
+fn directions_of_one_link_may_match_the_same_frames() {
+    // Both ways: from a network to itself.
+    let link =
+        |name: &str, net: &str| format!("[[link]]\nname = \"{name}\"\nmatch = \"src={net}\"\n");
+    let one = good(&link("x", "10.0.0.0/8"));
+    assert_eq!(one.doubts(), Vec::<String>::new());
+    let two = good(&(link("x", "10.0.0.0/8") + &link("y", "11.0.0.0/8"))).doubts();
+    assert!(!two.is_empty(), "they have frames in common");
+    let apart = |doubt: &String| doubt.contains("of x.") && doubt.contains("of y.");
+    assert!(two.iter().all(apart), "{two:?}");
+}
+
+#[test]
+fn a_scenario_is_no_topology_and_is_told_so() {
+    let text = "[[at]]\ntime = \"1s\"\ndown = [\"x\"]\n";
+    let problems = Topology::parse("call.toml", text, Path::new("")).expect_err("it is none");
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(
+        problems[0].reason.contains("it is a scenario"),
+        "{problems:?}"
+    );
+    let remedy = &problems[0].remedy;
+    assert!(
+        remedy.contains("check network.toml --scenario call.toml"),
+        "{remedy}"
+    );
+    let empty = Topology::parse("none.toml", "", Path::new("")).expect_err("there is nothing");
+    assert!(!empty[0].reason.contains("scenario"), "{empty:?}");
+}
+
+/// Values are warned of once, where they are written first; a pair of options
+/// at its link.
+#[test]
+fn doubtful_values_are_warned_of() {
+    let link = |name: &str| {
+        format!("[[link]]\nname = \"x{name}\"\nmatch = \"src=1.1.1.{name}\"\nrate = \"10Mbps\"\n")
+    };
+    let text = link("1") + &link("2");
+    let found = good(&text).warnings;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].line, found[0].field.as_str()), (7, "link.rate"));
+    assert!(found[0].reason.contains("10Mbps is 80mbit"), "{found:?}");
+}
+
+/// Each change warns: its reader has not seen the answer to the one before.
+#[test]
+fn doubtful_values_of_a_change_are_warned_of() {
+    let mut topology = good("[[link]]\nname = \"x\"\nmatch = \"src=1.1.1.1\"\n");
+    let body = serde_json::json!({ "set": { "x": { "rate": "10Mbps" } } });
+    let files: Arc<dyn Files> = Arc::new(StartFiles::default());
+    for _ in 0..2 {
+        let change = topology.read_change(&body, &std::collections::HashMap::new(), &files);
+        let warnings = change.expect("it is right").warnings;
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(
+            warnings[0].reason.contains("10Mbps is 80mbit"),
+            "{warnings:?}"
+        );
+    }
+}
+
+#[test]
+fn ramps_and_repetitions_come_in_order_of_time_and_without_end() {
+    let text = "[[link]]\nname = \"x\"\nmatch = \"src=1.1.1.1\"\n[[at]]\ntime = \"1s\"\nevery = \"4s\"\n\
+        ramp = { x = { option = \"rate\", from = \"10mbit\", to = \"1mbit\", time = \"2s\", steps = 2 } }\n\
+        [[at]]\ntime = \"2s\"\ndown = \"x\"\nevery = \"1s\"\ntimes = 2\n";
+    let timeline = good(text).timeline;
+    assert_eq!(timeline.end(), None);
+    let shown = timeline.commands().take(9).map(|command| {
+        let what = match &command.actions[0] {
+            Action::Set { options, .. } => options.rate.clone().unwrap_or_default(),
+            Action::State { state, .. } => state.name().to_owned(),
+            Action::Move { .. } => unreachable!("nothing is moved"),
+        };
+        (command.at.map_or(0, Nanos::as_nanos) / 1_000_000, what)
+    });
+    let shown: Vec<(u64, String)> = shown.collect();
+    let expected = [
+        (1000, "10000000bit"),
+        (2000, "5500000bit"),
+        (2000, "down"),
+        (3000, "1000000bit"),
+        (3000, "down"),
+        (5000, "10000000bit"),
+        (6000, "5500000bit"),
+        (7000, "1000000bit"),
+        (9000, "10000000bit"),
+    ];
+    assert_eq!(shown, expected.map(|(at, what)| (at, what.to_owned())));
+}
+
+#[test]
+fn names_of_links_fit_patterns() {
+    for (pattern, name, fits) in [
+        ("dsl*", "dsl12", true),
+        ("dsl*", "ds", false),
+        ("*", "", true),
+        ("a?c", "abc", true),
+        ("a?c", "ac", false),
+        ("*a*b", "xaybzb", true),
+        ("*a*b", "xaybz", false),
+        ("é?", "éé", true),
+    ] {
+        assert_eq!(glob::fits(pattern, name), fits, "{pattern} {name}");
+    }
+}
+
+#[test]
+fn the_examples_are_right_and_nothing_in_them_is_doubtful() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/topologies");
+    let links = [
+        ("households", 1000),
+        ("satellite", 3),
+        ("datacentre", 1000),
+        ("parking-lot", 3),
+        ("linkem", 9),
+        ("routers", 2),
+    ];
+    for (name, count) in links {
+        let topology = Topology::read(&folder.join(format!("{name}.toml")));
+        let topology = topology.unwrap_or_else(|problems| panic!("{name}: {problems:?}"));
+        assert_eq!(topology.links.len(), count, "{name}");
+        assert!(
+            topology.warnings.is_empty(),
+            "{name}: {:?}",
+            topology.warnings
+        );
+        let doubts = topology.doubts();
+        assert!(doubts.is_empty(), "{name}: {doubts:?}");
+        // What ramps make is read when its time comes, and must be right then.
+        for command in topology.timeline.commands().take(100) {
+            for action in &command.actions {
+                if let Action::Set { options, .. } = action {
+                    assert!(options.parse().is_ok(), "{name}: {options:?}");
+                }
+            }
+        }
+        let summary = Summary::of(&topology);
+        assert_eq!(
+            summary
+                .kinds
+                .iter()
+                .map(|kind| kind.directions)
+                .sum::<usize>(),
+            topology.engine_links()
+        );
+        assert!(
+            summary.rate.is_some() && summary.lines().len() > 4,
+            "{name}"
+        );
+    }
+}
+
+/// Whatever the schema has, the reader knows, and the other way round: both
+/// follow one table, and this holds the link options to it too.
+#[test]
+fn the_schema_is_what_the_reader_takes() {
+    let schema = schema::schema();
+    let link = &schema["properties"]["link"]["items"]["properties"];
+    for option in longwire_engine::options::LINK_OPTIONS.iter() {
+        assert!(link.get(option.name).is_some(), "{}", option.name);
+    }
+    for field in fields::FILE.fields {
+        let described = &schema["properties"][field.name];
+        assert_eq!(described["description"], field.help);
+        let wrong = format!("{} = 1979-05-27\n{PORTS}", field.name);
+        let problems = Topology::parse("n", &wrong, Path::new("")).expect_err(field.name);
+        let reason = &problems[0].reason;
+        assert!(!reason.contains("there is no"), "{}: {reason}", field.name);
+    }
+    assert_eq!(schema["additionalProperties"], false);
+}

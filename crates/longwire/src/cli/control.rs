@@ -1,0 +1,84 @@
+//! The options of the control API.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use longwire_control::{Address, Config, Detail, LIMIT_DEFAULT};
+
+/// The control API of a run.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Control")]
+pub struct ControlArgs {
+    /// Listen for the control API at a Unix socket that only its owner may
+    /// open, or on TCP with a token, as in tcp:127.0.0.1:9470; may be repeated
+    #[arg(long, value_name = "PATH|tcp:ADDR:PORT")]
+    pub control: Vec<Address>,
+
+    /// The token that whoever asks over TCP must say: the first line of FILE,
+    /// at least 16 characters, in a file that only its owner may read
+    #[arg(long, value_name = "FILE", requires = "control")]
+    pub control_token_file: Option<PathBuf>,
+
+    /// Another token, with which things may be read and nothing be changed
+    #[arg(long, value_name = "FILE", requires = "control")]
+    pub control_read_token_file: Option<PathBuf>,
+
+    /// The directory from which changes may read files that models name, where
+    /// their relative paths begin; without it, changes over TCP read none, and
+    /// those from a Unix socket any that this run may read
+    #[arg(long, value_name = "DIR", requires = "control")]
+    pub control_files: Option<PathBuf>,
+
+    /// How many requests a second are taken, of all connections together; as
+    /// many may come at once
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = LIMIT_DEFAULT,
+        requires = "control",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub control_limit: u32,
+
+    /// What /metrics tells unless a request says: sums of all links, or each
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_enum,
+        default_value_t,
+        requires = "control"
+    )]
+    pub metrics_links: MetricsLinks,
+}
+
+/// How links are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum MetricsLinks {
+    /// All together
+    #[default]
+    Sum,
+    /// Each by its name
+    Each,
+}
+
+impl ControlArgs {
+    /// Whether there is to be a control API.
+    pub fn is_given(&self) -> bool {
+        !self.control.is_empty()
+    }
+
+    /// The control API that these options ask for.
+    pub fn config(&self) -> Config {
+        Config {
+            addresses: self.control.clone(),
+            token_file: self.control_token_file.clone(),
+            read_token_file: self.control_read_token_file.clone(),
+            files: self.control_files.clone(),
+            limit: self.control_limit,
+            metrics: match self.metrics_links {
+                MetricsLinks::Sum => Detail::Sum,
+                MetricsLinks::Each => Detail::Each,
+            },
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The options of every command.
+
+use clap::{Args, ValueEnum};
+
+/// Options that every command takes.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub struct Globals {
+    /// Machine-readable output: one JSON value on stdout, or on stderr where
+    /// stdout is a command's or a capture's
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// Say more: every counter, also those at zero
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+
+    /// Say nothing but results and errors; with a command in exec, no report
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
+    pub color: Color,
+}
+
+impl Globals {
+    /// Whether remarks belong on stderr.
+    pub fn talks(&self) -> bool {
+        !self.json && !self.quiet
+    }
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    #[default]
+    Auto,
+    /// Everywhere
+    Always,
+    /// Nowhere
+    Never,
+}

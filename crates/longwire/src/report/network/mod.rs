@@ -1,0 +1,172 @@
+//! The report of a network in words.
+
+mod verdict;
+
+use std::io::{self, Write};
+
+use longwire_engine::Nanos;
+use longwire_fabric::{Changes, LinkRow, NetworkReport};
+use longwire_runtime::fabric::FabricReport;
+use longwire_units::number_of;
+
+use crate::cli::Paint;
+use crate::report::text::links_in_words;
+use crate::table::Table;
+
+/// Links that are shown in words; the others are in the JSON.
+const SHOWN: usize = 20;
+
+/// Changes that are shown in words.
+const CHANGES_SHOWN: usize = 20;
+
+/// Writes a report in words.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn write_text(out: &mut impl Write, report: &NetworkReport, paint: Paint) -> io::Result<()> {
+    write_ports(out, &report.fabric)?;
+    write_links(out, &report.links)?;
+    if let Some(line) = verdict::overload_line(report) {
+        writeln!(out, "{line}")?;
+    }
+    write_changes(out, &report.changes)?;
+    write_rest(out, &report.fabric)?;
+    verdict::of(report).write(out, paint)
+}
+
+fn write_ports(out: &mut impl Write, fabric: &FabricReport) -> io::Result<()> {
+    let mut ports = Table::new(&[
+        "port",
+        "in",
+        "out",
+        "artifacts",
+        "late p50 us",
+        "p99",
+        "max",
+    ]);
+    for port in &fabric.ports {
+        let artifacts: u64 = port.artifacts.values().sum();
+        ports.row(vec![
+            port.name.clone(),
+            port.packets_in.to_string(),
+            port.packets_out.to_string(),
+            artifacts.to_string(),
+            format!("{:.1}", port.lateness_us.p50),
+            format!("{:.1}", port.lateness_us.p99),
+            format!("{:.0}", port.lateness_us.max),
+        ]);
+    }
+    writeln!(out, "{}", ports.text())
+}
+
+fn write_links(out: &mut impl Write, links: &[LinkRow]) -> io::Result<()> {
+    let used = links.iter().filter(|row| row.totals.packets_in > 0);
+    let mut used: Vec<&LinkRow> = used.collect();
+    used.sort_by_key(|row| std::cmp::Reverse(row.totals.bytes_in));
+    let mut table = Table::new(&[
+        "link",
+        "in",
+        "out",
+        "dropped",
+        "late",
+        "bytes out",
+        "why dropped",
+    ]);
+    for row in used.iter().take(SHOWN) {
+        let reasons = row.dropped.iter();
+        let reasons = reasons.map(|(reason, count)| format!("{reason} {count}"));
+        table.row(vec![
+            row.name.clone(),
+            row.totals.packets_in.to_string(),
+            row.totals.packets_out.to_string(),
+            row.totals.dropped().to_string(),
+            row.late().to_string(),
+            row.totals.bytes_out.to_string(),
+            reasons.collect::<Vec<_>>().join(", "),
+        ]);
+    }
+    write!(out, "{}", table.text())?;
+    let more = used.len().saturating_sub(SHOWN);
+    let unused = links.len() - used.len();
+    let remark = match (more, unused) {
+        (0, 0) => return Ok(()),
+        (0, unused) => format!("{} carried no frames", links_in_words(unused)),
+        (more, 0) => format!("{more} more carried frames"),
+        (more, unused) => format!("{more} more carried frames, {unused} carried none"),
+    };
+    writeln!(out, "{remark}; --json has all links")
+}
+
+fn write_changes(out: &mut impl Write, changes: &Changes) -> io::Result<()> {
+    if changes.made.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    for done in changes.made.iter().take(CHANGES_SHOWN) {
+        let links = match done.links {
+            0 => String::new(),
+            links => format!(", {}", links_in_words(links)),
+        };
+        let at = Nanos::from_nanos(done.at_ns);
+        let until = done.until_ns.map(Nanos::from_nanos);
+        let until = until.map_or_else(String::new, |until| format!(" to {until}"));
+        writeln!(out, "at {at}{until}, {}{links}: {}", done.by, done.change)?;
+        if let Some(error) = &done.error {
+            writeln!(out, "  not done: {error}")?;
+        }
+    }
+    let more = changes.made.len().saturating_sub(CHANGES_SHOWN) as u64 + changes.forgotten;
+    if more > 0 {
+        writeln!(out, "and {}", number_of(more, "more change"))?;
+    }
+    Ok(())
+}
+
+fn write_rest(out: &mut impl Write, fabric: &FabricReport) -> io::Result<()> {
+    let switch = &fabric.switch;
+    let flooded: u64 = switch.flooded.iter().sum();
+    writeln!(
+        out,
+        "\nswitch: {} forwarded, {flooded} flooded, {} learnt; {} passed without a link, {} dropped for want of a rule",
+        switch.forwarded,
+        number_of(switch.learnt, "station"),
+        fabric.counts.passed,
+        fabric.counts.unmatched_dropped
+    )?;
+    if fabric.counts.moved > 0 {
+        writeln!(
+            out,
+            "{} taken to have arrived later: read after the links had decided beyond the arrival",
+            number_of(fabric.counts.moved, "frame")
+        )?;
+    }
+    if fabric.counts.unrecorded > 0 {
+        writeln!(
+            out,
+            "{} of arrivals and verdicts not recorded: the disk did not keep up",
+            number_of(fabric.counts.unrecorded, "row")
+        )?;
+    }
+    for (reason, count) in &switch.not_forwarded {
+        writeln!(out, "  not forwarded: {reason} {count}")?;
+    }
+    if switch.loop_signs > 0 {
+        writeln!(
+            out,
+            "  signs of a loop among the ports: {}",
+            switch.loop_signs
+        )?;
+    }
+    writeln!(
+        out,
+        "{:.3} s, {:.2} s of CPU, seed {}, {} still inside",
+        fabric.duration_s,
+        fabric.cpu_s,
+        fabric.seed,
+        number_of(fabric.in_flight, "frame")
+    )?;
+    for note in &fabric.notes {
+        writeln!(out, "note: {note}")?;
+    }
+    Ok(())
+}

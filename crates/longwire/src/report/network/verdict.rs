@@ -1,0 +1,257 @@
+//! The closing sentence of a network's report: whether the network was what was
+//! asked for, and which links fell behind.
+
+use longwire_engine::DropReason;
+use longwire_fabric::{LinkRow, NetworkReport};
+use longwire_runtime::fabric::PortReport;
+
+use crate::report::artifacts::ARTIFACTS;
+use crate::report::text::{count, links_in_words, micros};
+use crate::report::verdict::{SHARE_SMALL, Verdict, own_share, stopped};
+
+/// The verdict on a network.
+pub(super) fn of(report: &NetworkReport) -> Verdict {
+    let ports = &report.fabric.ports;
+    let came: u64 = ports.iter().map(|port| port.packets_in).sum();
+    let artifacts: Vec<String> = ports.iter().filter_map(artifacts).collect();
+    let judged = report.judged();
+    let share = judged.links.iter().map(own_share).fold(0.0, f64::max);
+    let hints = ARTIFACTS.iter().filter(|kind| {
+        let mut counts = ports
+            .iter()
+            .filter_map(|port| port.artifacts.get(kind.name));
+        counts.any(|count| *count > 0)
+    });
+    let (faithful, line) = if let Some(error) = &report.fabric.error {
+        (false, format!("the run ended early: {error}"))
+    } else if let Some(lost) = lost_ports(report) {
+        (false, format!("a port was lost: {lost}"))
+    } else if let Some(overload) = Overload::of(&report.links) {
+        let line = format!(
+            "the network fell behind what was asked for: {}; {}",
+            overload.links(),
+            artifacts.join("; ")
+        );
+        (false, line)
+    } else if report.fabric.stops.count > 0 {
+        (false, stopped(&report.fabric.stops, &artifacts.join("; ")))
+    } else if !artifacts.is_empty() && share < SHARE_SMALL {
+        let line = format!(
+            "the network was what was asked for, apart from {}",
+            artifacts.join("; ")
+        );
+        (true, line)
+    } else if !artifacts.is_empty() {
+        let line = format!(
+            "the network fell short of what was asked for: {}",
+            artifacts.join("; ")
+        );
+        (false, line)
+    } else if came == 0 {
+        (
+            true,
+            "no frame came: there is nothing to say of the network".to_owned(),
+        )
+    } else {
+        (true, praise(report))
+    };
+    Verdict {
+        faithful,
+        line,
+        hints: hints
+            .map(|kind| format!("{}: {}", kind.name, kind.hint))
+            .collect(),
+    }
+}
+
+/// How unevenly links fell behind, if the network was overloaded.
+pub(super) fn overload_line(report: &NetworkReport) -> Option<String> {
+    let Overload {
+        least,
+        middle,
+        worst,
+        ..
+    } = Overload::of(&report.links)?;
+    let percent = |share: f64| format!("{:.1}%", share * 100.0);
+    Some(format!(
+        "overload: of a link's frames {} late at the least, {} at the median, {} at the most \
+         ({}, up to {} late)",
+        percent(least),
+        percent(middle),
+        percent(share_late(worst)),
+        worst.name,
+        micros(worst.totals.late_max_ns as f64 / 1e3),
+    ))
+}
+
+/// Which links an overload made late.
+struct Overload<'a> {
+    behind: usize,
+    used: usize,
+    /// Shares of late frames, of links that carried some.
+    least: f64,
+    middle: f64,
+    worst: &'a LinkRow,
+}
+
+impl Overload<'_> {
+    /// `None` if the network kept up.
+    fn of(links: &[LinkRow]) -> Option<Overload<'_>> {
+        let behind = links.iter().filter(|row| row.totals.overload > 0).count();
+        let used = links.iter().filter(|row| row.totals.packets_out > 0);
+        let mut used: Vec<&LinkRow> = used.collect();
+        used.sort_by(|a, b| share_late(a).total_cmp(&share_late(b)));
+        let (least, worst) = (used.first()?, used.last()?);
+        (behind > 0).then(|| Overload {
+            behind,
+            used: used.len(),
+            least: share_late(least),
+            middle: share_late(used[used.len() / 2]),
+            worst,
+        })
+    }
+
+    fn links(&self) -> String {
+        format!(
+            "{} of {} could not be served in time, the worst {} with {:.1}% of its frames",
+            count(self.behind as u64),
+            links_in_words(self.used),
+            self.worst.name,
+            share_late(self.worst) * 100.0
+        )
+    }
+}
+
+/// The share of its frames that a link handed over late, from 0 to 1.
+fn share_late(row: &LinkRow) -> f64 {
+    let frames = row.totals.packets_out.max(1);
+    (row.late() as f64 / frames as f64).min(1.0)
+}
+
+/// The ports that went away, if any did, and the frames that were lost by it.
+fn lost_ports(report: &NetworkReport) -> Option<String> {
+    let ports = report.fabric.ports.iter().filter_map(|port| {
+        let lost = port.lost.as_ref()?;
+        Some(format!(
+            "port {} went away after {:.1} s ({})",
+            port.name, lost.after_s, lost.error
+        ))
+    });
+    let ports: Vec<String> = ports.collect();
+    let drops = report
+        .links
+        .iter()
+        .filter_map(|row| row.dropped.get(DropReason::PortLost.name()));
+    let frames = drops.sum::<u64>() + report.fabric.counts.port_lost;
+    (!ports.is_empty()).then(|| {
+        format!(
+            "{}; {} frames for it were lost",
+            ports.join(", "),
+            count(frames)
+        )
+    })
+}
+
+/// The artifacts of a port, if it has any: `left 12 late, 3 memory`.
+fn artifacts(port: &PortReport) -> Option<String> {
+    let happened = port.artifacts.iter().filter(|(_, n)| **n > 0);
+    let kinds: Vec<String> = happened
+        .map(|(kind, n)| format!("{} {kind}", count(*n)))
+        .collect();
+    (!kinds.is_empty()).then(|| format!("{} {}", port.name, kinds.join(", ")))
+}
+
+fn praise(report: &NetworkReport) -> String {
+    let ports = &report.fabric.ports;
+    let out: u64 = ports.iter().map(|port| port.packets_out).sum();
+    let greatest = |of: fn(&PortReport) -> f64| ports.iter().map(of).fold(0.0, f64::max);
+    let p99 = greatest(|port| port.lateness_us.p99);
+    let max = greatest(|port| port.lateness_us.max);
+    let lateness = match max > 0.0 {
+        true => format!(
+            "99% of them at most {} late and none more than {}",
+            micros(p99),
+            micros(max)
+        ),
+        false => "each at its nanosecond".to_owned(),
+    };
+    format!(
+        "the network was what was asked for: {} frames delivered, {lateness}, no artifacts",
+        count(out)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use longwire_fabric::Changes;
+    use longwire_runtime::fabric::{FabricReport, LinkTotals};
+
+    use super::*;
+
+    fn link(name: &str, packets_out: u64, overload: u64) -> LinkRow {
+        LinkRow {
+            name: name.to_owned(),
+            removed: false,
+            totals: LinkTotals {
+                packets_in: packets_out,
+                packets_out,
+                overload,
+                late_max_ns: 3_000_000_000,
+                ..LinkTotals::default()
+            },
+            dropped: Default::default(),
+        }
+    }
+
+    fn report(overload: &[u64]) -> NetworkReport {
+        let links = overload.iter().enumerate();
+        let links = links.map(|(nth, late)| link(&format!("l{nth}"), 100, *late));
+        let port = PortReport {
+            name: "right".to_owned(),
+            packets_in: 1,
+            packets_out: 300,
+            artifacts: [("overload", overload.iter().sum()), ("memory", 0)].into(),
+            ..PortReport::default()
+        };
+        NetworkReport {
+            fabric: FabricReport {
+                ports: vec![port],
+                ..FabricReport::default()
+            },
+            links: links.collect(),
+            changes: Changes::default(),
+        }
+    }
+
+    #[test]
+    fn an_overload_is_named_with_its_links() {
+        let report = report(&[0, 96, 12]);
+        let verdict = of(&report);
+        assert!(!verdict.faithful);
+        assert_eq!(
+            verdict.line,
+            "the network fell behind what was asked for: 2 of 3 links could not be served in \
+             time, the worst l1 with 96.0% of its frames; right 108 overload"
+        );
+        assert!(verdict.hints[0].contains("more than this machine can"));
+        assert_eq!(
+            overload_line(&report).as_deref(),
+            Some(
+                "overload: of a link's frames 0.0% late at the least, 12.0% at the median, 96.0% \
+                 at the most (l1, up to 3.00 s late)"
+            )
+        );
+    }
+
+    #[test]
+    fn a_network_that_kept_up_is_praised() {
+        let verdict = of(&report(&[0, 0]));
+        assert!(verdict.faithful && verdict.hints.is_empty());
+        assert!(
+            verdict
+                .line
+                .starts_with("the network was what was asked for: 300 frames")
+        );
+        assert_eq!(overload_line(&report(&[0, 0])), None);
+    }
+}
