@@ -11,7 +11,7 @@ use longwire_topology::steps::{StepProgress, Steps};
 
 use crate::Globals;
 use crate::report::stderr::print_line;
-use crate::report::text::count;
+use crate::report::words::count;
 
 /// Work that is done within this time shows nothing.
 const AFTER: Duration = Duration::from_secs(1);

@@ -15,7 +15,7 @@ use longwire_plot::{
 use serde::Serialize;
 
 use crate::progress::Progress;
-use crate::report::text::count_of;
+use crate::report::words::count_of;
 use crate::{Error, Globals, whole_file};
 
 const EXAMPLES: &str = "\

@@ -19,7 +19,7 @@ use super::run::RunArgs;
 use crate::cli::{DuplexArgs, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT};
 use crate::report::finish::{Place, finish_with};
 use crate::report::network::write_text;
-use crate::report::{start, text};
+use crate::report::{start, words};
 use crate::signals::stop_flag;
 use crate::steps::StepsOnStderr;
 use crate::{Error, Globals, rights};
@@ -359,8 +359,8 @@ impl LateCommands {
         (self.count > 0).then(|| {
             format!(
                 "the scenario fell behind: {} of its commands were done late, by up to {}",
-                text::count(self.count),
-                text::micros(self.most.as_micros_f64())
+                words::count(self.count),
+                words::micros(self.most.as_micros_f64())
             )
         })
     }

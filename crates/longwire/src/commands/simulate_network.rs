@@ -15,7 +15,7 @@ use super::simulate::SimulateArgs;
 use crate::progress::Progress;
 use crate::report::finish::{Place, on_stuck_plugin};
 use crate::report::start;
-use crate::report::text::count_of;
+use crate::report::words::count_of;
 use crate::signals::stop_flag;
 use crate::simulate::network::{Inputs, NetworkReplay, Outputs, PortFile, Script};
 use crate::simulate::{Direction, End};

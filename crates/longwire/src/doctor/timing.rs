@@ -10,7 +10,7 @@ use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
 
 use super::Finding;
 use super::system::{field, number, read};
-use crate::report::text::micros;
+use crate::report::words::micros;
 
 pub(super) fn check() -> Vec<Finding> {
     let mut findings = vec![clock(), timer_slack(), throttling()];

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use console::Term;
 use longwire_runtime::{LinkReport, RunReport};
 
-use super::text::{count, micros};
+use super::words::{count, micros, rate};
 use crate::Globals;
 
 /// How often the line is refreshed.
@@ -108,21 +108,6 @@ fn part(link: &LinkReport, seen: u64, since: Duration) -> String {
         text += &format!(", {} artifacts", count(artifacts));
     }
     text + &format!(", p99 {} late", micros(link.lateness_us.p99))
-}
-
-/// A rate as it is read, not as it is set: `12.3 Mbit/s`.
-pub fn rate(bits: f64) -> String {
-    let (value, unit) = match bits {
-        b if b >= 1e9 => (b / 1e9, "Gbit/s"),
-        b if b >= 1e6 => (b / 1e6, "Mbit/s"),
-        b if b >= 1e3 => (b / 1e3, "kbit/s"),
-        b => return format!("{b:.0} bit/s"),
-    };
-    match value {
-        v if v < 10.0 => format!("{v:.2} {unit}"),
-        v if v < 100.0 => format!("{v:.1} {unit}"),
-        v => format!("{v:.0} {unit}"),
-    }
 }
 
 /// So many characters of a line: a longer one would wrap, and its first row

@@ -12,6 +12,7 @@ pub mod stderr;
 pub mod text;
 mod undelivered;
 pub mod verdict;
+pub mod words;
 
 pub use live::Live;
 pub use replay::ReplayLine;

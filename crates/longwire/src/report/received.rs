@@ -9,7 +9,7 @@ use longwire_runtime::LinkReport;
 use longwire_traffic::receive::ReceiveReport;
 
 use super::require::{RequireError, named, no_such_link};
-use super::text::{count, count_of};
+use super::words::{count, count_of};
 use crate::cli::Paint;
 use crate::receiving::{ReceiveRequirement, ReceivedByLink, text};
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use longwire_runtime::{InputReport, RunReport};
 
-use super::text::{count, micros};
+use super::words::{count, micros};
 use crate::Globals;
 use crate::cli::Paint;
 use crate::progress::Progress;

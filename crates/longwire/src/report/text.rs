@@ -7,6 +7,7 @@ use longwire_runtime::{Lateness, LinkReport, RunReport};
 
 use super::require::frames;
 use super::verdict::Verdict;
+use super::words::{count, micros};
 use super::{received, replay};
 use crate::cli::Paint;
 use crate::receiving::ReceivedByLink;
@@ -263,18 +264,6 @@ fn counted<'a>(
     keys.into_iter().collect()
 }
 
-/// A count with its noun, its thousands apart: `1,234 frames`, `1 frame`. The
-/// noun is given in the singular.
-pub fn count_of(value: u64, noun: &str) -> String {
-    let ending = if value == 1 { "" } else { "s" };
-    format!("{} {noun}{ending}", count(value))
-}
-
-/// A count, its thousands apart: `1,234,567`.
-pub fn count(value: u64) -> String {
-    longwire_units::grouped(value)
-}
-
 /// A count and which share of the whole it is: `12 (0.10%)`.
 fn share(part: u64, whole: u64) -> String {
     if part == 0 || whole == 0 {
@@ -291,21 +280,6 @@ fn lateness(link: &LinkReport, late: f64) -> String {
     }
 }
 
-/// A time in microseconds, in the unit that reads best, to three digits.
-pub fn micros(micros: f64) -> String {
-    let (value, unit) = match micros {
-        us if us >= 1e6 => (us / 1e6, "s"),
-        us if us >= 1e3 => (us / 1e3, "ms"),
-        us => (us, "us"),
-    };
-    match value {
-        0.0 => format!("0 {unit}"),
-        v if v < 10.0 => format!("{v:.2} {unit}"),
-        v if v < 100.0 => format!("{v:.1} {unit}"),
-        v => format!("{v:.0} {unit}"),
-    }
-}
-
 /// A size in memory: `12.5 MiB`.
 fn binary(bytes: u64) -> String {
     match bytes as f64 {
@@ -315,34 +289,9 @@ fn binary(bytes: u64) -> String {
     }
 }
 
-/// `1 link`, `2 links`.
-pub fn links_in_words(links: usize) -> String {
-    match links {
-        1 => "1 link".to_owned(),
-        links => format!("{} links", count(links as u64)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn thousands_stand_apart() {
-        assert_eq!(count(0), "0");
-        assert_eq!(count(999), "999");
-        assert_eq!(count(1_000), "1,000");
-        assert_eq!(count(1_234_567), "1,234,567");
-    }
-
-    #[test]
-    fn times_take_the_unit_that_reads_best() {
-        assert_eq!(micros(0.0), "0 us");
-        assert_eq!(micros(0.35), "0.35 us");
-        assert_eq!(micros(12.34), "12.3 us");
-        assert_eq!(micros(1_234.0), "1.23 ms");
-        assert_eq!(micros(2_500_000.0), "2.50 s");
-    }
 
     #[test]
     fn the_table_has_a_column_a_link_and_hides_what_never_happened() {

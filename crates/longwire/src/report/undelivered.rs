@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use longwire_engine::DropReason;
 use longwire_runtime::LinkReport;
 
-use super::text::count;
+use super::words::count;
 
 /// Reasons of models that lose frames whatever is sent. Other drops depend on
 /// what is sent: a link that drops every frame for one of them is hardly the

@@ -6,10 +6,9 @@ use std::io::{self, Write};
 use longwire_runtime::{LinkReport, Pauses, RunReport};
 
 use super::artifacts::{ARTIFACTS, is_own};
-use super::live::rate;
-use super::require::{frames, percent};
-use super::text::{count, micros};
+use super::require::frames;
 use super::undelivered::Undelivered;
+use super::words::{count, micros, percent, rate};
 use crate::cli::Paint;
 
 /// Below this share of its own artifacts a link was what was asked for,

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{Direction, Sides, Simulation, check_faults};
 use crate::Error;
-use crate::report::text::count_of;
+use crate::report::words::count_of;
 
 /// How a replay ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

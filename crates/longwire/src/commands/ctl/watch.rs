@@ -9,7 +9,7 @@ use longwire_units::number_of;
 
 use super::stats::{Counted, Event, read};
 use super::{WatchArgs, encoded};
-use crate::report::live::rate;
+use crate::report::words::rate;
 use crate::signals::stop_flag;
 use crate::table::Table;
 use crate::{Error, Globals};

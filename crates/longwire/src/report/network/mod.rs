@@ -10,7 +10,7 @@ use longwire_runtime::fabric::FabricReport;
 use longwire_units::number_of;
 
 use crate::cli::Paint;
-use crate::report::text::links_in_words;
+use crate::report::words::links_in_words;
 use crate::table::Table;
 
 /// Links that are shown in words; the others are in the JSON.

@@ -6,8 +6,8 @@ use longwire_fabric::{LinkRow, NetworkReport};
 use longwire_runtime::fabric::PortReport;
 
 use crate::report::artifacts::ARTIFACTS;
-use crate::report::text::{count, links_in_words, micros};
 use crate::report::verdict::{SHARE_SMALL, Verdict, own_share, stopped};
+use crate::report::words::{count, links_in_words, micros};
 
 /// The verdict on a network.
 pub(super) fn of(report: &NetworkReport) -> Verdict {

@@ -18,6 +18,7 @@ use longwire_units::{UnitError, parse_count};
 use self::measure::Measure;
 pub use self::measure::frames;
 use super::received::ReceivedClause;
+use super::words::percent;
 use crate::receiving::ReceivedByLink;
 use crate::receiving::require::ReceiveRequireError;
 
@@ -389,18 +390,6 @@ impl Clause {
             link.name,
             percent(share)
         ))
-    }
-}
-
-/// A share as it is read: `0.02%`, `20%`.
-pub fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    match percent {
-        0.0 => "0%".to_owned(),
-        p if p < 0.01 => format!("{p:.1e}%"),
-        p if p < 10.0 => format!("{p:.2}%"),
-        p if p < 99.95 => format!("{p:.1}%"),
-        p => format!("{p:.0}%"),
     }
 }
 
