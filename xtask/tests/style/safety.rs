@@ -16,10 +16,10 @@ const PLACES: [&str; 7] = [
     "crates/longwire-io/",
     "crates/longwire-runtime/src/host.rs",
     "crates/longwire-runtime/src/plugin/",
-    "crates/longwire-runtime/src/receive/witness.rs",
-    "crates/longwire/src/exec/guard.rs",
-    "crates/longwire/src/exec/spawn.rs",
-    "crates/longwire/tests/exec_env/",
+    "crates/longwire-traffic/src/receive/witness.rs",
+    "crates/longwire-testbed/src/guard.rs",
+    "crates/longwire-testbed/src/spawn.rs",
+    "crates/longwire-testbed/tests/exec_env/",
 ];
 
 pub fn check(path: &str, text: &str) -> Vec<Violation> {

@@ -1,17 +1,14 @@
 //! The two commands of `exec`: started, watched, and stopped in time.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
-use clap::Args;
-use longwire_capture::open;
 use longwire_engine::Nanos;
+use longwire_testbed::{Environment, Event, describe, exit_code_of};
 
-use super::exec::ExecArgs;
+use super::exec_args::ExecArgs;
 use crate::error::EXIT_FAILED;
-use crate::exec::{self, Environment, Event, PEER_WAIT, PeerOutput, exit_code_of};
 use crate::report::stderr::print_line;
 use crate::{Error, Globals};
 
@@ -20,44 +17,6 @@ pub(super) const LOOK: Duration = Duration::from_millis(100);
 
 /// Time between SIGTERM and SIGKILL for a command whose time is over.
 const GRACE: Duration = Duration::from_secs(2);
-
-/// The command in far.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Commands")]
-pub struct PeerArgs {
-    /// A command for far, run by the shell; CMD waits until it listens
-    #[arg(long, value_name = "CMD", requires = "command")]
-    pub peer: Option<OsString>,
-
-    /// How long CMD waits for the peer to listen
-    #[arg(
-        long,
-        value_name = "TIME",
-        requires = "peer",
-        default_value_t = Nanos::from_nanos(PEER_WAIT.as_nanos() as u64),
-        allow_hyphen_values = true
-    )]
-    pub peer_wait: Nanos,
-
-    /// Write the peer's output to this file; without it, its lines go to
-    /// stderr after 'peer: '
-    #[arg(long, value_name = "FILE", requires = "peer")]
-    pub peer_output: Option<PathBuf>,
-}
-
-impl PeerArgs {
-    fn output(&self) -> Result<PeerOutput, Error> {
-        let Some(path) = &self.peer_output else {
-            return Ok(PeerOutput::Prefixed);
-        };
-        let file = open::to_write(path).map_err(|source| Error::File {
-            path: path.clone(),
-            action: "cannot write the peer's output",
-            source,
-        })?;
-        Ok(PeerOutput::File(file))
-    }
-}
 
 /// The end of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,10 +120,7 @@ impl<'a> Commands<'a> {
                 });
             }
             Some(Event::PeerEnded(status)) if !status.success() => {
-                self.remark(format!(
-                    "the peer's command ended: {}",
-                    exec::describe(status)
-                ));
+                self.remark(format!("the peer's command ended: {}", describe(status)));
             }
             // Signals were passed on: the command decides.
             _ => {}

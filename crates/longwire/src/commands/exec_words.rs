@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::exec::ExecArgs;
+use super::exec_args::ExecArgs;
 
 /// Ends the options of a command line.
 const DASHES: &str = "--";

@@ -5,6 +5,7 @@ pub mod completions;
 pub mod ctl;
 pub mod doctor;
 pub mod exec;
+pub mod exec_args;
 mod exec_commands;
 mod exec_network;
 mod exec_words;

@@ -7,7 +7,7 @@ use std::io;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Gid, Uid, getegid, geteuid};
 
-use super::error::ExecError;
+use crate::error::EnvironmentError;
 
 /// CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_CHROOT and CAP_SYS_ADMIN, as bits of
 /// `CapEff`.
@@ -36,9 +36,9 @@ fn effective_capabilities() -> u64 {
 ///
 /// When the system forbids it (the message says which setting), and when the
 /// process has more than one thread.
-pub fn enter_user_namespace() -> Result<(), ExecError> {
+pub fn enter_user_namespace() -> Result<(), EnvironmentError> {
     let (user, group) = (geteuid(), getegid());
-    unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| ExecError::UserNamespace {
+    unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| EnvironmentError::UserNamespace {
         source: error.into(),
         advice: match error {
             nix::Error::EINVAL => "The process already has threads: a fault of Longwire".into(),
@@ -47,7 +47,7 @@ pub fn enter_user_namespace() -> Result<(), ExecError> {
     })?;
     // Some systems let everybody make a user namespace and then allow nothing
     // in it; this is where that shows.
-    map(user, group).map_err(|source| ExecError::UserNamespace {
+    map(user, group).map_err(|source| EnvironmentError::UserNamespace {
         source,
         advice: advice(),
     })

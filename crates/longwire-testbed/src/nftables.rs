@@ -4,7 +4,7 @@
 use longwire_io::net::netlink::{ACK, Netlink, REQUEST, Refused};
 use longwire_io::net::netlink_message::Message;
 
-use super::network::Plan;
+use crate::plan::Plan;
 
 /// `NFNL_SUBSYS_NFTABLES`, the upper byte of every message's kind, and the
 /// `res_id` of a batch.

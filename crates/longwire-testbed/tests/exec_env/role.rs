@@ -13,11 +13,11 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
-use longwire::exec::{
-    Device, Environment, EnvironmentConfig, Event, ExecError, PeerOutput, PortPlace, Side,
+use longwire_io::net::link::link_index;
+use longwire_testbed::{
+    Device, Environment, EnvironmentConfig, EnvironmentError, Event, PeerOutput, PortPlace, Side,
     exit_code_of,
 };
-use longwire_io::net::link::link_index;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socket};
 
 use crate::{ORDINARY, User};
@@ -47,7 +47,7 @@ fn listen() -> ExitCode {
 }
 
 /// A small `longwire exec`.
-fn run() -> Result<u8, ExecError> {
+fn run() -> Result<u8, EnvironmentError> {
     let device = match std::env::var_os(TAP) {
         Some(_) => Device::Tap,
         None => Device::Veth,
@@ -62,7 +62,7 @@ fn run() -> Result<u8, ExecError> {
         eprintln!("note: {note}");
     }
     if device == Device::Veth {
-        wire(&environment).map_err(|source| ExecError::System {
+        wire(&environment).map_err(|source| EnvironmentError::System {
             action: "wire the ports",
             source,
         })?;
@@ -87,8 +87,8 @@ fn run() -> Result<u8, ExecError> {
 
 /// Joins the two ports: one thread each way copies frames.
 fn wire(environment: &Environment) -> io::Result<()> {
-    let near = open(environment.port(Side::Near))?;
-    let far = open(environment.port(Side::Far))?;
+    let near = open(environment.networks().port(Side::Near))?;
+    let far = open(environment.networks().port(Side::Far))?;
     for (from, to) in [(near.try_clone()?, far.try_clone()?), (far, near)] {
         thread::spawn(move || {
             let mut frame = vec![0; 1 << 16];

@@ -22,8 +22,8 @@ use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork, getpid, pipe2, setsid};
 
-use super::error::ExecError;
-use super::forwarding;
+use crate::error::EnvironmentError;
+use crate::forwarding;
 
 /// How long processes in the namespaces have between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_millis(500);
@@ -45,8 +45,8 @@ impl Guard {
     ///
     /// To be called before there are other threads, and inside the user
     /// namespace: the guard needs its rights.
-    pub fn start() -> Result<Guard, ExecError> {
-        let failed = |error: Errno| ExecError::system("start the guard process", error);
+    pub fn start() -> Result<Guard, EnvironmentError> {
+        let failed = |error: Errno| EnvironmentError::system("start the guard process", error);
         let (read, write) = pipe2(OFlag::O_CLOEXEC).map_err(failed)?;
         let parent = getpid();
         // SAFETY: there are no other threads yet whose locks the child could
@@ -71,11 +71,11 @@ impl Guard {
     }
 
     /// Tells the guard of a namespace whose processes end with Longwire.
-    pub fn add(&mut self, namespace_inode: u64) -> Result<(), ExecError> {
+    pub fn add(&mut self, namespace_inode: u64) -> Result<(), EnvironmentError> {
         match &mut self.pipe {
             Some(pipe) => pipe
                 .write_all(&namespace_inode.to_ne_bytes())
-                .map_err(|e| ExecError::system("speak to the guard process", e)),
+                .map_err(|e| EnvironmentError::system("speak to the guard process", e)),
             None => Ok(()),
         }
     }
@@ -135,8 +135,9 @@ fn detach(pipe: &OwnedFd) {
     }
 }
 
-/// Ends every process in the namespaces: first politely.
-fn sweep(inodes: &[u64]) {
+/// Ends every process in the network namespaces of these inodes, SIGTERM
+/// first. The calling process is left out.
+pub(crate) fn sweep(inodes: &[u64]) {
     let begin = Instant::now();
     let mut asked = Vec::new();
     while begin.elapsed() < LAST_LOOK {

@@ -11,11 +11,11 @@ use longwire_io::net::veth::{self, End, VethConfig};
 use longwire_io::net::{self, NetError, NetNamespace, sysctl};
 use nix::unistd::getpid;
 
-use super::environment::Side;
-use super::error::ExecError;
-use super::forwarding::{self, Forwarding};
-use super::network::{Plan, mac_of};
-use super::nftables::Masquerade;
+use crate::config::Side;
+use crate::error::EnvironmentError;
+use crate::forwarding::{self, Forwarding};
+use crate::nftables::Masquerade;
+use crate::plan::{Plan, mac_of};
 
 /// far's device towards the host.
 const DEVICE: &str = "uplink";
@@ -36,13 +36,13 @@ pub struct Uplink {
 
 impl Uplink {
     /// IPv4 networks that the host does not know yet.
-    pub fn choose_plan() -> Result<Plan, ExecError> {
+    pub fn choose_plan() -> Result<Plan, EnvironmentError> {
         let mut taken = routed_networks()?;
         taken.extend(addresses()?.into_iter().map(|(_, prefix)| prefix));
         Plan::candidates()
             .find(|plan| !taken.iter().any(|prefix| prefix.overlaps(&plan.all())))
             .ok_or_else(|| {
-                ExecError::Uplink(
+                EnvironmentError::Uplink(
                     "the host has routes to all of 10.77.0.0-10.127.255.255 and \
                      100.64.0.0-100.127.255.255; Longwire needs one free /16 of them"
                         .into(),
@@ -51,7 +51,11 @@ impl Uplink {
     }
 
     /// Connects far to the calling thread's namespace.
-    pub fn new(plan: Plan, near: &NetNamespace, far: &NetNamespace) -> Result<Uplink, ExecError> {
+    pub fn new(
+        plan: Plan,
+        near: &NetNamespace,
+        far: &NetNamespace,
+    ) -> Result<Uplink, EnvironmentError> {
         let process = getpid().as_raw();
         let device = format!("lw{process}");
         let leaving = devices_with_ipv4()?;
@@ -67,12 +71,13 @@ impl Uplink {
         };
         // From here on an error drops what was made.
         uplink.connect(plan, near, far)?;
-        let on = forwarding::switch_on(process, &leaving)
-            .map_err(|e| ExecError::Uplink(format!("cannot switch on IPv4 forwarding: {e}")))?;
+        let on = forwarding::switch_on(process, &leaving).map_err(|e| {
+            EnvironmentError::Uplink(format!("cannot switch on IPv4 forwarding: {e}"))
+        })?;
         uplink.forwarding = Some(on);
         let table = format!("longwire-{process}");
         let masquerade = Masquerade::new(&table, plan, &uplink.device).map_err(|e| {
-            ExecError::Uplink(format!(
+            EnvironmentError::Uplink(format!(
                 "the kernel refuses a masquerade rule: {e}; \
                  that needs Linux 5.12 with nf_tables and nft_masq"
             ))
@@ -86,7 +91,7 @@ impl Uplink {
         plan: Plan,
         near: &NetNamespace,
         far: &NetNamespace,
-    ) -> Result<(), ExecError> {
+    ) -> Result<(), EnvironmentError> {
         let device = self.device.as_str();
         let (host_address, far_address) = plan.uplink();
         veth::create(&VethConfig {

@@ -3,18 +3,21 @@
 use std::io;
 use std::process::ExitStatus;
 
+use longwire_io::PortError;
 use longwire_io::net::NetError;
 
+/// Exit code for everything else that fails.
+const EXIT_FAILED: u8 = 1;
 /// Exit code for a command that was found and may not be run, as shells use
 /// it.
-pub const EXIT_NOT_EXECUTABLE: u8 = 126;
+const EXIT_NOT_EXECUTABLE: u8 = 126;
 /// Exit code for a command that does not exist, as shells use it.
-pub const EXIT_NOT_FOUND: u8 = 127;
+const EXIT_NOT_FOUND: u8 = 127;
 
 /// Why the environment could not be made, or a command not be run in it.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
-pub enum ExecError {
+pub enum EnvironmentError {
     #[error("no command '{command}': not found in PATH, or its interpreter is missing")]
     NotFound { command: String },
     #[error("cannot run '{command}': {source}; is it an executable file?")]
@@ -31,6 +34,8 @@ pub enum ExecError {
     Forbidden { source: NetError, advice: String },
     #[error(transparent)]
     Net(#[from] NetError),
+    #[error(transparent)]
+    Port(#[from] PortError),
     #[error("cannot {action}: {source}")]
     System {
         action: &'static str,
@@ -40,9 +45,9 @@ pub enum ExecError {
     Uplink(String),
 }
 
-impl ExecError {
-    pub(super) fn system(action: &'static str, source: impl Into<io::Error>) -> ExecError {
-        ExecError::System {
+impl EnvironmentError {
+    pub(crate) fn system(action: &'static str, source: impl Into<io::Error>) -> EnvironmentError {
+        EnvironmentError::System {
             action,
             source: source.into(),
         }
@@ -52,10 +57,10 @@ impl ExecError {
     /// shells use them, else 1.
     pub fn exit_code(&self) -> u8 {
         match self {
-            ExecError::NotFound { .. } => EXIT_NOT_FOUND,
-            ExecError::NotExecutable { .. } => EXIT_NOT_EXECUTABLE,
-            ExecError::Stopped { signal } => 128 + *signal as u8,
-            _ => crate::error::EXIT_FAILED,
+            EnvironmentError::NotFound { .. } => EXIT_NOT_FOUND,
+            EnvironmentError::NotExecutable { .. } => EXIT_NOT_EXECUTABLE,
+            EnvironmentError::Stopped { signal } => 128 + *signal as u8,
+            _ => EXIT_FAILED,
         }
     }
 }
@@ -82,7 +87,7 @@ pub fn exit_code_of(status: ExitStatus) -> u8 {
         .code()
         .or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok())
-        .unwrap_or(crate::error::EXIT_FAILED)
+        .unwrap_or(EXIT_FAILED)
 }
 
 #[cfg(test)]

@@ -13,18 +13,18 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::unistd::{getpid, getppid};
 
-use super::error::ExecError;
-use super::mounts::Mounts;
-use super::peer_output::PeerStreams;
-use super::supervise::Signals;
+use crate::error::EnvironmentError;
+use crate::mounts::Mounts;
+use crate::peer_output::PeerStreams;
+use crate::supervise::Signals;
 
 /// The network and the file system of a command.
-#[derive(Debug)]
-pub struct Place {
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
     /// Its network.
-    pub network: NetNamespace,
-    /// Its file system; `None` where mount namespaces are not to be had.
-    pub mounts: Option<Mounts>,
+    pub network: &'a NetNamespace,
+    /// Its file system; `None` is that of the caller.
+    pub mounts: Option<&'a Mounts>,
 }
 
 /// Starts a command in a place, with the caller's working directory and user.
@@ -35,13 +35,13 @@ pub struct Place {
 /// the peer: its input is empty, and it leads its own process group, out of
 /// reach of the terminal's signals.
 pub fn start(
-    place: &Place,
+    place: Place<'_>,
     words: &[OsString],
     variables: &[(&str, OsString)],
     streams: Option<PeerStreams>,
-) -> Result<Child, ExecError> {
+) -> Result<Child, EnvironmentError> {
     let Some((program, arguments)) = words.split_first() else {
-        return Err(ExecError::NotFound {
+        return Err(EnvironmentError::NotFound {
             command: String::new(),
         });
     };
@@ -53,13 +53,19 @@ pub fn start(
         command.stdin(Stdio::null());
         command.stdout(streams.stdout).stderr(streams.stderr);
     }
+    start_in(place, &mut command)
+}
+
+/// Starts a command in a place. It dies with the calling *thread*.
+pub fn start_in(place: Place<'_>, command: &mut Command) -> Result<Child, EnvironmentError> {
+    let program = command.get_program().to_owned();
     let parent = getpid();
     // What the child needs is made here: between fork and exec nothing may
     // be allocated.
     let network = place.network.as_fd().try_clone_to_owned();
-    let network = network.map_err(|source| spawn_error(program, source))?;
-    let mounts = place.mounts.as_ref().map(Mounts::try_clone).transpose();
-    let mounts = mounts.map_err(|source| spawn_error(program, source))?;
+    let network = network.map_err(|source| spawn_error(&program, source))?;
+    let mounts = place.mounts.map(Mounts::try_clone).transpose();
+    let mounts = mounts.map_err(|source| spawn_error(&program, source))?;
     let signals = Signals::set();
     let enter = move || -> io::Result<()> {
         let entered = setns(&network, CloneFlags::CLONE_NEWNET)
@@ -84,20 +90,20 @@ pub fn start(
     unsafe { command.pre_exec(enter) };
     command
         .spawn()
-        .map_err(|source| spawn_error(program, source))
+        .map_err(|source| spawn_error(&program, source))
 }
 
-fn spawn_error(program: &OsStr, source: io::Error) -> ExecError {
+fn spawn_error(program: &OsStr, source: io::Error) -> EnvironmentError {
     let command = program.to_string_lossy().into_owned();
     match source.raw_os_error() {
-        Some(libc::ENOENT | libc::ENOTDIR) => ExecError::NotFound { command },
+        Some(libc::ENOENT | libc::ENOTDIR) => EnvironmentError::NotFound { command },
         // The search through PATH answers EACCES, too, when a directory of it
         // is closed to the user and the command is in none of the others.
-        Some(libc::EACCES) if !exists(program) => ExecError::NotFound { command },
+        Some(libc::EACCES) if !exists(program) => EnvironmentError::NotFound { command },
         Some(libc::EACCES | libc::ENOEXEC | libc::EISDIR) => {
-            ExecError::NotExecutable { command, source }
+            EnvironmentError::NotExecutable { command, source }
         }
-        _ => ExecError::Spawn { command, source },
+        _ => EnvironmentError::Spawn { command, source },
     }
 }
 

@@ -4,18 +4,18 @@
 use longwire_io::net::record::restore_leftovers;
 use nix::sys::signal::raise;
 
-use super::error::ExecError;
-use super::forwarding;
-use super::guard::Guard;
-use super::supervise::{Signals, StopWatch};
-use super::user;
+use crate::error::EnvironmentError;
+use crate::forwarding;
+use crate::guard::Guard;
+use crate::supervise::{Signals, StopWatch};
+use crate::user;
 
 /// The rights to make networks, the guard, and the signals. Whatever may start
 /// threads, as loading a plugin does, comes after it.
 #[derive(Debug)]
 pub struct Foundation {
-    pub(super) guard: Guard,
-    pub(super) signals: Signals,
+    pub(crate) guard: Guard,
+    pub(crate) signals: Signals,
 }
 
 impl Foundation {
@@ -31,10 +31,10 @@ impl Foundation {
     ///
     /// When the system does not allow user namespaces (the message says which
     /// setting stands in the way), and when an ordinary user asks for an uplink.
-    pub fn new(uplink: bool) -> Result<Foundation, ExecError> {
+    pub fn new(uplink: bool) -> Result<Foundation, EnvironmentError> {
         let as_root = user::has_rights();
         if uplink && !as_root {
-            return Err(ExecError::Uplink(
+            return Err(EnvironmentError::Uplink(
                 "only root may connect the link to the host's network; run Longwire with sudo, \
                  or leave --uplink out and run the other end with --peer"
                     .into(),
@@ -58,13 +58,15 @@ impl Foundation {
     ///
     /// # Errors
     /// If the thread that waits for signals cannot be started.
-    pub fn end_on_signal(&self) -> Result<StopWatch, ExecError> {
+    pub fn end_on_signal(&self) -> Result<StopWatch, EnvironmentError> {
         let watch = StopWatch::start(self.signals.clone(), |signal| {
             // The process then ends by the signal itself, which shells look at.
             let _ = Signals::set().thread_unblock();
             let _ = raise(signal);
             let _ = Signals::set().thread_block();
         });
-        watch.map_err(|error| ExecError::system("start a thread that waits for signals", error))
+        watch.map_err(|error| {
+            EnvironmentError::system("start a thread that waits for signals", error)
+        })
     }
 }

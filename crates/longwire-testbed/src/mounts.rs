@@ -17,8 +17,8 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::{chroot, fchdir};
 
-use super::hosts;
-use super::network::Names;
+use crate::hosts;
+use crate::plan::Names;
 
 /// Directories to mount our scratch tmpfs on; the first that exists.
 const SCRATCH: [&str; 4] = ["/tmp", "/run", "/var/tmp", "/mnt"];

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use longwire_io::net::{NetError, NetNamespace};
 
-use super::network::DEVICE;
+use crate::network::DEVICE;
 
 /// Without a report for this long there will be none: two ticks of a kernel
 /// with 100 ticks a second, and some reserve.

@@ -1,0 +1,89 @@
+//! The two sides, and the configuration of their networks.
+
+use longwire_engine::LinkConfig;
+
+/// One of the two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The end of the command.
+    Near,
+    /// The end of the peer's command.
+    Far,
+}
+
+impl Side {
+    /// Its name, which is also that of the emulator's device for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Side::Near => "near",
+            Side::Far => "far",
+        }
+    }
+
+    /// The opposite end.
+    pub const fn other(self) -> Side {
+        match self {
+            Side::Near => Side::Far,
+            Side::Far => Side::Near,
+        }
+    }
+
+    /// The last byte of its addresses.
+    pub(crate) const fn number(self) -> u8 {
+        match self {
+            Side::Near => 1,
+            Side::Far => 2,
+        }
+    }
+}
+
+/// The kind of the device `eth0` of each side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Device {
+    /// One end of a veth pair; the emulator opens the other, named after the
+    /// side, in the emulator's namespace.
+    #[default]
+    Veth,
+    /// A TAP device; the emulator opens it by name, in the side's namespace.
+    /// Needs `/dev/net/tun` to be open to the user.
+    Tap,
+}
+
+/// The configuration of an environment.
+#[derive(Clone, Copy, Debug)]
+pub struct EnvironmentConfig {
+    /// The kind of the devices.
+    pub device: Device,
+    /// The longest packet, in bytes without the Ethernet header.
+    pub mtu: u32,
+    /// Queues each way of every veth device. With one, all frames are where
+    /// a single AF_XDP socket finds them.
+    pub queues: u32,
+    /// Connect far to the host's network. For root only.
+    pub uplink: bool,
+}
+
+impl EnvironmentConfig {
+    /// The usual configuration, with room for the longest packet that any of
+    /// the links lets pass; a smaller MTU of a link is met on the way, as in
+    /// the world.
+    pub fn with_room_for<'a>(links: impl IntoIterator<Item = &'a LinkConfig>) -> EnvironmentConfig {
+        let usual = EnvironmentConfig::default();
+        let mtus = links.into_iter().filter_map(|link| link.mtu.bytes());
+        EnvironmentConfig {
+            mtu: mtus.fold(usual.mtu, u32::max),
+            ..usual
+        }
+    }
+}
+
+impl Default for EnvironmentConfig {
+    fn default() -> EnvironmentConfig {
+        EnvironmentConfig {
+            device: Device::Veth,
+            mtu: 1500,
+            queues: 1,
+            uplink: false,
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! A network link between two sockets of a test: delay, loss, a rate, a queue.
+//!
+//! ```no_run
+//! use std::net::{Ipv4Addr, TcpListener, TcpStream};
+//!
+//! use longwire_testbed::Testbed;
+//!
+//! # fn serve(address: &str) -> std::io::Result<()> {
+//! #     TcpListener::bind(address)?.accept().map(drop)
+//! # }
+//! # fn fetch(server: Ipv4Addr) -> std::io::Result<()> {
+//! #     TcpStream::connect((server, 4433)).map(drop)
+//! # }
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let net = Testbed::link("rate=10mbit delay=20ms loss=1%")?.seed(7).start()?;
+//! let server = net.far().spawn(|| serve("0.0.0.0:4433"))?;
+//! net.near().run(|| fetch(net.far().addr()))??;
+//! assert_eq!(net.finish()?.up.artifacts(), 0);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Testbed`] is where to begin. It makes two network namespaces, near and far,
+//! and a third one in which threads of this process emulate the link:
+//!
+//! ```text
+//!   near's namespace        the emulator's (hub)         far's namespace
+//!  ┌────────────────┐   ┌──────────────────────────┐   ┌────────────────┐
+//!  │          eth0 ─┼───┼─ near ══ the link ══ far ┼───┼─ eth0          │
+//!  └────────────────┘   └──────────────────────────┘   └───────┬────────┘
+//!                                     exec with an uplink only: │ the host
+//! ```
+//!
+//! Namespaces are file descriptors: they have no names, and the kernel removes
+//! them with everything in them, however the process ends. No packet reaches the
+//! host's networks. Each side knows the other's hardware addresses, so that
+//! nothing crosses the link but what the sockets send.
+//!
+//! # Rights
+//!
+//! [`Testbed::start`] needs `CAP_SYS_ADMIN`, `CAP_NET_ADMIN`, `CAP_NET_RAW` and
+//! `CAP_SYS_CHROOT`. Root has them, and so has every user behind
+//! `unshare --map-root-user cargo test`, where user namespaces are allowed. A test
+//! process cannot enter a user namespace by itself: the kernel lets only
+//! processes with a single thread in. [`TestbedError::is_unprivileged`] tells a
+//! test to skip.
+//!
+//! # `longwire exec`
+//!
+//! [`Environment`] is that of `longwire exec`: the same networks, with commands
+//! in them that find each other by name, with signals, and with a guard that
+//! removes everything should Longwire be killed. [`Foundation`] is what it
+//! begins with, [`Networks`] the devices and addresses.
+
+mod config;
+mod environment;
+mod error;
+mod forwarding;
+mod foundation;
+mod guard;
+mod hosts;
+mod link_text;
+mod mounts;
+mod network;
+mod networks;
+mod nftables;
+mod node;
+mod peer_output;
+mod plan;
+mod ready;
+mod running;
+mod silence;
+mod spawn;
+mod supervise;
+mod testbed;
+mod testbed_error;
+mod uplink;
+mod user;
+
+pub use config::{Device, EnvironmentConfig, Side};
+pub use environment::{Environment, PEER_WAIT};
+pub use error::{EnvironmentError, describe, exit_code_of};
+pub use foundation::Foundation;
+pub use link_text::LinkTextError;
+pub use network::DEVICE;
+pub use networks::{Networks, PortPlace, direct_networks};
+pub use node::Node;
+pub use peer_output::PeerOutput;
+pub use plan::{Names, Plan};
+pub use running::{DirectionReport, RunningTestbed, TestbedReport};
+pub use supervise::{Children, Event, Signals, StopWatch};
+pub use testbed::Testbed;
+pub use testbed_error::TestbedError;

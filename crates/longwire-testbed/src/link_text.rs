@@ -1,0 +1,212 @@
+//! Link options as one line of text: `rate=10mbit delay=20ms loss=1%`.
+
+use longwire_engine::options::LINK_OPTIONS;
+use longwire_engine::presets::{self, PresetError};
+use longwire_engine::{LinkConfig, LinkOptions, OptionError};
+use longwire_runtime::{Faults, FileLoader, suggest};
+
+use crate::config::Side;
+
+/// Why a link's text was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum LinkTextError {
+    #[error("'{word}' has no value: write NAME=VALUE, as in delay=20ms")]
+    NoValue { word: String },
+    #[error("'{word}': there is no option '{name}'; {advice}")]
+    Unknown {
+        word: String,
+        name: String,
+        advice: String,
+    },
+    #[error("'{word}': {name} was given before")]
+    Repeated { word: String, name: String },
+    #[error("'{word}': a preset is for both directions")]
+    OneWayPreset { word: String },
+    #[error("preset: {}", suggest::preset_error(.0))]
+    Preset(PresetError),
+    #[error("{}", suggest::option_error(.0))]
+    Option(OptionError),
+}
+
+/// The option that names a preset.
+const PRESET: &str = "preset";
+
+/// The options of both directions, and the preset under them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DuplexOptions {
+    preset: Option<String>,
+    up: LinkOptions,
+    down: LinkOptions,
+}
+
+impl DuplexOptions {
+    /// Lays the options of a text over these. Without a direction, the text is
+    /// for both, and a name with `up-` or `down-` in front for one. A
+    /// direction is named by the side where it begins.
+    pub(crate) fn set(&mut self, from: Option<Side>, text: &str) -> Result<(), LinkTextError> {
+        let mut both = Words::default();
+        let (mut up, mut down) = (Words::default(), Words::default());
+        for word in text.split_whitespace() {
+            let Some((name, value)) = word.split_once('=') else {
+                return Err(LinkTextError::NoValue {
+                    word: word.to_owned(),
+                });
+            };
+            if name == PRESET {
+                self.set_preset(from, word, value)?;
+                continue;
+            }
+            let prefixed = |prefix| name.strip_prefix(prefix).filter(|_| from.is_none());
+            match (prefixed("up-"), prefixed("down-")) {
+                (Some(name), _) => up.add(word, name, value)?,
+                (_, Some(name)) => down.add(word, name, value)?,
+                (None, None) => both.add(word, name, value)?,
+            }
+        }
+        if from != Some(Side::Far) {
+            self.up = self.up.overlay(&both.options).overlay(&up.options);
+        }
+        if from != Some(Side::Near) {
+            self.down = self.down.overlay(&both.options).overlay(&down.options);
+        }
+        Ok(())
+    }
+
+    fn set_preset(
+        &mut self,
+        from: Option<Side>,
+        word: &str,
+        value: &str,
+    ) -> Result<(), LinkTextError> {
+        let word = || word.to_owned();
+        if from.is_some() {
+            return Err(LinkTextError::OneWayPreset { word: word() });
+        }
+        if self.preset.replace(value.to_owned()).is_some() {
+            return Err(LinkTextError::Repeated {
+                word: word(),
+                name: PRESET.to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Reads the values: the links up and down. Each direction has a loader of
+    /// its own, and so its own states of plugins.
+    pub(crate) fn links(&self, faults: &Faults) -> Result<[LinkConfig; 2], LinkTextError> {
+        let loader = || FileLoader::reporting_to(faults);
+        let under = self.preset.as_deref();
+        let under = under.map(|text| presets::read(text, &loader())).transpose();
+        let under = under.map_err(LinkTextError::Preset)?.unwrap_or_default();
+        let parse = |options: LinkOptions| {
+            let parsed = options.parse_with(&loader());
+            parsed.map_err(LinkTextError::Option)
+        };
+        Ok([
+            parse(under.up.overlay(&self.up))?,
+            parse(under.down.overlay(&self.down))?,
+        ])
+    }
+}
+
+/// The options of one text and one direction, while they are collected.
+#[derive(Default)]
+struct Words {
+    options: LinkOptions,
+    names: Vec<&'static str>,
+}
+
+impl Words {
+    fn add(&mut self, word: &str, name: &str, value: &str) -> Result<(), LinkTextError> {
+        let Some(option) = LINK_OPTIONS.iter().find(|option| option.name == name) else {
+            return Err(LinkTextError::Unknown {
+                word: word.to_owned(),
+                name: name.to_owned(),
+                advice: advice(name),
+            });
+        };
+        if self.names.contains(&option.name) && !option.is_repeated() {
+            return Err(LinkTextError::Repeated {
+                word: word.to_owned(),
+                name: name.to_owned(),
+            });
+        }
+        self.names.push(option.name);
+        self.options.set(name, value.to_owned());
+        Ok(())
+    }
+}
+
+/// The option that a wrong name was meant for, or all that there are.
+fn advice(name: &str) -> String {
+    let known: Vec<&str> = LINK_OPTIONS.iter().map(|option| option.name).collect();
+    match suggest::closest(name, known.iter().copied()) {
+        Some(close) => format!("did you mean '{close}'?"),
+        None => format!("the options are {}", known.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn links(texts: &[(Option<Side>, &str)]) -> Result<[LinkConfig; 2], LinkTextError> {
+        let mut options = DuplexOptions::default();
+        for (from, text) in texts {
+            options.set(*from, text)?;
+        }
+        options.links(&Faults::new())
+    }
+
+    fn refused(from: Option<Side>, text: &str) -> String {
+        match links(&[(from, text)]) {
+            Ok(_) => panic!("{text} is read"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn later_texts_change_one_direction() {
+        let texts = [
+            (None, "rate=10mbit delay=20ms up-loss=1% loss=2%"),
+            (Some(Side::Near), "rate=1mbit"),
+            (Some(Side::Far), "delay=5ms"),
+        ];
+        let [up, down] = links(&texts).expect("options");
+        assert_eq!(up.rate.to_string(), "1mbit");
+        assert_eq!(down.rate.to_string(), "10mbit");
+        assert_eq!(up.delay.to_string(), "20ms");
+        assert_eq!(down.delay.to_string(), "5ms");
+        assert_eq!(up.loss[0].to_string(), "packet:rate=1%");
+        assert_eq!(down.loss[0].to_string(), "packet:rate=2%");
+        let [up, _] = links(&[(None, "preset=lte delay=7ms")]).expect("options");
+        assert_eq!(up.delay.to_string(), "7ms");
+        let [up, _] = links(&[(None, "loss=1% loss=2%")]).expect("options");
+        assert_eq!(up.loss.len(), 2);
+    }
+
+    #[test]
+    fn errors_name_the_word() {
+        for (text, expected) in [
+            ("delay", "'delay' has no value: write NAME=VALUE"),
+            (
+                "dely=20ms",
+                "'dely=20ms': there is no option 'dely'; did you mean 'delay'?",
+            ),
+            ("colour=red", "the options are rate, framing, queue"),
+            ("up-dely=20ms", "'up-dely=20ms': there is no option 'dely'"),
+            ("delay=1ms delay=2ms", "'delay=2ms': delay was given before"),
+            ("delay=20mss", "delay: "),
+            ("loss=gilbrt:p=1%", "did you mean 'gilbert'?"),
+            ("preset=lty", "did you mean 'lte'?"),
+        ] {
+            let found = refused(None, text);
+            assert!(found.contains(expected), "{text}: {found}");
+        }
+        let found = refused(Some(Side::Near), "preset=lte");
+        assert!(found.contains("for both directions"), "{found}");
+        let found = refused(Some(Side::Near), "up-delay=1ms");
+        assert!(found.contains("no option 'up-delay'"), "{found}");
+    }
+}

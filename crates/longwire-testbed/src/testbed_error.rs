@@ -1,0 +1,50 @@
+//! What can go wrong around a link in a test.
+
+use std::io;
+
+use longwire_io::net::NetError;
+use longwire_runtime::StartError;
+
+use crate::error::EnvironmentError;
+use crate::link_text::LinkTextError;
+
+/// Why a testbed could not be made, used or ended.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum TestbedError {
+    #[error(transparent)]
+    Text(#[from] LinkTextError),
+    #[error(
+        "network namespaces need root's rights (CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW, \
+         CAP_SYS_CHROOT): run as root, or behind `unshare --map-root-user`"
+    )]
+    Unprivileged,
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+    #[error("the link ended early: {0}")]
+    Ended(String),
+}
+
+impl TestbedError {
+    /// Whether the process lacks the rights to make networks: a reason to skip
+    /// a test.
+    pub fn is_unprivileged(&self) -> bool {
+        match self {
+            TestbedError::Unprivileged => true,
+            TestbedError::Environment(EnvironmentError::Forbidden { source, .. }) => source
+                .io()
+                .is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied),
+            _ => false,
+        }
+    }
+}
+
+impl From<NetError> for TestbedError {
+    fn from(error: NetError) -> TestbedError {
+        TestbedError::Environment(error.into())
+    }
+}
