@@ -1,10 +1,10 @@
-//! Bells: how a thread that publishes wakes another that may sleep.
+//! Bells: a thread that publishes wakes another that may sleep.
 //!
-//! The publisher makes its work visible and then looks whether the sleeper has
-//! announced its sleep; the sleeper announces its sleep and then looks for
-//! work. Each stores one variable and loads the other, so both could read old
-//! values without a full fence between store and load: the work would wait
-//! unseen while its thread sleeps. `tests/loom_bell.rs` has the model.
+//! The publisher makes its work visible and then checks whether the sleeper has
+//! announced its sleep; the sleeper announces its sleep and then checks for work. Each
+//! stores one variable and loads the other, so both could read old values without a
+//! full fence between store and load: the work would wait unseen while its thread
+//! sleeps. `tests/loom_bell.rs` has the model.
 
 use crate::event::Event;
 use crate::sync::{AtomicBool, Ordering, fence};
@@ -18,10 +18,10 @@ pub struct Bell {
 }
 
 impl Bell {
-    /// A bell of a thread that is awake.
+    /// Creates a bell of a thread that is awake.
     ///
     /// # Errors
-    /// When the system gives no event descriptor.
+    /// When the system provides no event descriptor.
     pub fn new() -> nix::Result<Bell> {
         Ok(Bell {
             event: Event::new()?,
@@ -29,27 +29,27 @@ impl Bell {
         })
     }
 
-    /// Wakes the thread if it sleeps. To be called after publishing.
+    /// Wakes the thread if it sleeps. Call it after publishing.
     #[inline]
     pub fn ring_if_asleep(&self) {
-        // Orders what was published before the look, as `asleep` orders the
-        // announcement before the sleeper's look: one of the two looks sees
-        // what the other thread did.
+        // Orders the publication before the check, as `asleep` orders the announcement
+        // before the sleeper's check: one of the two checks sees the other thread's
+        // store.
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) {
             self.ring();
         }
     }
 
-    /// Announces that the thread is about to sleep. The thread must look for
-    /// work once more before it waits for the event.
+    /// Announces that the thread is about to sleep. The thread must check for work once
+    /// more before it waits for the event.
     #[inline]
     pub fn asleep(&self) {
         self.asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
-    /// The thread is awake.
+    /// Announces that the thread is awake.
     #[inline]
     pub fn awake(&self) {
         self.asleep.store(false, Ordering::Relaxed);
@@ -60,7 +60,7 @@ impl Bell {
         self.event.signal();
     }
 
-    /// What the thread waits for; readable once the bell has rung.
+    /// Returns the event for the thread to wait for; readable once the bell has rung.
     pub fn event(&self) -> &Event {
         &self.event
     }

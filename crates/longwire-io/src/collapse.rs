@@ -1,12 +1,11 @@
-//! Huge pages for memory that is there already.
+//! Moves existing memory to huge pages.
 
 use std::fs;
 
-/// Mappings of less memory are left as they are.
+/// Minimum size of a mapping.
 const WORTH: u64 = 4 << 20;
 
-/// Of a mapping of which less is in use, the rest would have to be filled: in
-/// per cent.
+/// Minimum part of a mapping in use, in per cent: the rest would have to be filled.
 const FILLED: u64 = 75;
 
 /// A mapping of anonymous memory.
@@ -14,15 +13,14 @@ const FILLED: u64 = 75;
 struct Mapping {
     start: u64,
     end: u64,
-    /// In use, in bytes.
+    /// Bytes in use.
     resident: u64,
 }
 
-/// Asks the kernel to put the memory that this process has on its heap into
-/// huge pages. Frames of many links come to many pages, and looking up where a
-/// page lies costs about as much as reading it. Returns how many bytes were
-/// asked for and granted; 0 where the kernel does not know the request (before
-/// Linux 6.1), has no huge pages, or there is little memory.
+/// Asks the kernel to move this process's heap to huge pages. Frames of many links
+/// touch many pages, and a TLB miss costs about as much as the access itself. Returns
+/// how many bytes were requested and granted; 0 if the kernel does not know the request
+/// (before Linux 6.1), has no huge pages, or there is little memory.
 ///
 /// Takes some milliseconds for each hundred megabytes.
 pub fn collapse_heap() -> u64 {
@@ -30,8 +28,8 @@ pub fn collapse_heap() -> u64 {
     let mut granted = 0;
     for Mapping { start, end, .. } in mappings(&maps) {
         let len = end - start;
-        // SAFETY: the request changes how the memory is mapped and nothing of
-        // what is in it, and one about memory that is not there any more fails.
+        // SAFETY: the request changes the mapping and not its contents, and one about
+        // memory that is no longer mapped fails.
         let done = unsafe {
             libc::madvise(
                 start as *mut libc::c_void,
@@ -44,7 +42,7 @@ pub fn collapse_heap() -> u64 {
     granted
 }
 
-/// The mappings of a `smaps` file that are worth it.
+/// Returns the mappings of a `smaps` file that are large and full enough.
 fn mappings(maps: &str) -> Vec<Mapping> {
     let mut found: Vec<Mapping> = Vec::new();
     let mut is_heap = false;
@@ -52,7 +50,7 @@ fn mappings(maps: &str) -> Vec<Mapping> {
         let mut words = line.split_whitespace();
         let (first, second) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
         if let Some((start, end)) = range(first) {
-            // Behind the offset, the device and the inode: nothing, or a name.
+            // After the offset, the device and the inode: nothing, or a name.
             let name = words.nth(3).unwrap_or("");
             is_heap = second == "rw-p" && matches!(name, "" | "[heap]");
             if is_heap {
@@ -146,7 +144,7 @@ Rss:               16384 kB
         }
     }
 
-    /// Bytes of a mapping on huge pages.
+    /// Returns the bytes of a mapping on huge pages.
     fn huge(maps: &str, start: u64) -> u64 {
         let begin = format!("{start:x}-");
         let mut lines = maps.lines().skip_while(|line| !line.starts_with(&begin));
@@ -169,7 +167,7 @@ Rss:               16384 kB
         let before = huge(&smaps(), start);
         let granted = collapse_heap();
         if granted >= LEN as u64 {
-            // Where the kernel knows the request.
+            // If the kernel knows the request.
             let after = huge(&smaps(), start);
             assert!(after >= before.max(LEN as u64 - (2 << 20)), "{after}");
         }

@@ -17,10 +17,10 @@ mod real {
     pub struct Event(EventFd);
 
     impl Event {
-        /// An event that has not been signalled.
+        /// Creates an event that has not been signalled.
         ///
         /// # Errors
-        /// When the system gives no descriptor.
+        /// If the system provides no descriptor.
         pub fn new() -> nix::Result<Event> {
             let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
             Ok(Event(EventFd::from_flags(flags)?))
@@ -28,13 +28,13 @@ mod real {
 
         /// Makes the descriptor readable.
         pub fn signal(&self) {
-            // It fails only when the counter is full: then it is readable.
+            // It fails only if the counter is full: then it is readable.
             let _ = self.0.write(1);
         }
 
-        /// Takes back all signals so far. Does not wait.
+        /// Removes all signals so far. Does not wait.
         pub fn clear(&self) {
-            // It fails only when there was none.
+            // It fails only if there was none.
             let _ = self.0.read();
         }
     }
@@ -61,7 +61,7 @@ mod modelled {
     }
 
     impl Event {
-        /// An event that has not been signalled.
+        /// Creates an event that has not been signalled.
         ///
         /// # Errors
         /// Never.
@@ -78,12 +78,12 @@ mod modelled {
             self.changed.notify_one();
         }
 
-        /// Takes back all signals so far. Does not wait.
+        /// Removes all signals so far. Does not wait.
         pub fn clear(&self) {
             *self.signalled.lock().unwrap() = false;
         }
 
-        /// Waits for a signal, without end. Leaves it signalled, as a
+        /// Waits for a signal, without a timeout. Leaves it signalled, like a
         /// descriptor that was polled.
         pub fn wait(&self) {
             let mut signalled = self.signalled.lock().unwrap();

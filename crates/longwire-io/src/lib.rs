@@ -1,7 +1,7 @@
-//! Where frames enter, wait and leave: ports, the arena and the descriptor
-//! channel. Nearly all unsafe code of Longwire lives here.
+//! Input and output: ports, the arena and the delay line. Nearly all unsafe code of
+//! Longwire lives here.
 //!
-//! A port is one file in [`port`], behind the traits [`RxPort`] and
+//! A port is one file in [`port`], which implements the traits [`RxPort`] and
 //! [`TxPort`], and one line in [`port::registry`].
 
 mod arena;

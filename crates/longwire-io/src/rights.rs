@@ -1,9 +1,9 @@
-//! Capabilities of the calling thread, and giving them up.
+//! Capabilities of the calling thread, and dropping them.
 //!
-//! Opening ports needs rights that a run has no use for afterwards. Linux
-//! keeps capabilities for each thread; a new thread inherits those of its
-//! creator. A program of root's that is started later has all of them again
-//! (capabilities(7), "Capabilities and execution of programs by root").
+//! Opening ports needs rights that a run does not need afterwards. Linux keeps
+//! capabilities for each thread; a new thread inherits those of its creator. A program
+//! of root's that is started later has all of them again (capabilities(7),
+//! "Capabilities and execution of programs by root").
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,8 +38,8 @@ impl Capability {
     }
 }
 
-/// A port is or was on an interface: it may have settings to restore, its own
-/// or those of a process that ended before it, which takes `CAP_NET_ADMIN`.
+/// A port is or was on an interface: it may have settings to restore, its own or those
+/// of a process that ended before it, which needs `CAP_NET_ADMIN`.
 static RESTORES: AtomicBool = AtomicBool::new(false);
 
 /// Notes that this process may have to restore settings of an interface, so
@@ -48,11 +48,10 @@ pub(crate) fn will_restore() {
     RESTORES.store(true, Ordering::Relaxed);
 }
 
-/// Gives up the capabilities of the calling thread, for good, except those in
-/// `keep`, those that timing needs (`CAP_SYS_NICE` for priorities, and
-/// `CAP_IPC_LOCK`: without it, locked memory cannot grow), and
-/// `CAP_NET_ADMIN` where settings of an interface may have to be restored.
-/// Those that the thread does not have stay absent.
+/// Drops the capabilities of the calling thread permanently, except those in `keep`,
+/// those that timing needs (`CAP_SYS_NICE` for priorities, and `CAP_IPC_LOCK`: without
+/// it, locked memory cannot grow), and `CAP_NET_ADMIN` if settings of an interface may
+/// have to be restored. Capabilities that the thread does not have stay absent.
 ///
 /// # Errors
 /// If the kernel refuses, which it does not for fewer capabilities.
@@ -62,13 +61,13 @@ pub fn give_up(keep: &[Capability]) -> io::Result<()> {
     sets.set()
 }
 
-/// Does as [`give_up`] with nothing to keep, as the first call of a thread that
-/// works without rights: a refusal changes nothing for it.
+/// Does the same as [`give_up`] with nothing to keep, as the first call of a thread
+/// that works without rights: a refusal is harmless for it.
 pub fn give_up_all() {
     let _ = give_up(&[]);
 }
 
-/// The capabilities that stay, a bit each.
+/// Returns the capabilities that stay, a bit each.
 fn kept(keep: &[Capability], restores: bool) -> u64 {
     let mut kept = Capability::SysNice.bit() | Capability::IpcLock.bit();
     if restores {
@@ -151,7 +150,7 @@ impl Sets {
 mod tests {
     use super::*;
 
-    /// The effective, permitted and inheritable capabilities.
+    /// Returns the effective, permitted and inheritable capabilities.
     fn masks(sets: &Sets) -> [u64; 3] {
         let of = |take: fn(&Word) -> u32| {
             let [low, high] = &sets.words;

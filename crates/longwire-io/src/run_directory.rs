@@ -1,9 +1,9 @@
-//! The directory that holds what runs share: control sockets, and records of
-//! settings that a run changed.
+//! The run directory, shared by all runs: control sockets, and records of settings that
+//! a run changed.
 //!
-//! It is `/run/longwire` for root and `$XDG_RUNTIME_DIR/longwire` for other
-//! users. Longwire creates it and never removes it: a user may have made it,
-//! and another run may be about to use it.
+//! It is `/run/longwire` for root and `$XDG_RUNTIME_DIR/longwire` for other users.
+//! Longwire creates it and never removes it: a user may have created it, and another
+//! run may be about to use it.
 
 use std::env;
 use std::ffi::OsString;
@@ -20,7 +20,7 @@ const NAME: &str = "longwire";
 pub const VARIABLE: &str = "XDG_RUNTIME_DIR";
 /// The system's directory for runtime files.
 const SYSTEM: &str = "/run";
-/// Everybody may look, so that `ctl` finds sockets; only the owner may write.
+/// Readable by all, so that `ctl` finds sockets; writable by the owner only.
 const MODE: u32 = 0o755;
 
 /// Returns the directories in which `ctl` looks for sockets: the user's, for
@@ -28,7 +28,7 @@ const MODE: u32 = 0o755;
 pub fn all(runtime_dir: Option<OsString>) -> Vec<PathBuf> {
     let user = runtime_dir.filter(|path| !path.is_empty());
     let user = user.map(PathBuf::from);
-    // As the service manager has it for services of the system.
+    // As the service manager sets it for system services.
     let user = user.filter(|path| path != Path::new(SYSTEM));
     let parents = [user, Some(PathBuf::from(SYSTEM))];
     let parents = parents.into_iter().flatten();
@@ -57,7 +57,7 @@ pub fn create(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns if only this process's user can have written what is in a
+/// Returns whether only this process's user can have written the contents of a
 /// directory.
 pub fn is_private(directory: &Path) -> bool {
     const WRITABLE_BY_OTHERS: u32 = 0o022;

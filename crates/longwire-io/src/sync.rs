@@ -1,6 +1,6 @@
-//! The atomics of the lock-free structures, in one place so that loom can
-//! stand in for them (the feature `loom`, of these tests alone), and what loom cannot see by
-//! itself: who touches which bytes of the arena.
+//! The atomics of the lock-free structures, in one place so that loom can replace them
+//! (the feature `loom`, for its tests only), and a check that loom cannot make by
+//! itself: which thread accesses which bytes of the arena.
 
 #[cfg(not(feature = "loom"))]
 pub(crate) use std::sync::{
@@ -14,26 +14,26 @@ pub(crate) use loom::sync::{
     atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
 };
 
-/// A value with cache lines of its own. Two lines, because the prefetcher of
-/// x86 fetches them in pairs: a neighbour would be drawn along.
+/// A value on separate cache lines. Two lines, because the prefetcher of x86 fetches
+/// them in pairs, including a neighbour's.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Padded<T>(pub(crate) T);
 
-/// Watches accesses to memory that loom does not know: one loom cell stands
-/// for each granule of it. Outside loom it is nothing.
+/// Watches accesses to memory that loom does not know: one loom cell stands for each
+/// granule of it. Empty without loom.
 #[derive(Debug)]
 pub(crate) struct Watch {
     #[cfg(feature = "loom")]
     granules: Box<[loom::cell::UnsafeCell<()>]>,
 }
 
-/// Bytes that one watched cell stands for: what the smallest record has.
+/// Bytes of one watched cell: the size of the smallest record.
 #[cfg(feature = "loom")]
 const GRANULE: usize = 16;
 
 impl Watch {
-    /// For memory of `len` bytes.
+    /// Creates a watch for memory of `len` bytes.
     #[cfg_attr(
         not(feature = "loom"),
         allow(unused_variables, reason = "nothing is watched")
@@ -47,7 +47,7 @@ impl Watch {
         }
     }
 
-    /// Bytes are read: no other thread may be writing them.
+    /// Notes a read: no other thread may be writing the bytes.
     #[inline(always)]
     #[cfg_attr(
         not(feature = "loom"),
@@ -60,7 +60,7 @@ impl Watch {
         }
     }
 
-    /// Bytes are written: no other thread may be reading or writing them.
+    /// Notes a write: no other thread may be reading or writing the bytes.
     #[inline(always)]
     #[cfg_attr(
         not(feature = "loom"),

@@ -1,9 +1,9 @@
-//! Copying a frame in, and warning the cache of what comes.
+//! Copies frames into the arena, and prefetches memory.
 //!
-//! Most frames are short, and a call of `memcpy` with a length that it must
-//! look at costs more than their bytes do. Long frames into memory that is in
-//! no cache are better streamed past the cache: a line that is overwritten
-//! whole need not be read first.
+//! Most frames are short, and a call of `memcpy`, which has to branch on the length,
+//! costs more than copying their bytes. Long frames into memory that is not in cache
+//! are better streamed past the cache: a line that is overwritten as a whole need not
+//! be read first.
 
 use std::ptr;
 
@@ -54,7 +54,7 @@ unsafe fn copy_ends<const N: usize>(bytes: &[u8], to: *mut u8) {
 }
 
 /// Copies `bytes` to `to`, whole cache lines past the cache. The copy must be
-/// [fenced](fence_streamed) before another thread is told of it.
+/// [fenced](fence_streamed) before it is published to another thread.
 ///
 /// # Safety
 /// As for [`copy`].
@@ -62,8 +62,8 @@ unsafe fn copy_ends<const N: usize>(bytes: &[u8], to: *mut u8) {
 pub(super) unsafe fn stream(bytes: &[u8], to: *mut u8) {
     let from = bytes.as_ptr();
     let len = bytes.len();
-    // A line shared with a neighbour goes through the cache: half of one
-    // cannot be streamed without reading the other half from memory.
+    // A line shared with a neighbour goes through the cache: half of one cannot be
+    // streamed without reading the other half from memory.
     let head = to.align_offset(LINE).min(len);
     let end = head + (len - head) / LINE * LINE;
     // SAFETY: `head <= end <= len`; the lines between them are aligned in
@@ -102,11 +102,10 @@ pub(crate) fn fence_streamed() {
     }
 }
 
-/// Asks for the cache lines of `len` bytes at `from` to be made ready for
-/// writing.
+/// Prefetches the cache lines of `len` bytes at `from` for writing.
 ///
-/// The steps keep to `from`, not to the lines: where records follow one
-/// another, what the last step misses is the next record's first, and records
+/// The steps are counted from `from`, not from the lines: where records follow one
+/// another, the line that the last step misses is the next record's first, and records
 /// of one length take the same number of steps each.
 #[inline(always)]
 pub(super) fn prefetch_to_write(from: *const u8, len: usize) {
@@ -125,8 +124,8 @@ pub(super) fn prefetch_to_write(from: *const u8, len: usize) {
     let _ = (from, len);
 }
 
-/// Asks for the cache lines of `len` bytes at `from` to be fetched; in steps
-/// as [`prefetch_to_write`].
+/// Prefetches the cache lines of `len` bytes at `from` for reading, in steps as
+/// [`prefetch_to_write`].
 #[inline(always)]
 pub(crate) fn prefetch_to_read(from: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -1,5 +1,5 @@
-//! The memory itself: one anonymous mapping, and the only places where its
-//! bytes are touched.
+//! The memory of an arena: one anonymous mapping, and the only code that accesses its
+//! bytes.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -12,18 +12,17 @@ use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, m
 use super::{ArenaError, HugePages, SEGMENT, copy};
 use crate::sync::Watch;
 
-/// What huge pages are aligned to.
+/// Alignment of huge pages.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// What is touched when the arena is made. The first touch of a page costs
-/// more than a microsecond; with this much of them paid for, a short backlog
-/// never pays it while frames flow.
+/// Bytes touched when the arena is created. The first touch of a page costs more than a
+/// microsecond; a backlog within this size never pays it while frames flow.
 const TOUCHED_FIRST: usize = 4 << 20;
 
 /// The mapping of an arena.
 ///
-/// It knows nothing of who owns which bytes: that is its callers' protocol,
-/// and what each call's safety contract asks for.
+/// It does not know which thread owns which bytes: that is its callers' protocol, and
+/// the subject of each method's safety contract.
 #[derive(Debug)]
 pub(crate) struct Memory {
     mapped: NonNull<u8>,
@@ -80,7 +79,7 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Asks for transparent huge pages, and says what came of it.
+    /// Requests transparent huge pages, and returns the result.
     fn advise_huge_pages(&self) -> HugePages {
         // The kernel accepts the advice also where the setting is "never".
         let setting = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
@@ -107,17 +106,16 @@ impl Memory {
         }
     }
 
-    /// Makes the first pages real.
+    /// Touches the first pages, so that the kernel allocates them.
     fn touch_first(&mut self) {
         const PAGE: usize = 4096;
         for at in (0..self.len.min(TOUCHED_FIRST)).step_by(PAGE) {
-            // SAFETY: `at` is within the mapping, and `&mut self` says that
-            // nobody else has it.
+            // SAFETY: `at` is within the mapping, and `&mut self` is exclusive.
             unsafe { self.base.add(at).write_volatile(0) };
         }
     }
 
-    /// What kind of pages it lies on.
+    /// Returns the kind of its pages.
     pub(crate) fn huge_pages(&self) -> &HugePages {
         &self.huge_pages
     }
@@ -162,8 +160,8 @@ impl Memory {
         unsafe { copy::copy(bytes, self.base.add(at).as_ptr()) };
     }
 
-    /// Copies `bytes` to `at` past the cache; [`super::fence_streamed`] must
-    /// follow before another thread is told of them.
+    /// Copies `bytes` to `at` past the cache; [`super::fence_streamed`] must follow
+    /// before they are published to another thread.
     ///
     /// # Safety
     /// As for [`Self::copy_in`].
@@ -175,25 +173,23 @@ impl Memory {
         unsafe { copy::stream(bytes, self.base.add(at).as_ptr()) };
     }
 
-    /// Warns the cache that `len` bytes at `at` will be written. They may lie
-    /// beyond the arena's end.
+    /// Prefetches `len` bytes at `at` for writing. They may lie beyond the arena's end.
     #[inline(always)]
     pub(crate) fn prefetch_to_write(&self, at: usize, len: usize) {
         copy::prefetch_to_write(self.base.as_ptr().wrapping_add(at), len);
     }
 
-    /// Warns the cache that `len` bytes at `at` will be read. They may lie
-    /// beyond the arena's end.
+    /// Prefetches `len` bytes at `at` for reading. They may lie beyond the arena's end.
     #[inline(always)]
     pub(crate) fn prefetch_to_read(&self, at: usize, len: usize) {
         copy::prefetch_to_read(self.base.as_ptr().wrapping_add(at), len);
     }
 
-    /// Lends the `len` bytes at `at`.
+    /// Borrows the `len` bytes at `at`.
     ///
     /// # Safety
-    /// The bytes were written before (as this thread has seen), and no thread
-    /// writes them while the slice lives.
+    /// The bytes were written before (as this thread has seen), and no thread writes
+    /// them while the slice lives.
     #[inline(always)]
     pub(crate) unsafe fn slice(&self, at: usize, len: usize) -> &[u8] {
         debug_assert!(at + len <= self.len);
@@ -203,11 +199,11 @@ impl Memory {
         unsafe { slice::from_raw_parts(self.base.add(at).as_ptr(), len) }
     }
 
-    /// Lends the `len` bytes at `at` for writing.
+    /// Borrows the `len` bytes at `at` for writing.
     ///
     /// # Safety
-    /// The bytes were written before (as this thread has seen), and nothing
-    /// else reads or writes them while the slice lives.
+    /// The bytes were written before (as this thread has seen), and no other thread or
+    /// handle reads or writes them while the slice lives.
     #[inline(always)]
     #[allow(clippy::mut_from_ref, reason = "the caller's contract makes it sole")]
     pub(crate) unsafe fn slice_mut(&self, at: usize, len: usize) -> &mut [u8] {
@@ -221,9 +217,8 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, made by `new`, and nobody
-        // can hold a slice of it any more. Failing would leave address space
-        // behind, nothing worse.
+        // SAFETY: the mapping is this value's own, made by `new`, and no slice of it
+        // can exist any more. A failure would only leak address space.
         let _ = unsafe { munmap(self.mapped.cast(), self.mapped_len) };
     }
 }

@@ -1,11 +1,10 @@
-//! The arena: one large piece of memory, cut into segments that come and go
-//! with the backlog.
+//! The arena: one large piece of memory, divided into segments that are allocated and
+//! freed with the backlog.
 //!
-//! The budget is address space only. Pages are real once a segment on them
-//! has been used, and a segment that was used is used again before one that
-//! was not: so resident memory follows the largest backlog there was, and a
-//! short backlog lives in a few segments that stay in the cache, however
-//! large the budget is.
+//! The budget is address space only. Pages are allocated when a segment on them is
+//! first used, and used segments are reused before unused ones: so resident memory
+//! follows the largest backlog so far, and a short backlog lives in a few segments that
+//! stay in the cache, however large the budget is.
 
 mod copy;
 mod memory;
@@ -20,8 +19,8 @@ pub(crate) use copy::{fence_streamed, prefetch_to_read};
 pub(crate) use memory::Memory;
 pub(crate) use segments::{FreeSegments, ReturnRing, Returns};
 
-/// Bytes of a segment. It must hold the longest frame (a 64 KB super-packet)
-/// and is better small, so that a held-back frame pins little.
+/// Bytes of a segment. It must hold the longest frame (a 64 KB super-packet) and is
+/// better small, so that a held-back frame pins little memory.
 #[cfg(not(feature = "loom"))]
 pub(crate) const SEGMENT: usize = 128 << 10;
 
@@ -29,7 +28,7 @@ pub(crate) const SEGMENT: usize = 128 << 10;
 #[cfg(feature = "loom")]
 pub(crate) const SEGMENT: usize = 96;
 
-/// Why memory for a delay line could not be had.
+/// Failure to allocate memory for a delay line.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum ArenaError {
@@ -46,13 +45,13 @@ pub enum ArenaError {
 /// Whether the arena lies on huge pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HugePages {
-    /// They were not asked for.
+    /// Not requested.
     NotAsked,
-    /// The kernel was asked for them and gives them as far as it has some.
+    /// Requested; the kernel provides them as far as available.
     Transparent,
-    /// The system has none to give.
+    /// Not available on this system.
     Unavailable {
-        /// What it said.
+        /// The system's message.
         reason: String,
     },
 }
@@ -69,10 +68,10 @@ impl fmt::Display for HugePages {
     }
 }
 
-/// How many segments a budget makes.
+/// Returns the number of segments in a budget.
 pub(crate) fn segments_in(budget: Bytes) -> Result<u32, ArenaError> {
-    // One segment is being written while another is read, at the least. The
-    // most is a terabyte: the tables of segments are real memory, 32 MB then.
+    // At least one segment is written while another is read. The maximum is a terabyte:
+    // the tables of segments are resident memory, 32 MB then.
     const LEAST: u64 = 2;
     const MOST: u64 = (1 << 40) / (128 << 10);
     let bytes = |count: u64| Bytes(count * SEGMENT as u64);

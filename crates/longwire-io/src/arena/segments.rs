@@ -1,16 +1,16 @@
-//! Which segments are free: the writer's stack of them, and the ring on which
-//! the reader gives them back.
+//! Free segments: the writer's stack of them, and the ring on which the reader returns
+//! them.
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering, Padded};
 
-/// Segments on their way back, from the reader to the writer.
+/// Segments returned by the reader to the writer.
 ///
-/// It has a slot for every segment there is, and a segment is on it once at
-/// most, so it is never full.
+/// It has a slot for every segment, and a segment is on it at most once, so it is never
+/// full.
 #[derive(Debug)]
 pub(crate) struct ReturnRing {
     slots: Box<[AtomicU32]>,
-    /// How many were given back since the start.
+    /// Number of segments returned since the start.
     returned: Padded<AtomicU64>,
 }
 
@@ -22,7 +22,7 @@ impl ReturnRing {
         }
     }
 
-    /// How many segments were given back since the start.
+    /// Returns the number of segments returned since the start.
     pub(crate) fn returned(&self) -> u64 {
         self.returned.0.load(Ordering::Relaxed)
     }
@@ -33,7 +33,7 @@ impl ReturnRing {
 pub(crate) struct Returns {
     /// Segments written to the ring.
     written: u64,
-    /// Of these, how many the writer has been told of.
+    /// Of these, published to the writer.
     published: u64,
     slot: usize,
 }
@@ -47,7 +47,7 @@ impl Returns {
         self.written += 1;
     }
 
-    /// Lets the writer have what was put.
+    /// Publishes the segments put on the ring to the writer.
     #[inline]
     pub(crate) fn publish(&mut self, ring: &ReturnRing) {
         if self.published != self.written {
@@ -60,10 +60,10 @@ impl Returns {
 /// The writer's free segments.
 #[derive(Debug)]
 pub(crate) struct FreeSegments {
-    /// Used before; the one used last is on top, because its bytes are the
-    /// likeliest to be in a cache.
+    /// Used before; the one used last is on top, because its bytes are the most likely
+    /// to be in a cache.
     used: Vec<u32>,
-    /// The first that was never used; from it on, none was.
+    /// The first segment that was never used; neither were those after it.
     untouched: u32,
     count: u32,
     taken: u64,
@@ -72,7 +72,7 @@ pub(crate) struct FreeSegments {
 }
 
 impl FreeSegments {
-    /// All of `count` segments.
+    /// Creates the stack of all `count` segments.
     pub(crate) fn new(count: u32) -> FreeSegments {
         FreeSegments {
             used: Vec::with_capacity(count as usize),
@@ -84,8 +84,8 @@ impl FreeSegments {
         }
     }
 
-    /// Takes a free segment, if there is one. What the reader did with it
-    /// before happened before.
+    /// Takes a free segment, if there is one. The reader's accesses to it happened
+    /// before.
     pub(crate) fn take(&mut self, ring: &ReturnRing) -> Option<u32> {
         // Pairs with the release store of `Returns::publish`: the reader has
         // read the last byte of every segment that is collected here.
@@ -108,18 +108,18 @@ impl FreeSegments {
         Some(segment)
     }
 
-    /// How many segments are not free, as far as the reader has said.
+    /// Returns the number of segments in use, as far as the reader has published.
     pub(crate) fn in_use(&self, ring: &ReturnRing) -> u64 {
         self.taken - ring.returned()
     }
 
-    /// How many there are.
+    /// Returns the number of segments.
     pub(crate) fn count(&self) -> u32 {
         self.count
     }
 }
 
-/// The slot after `slot`: a comparison where a remainder would be a division.
+/// Returns the slot after `slot`: a comparison where a remainder would be a division.
 fn next_slot(ring: &ReturnRing, slot: usize) -> usize {
     if slot + 1 == ring.slots.len() {
         0

@@ -10,32 +10,31 @@ use crate::sync::{Arc, Ordering};
 /// In [`DelayLineReader::held`]: the reader is past this segment.
 const PASSED: u32 = 1 << 31;
 
-/// How far ahead the reader asks for records (decision 0010). A backlog that
-/// fell out of the cache is then read at the speed of memory, not of its
-/// latency.
+/// Distance in bytes at which the reader prefetches records (decision 0010). A backlog
+/// that has left the cache is then read at the bandwidth of memory, not at its latency.
 const PREFETCH_AHEAD: usize = 4096;
 
-/// With fewer records than this before it, the reader asks for nothing: it
-/// could take away lines that the writer is at. So many of the shortest that
-/// keep bytes or a place (32 bytes) are that far.
+/// With fewer published records than this, the reader does not prefetch: it could take
+/// lines away from the writer. This many of the shortest records with bytes or a place
+/// (32 bytes) span that distance.
 const PREFETCH_MIN: u64 = (PREFETCH_AHEAD / 32) as u64;
 
-/// A frame that was taken from the line and whose bytes are still kept. It
-/// must be given back with [`DelayLineReader::free`]; one that is dropped
-/// instead keeps its segment's memory for the line's whole life.
+/// A frame that was taken from the line and whose bytes are still kept. It must be
+/// returned with [`DelayLineReader::free`]; dropping it instead leaks its segment for
+/// the life of the line.
 #[derive(Debug)]
 #[must_use = "its memory comes back only through `DelayLineReader::free`"]
 pub struct HeldFrame {
     head: Head,
     tail: Tail,
-    /// Where its bytes lie.
+    /// Position of its bytes.
     at: usize,
-    /// Whose arena that is in.
+    /// The line of its arena.
     line: u64,
 }
 
 impl HeldFrame {
-    /// What the writer said of it.
+    /// Returns the writer's description of it.
     pub fn descriptor(&self) -> Descriptor {
         self.head.descriptor(|| self.tail)
     }
@@ -52,13 +51,13 @@ impl HeldFrame {
 #[repr(align(128))]
 pub struct DelayLineReader {
     shared: Arc<Shared>,
-    /// Where the next record is, or the jump to it.
+    /// Position of the next record, or of the jump to it.
     at: usize,
     /// Records consumed since the start.
     read: u64,
     /// Records known to be published.
     seen: u64,
-    /// For each segment, how many held frames it has, and [`PASSED`].
+    /// For each segment, the number of held frames, and [`PASSED`].
     held: Vec<u32>,
     returns: Returns,
 }
@@ -75,16 +74,16 @@ impl DelayLineReader {
         }
     }
 
-    /// The frame that was pushed first, if one is published. The writer's
-    /// counter is looked at only when all that was known of is consumed.
+    /// Returns the oldest frame, if one is published. The writer's counter is read only
+    /// when all known records are consumed.
     #[inline]
     pub fn front(&mut self) -> Option<Descriptor> {
         let head = self.front_head()?;
         Some(head.descriptor(|| self.tail()))
     }
 
-    /// The bytes of the frame that [`Self::front`] returned; empty for a lent
-    /// one, and when there was none.
+    /// Returns the bytes of the frame that [`Self::front`] returned; empty for a lent
+    /// one, and if there was none.
     #[inline]
     pub fn front_bytes(&self) -> &[u8] {
         if self.read == self.seen {
@@ -128,10 +127,10 @@ impl DelayLineReader {
         Some(frame)
     }
 
-    /// The bytes of a held frame; empty for a lent one.
+    /// Returns the bytes of a held frame; empty for a lent one.
     ///
     /// # Panics
-    /// When the frame is another delay line's.
+    /// If the frame belongs to another delay line.
     #[inline]
     pub fn bytes<'a>(&'a self, frame: &'a HeldFrame) -> &'a [u8] {
         assert_eq!(
@@ -143,25 +142,25 @@ impl DelayLineReader {
         unsafe { self.shared.memory.slice(frame.at, frame.head.stored()) }
     }
 
-    /// The bytes of a held frame, to be changed; empty for a lent one.
+    /// Returns the bytes of a held frame for changes; empty for a lent one.
     ///
     /// # Panics
-    /// When the frame is another delay line's.
+    /// If the frame belongs to another delay line.
     #[inline]
     pub fn bytes_mut<'a>(&'a mut self, frame: &'a mut HeldFrame) -> &'a mut [u8] {
         assert_eq!(
             frame.line, self.shared.line,
             "a frame of another delay line"
         );
-        // SAFETY: as in `bytes`; and `frame` is the only handle of its bytes,
-        // which nobody else reads or writes while it is borrowed.
+        // SAFETY: as in `bytes`; and `frame` is the only handle of its bytes, borrowed
+        // exclusively.
         unsafe { self.shared.memory.slice_mut(frame.at, frame.head.stored()) }
     }
 
     /// Frees a held frame.
     ///
     /// # Panics
-    /// When the frame is another delay line's.
+    /// If the frame belongs to another delay line.
     #[inline]
     pub fn free(&mut self, frame: HeldFrame) {
         assert_eq!(
@@ -179,22 +178,22 @@ impl DelayLineReader {
         }
     }
 
-    /// Gives the writer the segments that became free. To be called at the
-    /// end of a burst and before waiting; until then they count as used.
+    /// Publishes freed segments to the writer. Call it at the end of a burst and before
+    /// waiting; until then they count as used.
     #[inline]
     pub fn settle(&mut self) {
         self.returns.publish(&self.shared.returns);
     }
 
-    /// How many frames wait here now. Reads the writer's counter.
+    /// Returns the number of frames in the line. Reads the writer's counter.
     #[inline]
     pub fn published(&mut self) -> u64 {
         self.seen = self.shared.published.0.load(Ordering::Acquire);
         self.seen - self.read
     }
 
-    /// The first release later than `time` among the next `look` frames that
-    /// are published, on a line that is in the order of releases.
+    /// Returns the first release later than `time` among the next `look` published
+    /// frames, on a line in the order of releases.
     pub fn release_beyond(&mut self, time: Nanos, look: u64) -> Option<Nanos> {
         let mut at = self.at;
         for _ in 0..self.published().min(look) {
@@ -214,7 +213,7 @@ impl DelayLineReader {
         None
     }
 
-    /// The head of the front record, behind the jump if there is one.
+    /// Returns the head of the front record, after the jump if there is one.
     #[inline(always)]
     fn front_head(&mut self) -> Option<Head> {
         if self.read == self.seen && self.published() == 0 {
@@ -229,7 +228,7 @@ impl DelayLineReader {
         }
     }
 
-    /// Goes past the front record, and asks for one further on.
+    /// Moves past the front record, and prefetches a later one.
     #[inline(always)]
     fn pass(&mut self, head: Head) {
         let size = head.record_size();
@@ -241,7 +240,7 @@ impl DelayLineReader {
         self.read += 1;
     }
 
-    /// Goes on in the segment that the writer went on in.
+    /// Continues in the segment in which the writer continued.
     #[cold]
     fn follow(&mut self, next: u32) -> Head {
         let passed = self.at / SEGMENT;
@@ -256,7 +255,7 @@ impl DelayLineReader {
         unsafe { self.shared.memory.load(self.at) }
     }
 
-    /// The rest of the front frame's descriptor.
+    /// Returns the rest of the front frame's descriptor.
     #[inline(always)]
     fn tail(&self) -> Tail {
         // SAFETY: called only for a published record whose head says that it

@@ -1,4 +1,4 @@
-//! Records: how a descriptor is packed, and where its frame lies.
+//! Records: the encoding of a descriptor, and the position of its frame.
 
 use longwire_engine::{LinkId, Nanos};
 
@@ -8,7 +8,7 @@ use crate::port::offload::{Checksum, Offload, SegmentKind, Segments};
 /// Records start at multiples of this.
 pub(super) const ALIGN: usize = 16;
 
-/// The largest length a descriptor can say.
+/// Maximum length that a descriptor can hold.
 pub(super) const LEN_MAX: u32 = LEN_MASK;
 
 const LEN_MASK: u32 = (1 << 24) - 1;
@@ -17,10 +17,10 @@ const LENT: u32 = 1 << 25;
 const CHECKSUM: u32 = 1 << 26;
 const KIND_SHIFT: u32 = 27;
 const KIND: u32 = 3 << KIND_SHIFT;
-/// Only the beginning of the frame is here. Never beside an offload.
+/// Only the beginning of the frame is here. Never set with an offload.
 const CUT: u32 = 1 << 29;
 
-/// What the reader is told of a frame.
+/// The reader's view of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptor {
     /// When it must be handed to the output port.
@@ -29,12 +29,11 @@ pub struct Descriptor {
     pub link: LinkId,
     /// Its length in bytes.
     pub len: u32,
-    /// What its sender left to the hardware.
+    /// Work that its sender left to the hardware.
     pub offload: Offload,
-    /// Its place in the input port's memory, when it stayed there.
+    /// Its place in the input port's memory, if it stayed there.
     pub lent: Option<u64>,
-    /// How long it was on the wire: more than `len` when only its beginning
-    /// is here.
+    /// Its length on the wire: more than `len` if only its beginning is here.
     pub wire_len: u32,
 }
 
@@ -44,11 +43,11 @@ pub struct Descriptor {
 pub(super) struct Head {
     release: u64,
     link: u32,
-    /// The length, and flags above it.
+    /// Length, with flags in the high bits.
     word: u32,
 }
 
-/// What follows the head when a flag but [`JUMP`] is set.
+/// Follows the head if a flag other than [`JUMP`] is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub(super) struct Tail {
@@ -60,7 +59,7 @@ pub(super) struct Tail {
 }
 
 impl Head {
-    /// For a frame of `len` bytes, at most [`LEN_MAX`].
+    /// Creates the head of a frame of `len` bytes, at most [`LEN_MAX`].
     #[inline(always)]
     pub(super) fn new(len: u32, note: &Note, lent: bool) -> Head {
         let mut word = len;
@@ -83,7 +82,7 @@ impl Head {
         }
     }
 
-    /// The last record of a segment: the next is in `segment`.
+    /// Creates the last record of a segment: the next is in `segment`.
     pub(super) fn jump(segment: u32) -> Head {
         Head {
             release: 0,
@@ -92,13 +91,13 @@ impl Head {
         }
     }
 
-    /// The segment that follows, if this is the end of one.
+    /// Returns the next segment, if this is the end of one.
     #[inline(always)]
     pub(super) fn jump_target(self) -> Option<u32> {
         (self.word & JUMP != 0).then_some(self.link)
     }
 
-    /// When the frame must be handed over.
+    /// Returns when the frame must be handed over.
     #[inline(always)]
     pub(super) fn release(self) -> Nanos {
         Nanos::from_nanos(self.release)
@@ -110,7 +109,7 @@ impl Head {
         self.word & (LENT | CHECKSUM | KIND | CUT) != 0
     }
 
-    /// How many bytes of the frame lie in the record.
+    /// Returns the number of the frame's bytes in the record.
     #[inline(always)]
     pub(super) fn stored(self) -> usize {
         if self.word & LENT != 0 {
@@ -120,7 +119,7 @@ impl Head {
         }
     }
 
-    /// Where the frame's bytes begin, from the record's start.
+    /// Returns the offset of the frame's bytes in the record.
     #[inline(always)]
     pub(super) fn bytes_at(self) -> usize {
         if self.has_tail() {
@@ -130,7 +129,7 @@ impl Head {
         }
     }
 
-    /// From this record's start to the next one's.
+    /// Returns the distance from this record's start to the next one's.
     #[inline(always)]
     pub(super) fn record_size(self) -> usize {
         self.bytes_at() + self.stored().next_multiple_of(ALIGN)
@@ -140,7 +139,7 @@ impl Head {
         self.word & LEN_MASK
     }
 
-    /// The descriptor; `tail` is looked at only if there is one.
+    /// Returns the descriptor; `tail` is called only if there is one.
     #[inline(always)]
     pub(super) fn descriptor(self, tail: impl FnOnce() -> Tail) -> Descriptor {
         let mut descriptor = Descriptor {
@@ -178,7 +177,7 @@ impl Head {
 }
 
 impl Tail {
-    /// The rest of a frame's descriptor.
+    /// Creates the rest of a frame's descriptor.
     #[inline(always)]
     pub(super) fn new(note: &Note, head: Head, lent: u64) -> Tail {
         let offload = &note.offload;

@@ -5,46 +5,45 @@ use super::{Exhausted, Note, Shared};
 use crate::arena::{FreeSegments, HugePages, SEGMENT, fence_streamed};
 use crate::sync::{Arc, Ordering};
 
-/// What a segment has for records: all of it but the jump at its end.
+/// Bytes for records in a segment: all but the jump at its end.
 const ROOM: usize = SEGMENT - size_of::<Head>();
 
 /// The longest frame that can be pushed, in bytes.
 const FRAME_MAX: usize = ROOM - size_of::<Head>() - size_of::<Tail>();
 
-/// Memory in use from which a new segment is taken to be in no cache: half of
-/// a large L3. What streaming brings then is in decision 0010.
+/// Memory in use above which a new segment is assumed not to be in cache: half of a
+/// large L3. Decision 0010 has the gain of streaming.
 const COLD_ABOVE: u64 = 16 << 20;
 
-/// The shortest frame worth streaming; in shorter ones the lines shared with
-/// their neighbours weigh too much.
+/// The shortest frame worth streaming; in shorter ones the lines shared with their
+/// neighbours dominate.
 const STREAM_MIN: usize = 512;
 
-/// How far ahead lines are asked for (decision 0010). With a short backlog the
-/// reader's cache still has them from the last time around.
+/// Distance in bytes at which lines are prefetched (decision 0010). With a short
+/// backlog the reader's cache still has them from their last use.
 const PREFETCH_AHEAD: usize = 2048;
 
 /// The writing side of a delay line.
 ///
 /// # Invariant
-/// From `at` to the end of its segment, memory is the writer's: the reader
-/// reads no record that was not published, and returns no segment that it has
-/// not been led out of.
+/// From `at` to the end of its segment, memory is the writer's: the reader reads only
+/// published records, and returns only segments that a jump has led it out of.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct DelayLineWriter {
     shared: Arc<Shared>,
-    /// Where the next record goes.
+    /// Position of the next record.
     at: usize,
-    /// Where records must end in this segment; behind it is the jump's place.
+    /// End of the space for records in this segment; the jump follows it.
     limit: usize,
     /// Records written since the start.
     pushed: u64,
-    /// Of these, how many the reader has been told of.
+    /// Of these, published to the reader.
     published: u64,
     free: FreeSegments,
-    /// Whether this segment is in no cache.
+    /// Whether this segment is assumed not to be in cache.
     cold: bool,
-    /// Whether something was streamed since the last publishing.
+    /// Whether bytes were streamed since the last publication.
     streamed: bool,
 }
 
@@ -66,7 +65,7 @@ impl DelayLineWriter {
     /// Copies a frame in; the reader sees it after [`Self::publish`].
     ///
     /// # Errors
-    /// [`Exhausted`] when the budget has no room for it, or it is longer than
+    /// [`Exhausted`] if the budget has no space for it, or it is longer than
     /// [`Self::frame_max`]. A shorter one may still fit.
     #[inline]
     pub fn push(&mut self, frame: &[u8], note: Note) -> Result<(), Exhausted> {
@@ -89,12 +88,12 @@ impl DelayLineWriter {
         Ok(())
     }
 
-    /// Notes a frame of `len` bytes that stays in its port's memory, at the
-    /// place `lent`.
+    /// Adds a frame of `len` bytes that stays in its port's memory, at the place
+    /// `lent`.
     ///
     /// # Errors
-    /// [`Exhausted`] when the budget has no room for the descriptor, or `len`
-    /// does not fit 24 bits.
+    /// [`Exhausted`] if the budget has no space for the descriptor, or `len` does not
+    /// fit 24 bits.
     #[inline]
     pub fn push_lent(&mut self, lent: u64, len: u32, note: Note) -> Result<(), Exhausted> {
         if len > LEN_MAX {
@@ -106,8 +105,8 @@ impl DelayLineWriter {
         Ok(())
     }
 
-    /// Lets the reader have everything pushed so far. Once a burst is enough;
-    /// each call that has something to tell costs the reader a cache miss.
+    /// Publishes all frames pushed so far. Once a burst is sufficient; each call with
+    /// new frames costs the reader a cache miss.
     #[inline]
     pub fn publish(&mut self) {
         if self.published != self.pushed {
@@ -121,7 +120,7 @@ impl DelayLineWriter {
         }
     }
 
-    /// Takes `size` bytes for a record, in the next segment if need be.
+    /// Reserves `size` bytes for a record, in the next segment if necessary.
     #[inline(always)]
     fn reserve(&mut self, size: usize) -> Result<usize, Exhausted> {
         if self.at + size > self.limit {
@@ -137,7 +136,7 @@ impl DelayLineWriter {
         Ok(record)
     }
 
-    /// Goes on in a free segment.
+    /// Continues in a free segment.
     #[cold]
     fn next_segment(&mut self) -> Result<(), Exhausted> {
         let next = self.free.take(&self.shared.returns).ok_or(Exhausted)?;
@@ -163,23 +162,23 @@ impl DelayLineWriter {
         }
     }
 
-    /// Bytes of the segments that hold frames, or could not be reused yet; at
-    /// least the one that is being written.
+    /// Returns the bytes of the segments that hold frames, or could not be reused yet;
+    /// at least the one being written.
     pub fn memory_in_use(&self) -> u64 {
         self.free.in_use(&self.shared.returns) * SEGMENT as u64
     }
 
-    /// The budget, in whole segments, in bytes.
+    /// Returns the budget, in whole segments, in bytes.
     pub fn memory_max(&self) -> u64 {
         u64::from(self.free.count()) * SEGMENT as u64
     }
 
-    /// The longest frame that can be pushed, in bytes.
+    /// Returns the length of the longest frame that can be pushed, in bytes.
     pub fn frame_max(&self) -> usize {
         FRAME_MAX
     }
 
-    /// Whether the memory lies on huge pages.
+    /// Returns whether the memory lies on huge pages.
     pub fn huge_pages(&self) -> &HugePages {
         self.shared.memory.huge_pages()
     }

@@ -31,7 +31,7 @@ impl std::fmt::Display for Prefix {
 }
 
 impl Prefix {
-    /// Whether the two networks have an address in common.
+    /// Whether the two networks overlap.
     pub fn overlaps(&self, other: &Prefix) -> bool {
         let (IpAddr::V4(a), IpAddr::V4(b)) = (self.address, other.address) else {
             let (IpAddr::V6(a), IpAddr::V6(b)) = (self.address, other.address) else {
@@ -66,8 +66,8 @@ fn address_of(bytes: &[u8]) -> Option<IpAddr> {
     <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from)
 }
 
-/// Gives a device an address and the route to its network. An IPv6 address is
-/// usable at once: the kernel does not look for a duplicate first.
+/// Adds an address to a device, and the route to its network. An IPv6 address is usable
+/// at once: the kernel skips duplicate address detection.
 pub fn addr_add(name: &str, address: IpAddr, prefix_len: u8) -> Result<(), NetError> {
     let index = link_index(name)?;
     let mut fixed = [0; ADDRESS_LEN];
@@ -119,7 +119,7 @@ pub fn route_add(
         .map_err(|source| NetError::refused("add", format!("a route to {destination}"), source))
 }
 
-/// Sends everything that has no other route to a gateway.
+/// Adds a default route through a gateway.
 pub fn default_route_add(gateway: IpAddr) -> Result<(), NetError> {
     let address = match gateway {
         IpAddr::V4(_) => IpAddr::from([0; 4]),
@@ -128,7 +128,7 @@ pub fn default_route_add(gateway: IpAddr) -> Result<(), NetError> {
     route_add(Prefix { address, length: 0 }, Some(gateway), None)
 }
 
-/// Every address of every device, as the device's number and the address.
+/// Returns every address of every device, as the device's number and the address.
 pub fn addresses() -> Result<Vec<(u32, Prefix)>, NetError> {
     let mut found = Vec::new();
     dump(libc::RTM_GETADDR, ADDRESS_LEN, |payload| {
@@ -144,7 +144,7 @@ pub fn addresses() -> Result<Vec<(u32, Prefix)>, NetError> {
     Ok(found)
 }
 
-/// The networks that any routing table leads to, the default route left out.
+/// Returns the networks in all routing tables, without the default route.
 pub fn routed_networks() -> Result<Vec<Prefix>, NetError> {
     let mut found = Vec::new();
     dump(libc::RTM_GETROUTE, ROUTE_LEN, |payload| {
@@ -157,7 +157,7 @@ pub fn routed_networks() -> Result<Vec<Prefix>, NetError> {
     Ok(found)
 }
 
-/// Asks for all there is of both families. What cannot be read is left out.
+/// Requests all entries of both families. Entries that cannot be read are skipped.
 fn dump(
     kind: u16,
     fixed_len: usize,

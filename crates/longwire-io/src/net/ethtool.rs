@@ -20,18 +20,18 @@ const GET_TS_INFO: u32 = 0x41;
 const STRINGS_FEATURES: u32 = 4;
 /// `ETH_GSTRING_LEN`.
 const STRING_LEN: usize = 32;
-/// The kernel has some 60 features; a sane limit on what it may say.
+/// Maximum number of features: the kernel has some 60.
 const FEATURES_MAX: usize = 1024;
 
-/// Asks and changes the devices of one network namespace: that of the thread
-/// that opened this, whichever namespace its user is in later.
+/// Queries and changes the devices of one network namespace: that of the thread that
+/// opened it, even if the thread later moves to another.
 #[derive(Debug)]
 pub struct Ethtool {
     socket: OwnedFd,
 }
 
 impl Ethtool {
-    /// For the calling thread's namespace.
+    /// Opens the calling thread's namespace.
     pub fn open() -> io::Result<Ethtool> {
         let socket = socket(
             AddressFamily::Inet,
@@ -42,14 +42,14 @@ impl Ethtool {
         Ok(Ethtool { socket })
     }
 
-    /// Runs one command. `buffer` begins with the command's number, and is
-    /// large enough for whatever the kernel answers to it.
+    /// Runs one command. `buffer` begins with the command's number, and is large enough
+    /// for every answer of the kernel.
     fn command(&self, name: &str, buffer: &mut [u32]) -> io::Result<()> {
         self.ask(name, libc::SIOCETHTOOL, buffer.as_mut_ptr().cast())
     }
 
-    /// Asks `question` with `data`, which every caller makes large enough for
-    /// whatever the kernel answers to it.
+    /// Sends `question` with `data`, which every caller makes large enough for every
+    /// answer of the kernel.
     fn ask(&self, name: &str, question: libc::c_ulong, data: *mut libc::c_char) -> io::Result<()> {
         if name.len() >= libc::IFNAMSIZ {
             return Err(io::Error::from_raw_os_error(libc::ENODEV));
@@ -77,7 +77,7 @@ impl Ethtool {
         Ok(())
     }
 
-    /// The name of the driver.
+    /// Returns the name of the driver.
     pub fn driver(&self, name: &str) -> io::Result<String> {
         // struct ethtool_drvinfo: 196 bytes.
         let mut buffer = [0u32; 49];
@@ -86,7 +86,7 @@ impl Ethtool {
         Ok(text(&bytes_of(&buffer)[4..36]))
     }
 
-    /// The rate of the device's wire; `None` if it does not say.
+    /// Returns the rate of the device's wire; `None` if it does not report it.
     pub fn speed(&self, name: &str) -> io::Result<Option<BitRate>> {
         // struct ethtool_cmd: cmd, two masks, then the lower half of the
         // speed in Mbit/s among others, and the upper half four words on.
@@ -100,10 +100,10 @@ impl Ethtool {
         })
     }
 
-    /// How the device stamps frames.
+    /// Returns the device's abilities to stamp frames.
     pub fn stamps(&self, name: &str) -> io::Result<Stamps> {
-        // struct ethtool_ts_info: cmd, kinds of stamps, number of the clock,
-        // and masks of what can be chosen of each.
+        // struct ethtool_ts_info: cmd, kinds of stamps, number of the clock, and masks
+        // of the choices for each.
         let mut buffer = [0u32; 11];
         buffer[0] = GET_TS_INFO;
         self.command(name, &mut buffer)?;
@@ -114,19 +114,19 @@ impl Ethtool {
         })
     }
 
-    /// What the device stamps at present.
+    /// Returns the frames that the device stamps at present.
     pub fn stamping(&self, name: &str) -> io::Result<libc::hwtstamp_config> {
         let mut config = NO_STAMPS;
         self.ask(name, libc::SIOCGHWTSTAMP, (&raw mut config).cast())?;
         Ok(config)
     }
 
-    /// Sets what the device stamps. Needs CAP_NET_ADMIN.
+    /// Sets the frames that the device stamps. Needs CAP_NET_ADMIN.
     pub fn set_stamping(&self, name: &str, mut config: libc::hwtstamp_config) -> io::Result<()> {
         self.ask(name, libc::SIOCSHWTSTAMP, (&raw mut config).cast())
     }
 
-    /// How many queues frames are received on at present.
+    /// Returns the number of receive queues in use.
     pub fn rx_queues(&self, name: &str) -> io::Result<u32> {
         // struct ethtool_channels: cmd, four maxima, rx, tx, other, combined.
         let mut buffer = [0u32; 9];
@@ -135,7 +135,7 @@ impl Ethtool {
         Ok(buffer[5].saturating_add(buffer[8]))
     }
 
-    /// The features of a device.
+    /// Returns the features of a device.
     pub fn features(&self, name: &str) -> io::Result<Features> {
         let names = self.feature_names(name)?;
         let blocks = names.len().div_ceil(32);
@@ -159,8 +159,7 @@ impl Ethtool {
         })
     }
 
-    /// Switches the named features on or off. Names that the kernel does not
-    /// know are passed over.
+    /// Switches the named features on or off. Names unknown to the kernel are skipped.
     ///
     /// # Errors
     ///
@@ -191,7 +190,7 @@ impl Ethtool {
         self.command(name, &mut buffer)
     }
 
-    /// The names of the features, in the kernel's order.
+    /// Returns the names of the features, in the kernel's order.
     fn feature_names(&self, name: &str) -> io::Result<Vec<String>> {
         // struct ethtool_sset_info: cmd, reserved, a mask of 64 bits, then
         // one length for each bit that the kernel left set.
@@ -211,10 +210,10 @@ impl Ethtool {
     }
 }
 
-/// How a device stamps frames.
+/// A device's abilities to stamp frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamps {
-    /// It can stamp what it sends, as it goes onto the wire.
+    /// It can stamp frames as they go onto the wire.
     pub sends: bool,
     /// The number of its clock, if it has one.
     pub clock: Option<u32>,
@@ -246,14 +245,14 @@ pub struct Features {
 pub struct Feature {
     /// The kernel's name, such as `tx-tcp-segmentation`.
     pub name: String,
-    /// It is on.
+    /// Whether it is on.
     pub active: bool,
-    /// It can be changed.
+    /// Whether it can be changed.
     pub changeable: bool,
 }
 
 impl Features {
-    /// One of them; `None` where the kernel does not know the name.
+    /// Returns one of them; `None` if the kernel does not know the name.
     pub fn get(&self, name: &str) -> Option<&Feature> {
         self.list.iter().find(|feature| feature.name == name)
     }
@@ -263,13 +262,13 @@ impl Features {
         self.get(name).is_some_and(|feature| feature.active)
     }
 
-    /// All of them.
+    /// Returns all of them.
     pub fn iter(&self) -> impl Iterator<Item = &Feature> {
         self.list.iter()
     }
 }
 
-/// A 64-bit number as two words in memory order.
+/// Splits a 64-bit number into two words in memory order.
 fn halves(number: u64) -> [u32; 2] {
     let bytes = number.to_ne_bytes();
     [0, 4].map(|at| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))

@@ -1,5 +1,4 @@
-//! What a port needs to know about an interface, in one question to the
-//! kernel.
+//! Facts about an interface that a port needs, from one query of the kernel.
 
 use super::NetError;
 use super::ethtool::Ethtool;
@@ -12,7 +11,7 @@ const INFO_LEN: usize = 16;
 /// `IFLA_INFO_KIND`.
 const INFO_KIND: u16 = 1;
 
-/// An interface, as it was when it was looked up.
+/// An interface, as of the query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// Its name.
@@ -24,21 +23,21 @@ pub struct Interface {
     /// Its MAC address; `None` for one without (`lo` has zeros, a layer-3
     /// tunnel none).
     pub mac: Option<[u8; 6]>,
-    /// It is switched on.
+    /// Whether it is switched on.
     pub up: bool,
-    /// It is switched on and has a carrier.
+    /// Whether it is switched on and has a carrier.
     pub running: bool,
-    /// What it is.
+    /// Its kind.
     pub kind: InterfaceKind,
-    /// How many receive queues it may have.
+    /// Maximum number of its receive queues.
     pub rx_queues: u32,
     /// The other end of a veth pair.
     pub peer: Option<Peer>,
-    /// An XDP program runs on it.
+    /// Whether an XDP program runs on it.
     pub has_xdp: bool,
 }
 
-/// What is behind an interface.
+/// The kind of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InterfaceKind {
     /// One end of a pair of virtual Ethernet devices.
@@ -49,7 +48,7 @@ pub enum InterfaceKind {
     Loopback,
     /// Another virtual device, by the kernel's name for it (`bridge`, `vlan`).
     Virtual(String),
-    /// A network card, by its driver's name; empty where it does not say.
+    /// A network card, by its driver's name; empty if it does not report one.
     Physical(String),
 }
 
@@ -58,19 +57,19 @@ pub enum InterfaceKind {
 pub struct Peer {
     /// Its number in its own namespace.
     pub index: u32,
-    /// It is in the same namespace as this end.
+    /// Whether it is in the same namespace as this end.
     pub here: bool,
 }
 
 impl Interface {
-    /// Looks an interface up in the calling thread's namespace.
+    /// Looks up an interface in the calling thread's namespace.
     ///
     /// # Errors
     ///
-    /// [`NetError::NoDevice`] when there is none of that name.
+    /// [`NetError::NoDevice`] if there is none of that name.
     pub fn find(name: &str) -> Result<Interface, NetError> {
-        // The kernel refuses names that cannot exist with EINVAL or ERANGE;
-        // to the user they are simply not there.
+        // The kernel refuses impossible names with EINVAL or ERANGE; to the user such
+        // an interface does not exist.
         let missing = || NetError::NoDevice {
             name: name.to_owned(),
         };
@@ -82,7 +81,7 @@ impl Interface {
         ask(request, name)?.ok_or_else(missing)
     }
 
-    /// Looks an interface up by its number.
+    /// Looks up an interface by its number.
     pub fn find_index(index: u32) -> Result<Interface, NetError> {
         let mut fixed = info(0, 0);
         fixed[4..8].copy_from_slice(&index.to_ne_bytes());
@@ -91,13 +90,13 @@ impl Interface {
         ask(request, &name)?.ok_or(NetError::NoDevice { name })
     }
 
-    /// Whether it has an Ethernet header at all.
+    /// Whether it has an Ethernet header.
     pub fn is_ethernet(&self) -> bool {
         self.mac.is_some()
     }
 }
 
-/// The names of all interfaces here, for a message: `eth0, lo`.
+/// Returns the names of all interfaces here, for a message: `eth0, lo`.
 pub fn names_present() -> String {
     match link_names() {
         Ok(names) if !names.is_empty() => names.join(", "),
@@ -118,7 +117,7 @@ fn ask(request: Message, name: &str) -> Result<Option<Interface>, NetError> {
     }
 }
 
-/// Only a network card is asked for its driver.
+/// Adds the driver's name, for a network card only.
 fn with_driver(mut interface: Interface) -> Interface {
     if let InterfaceKind::Physical(driver) = &mut interface.kind {
         let asked = Ethtool::open().and_then(|ethtool| ethtool.driver(&interface.name));

@@ -14,7 +14,7 @@ const INFO_LEN: usize = 16;
 const INFO_INDEX: usize = 4;
 const UP: u32 = libc::IFF_UP as u32;
 
-/// `struct ifinfomsg` with the flags to change and their new values.
+/// Builds `struct ifinfomsg` with the flags to change and their new values.
 pub(super) fn info(flags: u32, change: u32) -> [u8; INFO_LEN] {
     let mut bytes = [0; INFO_LEN];
     bytes[8..12].copy_from_slice(&flags.to_ne_bytes());
@@ -22,7 +22,7 @@ pub(super) fn info(flags: u32, change: u32) -> [u8; INFO_LEN] {
     bytes
 }
 
-/// A request about one device, by name.
+/// Builds a request about one device, by name.
 fn about(kind: u16, name: &str, flags: u32, change: u32) -> Message {
     let mut message = Message::new(kind, REQUEST, &info(flags, change));
     message.text(libc::IFLA_IFNAME, name);
@@ -83,7 +83,7 @@ pub fn set_mtu(name: &str, mtu: u32) -> Result<(), NetError> {
     request("set the MTU of", name, message)
 }
 
-/// Sets how many packets the kernel's queue in front of the device holds.
+/// Sets the capacity of the kernel's queue before the device, in packets.
 pub fn set_tx_queue_len(name: &str, packets: u32) -> Result<(), NetError> {
     let message = tx_queue_len(name, packets);
     request(SET_QUEUE_LEN, name, message)
@@ -122,12 +122,12 @@ pub fn move_to(name: &str, namespace: &NetNamespace) -> Result<(), NetError> {
     request("move", name, message)
 }
 
-/// A namespace as rtnetlink wants it: the number of an open descriptor.
+/// Returns a namespace in the form of rtnetlink: the number of an open descriptor.
 pub(super) fn fd_number(namespace: &NetNamespace) -> u32 {
     namespace.as_fd().as_raw_fd().cast_unsigned()
 }
 
-/// The names of all devices.
+/// Returns the names of all devices.
 pub fn link_names() -> Result<Vec<String>, NetError> {
     let mut names = Vec::new();
     Netlink::route()
@@ -142,12 +142,12 @@ pub fn link_names() -> Result<Vec<String>, NetError> {
     Ok(names)
 }
 
-/// The number of a device.
+/// Returns the number of a device.
 pub fn link_index(name: &str) -> Result<u32, NetError> {
     read(name, |payload| number_at(payload, INFO_INDEX))
 }
 
-/// What a device has counted since it was made.
+/// Counters of a device since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
     /// Packets received.
@@ -162,13 +162,13 @@ pub struct LinkStats {
     pub rx_errors: u64,
     /// Packets that could not be sent.
     pub tx_errors: u64,
-    /// Packets received and thrown away.
+    /// Received packets that were dropped.
     pub rx_dropped: u64,
-    /// Packets thrown away before sending.
+    /// Packets dropped before sending.
     pub tx_dropped: u64,
 }
 
-/// Reads what a device has counted.
+/// Reads the counters of a device.
 pub fn link_stats(name: &str) -> Result<LinkStats, NetError> {
     read(name, |payload| {
         let value = attribute(payload.get(INFO_LEN..)?, libc::IFLA_STATS64)?;
@@ -189,7 +189,7 @@ pub fn link_stats(name: &str) -> Result<LinkStats, NetError> {
     })
 }
 
-/// Asks for one device and reads its answer.
+/// Requests one device and reads the answer.
 fn read<T>(name: &str, take: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, NetError> {
     Netlink::route()
         .and_then(|mut netlink| netlink.get(about(libc::RTM_GETLINK, name, 0, 0), take))
@@ -199,9 +199,8 @@ fn read<T>(name: &str, take: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, NetEr
         })
 }
 
-/// Waits until the kernel has seen that a device that was brought up has a
-/// carrier, which may be after a while when it is not asked. Returns whether
-/// it has.
+/// Waits until the kernel reports a carrier on a device that was brought up, which may
+/// take a while without a query. Returns whether it has one.
 pub fn wait_running(name: &str, patience: Duration) -> Result<bool, NetError> {
     const OPERATING_STATE: u16 = 16;
     const UP: u8 = 6;
@@ -219,8 +218,8 @@ pub fn wait_running(name: &str, patience: Duration) -> Result<bool, NetError> {
     }
 }
 
-/// The kind of a device as the kernel calls it (`veth`, `tun`, `bridge`);
-/// empty for hardware and the loopback device.
+/// Returns the kernel's name for the kind of a device (`veth`, `tun`, `bridge`); empty
+/// for hardware and the loopback device.
 pub fn link_kind(name: &str) -> Result<String, NetError> {
     const INFO_KIND: u16 = 1;
     read(name, |payload| {

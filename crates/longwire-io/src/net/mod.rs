@@ -27,7 +27,7 @@ pub use link::{LinkStats, link_delete, link_down, link_names, link_stats, link_u
 pub use neighbour::neighbour_add;
 pub use netns::NetNamespace;
 
-/// Why the network could not be changed or read.
+/// Failure to change or query the network.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum NetError {
@@ -72,7 +72,7 @@ impl NetError {
         }
     }
 
-    /// The system's error underneath, where there is one.
+    /// Returns the underlying system error, if there is one.
     pub fn io(&self) -> Option<&io::Error> {
         match self {
             NetError::Refused { source, .. } => Some(&source.source),

@@ -1,4 +1,4 @@
-//! Neighbour entries: the MAC address behind an IP address on a link.
+//! Neighbour entries: the MAC address of an IP address on a link.
 
 use std::net::IpAddr;
 
@@ -12,13 +12,13 @@ const REPLACE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
 /// Bytes of `struct ndmsg`.
 const NEIGHBOUR_LEN: usize = 12;
 
-/// Adds a permanent neighbour entry to a device, or replaces the present one.
-/// The kernel neither resolves nor probes such an address: no ARP (RFC 826)
-/// and no neighbour discovery (RFC 4861) crosses the link for it.
+/// Adds a permanent neighbour entry to a device, or replaces the present one. The
+/// kernel neither resolves nor probes such an address: no ARP (RFC 826) and no
+/// neighbour discovery (RFC 4861) crosses the link for it.
 ///
 /// # Errors
 ///
-/// Without CAP_NET_ADMIN, and when there is no device of that name.
+/// Without CAP_NET_ADMIN, and if there is no device of that name.
 pub fn neighbour_add(name: &str, address: IpAddr, mac: [u8; 6]) -> Result<(), NetError> {
     let index = link_index(name)?;
     let mut fixed = [0; NEIGHBOUR_LEN];

@@ -1,4 +1,4 @@
-//! A netlink socket that asks and waits for the answer.
+//! A netlink socket for requests that wait for their answers.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,7 +11,7 @@ use super::netlink_message::{HEADER_LEN, Message, attribute, number_at, replies,
 
 /// `NLM_F_REQUEST`, on every message to the kernel.
 pub const REQUEST: u16 = libc::NLM_F_REQUEST as u16;
-/// `NLM_F_ACK`: the kernel says when it has done the message.
+/// `NLM_F_ACK`: the kernel acknowledges the message.
 pub const ACK: u16 = libc::NLM_F_ACK as u16;
 const DUMP: u16 = libc::NLM_F_DUMP as u16;
 
@@ -21,24 +21,24 @@ const KIND_DONE: u16 = libc::NLMSG_DONE as u16;
 const CAPPED: u16 = 0x100;
 /// `NLM_F_ACK_TLVS`: attributes follow the error code.
 const ACK_ATTRIBUTES: u16 = 0x200;
-/// `NLMSGERR_ATTR_MSG`: the kernel's own words.
+/// `NLMSGERR_ATTR_MSG`: the kernel's message.
 const ERROR_TEXT: u16 = 1;
 
-/// A netlink socket in the network namespace of the thread that opened it.
-/// It stays there, whichever thread uses it.
+/// A netlink socket in the network namespace of the thread that opened it. It stays
+/// there, regardless of the thread that uses it.
 #[derive(Debug)]
 pub struct Netlink {
     socket: OwnedFd,
     sequence: u32,
 }
 
-/// Why the kernel refused a request.
+/// The kernel's refusal of a request.
 #[derive(Debug, thiserror::Error)]
 #[error("{source}{}", detail.as_deref().map(|d| format!(" (the kernel says: {d})")).unwrap_or_default())]
 pub struct Refused {
     /// The error code.
     pub source: io::Error,
-    /// What the kernel says in words, if it does.
+    /// The kernel's message, if it sends one.
     pub detail: Option<String>,
 }
 
@@ -82,8 +82,8 @@ impl Netlink {
         self.request_all(vec![message])
     }
 
-    /// Sends several messages in one datagram, as a batch of nf_tables wants
-    /// it, and waits until the kernel has done those with the flag [`ACK`].
+    /// Sends several messages in one datagram, as nf_tables requires for a batch, and
+    /// waits until the kernel has acknowledged those with the flag [`ACK`].
     pub fn request_all(&mut self, messages: Vec<Message>) -> Result<(), Refused> {
         let mut bytes = Vec::new();
         let mut waiting = Vec::new();
@@ -108,8 +108,8 @@ impl Netlink {
         Ok(())
     }
 
-    /// Asks for one thing, and hands its payload (from the fixed struct on)
-    /// to `take`.
+    /// Requests one object, and passes its payload (from the fixed struct on) to
+    /// `take`.
     pub fn get<T>(
         &mut self,
         mut message: Message,
@@ -137,7 +137,7 @@ impl Netlink {
         }
     }
 
-    /// Asks for all there is, and hands the payload of each to `take`.
+    /// Requests all objects, and passes the payload of each to `take`.
     pub fn dump(
         &mut self,
         mut message: Message,

@@ -66,7 +66,7 @@ impl Message {
         self.attribute(kind, &bytes)
     }
 
-    /// Appends an attribute that holds what `fill` appends.
+    /// Appends an attribute that contains the attributes appended by `fill`.
     ///
     /// # Panics
     ///
@@ -81,8 +81,8 @@ impl Message {
         self
     }
 
-    /// Writes length and sequence number into the header, and gives the
-    /// bytes to send.
+    /// Writes length and sequence number into the header, and returns the bytes to
+    /// send.
     pub(super) fn finish(&mut self, sequence: u32) -> &[u8] {
         let length = u32::try_from(self.bytes.len()).expect("a message of less than 4 GB");
         self.bytes[0..4].copy_from_slice(&length.to_ne_bytes());
@@ -90,19 +90,19 @@ impl Message {
         &self.bytes
     }
 
-    /// The flags so far.
+    /// Returns the flags so far.
     pub(super) fn flags(&self) -> u16 {
         u16::from_ne_bytes([self.bytes[6], self.bytes[7]])
     }
 
-    /// Sets flags on top of those given to [`Message::new`].
+    /// Sets flags in addition to those given to [`Message::new`].
     pub(super) fn add_flags(&mut self, flags: u16) {
         let now = self.flags() | flags;
         self.bytes[6..8].copy_from_slice(&now.to_ne_bytes());
     }
 }
 
-/// A message as it came from the kernel.
+/// A message received from the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reply<'a> {
     pub kind: u16,
@@ -111,8 +111,8 @@ pub(super) struct Reply<'a> {
     pub payload: &'a [u8],
 }
 
-/// Splits what one `recv` gave into messages. Stops at the first that does
-/// not fit its own length.
+/// Splits the bytes of one `recv` into messages. Stops at the first that does not fit
+/// its own length.
 pub(super) fn replies(mut bytes: &[u8]) -> impl Iterator<Item = Reply<'_>> {
     std::iter::from_fn(move || {
         let header = bytes.get(..HEADER_LEN)?;
@@ -128,7 +128,7 @@ pub(super) fn replies(mut bytes: &[u8]) -> impl Iterator<Item = Reply<'_>> {
     })
 }
 
-/// The attributes in `bytes`, as kind and value. Stops at the first that does
+/// Returns the attributes in `bytes`, as kind and value. Stops at the first that does
 /// not fit its own length.
 pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
@@ -141,18 +141,18 @@ pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// The value of the first attribute of that kind.
+/// Returns the value of the first attribute of that kind.
 pub fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     attributes(bytes).find_map(|(kind, value)| (kind == wanted).then_some(value))
 }
 
-/// The 32-bit number at an offset, if there are enough bytes.
+/// Returns the 32-bit number at an offset, if there are enough bytes.
 pub fn number_at(bytes: &[u8], offset: usize) -> Option<u32> {
     let four = bytes.get(offset..)?.first_chunk::<4>()?;
     Some(u32::from_ne_bytes(*four))
 }
 
-/// A string attribute without its closing zero.
+/// Returns a string attribute without its closing zero.
 pub fn text_of(value: &[u8]) -> String {
     let end = value.iter().position(|&b| b == 0).unwrap_or(value.len());
     String::from_utf8_lossy(&value[..end]).into_owned()
@@ -183,7 +183,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the bytes, reading ends and does not panic.
+        /// Reading any bytes ends without a panic.
         #[test]
         fn reading_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             for reply in replies(&bytes) {

@@ -1,6 +1,5 @@
-//! Network namespaces held by a file descriptor. They have no name and no
-//! mount, so nothing of them is left when the last holder is gone, however it
-//! ended.
+//! Network namespaces held by a file descriptor. They have no name and no mount, so the
+//! kernel removes them with their last holder, even after SIGKILL.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,7 +16,7 @@ use super::NetError;
 /// The namespace of the calling thread, as a file.
 const OWN: &str = "/proc/thread-self/ns/net";
 
-/// Where `ip netns` keeps namespaces by their names.
+/// Directory of `ip netns`, with namespaces by their names.
 const NAMED: &str = "/run/netns";
 
 nix::ioctl_none_bad!(
@@ -27,18 +26,17 @@ nix::ioctl_none_bad!(
     0xb701
 );
 
-/// What tells a namespace from every other one.
+/// Identity of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NamespaceId {
-    /// Never used again until the system restarts; 0 before Linux 5.14, which
-    /// has none.
+    /// Never reused until the system restarts; 0 before Linux 5.14, which has none.
     pub(crate) cookie: u64,
-    /// The number of its file, which a later namespace may have.
+    /// The number of its file, which a later namespace may reuse.
     pub(crate) inode: u64,
 }
 
 impl NamespaceId {
-    /// The calling thread's.
+    /// Returns the identity of the calling thread's namespace.
     pub(crate) fn current() -> NamespaceId {
         NamespaceId {
             cookie: cookie().unwrap_or(0),
@@ -47,7 +45,7 @@ impl NamespaceId {
     }
 }
 
-/// The cookie of the calling thread's namespace.
+/// Returns the cookie of the calling thread's namespace.
 fn cookie() -> io::Result<u64> {
     const SO_NETNS_COOKIE: libc::c_int = 71;
     let socket = socket(
@@ -75,7 +73,7 @@ fn cookie() -> io::Result<u64> {
     }
 }
 
-/// The namespaces that have a name or a process, as inodes and files.
+/// Returns the namespaces that have a name or a process, as inodes and files.
 pub(super) fn visible() -> Vec<(u64, PathBuf)> {
     let entries = |path: &str| fs::read_dir(path).into_iter().flatten().flatten();
     let named = entries(NAMED).map(|entry| entry.path());
@@ -97,7 +95,7 @@ pub struct NetNamespace {
 /// Runs `work` on a separate thread, and waits for it.
 ///
 /// # Errors
-/// If there can be no more threads (`ulimit -u`).
+/// If no more threads can be created (`ulimit -u`).
 fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, NetError> {
     thread::scope(|scope| {
         let started = thread::Builder::new().spawn_scoped(scope, work);
@@ -109,15 +107,14 @@ fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, NetError> 
 }
 
 impl NetNamespace {
-    /// Makes a new, empty network namespace. The calling thread stays where
-    /// it is.
+    /// Creates a new, empty network namespace. The calling thread stays where it is.
     ///
     /// # Errors
     ///
     /// Without CAP_SYS_ADMIN in the thread's user namespace.
     pub fn new() -> Result<NetNamespace, NetError> {
-        // A namespace is made by moving a thread into it; this one has no
-        // other purpose, and leaves the descriptor behind.
+        // A namespace is created by moving a thread into it; this thread has no other
+        // purpose, and leaves the descriptor.
         on_a_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET)
                 .map_err(|e| NetError::system("make", "a network namespace", e))?;
@@ -125,12 +122,12 @@ impl NetNamespace {
         })?
     }
 
-    /// The namespace that the calling thread is in.
+    /// Returns the calling thread's namespace.
     pub fn current() -> Result<NetNamespace, NetError> {
         NetNamespace::at(Path::new(OWN))
     }
 
-    /// The namespace that `ip netns add` gave this name.
+    /// Opens the namespace to which `ip netns add` gave this name.
     ///
     /// # Errors
     ///
@@ -139,7 +136,7 @@ impl NetNamespace {
         NetNamespace::at(&Path::new(NAMED).join(name))
     }
 
-    /// The namespace that a file stands for.
+    /// Opens the namespace of a file.
     pub(super) fn at(path: &Path) -> Result<NetNamespace, NetError> {
         let open = || -> io::Result<NetNamespace> {
             let file = File::open(path)?;
@@ -152,7 +149,7 @@ impl NetNamespace {
         open().map_err(|e| NetError::system("open", path.display().to_string(), e))
     }
 
-    /// Another holder of the same namespace.
+    /// Returns another holder of the same namespace.
     pub fn try_clone(&self) -> Result<NetNamespace, NetError> {
         let file = self
             .file
@@ -164,27 +161,27 @@ impl NetNamespace {
         })
     }
 
-    /// Moves the calling thread into the namespace for good.
+    /// Moves the calling thread into the namespace permanently.
     ///
-    /// Sockets and devices that a thread opened stay in the namespace they
-    /// were opened in.
+    /// Sockets and devices that a thread opened stay in the namespace in which they
+    /// were opened.
     pub fn enter(&self) -> Result<(), NetError> {
         setns(&self.file, CloneFlags::CLONE_NEWNET)
             .map_err(|e| NetError::system("enter", "a network namespace", e))
     }
 
-    /// Runs `work` on a separate thread inside the namespace, and waits for it.
-    /// A panic of `work` goes on in the caller.
+    /// Runs `work` on a separate thread inside the namespace, and waits for it. A panic
+    /// of `work` is propagated to the caller.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NetError> {
         on_a_thread(|| self.enter().map(|()| work()))?
     }
 
-    /// Whether the namespace belongs to the user namespace of this process, or
-    /// to one in it: only then do the process's capabilities count in it. The
-    /// kernel opens no other owner (ioctl_ns(2)).
+    /// Whether the namespace belongs to the user namespace of this process, or to one
+    /// in it: only then do the process's capabilities apply in it. The kernel opens no
+    /// other owner (ioctl_ns(2)).
     ///
     /// # Errors
-    /// If the kernel does not say (before Linux 4.9).
+    /// If the kernel does not report the owner (before Linux 4.9).
     pub fn is_ours(&self) -> Result<bool, NetError> {
         // SAFETY: the descriptor is open, and the request has no argument.
         match unsafe { owner_of(self.file.as_raw_fd()) } {
@@ -203,7 +200,7 @@ impl NetNamespace {
         }
     }
 
-    /// The number that identifies the namespace in the system, as in
+    /// Returns the number that identifies the namespace in the system, as in
     /// `/proc/PID/ns/net`.
     pub fn inode(&self) -> u64 {
         self.inode

@@ -1,4 +1,4 @@
-//! Switching off the offloads that make frames longer than the wire's.
+//! Switches off the offloads that make frames longer than on the wire.
 
 use super::ethtool::Ethtool;
 use super::interface::Interface;
@@ -6,7 +6,7 @@ use super::record::{Changing, Undo};
 
 /// Merging of frames as they are received.
 const MERGING: &[&str] = &["rx-gro", "rx-lro", "rx-gro-hw", "rx-gro-list"];
-/// Buffers of many frames that a sender hands its device.
+/// Segmentation of super-packets by the device.
 const SEGMENTATION: &[&str] = &[
     "tx-tcp-segmentation",
     "tx-tcp6-segmentation",
@@ -16,10 +16,10 @@ const SEGMENTATION: &[&str] = &[
     "tx-generic-segmentation",
 ];
 
-/// Makes every frame that is received on an interface as long as on the wire:
-/// frames are not merged on it, and the other end of a veth pair, where it is
-/// in the same namespace, does not leave cutting up to it. `notes`
-/// gets what was changed and what could not be, `changing` how to undo it.
+/// Makes every frame that is received on an interface as long as on the wire: frames
+/// are not merged on it, and the other end of a veth pair, if it is in the same
+/// namespace, segments its super-packets. Adds changes and failures to `notes`, and the
+/// restoration of each change to `changing`.
 pub(crate) fn wire_size(
     ethtool: &Ethtool,
     interface: &Interface,
@@ -42,8 +42,8 @@ pub(crate) fn wire_size(
     }
 }
 
-/// Switches off the one kind of merging that cannot be undone: frames merged
-/// by LRO have lost where they were cut.
+/// Switches off the one kind of merging that is not reversible: frames merged by LRO
+/// have lost their boundaries.
 pub(crate) fn reversible(
     ethtool: &Ethtool,
     interface: &Interface,
@@ -82,7 +82,7 @@ fn switch_off(
         ));
         return;
     }
-    // The device has the last word.
+    // The device may override the request.
     let after = ethtool.features(interface).ok();
     let still = |name: &str| after.as_ref().is_none_or(|features| features.active(name));
     let (stubborn, off): (Vec<&str>, Vec<&str>) = on.into_iter().partition(|name| still(name));

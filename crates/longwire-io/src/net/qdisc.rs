@@ -11,7 +11,7 @@ const HANDLE: usize = 8;
 const PARENT: usize = 12;
 /// `TC_H_ROOT`: the parent of a device's first discipline.
 const ROOT: u32 = u32::MAX;
-/// `TC_H_MAJ_MASK`: which discipline a class belongs to.
+/// `TC_H_MAJ_MASK`: the part of a class's number that identifies its discipline.
 const MAJOR: u32 = 0xffff_0000;
 /// `TCA_KIND`, `TCA_OPTIONS`.
 const KIND: u16 = 1;
@@ -24,19 +24,19 @@ pub struct Qdisc {
     pub kind: String,
     /// Its number.
     pub handle: u32,
-    /// Where it hangs.
+    /// Its parent.
     pub parent: u32,
     /// Its own attributes.
     pub options: Vec<u8>,
 }
 
 impl Qdisc {
-    /// It is the first that frames come to.
+    /// Whether frames enter it first.
     pub fn is_root(&self) -> bool {
         self.parent == ROOT
     }
 
-    /// It hangs in a class of the other.
+    /// Whether it is attached to a class of the other.
     pub fn is_below(&self, other: &Qdisc) -> bool {
         self.parent & MAJOR == other.handle & MAJOR && !self.is_root()
     }
@@ -55,10 +55,10 @@ impl Qdisc {
     }
 }
 
-/// The queueing disciplines of the device with this number.
+/// Returns the queueing disciplines of the device with this number.
 ///
 /// # Errors
-/// What the kernel says; without any discipline the list is empty.
+/// An error of the kernel; without any discipline the list is empty.
 pub fn qdiscs(device: u32) -> Result<Vec<Qdisc>, NetError> {
     let mut found = Vec::new();
     let all = Message::new(libc::RTM_GETQDISC, REQUEST, &[0; INFO_LEN]);

@@ -1,5 +1,5 @@
-//! The kernel's network settings under `/proc/sys/net`, which show those of
-//! the calling thread's namespace.
+//! The kernel's network settings under `/proc/sys/net`, those of the calling thread's
+//! namespace.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! TAP devices that stay when no program has them open, so that they can be
-//! given addresses before a port opens them.
+//! Persistent TAP devices: they remain while no program has them open, so that they can
+//! be given addresses before a port opens them.
 
 use std::fs::OpenOptions;
 use std::os::fd::AsRawFd;
@@ -8,24 +8,23 @@ use super::NetError;
 
 mod control {
     nix::ioctl_write_ptr_bad!(
-        /// Attaches a control file to a device, which is made if need be.
+        /// Attaches a control file to a device, which is created if necessary.
         set_iff,
         libc::TUNSETIFF,
         libc::ifreq
     );
     nix::ioctl_write_int_bad!(
-        /// Lets the device stay when the control file is closed.
+        /// Keeps the device when the control file is closed.
         set_persist,
         libc::TUNSETPERSIST
     );
 }
 
-/// Makes a TAP device that lives as long as the calling thread's namespace.
+/// Creates a TAP device that lives as long as the calling thread's namespace.
 ///
 /// # Errors
 ///
-/// When `/dev/net/tun` is missing or not open to this user, or the name is
-/// taken.
+/// If `/dev/net/tun` is missing or not open to this user, or the name is taken.
 pub fn create_persistent(name: &str) -> Result<(), NetError> {
     let failed = |error: std::io::Error| NetError::system("make", format!("TAP '{name}'"), error);
     let tun = OpenOptions::new()

@@ -1,4 +1,4 @@
-//! Virtual Ethernet pairs: what is sent into one end arrives at the other.
+//! Virtual Ethernet pairs: frames sent into one end arrive at the other.
 
 use super::link::{fd_number, info};
 use super::netlink::{Netlink, REQUEST};
@@ -17,37 +17,36 @@ const PEER: u16 = 1;
 pub struct End<'a> {
     /// The device's name, at most 15 bytes.
     pub name: &'a str,
-    /// Where the device goes; `None` leaves it in the calling thread's
-    /// namespace.
+    /// Namespace of the device; `None` leaves it in the calling thread's.
     pub namespace: Option<&'a NetNamespace>,
     /// The longest packet, in bytes without the Ethernet header; `None` for
     /// the kernel's 1500.
     pub mtu: Option<u32>,
     /// The MAC address; `None` for a random one.
     pub mac: Option<[u8; 6]>,
-    /// How many packets the kernel's queue in front of the device holds;
-    /// `None` for the kernel's own default.
+    /// Capacity of the kernel's queue before the device, in packets; `None` for the
+    /// kernel's default.
     pub tx_queue_len: Option<u32>,
-    /// Queues each way; `None` for the kernel's own default of one for each
-    /// core it could have.
+    /// Queues in each direction; `None` for the kernel's default of one for each
+    /// possible core.
     pub queues: Option<u32>,
 }
 
-/// A pair to be made.
+/// Configuration of a pair.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VethConfig<'a> {
     /// One end.
     pub a: End<'a>,
-    /// The other.
+    /// The other end.
     pub b: End<'a>,
 }
 
-/// Makes a pair; both ends are down.
+/// Creates a pair; both ends are down.
 ///
 /// # Errors
 ///
-/// Without CAP_NET_ADMIN in the calling thread's namespace and both ends'
-/// ones, when a name is taken, when the MTU is out of range.
+/// Without CAP_NET_ADMIN in the calling thread's namespace and both ends' ones, if a
+/// name is taken, if the MTU is out of range.
 pub fn create(config: &VethConfig<'_>) -> Result<(), NetError> {
     let flags = REQUEST | (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
     let mut message = Message::new(libc::RTM_NEWLINK, flags, &info(0, 0));

@@ -1,7 +1,7 @@
-//! Any port: one arm each in the enums here.
+//! Any port: one variant each in the enums here.
 //!
-//! The enums choose once a burst; the loop over a burst's frames is the
-//! port's own, without a call through a pointer a frame.
+//! The enums dispatch once a burst; the loop over a burst's frames is the port's own,
+//! without an indirect call for each frame.
 
 use std::os::fd::BorrowedFd;
 
@@ -34,7 +34,7 @@ pub enum AnyRx {
     Source(Box<mem::Source>),
     /// The end of a cable in memory.
     Pipe(Box<mem::PipeRx>),
-    /// The caller's own.
+    /// The caller's implementation.
     Own(Box<dyn OwnRx>),
     /// Of a port that only sends.
     Silent(Silent),
@@ -56,13 +56,13 @@ pub enum AnyTx {
     Sink(Box<mem::Sink>),
     /// The end of a cable in memory.
     Pipe(Box<mem::PipeTx>),
-    /// The caller's own.
+    /// The caller's implementation.
     Own(Box<dyn OwnTx>),
     /// Of a port that only receives.
     Discard(Discard),
 }
 
-/// Does the same for whichever receiving half it is.
+/// Evaluates the same expression for every receiving half.
 macro_rules! each_rx {
     ($port:expr, $inner:ident => $does:expr) => {
         match $port {
@@ -78,7 +78,7 @@ macro_rules! each_rx {
     };
 }
 
-/// Does the same for whichever sending half it is.
+/// Evaluates the same expression for every sending half.
 macro_rules! each_tx {
     ($port:expr, $inner:ident => $does:expr) => {
         match $port {

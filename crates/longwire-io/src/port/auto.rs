@@ -1,16 +1,15 @@
-//! `auto:IF`: the port that suits an interface best, and why.
+//! `auto:IF`: selects the best port for an interface, and reports why.
 
 use super::PortError;
 use super::options::OpenOptions;
 use super::registry::{self, Port};
 use crate::net::link::link_kind;
 
-/// Opens the interface `name` with AF_XDP if it is hardware, and with
-/// AF_PACKET where that does not work or the interface is virtual.
+/// Opens the interface `name` with AF_XDP if it is hardware, and with AF_PACKET if that
+/// fails or the interface is virtual.
 ///
-/// A virtual interface hands over super-packets of 64 KiB, which only
-/// AF_PACKET can pass on whole; hardware cuts them, and then a frame costs
-/// less over AF_XDP.
+/// A virtual interface delivers super-packets of 64 KiB, which only AF_PACKET can pass
+/// on whole; hardware segments them, and then a frame costs less over AF_XDP.
 pub(super) fn open(name: &str, options: &OpenOptions) -> Result<Port, PortError> {
     let (kind, why) = match link_kind(name) {
         _ if options.gap_frames.is_some() => (
@@ -21,7 +20,7 @@ pub(super) fn open(name: &str, options: &OpenOptions) -> Result<Port, PortError>
             "packet",
             format!("{name} is virtual ({kind}): AF_PACKET passes its super-packets on whole"),
         ),
-        // An interface that is missing is told by the port, with those there.
+        // The port reports a missing interface, with the existing ones.
         _ => ("xdp", format!("{name} is opened with AF_XDP")),
     };
     let opened = registry::open(&format!("{kind}:{name}"), options);

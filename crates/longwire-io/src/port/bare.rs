@@ -1,6 +1,6 @@
-//! Senders with nothing around them, to measure ports against: one frame over
-//! and over, as fast as a socket takes it. What a port adds to them (copies,
-//! order, accounts) is what it costs.
+//! Minimal senders as a reference for benchmarks of ports: one frame repeatedly, as
+//! fast as a socket accepts it. A port's own cost is the difference (copies, order,
+//! accounts).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -13,7 +13,7 @@ pub use super::xdp::BareXdp;
 
 /// Messages in one call of [`BarePacket::send_many`].
 const MESSAGES: usize = 64;
-/// Frames on their way to the driver.
+/// Bytes of frames in transit to the driver.
 const SEND_BUFFER: usize = 8 * 1024 * 1024;
 
 /// A packet socket that sends one frame, past the kernel's queueing layer.
@@ -48,10 +48,10 @@ impl BarePacket {
         })
     }
 
-    /// Sends the frame once, by `send`. Returns whether it was taken.
+    /// Sends the frame once, by `send`. Returns the number of frames accepted.
     ///
     /// # Errors
-    /// What the system says, but for a full device.
+    /// System errors, except for a full device.
     pub fn send_one(&self) -> io::Result<usize> {
         let flags = nix::sys::socket::MsgFlags::MSG_DONTWAIT;
         match nix::sys::socket::send(self.socket.as_raw_fd(), &self.frame, flags) {
@@ -61,11 +61,11 @@ impl BarePacket {
         }
     }
 
-    /// Sends the frame 64 times, by one `sendmmsg`. Returns how many were
-    /// taken.
+    /// Sends the frame 64 times, by one `sendmmsg`. Returns the number of frames
+    /// accepted.
     ///
     /// # Errors
-    /// What the system says, but for a full device.
+    /// System errors, except for a full device.
     pub fn send_many(&self) -> io::Result<usize> {
         let mut part = [libc::iovec {
             iov_base: self.frame.as_ptr().cast_mut().cast(),

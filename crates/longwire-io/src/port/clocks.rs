@@ -1,14 +1,13 @@
-//! How far the system's clocks are apart.
+//! Offsets between the system's clocks.
 
 use nix::time::{ClockId, clock_gettime};
 
-/// A measurement this narrow is as good as it gets; a wider one was
-/// interrupted and is tried again.
+/// A reading this narrow is good enough; a wider one was interrupted and is repeated.
 pub(super) const NARROW: u64 = 200;
-/// How often a measurement is tried.
+/// Maximum number of readings.
 const TRIES: usize = 4;
 
-/// Two clocks, read so closely together that they can be compared.
+/// Two clocks, read closely together for comparison.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
     /// Monotonic, before the other clock was read.
@@ -20,7 +19,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// The narrowest of a few readings.
+    /// Returns the narrowest of a few readings.
     pub fn new(clock: ClockId) -> Reading {
         let mut best = Reading::once(clock);
         for _ in 1..TRIES {
@@ -43,29 +42,29 @@ impl Reading {
         }
     }
 
-    /// How long the reading took, in nanoseconds.
+    /// Returns how long the reading took, in nanoseconds.
     pub fn width(self) -> u64 {
         self.after.saturating_sub(self.before)
     }
 
-    /// The other clock − the monotonic one, in nanoseconds. Times of a
-    /// running system are far below 2^63 ns, so the difference is exact.
+    /// Returns the other clock − the monotonic one, in nanoseconds. Times of a running
+    /// system are far below 2^63 ns, so the difference is exact.
     pub fn offset(self) -> i64 {
         let middle = self.before + self.width() / 2;
         self.other.wrapping_sub(middle).cast_signed()
     }
 }
 
-/// A clock's time in nanoseconds.
+/// Returns a clock's time in nanoseconds.
 pub(super) fn read_clock(clock: ClockId) -> u64 {
-    // A clock that cannot be read would be a broken kernel; zero makes every
-    // stamp implausible.
+    // A clock that cannot be read would be a broken kernel; zero makes every stamp
+    // implausible.
     clock_gettime(clock).map_or(0, |t| {
         t.tv_sec().cast_unsigned() * 1_000_000_000 + t.tv_nsec().cast_unsigned()
     })
 }
 
-/// How far a clock is ahead of CLOCK_MONOTONIC, in nanoseconds.
+/// Returns how far a clock is ahead of CLOCK_MONOTONIC, in nanoseconds.
 pub(super) fn ahead_of_monotonic(clock: ClockId) -> i64 {
     Reading::new(clock).offset()
 }

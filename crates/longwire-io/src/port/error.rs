@@ -1,10 +1,10 @@
-//! What can go wrong at a port.
+//! Errors of ports.
 
 use std::io;
 
 use longwire_capture::CaptureError;
 
-/// Why a port could not be opened, or stopped working.
+/// Failure to open a port, or of an open port.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum PortError {
@@ -32,7 +32,7 @@ pub enum PortError {
         holder: String,
         conflict: &'static str,
         remedy: String,
-        /// A port that does not take frames away would be no conflict.
+        /// Whether a port that does not take frames away would be no conflict.
         only_by_xdp: bool,
     },
     #[error("{port} went away: {source}")]

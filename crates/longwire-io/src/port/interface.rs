@@ -1,10 +1,10 @@
-//! Looking up the interface that a port is to be opened on.
+//! Looks up the interface of a port.
 
 use super::PortError;
 use crate::net::NetError;
 use crate::net::interface::{Interface, names_present};
 
-/// The interface of that name, if it is there, up, and carries Ethernet.
+/// Returns the interface of that name, if it exists, is up, and carries Ethernet.
 pub(crate) fn find_up(port: &str, name: &str) -> Result<Interface, PortError> {
     let interface = match Interface::find(name) {
         Ok(interface) => interface,

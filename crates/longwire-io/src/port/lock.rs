@@ -1,21 +1,21 @@
-//! Locks on interfaces: which ports of this and of other processes may share
-//! one.
+//! Locks on interfaces: they decide which ports of this and of other processes may
+//! share one.
 //!
-//! A lock is a listening socket with a name in the abstract namespace of Unix
-//! sockets. That namespace belongs to the network namespace, as interfaces
-//! do; a name can be taken once; the kernel frees it when its holder ends,
-//! also by SIGKILL; and a connection tells who holds it.
+//! A lock is a listening socket with a name in the abstract namespace of Unix sockets.
+//! That namespace belongs to the network namespace, as interfaces do; a name can be
+//! bound once; the kernel frees it when its holder ends, also by SIGKILL; and a
+//! connection identifies the holder.
 //!
 //! | port | locks |
 //! |---|---|
-//! | of `run`, `exec`: carries what arrives, and sends | *carry*, *send* |
+//! | of `run`, `exec`: carries arriving frames, and sends | *carry*, *send* |
 //! | of `replay --to`, `generate --to`: sends | *send* |
-//! | of `receive`: looks at what arrives | none of both |
+//! | of `receive`: reads arriving frames | none of both |
 //!
-//! So a receiver may be next to a run or a sender, and two runs, two senders,
-//! or a run and a sender on one interface are refused. AF_XDP takes arriving
-//! frames away from every other reader: such a port has the lock *take*,
-//! which is refused where a port reads, and refuses ports that read.
+//! So a receiver may share an interface with a run or a sender, and two runs, two
+//! senders, or a run and a sender on one interface are refused. AF_XDP takes arriving
+//! frames away from every other reader: such a port has the lock *take*, which is
+//! refused where a port reads, and refuses ports that read.
 
 use std::fs;
 use std::io;
@@ -34,11 +34,11 @@ use super::PortError;
 use super::options::Purpose;
 use crate::net::interface::Interface;
 
-/// A longer command line is cut in messages.
+/// Maximum length of a command line in messages.
 const COMMAND_MAX: usize = 120;
 
-/// A name that is taken although nothing listens at it is tried so often, and
-/// so far apart.
+/// How often, and at which interval, a name is tried that is bound although no process
+/// listens at it.
 const TRIES: u32 = 50;
 const TRY_AGAIN: Duration = Duration::from_millis(1);
 
@@ -48,18 +48,18 @@ pub(crate) struct PortLock {
     _held: Vec<OwnedFd>,
 }
 
-/// How a port gets the frames that arrive.
+/// How a port receives arriving frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reads {
-    /// It gets none.
+    /// Not at all.
     Nothing,
-    /// It gets copies, as every other reader.
+    /// As copies, like every other reader.
     Copies,
-    /// It takes them away from every other reader.
+    /// Exclusively: no other reader receives them.
     Frames,
 }
 
-/// What is held on an interface.
+/// A lock on an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Claim {
     Carry,
@@ -81,7 +81,7 @@ impl Claim {
         }
     }
 
-    /// What the holder does, and why that leaves no room.
+    /// Returns the holder's use, and why it excludes another.
     fn conflict(self) -> &'static str {
         match self {
             Claim::Carry => "carries the frames that arrive there: two would carry each twice",
@@ -94,8 +94,7 @@ impl Claim {
 }
 
 impl PortLock {
-    /// Takes the locks for a port on an interface of the calling thread's
-    /// namespace.
+    /// Acquires the locks for a port on an interface of the calling thread's namespace.
     ///
     /// # Errors
     /// [`PortError::InUse`] with the process that holds one of them.
@@ -116,8 +115,8 @@ impl PortLock {
         }
         match reads {
             Reads::Nothing => {}
-            // First the own name, then the look for others: of two that start
-            // at once, one at least sees the other.
+            // First the own name, then the search for others: of two that start at
+            // once, at least one sees the other.
             Reads::Copies => {
                 held.extend(locks.share(Claim::Read));
                 if let Some(holder) = other(|| Holder::of(&locks.name(Claim::Take))) {
@@ -136,15 +135,15 @@ impl PortLock {
 }
 
 impl PortLock {
-    /// The lock of a TAP port, by which its holder is found: the kernel itself
-    /// refuses a second one. `None` where sockets are not to be had.
+    /// Acquires the lock of a TAP port, which identifies its holder: the kernel itself
+    /// refuses a second one. `None` if sockets are not available.
     pub(crate) fn of_tap(index: u32) -> Option<PortLock> {
         let held = bound(&name_of(index, Claim::Tap)).ok()?;
         Some(PortLock { _held: vec![held] })
     }
 }
 
-/// Who has a TAP device open, as a subject of a sentence.
+/// Returns the process that has a TAP device open, as a subject of a sentence.
 pub(crate) fn user_of_tap(device: &str) -> String {
     let interface = Interface::find(device).ok();
     let holder = interface.and_then(|found| Holder::of(&name_of(found.index, Claim::Tap)));
@@ -155,8 +154,8 @@ fn name_of(index: u32, claim: Claim) -> String {
     format!("longwire/{index}/{}", claim.word())
 }
 
-/// A holder that `look` finds. This process itself counts after some looks only:
-/// a port that it has just closed may still have its socket in a child that has
+/// Returns a holder that `look` finds. This process itself counts only after several
+/// tries: a port that it has just closed may still have its socket in a child that has
 /// not yet started its program.
 fn other(look: impl Fn() -> Option<Holder>) -> Option<Holder> {
     let own = Some(process::id().cast_signed());
@@ -180,8 +179,8 @@ impl Locks<'_> {
         name_of(self.interface.index, claim)
     }
 
-    /// Takes a lock that one port can have. `None` where sockets are not to be
-    /// had: then nothing is locked.
+    /// Acquires an exclusive lock. `None` if sockets are not available: then nothing is
+    /// locked.
     fn take(&self, claim: Claim) -> Result<Option<OwnedFd>, PortError> {
         let name = self.name(claim);
         for _ in 0..TRIES {
@@ -199,14 +198,14 @@ impl Locks<'_> {
         Err(self.refuse(claim, &Holder { process: None }))
     }
 
-    /// A lock that any number of ports can have: each has a separate name.
+    /// Acquires a shared lock: each holder has a separate name.
     fn share(&self, claim: Claim) -> Option<OwnedFd> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         bound(&format!("{}/{}.{number}", self.name(claim), process::id())).ok()
     }
 
-    /// One of the ports that read.
+    /// Returns one of the ports that read.
     fn reader(&self) -> Option<Holder> {
         let prefix = format!("@{}/", self.name(Claim::Read));
         // Of the calling thread's namespace, like the sockets.
@@ -235,19 +234,19 @@ fn bound(name: &str) -> nix::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let held = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
     bind(held.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
-    // Each connection takes a place of the backlog, and none is accepted.
+    // Each connection takes a slot of the backlog, and none is accepted.
     listen(&held, Backlog::MAXCONN)?;
     Ok(held)
 }
 
 /// The process that holds a lock.
 struct Holder {
-    /// `None` where it cannot be seen from here.
+    /// `None` if it is not visible from here.
     process: Option<i32>,
 }
 
 impl Holder {
-    /// The process that listens at an abstract name; `None` if none does.
+    /// Returns the process that listens at an abstract name; `None` if none does.
     fn of(name: &str) -> Option<Holder> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let question = socket(AddressFamily::Unix, SockType::Stream, flags, None).ok()?;
@@ -259,7 +258,7 @@ impl Holder {
                 let process = credentials.map(|found| found.pid()).filter(|pid| *pid > 0);
                 Some(Holder { process })
             }
-            // Its queue is full of questions.
+            // Its backlog is full of connections.
             Err(Errno::EAGAIN) => Some(Holder { process: None }),
             Err(_) => None,
         }
@@ -292,7 +291,7 @@ impl Holder {
     }
 }
 
-/// The command line of a process.
+/// Returns the command line of a process.
 fn command_of(process: i32) -> io::Result<String> {
     let line = fs::read(format!("/proc/{process}/cmdline"))?;
     let words = line
@@ -300,7 +299,7 @@ fn command_of(process: i32) -> io::Result<String> {
         .filter(|word| !word.is_empty());
     let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
     let mut command: String = words.join(" ");
-    // What a terminal would act upon is left out.
+    // Control characters would act on a terminal.
     command.retain(|character| !character.is_control());
     if let Some((end, _)) = command.char_indices().nth(COMMAND_MAX) {
         command.truncate(end);

@@ -7,7 +7,7 @@ use longwire_engine::Nanos;
 
 use super::{Arrived, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
 
-/// Receives nothing, and says so at once: its end has come.
+/// Receives nothing, and reports its end at once.
 #[derive(Debug, Default)]
 pub struct Silent;
 
@@ -33,7 +33,7 @@ impl RxPort for Silent {
     }
 }
 
-/// Takes every frame and forgets it.
+/// Accepts every frame and drops it.
 #[derive(Debug, Default)]
 pub struct Discard {
     taken: usize,
@@ -50,7 +50,7 @@ impl TxPort for Discard {
     }
 
     fn room(&self) -> usize {
-        // Some number, so that callers still look at the clock now and then.
+        // Any number, so that callers still read the clock now and then.
         1024
     }
 

@@ -1,55 +1,52 @@
-//! How a port is to be opened.
+//! Options for opening a port.
 
 use longwire_engine::BitRate;
 
-/// What may be chosen when a port is opened; [`OpenOptions::default`] is
-/// right for nearly all uses.
+/// Options for opening a port; [`OpenOptions::default`] is right for nearly all uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// Frames may carry work left to the hardware (see [`super::Offload`]):
-    /// buffers of many wire frames, unfinished checksums. If not, the port
-    /// switches segmentation off on the interface where it can, so that every
-    /// frame has wire size.
+    /// Frames may carry work left to the hardware (see [`super::Offload`]): buffers of
+    /// many wire frames, unfinished checksums. If not, the port switches segmentation
+    /// off on the interface where it can, so that every frame has wire size.
     pub offloads: bool,
-    /// Bytes of memory for the receive ring; `None` for the port's own
-    /// choice.
+    /// Bytes of memory for the receive ring; `None` for the port's default.
     pub ring_bytes: Option<usize>,
-    /// The kernel's own network stack is kept from answering on the
-    /// interface (IPv6 is switched off on it until the port is closed).
+    /// The kernel's network stack must not answer on the interface (IPv6 is switched
+    /// off on it until the port is closed).
     pub quiet: bool,
     /// How an AF_XDP port attaches to the interface.
     pub xdp_mode: XdpMode,
-    /// The wire is kept busy with gap frames, at this rate (see
-    /// [`super::gap`]); refused by ports that cannot do that.
+    /// The wire is kept busy with gap frames, at this rate (see [`super::gap`]);
+    /// refused by ports that cannot do that.
     pub gap_frames: Option<BitRate>,
-    /// What the port is opened for.
+    /// Purpose of the port.
     pub purpose: Purpose,
-    /// Who may hold frames until their release, so that they can be pushed
-    /// early (see [`super::TxPort::launch_lead`]).
+    /// Holder of frames until their release, so that they can be pushed early (see
+    /// [`super::TxPort::launch_lead`]).
     pub launch: Launch,
 }
 
-/// What a port is opened for, which decides which other ports may be on its
-/// interface at the same time: see `port/lock.rs`.
+/// Purpose of a port, which decides which other ports may share its interface: see
+/// `port/lock.rs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
-    /// A link carries what arrives, and sends what it carried.
+    /// A link carries arriving frames, and sends the frames that it carried.
     #[default]
     Forward,
-    /// A link carries what arrives; nothing is sent.
+    /// A link carries arriving frames; the port sends none.
     ForwardIn,
-    /// Only sending is wanted: `packet:IF` then opens no receiving socket,
-    /// which leaves the interface's mode alone and spares the kernel the
-    /// stamping of all that it receives. Of other ports both halves open.
+    /// Only sends: `packet:IF` then opens no receiving socket, which leaves the
+    /// interface's mode alone and saves the kernel the stamping of all received frames.
+    /// Of other ports both halves open.
     Send,
-    /// What arrives is looked at; nothing is sent.
+    /// Arriving frames are read; the port sends none.
     Receive,
 }
 
-/// Who may hold frames until their release.
+/// Holder of frames until their release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Launch {
-    /// Nobody: they are pushed when they are due.
+    /// None: frames are pushed when they are due.
     #[default]
     Off,
     /// The device, where its queueing discipline `etf` has `offload`.
@@ -73,13 +70,13 @@ impl Default for OpenOptions {
     }
 }
 
-/// Where an XDP program runs.
+/// Place of an XDP program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum XdpMode {
     /// In the driver where it can, else generic.
     #[default]
     Best,
-    /// In the driver, or not at all.
+    /// In the driver only.
     Native,
     /// In the network stack, which works with every device.
     Generic,

@@ -1,8 +1,8 @@
-//! A port of the caller's own: a receiver or a sender that this crate does not
-//! know. Tests and benches make live runs of them.
+//! A port implemented by the caller: a receiver or a sender that this crate does not
+//! know. Tests and benches build live runs with them.
 //!
-//! [`RxPort`] and [`TxPort`] hand frames over without a call through a pointer
-//! each; these traits make one a frame, and ask for little.
+//! [`RxPort`] and [`TxPort`] hand frames over without an indirect call each; these
+//! traits make one for each frame, and are easier to implement.
 
 use std::os::fd::BorrowedFd;
 
@@ -10,12 +10,12 @@ use longwire_engine::Nanos;
 
 use super::{Arrived, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
 
-/// Where frames come from. What [`RxPort`] asks of its calls is asked of these.
+/// A source of frames. The requirements of [`RxPort`] apply.
 pub trait OwnRx: Send {
-    /// Hands in up to `max` frames that have arrived by `now`.
+    /// Delivers up to `max` frames that have arrived by `now`.
     ///
     /// # Errors
-    /// When nothing will ever come again because something broke.
+    /// After a failure that ends reception.
     fn receive(
         &mut self,
         now: Nanos,
@@ -23,34 +23,33 @@ pub trait OwnRx: Send {
         take: &mut dyn FnMut(Arrived<'_>),
     ) -> Result<Received, PortError>;
 
-    /// Becomes readable when frames wait, and stays so until they have been
-    /// handed in: a socket, or an [`Event`](crate::Event) that the sender of
-    /// frames signals and [`OwnRx::receive`] clears before it looks. `None`
-    /// for a port that cannot be waited for: an idle thread asks it every
-    /// millisecond.
+    /// Becomes readable when frames wait, and stays so until they have been delivered:
+    /// a socket, or an [`Event`](crate::Event) that the sender of frames signals and
+    /// [`OwnRx::receive`] clears before it checks for frames. `None` for a port without
+    /// an event: an idle thread polls it every millisecond.
     fn readable(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// The longest frame it hands in, in bytes.
+    /// Returns the length of the longest frame, in bytes.
     fn frame_max(&self) -> usize;
 }
 
-/// Where frames go. What [`TxPort`] asks of its calls is asked of these.
+/// A destination of frames. The requirements of [`TxPort`] apply.
 pub trait OwnTx: Send {
-    /// Takes a frame; it leaves with the next flush at the latest.
+    /// Accepts a frame; it leaves with the next flush at the latest.
     fn push(&mut self, frame: Outgoing<'_>) -> Pushed;
 
-    /// Sends what was pushed; returns how many frames left.
+    /// Sends the pushed frames; returns how many frames left.
     ///
     /// # Errors
-    /// When nothing can ever be sent again because something broke.
+    /// After a failure that ends sending.
     fn flush(&mut self) -> Result<usize, PortError>;
 
-    /// How many frames can be pushed before a flush is needed.
+    /// Returns how many frames can be pushed before a flush is needed.
     fn room(&self) -> usize;
 
-    /// Frames that were pushed and have not left.
+    /// Returns the number of frames that were pushed and have not left.
     fn unsent(&self) -> usize;
 }
 

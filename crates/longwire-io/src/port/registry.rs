@@ -1,4 +1,4 @@
-//! The ports there are: one line each in the table below.
+//! The registry of ports: one line each in the table below.
 
 use longwire_capture::same_file;
 use longwire_engine::Nanos;
@@ -19,21 +19,20 @@ pub struct Port {
     pub rx: AnyRx,
     /// Where frames leave.
     pub tx: AnyTx,
-    /// What was chosen and changed, and why, in sentences.
+    /// Choices and changes with their reasons, in sentences.
     pub notes: Vec<String>,
 }
 
 /// One kind of port.
 #[derive(Debug)]
 pub struct PortKind {
-    /// What stands before the colon.
+    /// The word before the colon.
     pub name: &'static str,
-    /// What stands after it; empty for a kind that is written by its name
-    /// alone.
+    /// The argument after it; empty for a kind without one.
     pub argument: &'static str,
     /// One line of help.
     pub summary: &'static str,
-    /// How it is written, for example.
+    /// An example of its notation.
     pub example: &'static str,
     open: fn(&str, &OpenOptions) -> Result<Port, PortError>,
 }
@@ -132,7 +131,7 @@ pub static PORTS: &[PortKind] = &[
 const NO_CHECK_BY_XDP: &str =
     "AF_XDP has no way to send a check sequence of ours; packet:IF may have";
 
-/// Refuses gap frames where they cannot be.
+/// Refuses gap frames where they are impossible.
 fn refuse_gap_frames(
     kind: &str,
     argument: &str,
@@ -149,7 +148,7 @@ fn refuse_gap_frames(
 }
 
 impl PortKind {
-    /// How one of its ports is written, with a word for the argument.
+    /// Returns the notation of its ports, with a placeholder for the argument.
     pub fn written(&self) -> String {
         written(self.name, self.argument)
     }
@@ -166,7 +165,7 @@ impl Port {
     }
 }
 
-/// How a port is written.
+/// Formats the notation of a port.
 fn written(kind: &str, argument: &str) -> String {
     match argument {
         "" => kind.to_owned(),
@@ -175,10 +174,10 @@ fn written(kind: &str, argument: &str) -> String {
 }
 
 /// Opens the port that `text` names: `packet:eth1`, `pcap:a.pcap`, `null`, or an
-/// interface by its bare name, which means `auto:`.
+/// interface by its name alone, which means `auto:`.
 ///
 /// # Errors
-/// When there is no such kind of port, or it cannot be opened.
+/// If there is no such kind of port, or it cannot be opened.
 pub fn open(text: &str, options: &OpenOptions) -> Result<Port, PortError> {
     let find = |name: &str| PORTS.iter().find(|kind| kind.name == name);
     match text.split_once(':') {
@@ -204,14 +203,14 @@ fn unknown(text: &str) -> PortError {
     }
 }
 
-/// Opens `FILE` for reading, or what `in=` and `out=` name.
+/// Opens `FILE` for reading, or the files of `in=` and `out=`.
 fn open_captures(files: &str) -> Result<Port, PortError> {
     let (mut input, mut output) = (None, None);
     for part in files.split(',') {
         let slot = match part.split_once('=') {
             Some(("in", file)) => input.replace(file),
             Some(("out", file)) => output.replace(file),
-            // A name with a comma or another '=' is taken as it is.
+            // A name with a comma or another '=' is taken literally.
             _ => {
                 (input, output) = (Some(files), None);
                 break;
@@ -247,10 +246,10 @@ fn open_captures(files: &str) -> Result<Port, PortError> {
     Ok(Port::new("pcap", files, rx, tx, notes))
 }
 
-/// The time since 1970 at which the monotonic clock was zero.
+/// Returns the time since 1970 at which the monotonic clock was zero.
 fn epoch() -> Nanos {
     let read = |clock| {
-        // Linux has both clocks, always.
+        // Linux always has both clocks.
         clock_gettime(clock).map_or(Nanos::ZERO, |time| {
             Nanos::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
         })

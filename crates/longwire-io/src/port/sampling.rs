@@ -1,6 +1,6 @@
-//! Which frames are to be stamped as they leave.
+//! Selects the frames to be stamped as they leave.
 
-/// Picks one frame in so many.
+/// Selects one frame in a fixed number.
 #[derive(Debug, Default)]
 pub(super) struct Sampler {
     /// 0 for none.
@@ -9,7 +9,7 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// One frame in `every`, beginning with the next.
+    /// Creates a sampler of one frame in `every`, beginning with the next.
     pub(super) fn new(every: u32) -> Sampler {
         Sampler {
             every,
@@ -17,7 +17,7 @@ impl Sampler {
         }
     }
 
-    /// Whether the next frame is one.
+    /// Whether the next frame is selected.
     #[inline]
     pub(super) fn next(&mut self) -> bool {
         if self.every == 0 {
@@ -31,7 +31,7 @@ impl Sampler {
         sampled
     }
 
-    /// The last frame was not taken after all: it comes again.
+    /// Reverts the last call: the frame was not accepted and will be pushed again.
     #[inline]
     pub(super) fn again(&mut self) {
         if self.every > 0 {

@@ -1,12 +1,11 @@
-//! What a port changes on its interface, and puts back.
+//! Settings that a port changes on its interface, and restores.
 //!
-//! The kernel's own network stack is kept from speaking on it, and merged
-//! frames are kept from ports that cannot carry them.
+//! The kernel's network stack must not send on it, and merged frames must not reach
+//! ports that cannot carry them.
 //!
-//! The interface of a port usually has no addresses, and frames for other
-//! stations are none of the stack's business. But IPv6 gives every interface
-//! an address of its own accord, announces it, and answers: packets that the
-//! emulated link never carried.
+//! The interface of a port usually has no addresses, and the stack has no use for
+//! frames for other stations. But IPv6 automatically gives every interface an address,
+//! announces it, and answers: packets that the emulated link never carried.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -24,13 +23,13 @@ use crate::net::record::{Changing, PortRecord, Restorer, Undo};
 pub(crate) struct Settings {
     record: PortRecord,
     restorer: Restorer,
-    // The last to go: until then no other port changes the interface.
+    // Dropped last: until then no other port changes the interface.
     _lock: PortLock,
 }
 
 impl Settings {
-    /// Makes the changes to an interface of the calling thread's namespace,
-    /// and says in `notes` what was done.
+    /// Applies the changes to an interface of the calling thread's namespace, and
+    /// reports them in `notes`.
     pub(crate) fn apply(
         interface: &Interface,
         wanted: Wanted,
@@ -67,23 +66,23 @@ impl Drop for Settings {
     }
 }
 
-/// What a port wants of its interface.
+/// Requirements of a port on its interface.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
-    /// The kernel's own stack is to be silent.
+    /// The kernel's stack must be silent.
     pub(crate) quiet: bool,
-    /// How long frames may be.
+    /// Maximum length of frames.
     pub(crate) frames: Frames,
 }
 
-/// How long the frames of an interface may be.
+/// Maximum length of the frames of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frames {
-    /// However the device has them.
+    /// As the device delivers them.
     AsTheyCome,
-    /// Several wire frames may come as one, if they can be told apart again.
+    /// Several wire frames may be merged, if that is reversible.
     Reversible,
-    /// They are as long as on the wire.
+    /// As long as on the wire.
     WireSize,
 }
 
@@ -114,15 +113,15 @@ fn cannot_switch_off(name: &str, error: &io::Error) -> String {
 }
 
 enum Ipv6 {
-    /// It is off already.
+    /// Already off.
     Silent,
-    /// It was switched off.
+    /// Switched off.
     Disabled,
-    /// It has addresses that switching it off would lose.
+    /// Not possible: addresses would be lost.
     InUse,
 }
 
-/// The file of the setting; `None` on a kernel without IPv6.
+/// Opens the file of the setting; `None` on a kernel without IPv6.
 fn open_ipv6(name: &str) -> io::Result<Option<File>> {
     let path = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
     match OpenOptions::new().read(true).write(true).open(path) {
@@ -146,8 +145,8 @@ fn disable_ipv6(name: &str, file: &File, changing: &mut Changing) -> io::Result<
     Ok(Ipv6::Disabled)
 }
 
-/// Whether an interface has IPv6 addresses other than the link-local one
-/// that comes back by itself.
+/// Whether an interface has IPv6 addresses other than the link-local one, which the
+/// kernel restores itself.
 fn has_addresses(name: &str) -> bool {
     const LINK_SCOPE: &str = "20";
     // Address, interface number, prefix length, scope, flags, name.

@@ -1,4 +1,4 @@
-//! Socket options and errors, as the raw-socket ports need them.
+//! Socket options and errors of the raw-socket ports.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -26,9 +26,9 @@ pub(crate) fn set_option<T>(
     checked(result).map(drop)
 }
 
-/// Reads a socket option into `value`, which must be a plain C structure that
-/// is valid with any bytes. Returns how many bytes the kernel filled: older
-/// kernels know shorter structures.
+/// Reads a socket option into `value`, which must be a plain C structure that is valid
+/// with any bytes. Returns how many bytes the kernel filled: older kernels know shorter
+/// structures.
 pub(crate) fn get_option<T: Plain>(
     socket: BorrowedFd<'_>,
     level: libc::c_int,
@@ -68,7 +68,7 @@ unsafe impl Plain for libc::xdp_mmap_offsets {}
 // SAFETY: integers.
 unsafe impl Plain for libc::xdp_options {}
 
-/// Turns a C result into a Rust one.
+/// Converts a C result into a Rust one.
 pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 {
         return Err(io::Error::last_os_error());
@@ -76,28 +76,28 @@ pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     Ok(result)
 }
 
-/// The error pending on a socket (which reading clears), if any.
+/// Returns the error pending on a socket (which reading clears), if any.
 pub(crate) fn pending_error(socket: BorrowedFd<'_>) -> io::Result<Option<io::Error>> {
     let mut errno: libc::c_int = 0;
     get_option(socket, libc::SOL_SOCKET, libc::SO_ERROR, &mut errno)?;
     Ok((errno != 0).then(|| io::Error::from_raw_os_error(errno)))
 }
 
-/// Which of a socket's two buffers.
+/// One of a socket's two buffers.
 #[derive(Clone, Copy)]
 pub(crate) enum Buffer {
     Receive,
     Send,
 }
 
-/// Asks for a socket buffer of `bytes`, beyond the system's limit where we
-/// may. Returns what was got.
+/// Requests a socket buffer of `bytes`, beyond the system's limit if allowed. Returns
+/// the actual size.
 pub(crate) fn enlarge(socket: BorrowedFd<'_>, buffer: Buffer, bytes: usize) -> io::Result<usize> {
     let (force, plain) = match buffer {
         Buffer::Receive => (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
         Buffer::Send => (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
     };
-    // The kernel doubles the value, to make room for its own bookkeeping.
+    // The kernel doubles the value, for its own bookkeeping.
     let asked = libc::c_int::try_from(bytes / 2).unwrap_or(libc::c_int::MAX / 2);
     if set_option(socket, libc::SOL_SOCKET, force, &asked).is_err() {
         set_option(socket, libc::SOL_SOCKET, plain, &asked)?;
@@ -107,7 +107,7 @@ pub(crate) fn enlarge(socket: BorrowedFd<'_>, buffer: Buffer, bytes: usize) -> i
     Ok(usize::try_from(got).unwrap_or(0))
 }
 
-/// Whether an error says that the interface is not there any more, or down.
+/// Whether an error means that the interface is gone, or down.
 pub(crate) fn says_gone(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -115,7 +115,7 @@ pub(crate) fn says_gone(error: &io::Error) -> bool {
     )
 }
 
-/// The port error for a system call that failed.
+/// Returns the port error of a failed system call.
 pub(crate) fn failure(port: &str, action: &'static str, source: io::Error) -> PortError {
     let port = port.to_owned();
     if says_gone(&source) {
@@ -135,7 +135,7 @@ pub(crate) fn failure(port: &str, action: &'static str, source: io::Error) -> Po
     }
 }
 
-/// Asks the kernel one thing about an interface, by its name.
+/// Queries the kernel about an interface, by its name.
 pub(crate) fn ask_interface(
     socket: BorrowedFd<'_>,
     name: &str,

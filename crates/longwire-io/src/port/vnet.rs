@@ -1,9 +1,9 @@
-//! The virtio-net header: how Linux says, before each frame of a TAP device
-//! or a packet socket, what the sender left undone.
+//! The virtio-net header: the work that a sender left unfinished in a frame of a TAP
+//! device or a packet socket.
 //!
-//! Layout of `struct virtio_net_hdr` (virtio 1.2 §5.1.6; host byte order, as
-//! Linux uses it on TAP devices and packet sockets): flags, gso_type (a byte
-//! each), hdr_len, gso_size, csum_start, csum_offset (two bytes each).
+//! Layout of `struct virtio_net_hdr` (virtio 1.2 §5.1.6; host byte order, as Linux uses
+//! it on TAP devices and packet sockets): flags, gso_type (a byte each), hdr_len,
+//! gso_size, csum_start, csum_offset (two bytes each).
 
 use super::offload::{Checksum, Headers, Offload, SegmentKind, Segments};
 
@@ -21,10 +21,10 @@ const GSO_ECN: u8 = 0x80;
 /// Congestion Window Reduced, in the flags byte of a TCP header.
 const TCP_CWR: u8 = 0x80;
 
-/// Why a virtio-net header cannot be followed.
+/// An invalid or unsupported virtio-net header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VnetError {
-    /// The header is not all there.
+    /// The header is truncated.
     #[error("a virtio-net header of {0} bytes, not 10")]
     Short(usize),
     /// The checksum would lie outside of the frame.
@@ -32,18 +32,18 @@ pub enum VnetError {
     Checksum {
         /// Start of the summed bytes.
         start: u16,
-        /// The checksum's place from there.
+        /// Position of the checksum from there.
         offset: u16,
         /// Length of the frame.
         len: usize,
     },
-    /// A kind of segmentation that is not done here.
+    /// An unsupported kind of segmentation.
     #[error("segmentation of kind {0:#x} is not known")]
     Kind(u8),
-    /// The frame is not what the header says it is.
+    /// The frame contradicts the header.
     #[error("the frame's own headers are not those of a {kind:?} super-packet")]
     Mismatch {
-        /// What the header says.
+        /// The kind in the header.
         kind: SegmentKind,
     },
     /// Segments of no bytes.
@@ -51,22 +51,21 @@ pub enum VnetError {
     NoSegmentSize,
 }
 
-/// Reads the header that came with `frame`.
+/// Decodes the header that precedes `frame`.
 ///
-/// The sender's `hdr_len` is a hint and often wrong or zero, so the length of
-/// the headers is read from the frame. That a checksum was verified
-/// (DATA_VALID) changes nothing for a frame that is passed on, so it is not
-/// kept. A super-packet that holds no more than one segment is a plain frame.
+/// The sender's `hdr_len` is a hint and often wrong or zero, so the length of the
+/// headers is read from the frame. A verified checksum (DATA_VALID) changes nothing for
+/// a frame that is passed on, so it is not kept. A super-packet that holds no more than
+/// one segment is a plain frame.
 ///
 /// # Errors
-/// When the header contradicts itself or the frame; such a frame cannot be
-/// passed on.
+/// If the header contradicts itself or the frame; such a frame cannot be passed on.
 #[inline]
 pub fn decode(header: &[u8], frame: &[u8]) -> Result<Offload, VnetError> {
     let Some(header) = header.first_chunk::<LEN>() else {
         return Err(VnetError::Short(header.len()));
     };
-    // Most frames have nothing undone: bytes 0 and 1 say so.
+    // Most frames have no unfinished work: bytes 0 and 1 show it.
     if header[0] & FLAG_NEEDS_CSUM == 0 && header[1] == GSO_NONE {
         return Ok(Offload::NONE);
     }
@@ -95,8 +94,8 @@ fn decode_segments(gso: u8, size: u16, frame: &[u8]) -> Result<Option<Segments>,
         GSO_TCP_V4 => SegmentKind::TcpV4,
         GSO_TCP_V6 => SegmentKind::TcpV6,
         GSO_UDP_L4 => SegmentKind::Udp,
-        // Kernels that still say this mean one datagram cut into IP
-        // fragments; none does unless asked to, and we do not ask.
+        // Kernels that still use this mean one datagram fragmented by IP; none does
+        // unless requested, and we do not request it.
         GSO_UDP_FRAGMENTS => return Err(VnetError::Kind(GSO_UDP_FRAGMENTS)),
         other => return Err(VnetError::Kind(other)),
     };
@@ -117,7 +116,7 @@ fn decode_segments(gso: u8, size: u16, frame: &[u8]) -> Result<Option<Segments>,
     }))
 }
 
-/// Writes the header that tells what is left undone in `frame`.
+/// Encodes the header for the unfinished work in `frame`.
 #[inline]
 pub fn encode(offload: Offload, frame: &[u8]) -> [u8; LEN] {
     let mut header = [0; LEN];
@@ -145,7 +144,7 @@ pub fn encode(offload: Offload, frame: &[u8]) -> [u8; LEN] {
     header
 }
 
-/// The bit that makes a device set CWR on the first segment only.
+/// Returns the bit that makes a device set CWR on the first segment only.
 fn ecn(checksum: Option<Checksum>, frame: &[u8]) -> u8 {
     let flags = checksum.and_then(|c| frame.get(usize::from(c.start) + 13));
     match flags {

@@ -12,19 +12,19 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::run_directory;
 
-/// Another process that changes settings is waited for so long.
+/// Maximum wait for another process that changes settings.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What the names of records begin with.
+/// Prefix of the names of records.
 const PREFIX: &str = "settings-";
 
-/// What the name of a record's next version begins with, before its own name.
+/// Prefix of the name of a record's next version, followed by the record's name.
 const NEXT: &str = "new-";
 
 /// The directory of records, locked: one process at a time changes settings
 /// or restores them.
 pub(super) struct Directory {
-    /// `None` where there is none.
+    /// `None` if there is no directory.
     locked: Option<(PathBuf, Flock<File>)>,
 }
 
@@ -33,7 +33,7 @@ impl Directory {
         let lock = || -> Option<(PathBuf, Flock<File>)> {
             let path = run_directory::own()?;
             run_directory::create(&path).ok()?;
-            // Records of others are not believed.
+            // Records of other users are not trusted.
             if !run_directory::is_private(&path) {
                 return None;
             }
@@ -56,7 +56,7 @@ impl Directory {
         Ok((path, lock))
     }
 
-    /// The records of other processes, with whether the process lives.
+    /// Returns the records of other processes, with whether the process lives.
     pub(super) fn others(&self, own: Option<&Path>) -> Vec<(PathBuf, bool)> {
         let Some((directory, _)) = &self.locked else {
             return Vec::new();
@@ -77,10 +77,10 @@ impl Directory {
     }
 }
 
-/// Replaces what a record holds, in one step: after a SIGKILL at any point
-/// the file has either the old contents or the new. Returns the new file, which
-/// was locked before it had the record's name: to others the record of a
-/// living process is locked throughout.
+/// Replaces the contents of a record atomically: after a SIGKILL at any point the file
+/// has either the old contents or the new. Returns the new file, which was locked
+/// before it had the record's name: other processes see the record of a living process
+/// locked throughout.
 pub(super) fn replace(path: &Path, contents: &str) -> io::Result<Flock<File>> {
     let next = next_version(path);
     let lock = Flock::lock(File::create(&next)?, FlockArg::LockExclusiveNonblock);
@@ -90,7 +90,7 @@ pub(super) fn replace(path: &Path, contents: &str) -> io::Result<Flock<File>> {
     Ok(lock)
 }
 
-/// Removes a record, and what a process left that was killed in [`replace`].
+/// Removes a record, and the remains of a process that was killed in [`replace`].
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     let _ = fs::remove_file(next_version(path));
     fs::remove_file(path)
@@ -133,11 +133,11 @@ mod tests {
         let path = directory.join("settings-1");
         let file = File::create_new(&path).expect("a file");
         let first = Flock::lock(file, FlockArg::LockExclusiveNonblock).expect("a lock");
-        // One that holds the old version open, as a reader does that a
-        // rewrite in place would show half of a record.
+        // A process that holds the old version open, like a reader that would see half
+        // of a record if it were rewritten in place.
         let mut before = File::open(&path).expect("a file");
         fs::write(&path, "before\n").expect("it is written");
-        // What a process left that was killed while it wrote.
+        // The remains of a process that was killed while it wrote.
         fs::write(next_version(&path), "half of a rec").expect("it is written");
         let second = replace(&path, "after\n").expect("it is replaced");
         drop(first);

@@ -5,16 +5,16 @@ use std::str::FromStr;
 
 use crate::net::netns::NamespaceId;
 
-/// How a setting of a device is restored.
+/// The restoration of a device's setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Undo {
-    /// IPv6 is switched on.
+    /// Switch IPv6 on.
     Ipv6,
-    /// A feature, by the kernel's name, is switched on.
+    /// Switch on a feature, by the kernel's name.
     Feature(String),
-    /// The transmit queue has so many places.
+    /// Set the capacity of the transmit queue, in packets.
     QueueLen(i32),
-    /// The device is set down.
+    /// Set the device down.
     Down,
 }
 
@@ -22,11 +22,11 @@ pub(crate) enum Undo {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) namespace: NamespaceId,
-    /// The number of the interface on which the port is.
+    /// Number of the port's interface.
     pub(super) port: u32,
-    /// The device that was changed: the interface, or its peer.
+    /// The changed device: the interface, or its peer.
     pub(super) device: String,
-    /// `None`: nothing was changed, but a port is there.
+    /// `None`: no change, but a port is there.
     pub(super) undo: Option<Undo>,
 }
 
@@ -77,12 +77,12 @@ impl FromStr for Entry {
     }
 }
 
-/// The entries of a record; lines that are none are skipped.
+/// Parses the entries of a record; other lines are skipped.
 pub(super) fn parse(text: &str) -> Vec<Entry> {
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-/// A record of these entries.
+/// Formats a record of these entries.
 pub(super) fn written(entries: &[Entry]) -> String {
     entries.iter().map(|entry| format!("{entry}\n")).collect()
 }

@@ -1,4 +1,4 @@
-//! Restoring what killed processes left.
+//! Restores settings changed by killed processes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,16 @@ use super::entry::{Entry, parse, written};
 use super::{Record, Restorer, append, own};
 use crate::net::netns::{self, NamespaceId, NetNamespace};
 
-/// Restores the settings that killed processes left changed, in all network
-/// namespaces that can be entered. What another process needs changed is left
-/// to that.
+/// Restores the settings that killed processes left changed, in all network namespaces
+/// that can be entered. A change that another process needs is left to that process.
 pub fn restore_leftovers() {
     let mut own = own();
     let directory = Directory::lock();
     restore_left(&directory, own.as_mut(), |_| false);
 }
 
-/// As [`restore_leftovers`], with the directory locked. Entries that are to be
-/// kept are not restored; returns if there were any.
+/// As [`restore_leftovers`], with the directory locked. Entries that must be kept are
+/// not restored; returns whether there were any.
 pub(super) fn restore_left(
     directory: &Directory,
     mut own: Option<&mut Record>,
@@ -73,8 +72,9 @@ fn entries_of(path: &Path) -> Vec<Entry> {
     parse(&fs::read_to_string(path).unwrap_or_default())
 }
 
-/// Hands an entry to a process that has a port on the same interface: it needs
-/// the setting as it is, and restores it at its end. Returns if there is one.
+/// Transfers an entry to a process that has a port on the same interface: that process
+/// needs the setting as it is, and restores it at its end. Returns whether there is
+/// one.
 fn hand_over(entry: &Entry, own: Option<&mut Record>, living: &[(PathBuf, Vec<Entry>)]) -> bool {
     let is_user = |entries: &[Entry]| entries.iter().any(|other| other.is_of_port_of(entry));
     if let Some(own) = own
@@ -87,8 +87,8 @@ fn hand_over(entry: &Entry, own: Option<&mut Record>, living: &[(PathBuf, Vec<En
     heir.is_some_and(|(path, _)| append(path, std::slice::from_ref(entry)).is_ok())
 }
 
-/// Whether a record is so old that the namespaces that are left in it, which
-/// have neither name nor process, will not be seen again.
+/// Whether a record is so old that the remaining namespaces in it, which have neither
+/// name nor process, will not become visible again.
 fn is_old(path: &Path) -> bool {
     const KEPT: Duration = Duration::from_secs(24 * 3600);
     let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
@@ -96,7 +96,7 @@ fn is_old(path: &Path) -> bool {
     age.is_some_and(|age| age > KEPT)
 }
 
-/// Restores a setting of another namespace. Returns if it was done, or the
+/// Restores a setting of another namespace. Returns whether it succeeded, or the
 /// namespace is another by now.
 fn restore_there(entry: &Entry, places: &[(u64, PathBuf)]) -> bool {
     let found = places
@@ -105,7 +105,7 @@ fn restore_there(entry: &Entry, places: &[(u64, PathBuf)]) -> bool {
     let Some((_, path)) = found else { return false };
     let restored = NetNamespace::at(path).and_then(|namespace| {
         namespace.run(|| {
-            // Numbers of namespaces are used again, cookies are not.
+            // Numbers of namespaces are reused, cookies are not.
             if NamespaceId::current() == entry.namespace {
                 restore_here(entry);
             }
@@ -114,8 +114,8 @@ fn restore_there(entry: &Entry, places: &[(u64, PathBuf)]) -> bool {
     restored.is_ok()
 }
 
-/// Restores a setting of the calling thread's namespace. Fails if the device
-/// is gone, and the setting with it.
+/// Restores a setting of the calling thread's namespace. Fails if the device, and with
+/// it the setting, is gone.
 fn restore_here(entry: &Entry) {
     if let Some(undo) = &entry.undo {
         Restorer::open(&entry.device).restore(&entry.device, undo);

@@ -1,16 +1,16 @@
-//! The record of settings that ports changed on interfaces, in a file that
-//! outlives the process.
+//! The record of settings that ports changed on interfaces, in a file that outlives the
+//! process.
 //!
-//! A process that is killed restores nothing. So each change is written down
-//! before it is made, in `settings-PID-…` in the [run
-//! directory](crate::run_directory), which the process keeps locked (flock)
-//! while it lives. Whatever opens a port later, finds a record that is not
-//! locked, and restores what it says, in the network namespaces that it says.
+//! A killed process restores nothing. So each change is recorded before it is made, in
+//! `settings-PID-…` in the [run directory](crate::run_directory), which the process
+//! keeps locked (flock) while it lives. The next process that opens a port finds a
+//! record that is not locked, and restores the settings in it, in their network
+//! namespaces.
 //!
-//! Two ports of different processes may be on one interface: a receiver next
-//! to a run. The first to end must not restore what the other still needs; it
-//! hands its entries over, by writing them into the other's record. So what a
-//! port has to restore at its end is in the file, and not in memory.
+//! Two ports of different processes may share an interface: a receiver next to a run.
+//! The first to end must not restore settings that the other still needs; it transfers
+//! its entries to the other's record. So the file, and not memory, holds what a port
+//! has to restore at its end.
 
 mod directory;
 mod entry;
@@ -38,7 +38,7 @@ use crate::rights;
 enum Record {
     /// A file, locked.
     File { path: PathBuf, lock: Flock<File> },
-    /// Where there can be no file: what a killed process changed, stays.
+    /// Where no file can be created: changes of a killed process stay.
     Memory(Vec<Entry>),
 }
 
@@ -78,8 +78,8 @@ impl Record {
     fn set(&mut self, entries: Vec<Entry>) {
         match self {
             Record::File { path, lock } => {
-                // Without it the old version stays: more is restored than
-                // need be.
+                // If this fails, the old version stays: more is restored than
+                // necessary.
                 if let Ok(next) = replace(path, &written(&entries)) {
                     *lock = next;
                 }
@@ -101,7 +101,7 @@ pub(crate) struct PortRecord {
     port: u32,
 }
 
-/// The time in which a port changes settings: no other process does.
+/// The transaction in which a port changes settings: other processes wait.
 pub(crate) struct Changing {
     record: PortRecord,
     own: MutexGuard<'static, Option<Record>>,
@@ -109,13 +109,13 @@ pub(crate) struct Changing {
 }
 
 impl PortRecord {
-    /// Begins to change settings for a port on an interface of the calling
-    /// thread's namespace. What killed processes left is restored first; but
-    /// IPv6 of this interface stays off if `quiet`, and is this port's to
-    /// restore: switched on, it would send at once.
+    /// Begins to change settings for a port on an interface of the calling thread's
+    /// namespace. Settings left by killed processes are restored first; but IPv6 of
+    /// this interface stays off if `quiet`, and this port restores it: switched on, it
+    /// would send at once.
     ///
-    /// A port may change nothing, and have to restore what another process
-    /// changed that ends before it: the process keeps the right to.
+    /// A port that changes nothing may still have to restore the changes of another
+    /// process that ends before it: the process keeps the right to.
     pub(crate) fn begin(port: u32, device: &str, quiet: bool) -> (PortRecord, Changing) {
         rights::will_restore();
         let mut own = own();
@@ -141,8 +141,8 @@ impl PortRecord {
         (record, changing)
     }
 
-    /// Ends the port's part: what it changed is handed to `restore`, unless
-    /// another process has a port on the interface: then it is left to that.
+    /// Ends the port's part: passes its changes to `restore`, unless another process
+    /// has a port on the interface, which then restores them.
     pub(crate) fn end(self, mut restore: impl FnMut(&str, &Undo)) {
         let mut own = own();
         let directory = Directory::lock();
@@ -192,7 +192,7 @@ fn own() -> MutexGuard<'static, Option<Record>> {
 }
 
 impl Changing {
-    /// Notes a change, to be called before it is made.
+    /// Records a change; call it before making the change.
     pub(crate) fn note(&mut self, device: &str, undo: Undo) {
         self.add(device, Some(undo));
     }

@@ -1,4 +1,4 @@
-//! Restoring a setting of a device.
+//! Restores settings of a device.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -8,9 +8,9 @@ use crate::net::ethtool::Ethtool;
 use crate::net::link;
 use crate::net::netlink::Netlink;
 
-/// Restores settings of devices in one network namespace: that of the thread
-/// that opened it, whichever thread uses it. It restores what any kind of port
-/// changes: a port may have to restore what a port of another kind changed.
+/// Restores settings of devices in one network namespace: that of the thread that
+/// opened it, regardless of the thread that uses it. It restores the changes of every
+/// kind of port: a port may have to restore the changes of a port of another kind.
 #[derive(Debug)]
 pub(crate) struct Restorer {
     /// The device whose IPv6 it can switch on.
@@ -21,8 +21,8 @@ pub(crate) struct Restorer {
 }
 
 impl Restorer {
-    /// For the interface `device`, and its peer, in the calling thread's
-    /// namespace. What cannot be opened cannot be restored.
+    /// Opens the interface `device`, and its peer, in the calling thread's namespace.
+    /// Parts that cannot be opened cannot be restored.
     pub(crate) fn open(device: &str) -> Restorer {
         let ipv6 = match device.contains('/') {
             true => None,
@@ -39,8 +39,7 @@ impl Restorer {
         }
     }
 
-    /// Restores one setting. Fails if the device is gone, and the setting
-    /// with it.
+    /// Restores one setting. Fails if the device, and with it the setting, is gone.
     pub(crate) fn restore(&mut self, device: &str, undo: &Undo) {
         match undo {
             Undo::Ipv6 => {

@@ -1,22 +1,21 @@
-//! Which fillers stand before a frame, and where the frame then begins.
+//! Plans the fillers before a frame, and the frame's position.
 
 use longwire_engine::{BitRate, Nanos};
 
-/// Bytes of a frame without its check sequence, at the least: shorter ones
-/// are filled up with zeros.
+/// Minimum bytes of a frame without its check sequence: shorter ones are padded with
+/// zeros.
 pub const FRAME_MIN: u32 = 60;
 
-/// The gap that every frame has behind it (IEEE 802.3, 4A.4.2).
+/// The gap after every frame (IEEE 802.3, 4A.4.2).
 const GAP: u64 = 12;
 
-/// Byte times from the first bit of a frame's preamble to the last of its
-/// check sequence; neither counts in `len`, nor does what fills up a short
-/// frame.
+/// Returns the byte times from the first bit of a frame's preamble to the last of its
+/// check sequence; neither counts in `len`, nor does the padding of a short frame.
 pub fn frame_bytes(len: u32) -> u64 {
     8 + u64::from(len.max(FRAME_MIN)) + 4
 }
 
-/// Byte times until the next frame can begin.
+/// Returns the byte times until the next frame can begin.
 pub fn wire_bytes(len: u32) -> u64 {
     frame_bytes(len) + GAP
 }
@@ -29,33 +28,33 @@ pub struct FillerSizes {
 }
 
 impl FillerSizes {
-    /// Every length that an ordinary Ethernet knows: 60 to 1514 bytes.
+    /// The lengths of ordinary Ethernet: 60 to 1514 bytes.
     pub const ETHERNET: FillerSizes = FillerSizes {
         least: FRAME_MIN,
         most: 1514,
     };
 
-    /// From `least` to `most`. `None` if a gap longer than one filler could
-    /// then not always be divided among several.
+    /// Creates lengths from `least` to `most`. `None` if a gap longer than one filler
+    /// could then not always be divided among several.
     pub fn new(least: u32, most: u32) -> Option<FillerSizes> {
         let sizes = FillerSizes { least, most };
         (least >= FRAME_MIN && wire_bytes(most) >= 2 * wire_bytes(least)).then_some(sizes)
     }
 
-    /// The longest filler.
+    /// Returns the longest filler.
     pub fn most(self) -> u32 {
         self.most
     }
 
-    /// The length of the first of the fillers that together take `gap` byte
-    /// times: as few as possible, all nearly alike.
+    /// Returns the length of the first of the fillers that together take `gap` byte
+    /// times: as few as possible, of similar lengths.
     fn first(self, gap: u64) -> u32 {
         let count = gap.div_ceil(wire_bytes(self.most)).max(1);
         (gap.div_ceil(count) - wire_bytes(0) + u64::from(FRAME_MIN)) as u32
     }
 }
 
-/// What is sent next.
+/// The next item to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A filler of this length, check sequence not counted.
@@ -64,35 +63,35 @@ pub enum Step {
     Frame(Placement),
 }
 
-/// Where a frame was put, in byte times from the wire's first on.
+/// Position of a frame, in byte times from the wire's first on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// Its preamble begins.
+    /// Start of its preamble.
     pub at: u64,
-    /// It should begin, so that its last bit leaves in the first byte time
-    /// that does not end before its release.
+    /// Ideal start, so that its last bit leaves in the first byte time that does not
+    /// end before its release.
     pub wanted: u64,
-    /// It could have begun if gaps of any length could be had: `wanted`, or
-    /// when the frames before it have left.
+    /// Earliest start if gaps of any length were possible: `wanted`, or when the
+    /// previous frames have left.
     pub possible: u64,
 }
 
-/// What was sent so far.
+/// Counters of sent frames and fillers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Frames.
     pub frames: u64,
     /// Fillers.
     pub fillers: u64,
-    /// Frames that the wire was still busy for, with the frames before them:
-    /// they were released faster than the wire is.
+    /// Frames for which the wire was still busy with previous frames: they were
+    /// released faster than the wire's rate.
     pub waited: u64,
-    /// Frames that began at another byte time than they could have, because
-    /// a gap was too short to be filled.
+    /// Frames that did not start at `possible`, because a gap was too short to be
+    /// filled.
     pub moved: u64,
-    /// The most byte times that such a frame was early or late.
+    /// Maximum byte times that such a frame was early or late.
     pub moved_max: u64,
-    /// Frames that came so late that their place on the wire had passed, or
+    /// Frames that were pushed so late that their position on the wire had passed, or
     /// was taken by fillers.
     pub late: u64,
     /// How often the wire had nothing to send.
@@ -101,27 +100,25 @@ pub struct Tally {
 
 /// Plans a wire that is never idle.
 ///
-/// A frame's release is when its last bit has left, as in the emulated link:
-/// so frames that a slower link let out one after the other never overlap
-/// here. The wire's time is counted in bytes, exactly: a release is the
-/// rational number (release − origin) × rate / 8, rounded up once, to the end
-/// of the frame's last byte time.
+/// A frame's release is when its last bit has left, as in the emulated link: so frames
+/// that a slower link released in sequence never overlap here. The wire's time is
+/// counted in bytes, exactly: a release is the rational number (release − origin) ×
+/// rate / 8, rounded up once, to the end of the frame's last byte time.
 #[derive(Clone, Debug)]
 pub struct GapFiller {
     rate: BitRate,
     sizes: FillerSizes,
-    /// The time of byte time 0.
+    /// Time of byte time 0.
     origin: Nanos,
-    /// The first byte time that nothing has been planned for.
+    /// The first unplanned byte time.
     next: u64,
-    /// When the frames so far would have left if gaps of any length could be
-    /// had.
+    /// When the frames so far would have left if gaps of any length were possible.
     possible: u64,
     tally: Tally,
 }
 
 impl GapFiller {
-    /// A wire of this rate, whose first byte time begins at `origin`.
+    /// Creates a wire of this rate, whose first byte time begins at `origin`.
     pub fn new(rate: BitRate, sizes: FillerSizes, origin: Nanos) -> GapFiller {
         GapFiller {
             rate,
@@ -133,14 +130,14 @@ impl GapFiller {
         }
     }
 
-    /// What to send next on the way to a frame of `len` bytes whose last bit
-    /// is to leave at `release`. The caller sends it; after the frame itself,
-    /// it is the next frame's turn.
+    /// Returns the next item to send before, or as, a frame of `len` bytes whose last
+    /// bit must leave at `release`. The caller sends it, and calls again until the item
+    /// is the frame itself.
     pub fn step(&mut self, release: Nanos, len: u32) -> Step {
         let wanted = self.byte_time(release).saturating_sub(frame_bytes(len));
         let least = wire_bytes(self.sizes.least);
         let gap = wanted.saturating_sub(self.next);
-        // Of a gap that no filler fits, the nearer end.
+        // If no filler fits a gap, its nearer end.
         if gap >= least || gap > least / 2 {
             return Step::Filler(self.filler(gap.max(least)));
         }
@@ -155,10 +152,9 @@ impl GapFiller {
         Step::Frame(placement)
     }
 
-    /// A filler while no frame is known that leaves before `until`: the
-    /// longest there is, or `None` once that would reach so far that a frame
-    /// of up to `frame_max` bytes which leaves then or later could not be
-    /// given every gap that can be filled.
+    /// Returns a filler for the time without a known frame before `until`: the longest
+    /// one, or `None` once that would reach so far that a frame of up to `frame_max`
+    /// bytes, released then or later, could not be given every gap that can be filled.
     pub fn idle(&mut self, until: Nanos, frame_max: u32) -> Option<u32> {
         let longest = wire_bytes(self.sizes.most);
         let begins = self.byte_time(until).saturating_sub(frame_bytes(frame_max));
@@ -167,8 +163,8 @@ impl GapFiller {
         fits.then(|| self.filler(longest))
     }
 
-    /// The wire is told to be at `now`: if nothing was planned for that time
-    /// it has run dry, and goes on from there.
+    /// Advances the wire to `now`: if no byte time was planned for it, the wire has run
+    /// dry, and continues from there.
     pub fn catch_up(&mut self, now: Nanos) {
         let reached = self.byte_time(now);
         if reached > self.next {
@@ -177,19 +173,19 @@ impl GapFiller {
         }
     }
 
-    /// What was planned so far.
+    /// Returns the counters so far.
     pub fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// The time at which a byte time begins, rounded down.
+    /// Returns the time at which a byte time begins, rounded down.
     pub fn time_of(&self, byte_time: u64) -> Nanos {
         let nanos = u128::from(byte_time) * 8_000_000_000 / u128::from(self.rate.bits_per_sec());
         let nanos = u64::try_from(nanos).unwrap_or(u64::MAX);
         self.origin.saturating_add(Nanos::from_nanos(nanos))
     }
 
-    /// The first byte time that does not begin before `time`.
+    /// Returns the first byte time that does not begin before `time`.
     fn byte_time(&self, time: Nanos) -> u64 {
         let since = u128::from(time.saturating_sub(self.origin).as_nanos());
         let bytes = (since * u128::from(self.rate.bits_per_sec())).div_ceil(8_000_000_000);

@@ -7,62 +7,59 @@ use super::filler::{FRAME_MIN, FillerSizes, GapFiller, Step, Tally, wire_bytes};
 use super::frame_check_sequence;
 use crate::port::{Outgoing, PortError, Pushed, TxPort};
 
-/// A driver or a wire that sends frames back to back, with the check sequence
-/// that it is given.
+/// A driver or a wire that sends frames back to back, with the given check sequence.
 pub trait RawLine {
-    /// How many frames can be put in before a flush is needed.
+    /// Returns how many frames can be added before a flush is needed.
     fn room(&self) -> usize;
 
-    /// Puts in a frame, of which there is room for one. `counts` is false for
-    /// a filler.
+    /// Adds a frame; there must be a free slot. `counts` is false for a filler.
     fn put(&mut self, frame: &[u8], check: [u8; 4], counts: bool);
 
-    /// Sends what was put in, as far as the line takes it: how many of the
+    /// Sends the added frames, as far as the line accepts them; returns how many of the
     /// frames that count have left.
     ///
     /// # Errors
-    /// When the line is no more.
+    /// If the line is gone.
     fn flush(&mut self) -> Result<usize, PortError>;
 
-    /// Frames that count and have not left.
+    /// Returns the number of frames that count and have not left.
     fn unsent(&self) -> usize;
 
-    /// The longest frame it takes, in bytes.
+    /// Returns the length of the longest frame it accepts, in bytes.
     fn frame_max(&self) -> usize;
 
-    /// Whether time passes while nothing is put in: then the wire runs dry.
+    /// Whether time passes while no frame is added: then the wire runs dry.
     fn runs_by_itself(&self) -> bool;
 }
 
-/// The wire is filled for so long ahead, and so bridges pauses of the program
-/// of that length.
+/// The wire is filled this far ahead, which bridges pauses of the program of that
+/// length.
 const AHEAD: Nanos = Nanos::from_micros(100);
 
-/// A frame may be handed over so long after its release and still be on time.
+/// A frame handed over at most this late after its release is still on time.
 const PATIENCE: Nanos = Nanos::from_micros(100);
 
-/// Sends frames at their releases, to the byte time, and fillers between
-/// them.
+/// Sends frames at their releases, to the byte time, with fillers between them.
 pub struct GapTx<L> {
     line: L,
     port: String,
     rate: BitRate,
-    /// So long after its release a frame leaves the wire, always.
+    /// Constant time from a frame's release to its departure from the wire.
     lead: Nanos,
-    /// From the first call on: the wire's time begins with it.
+    /// Created by the first call: the wire's time begins with it.
     filler: Option<GapFiller>,
     fillers: Fillers,
     /// Frames that have left since the last flush.
     left: usize,
-    /// A short frame, filled up.
+    /// A short frame with its padding.
     padded: [u8; FRAME_MIN as usize],
 }
 
 impl<L: RawLine> GapTx<L> {
-    /// A wire of this rate. `port` is its name in remarks.
+    /// Creates a wire of this rate. `port` is its name in remarks.
     ///
-    /// Every frame leaves it the same time after its release: 200 us, and
-    /// what the wire takes for the longest frame and the longest filler.
+    /// Every frame leaves it the same time after its release: 200 us, plus the time of
+    /// the longest frame and of the longest filler.
     pub fn new(line: L, port: String, rate: BitRate) -> GapTx<L> {
         let longest = (line.frame_max() as u32).max(FillerSizes::ETHERNET.most());
         let longest = 2 * wire_bytes(longest) * 8_000_000_000 / rate.bits_per_sec();
@@ -79,7 +76,7 @@ impl<L: RawLine> GapTx<L> {
         }
     }
 
-    /// What was sent so far.
+    /// Returns the counters so far.
     pub fn tally(&self) -> Tally {
         self.filler
             .as_ref()
@@ -87,20 +84,20 @@ impl<L: RawLine> GapTx<L> {
             .unwrap_or_default()
     }
 
-    /// What it sends to.
+    /// Returns the line.
     pub fn line(&self) -> &L {
         &self.line
     }
 
-    /// Gives back what it sends to.
+    /// Returns the line and drops the rest.
     pub fn into_line(self) -> L {
         self.line
     }
 
-    /// Whether there is room for a frame, after sending what waits if need be.
+    /// Whether there is a free slot for a frame, after a flush if necessary.
     fn make_room(&mut self) -> bool {
         if self.line.room() == 0 {
-            // An error comes again with the next flush, where it can be told.
+            // An error is returned again by the next flush, which can report it.
             self.left += self.line.flush().unwrap_or(0);
         }
         self.line.room() > 0
@@ -165,7 +162,7 @@ impl<L: RawLine> TxPort for GapTx<L> {
     fn fill(&mut self, now: Nanos) {
         let start = || GapFiller::new(self.rate, FillerSizes::ETHERNET, now);
         let filler = self.filler.get_or_insert_with(start);
-        // What has not come by now is released later, but for the patience.
+        // Frames not pushed by now are released later, except within the patience.
         let until = now.saturating_add(self.lead).saturating_sub(PATIENCE);
         let frame_max = self.line.frame_max() as u32;
         while self.line.room() > 0
@@ -203,21 +200,20 @@ impl<L: RawLine> TxPort for GapTx<L> {
     }
 }
 
-/// Bytes of an Ethernet header: less is no frame.
+/// Bytes of an Ethernet header: the minimum of a frame.
 const ETHERNET: usize = 14;
 
-/// The fillers of all lengths: the beginnings of one frame, each with a check
-/// sequence that is wrong.
+/// The fillers of all lengths: prefixes of one frame, each with a wrong check sequence.
 struct Fillers {
     frame: Vec<u8>,
-    /// By the length above the least.
+    /// Indexed by the length above the least.
     checks: Vec<[u8; 4]>,
 }
 
 impl Fillers {
-    /// To an address that bridges do not pass on (IEEE 802.1Q, 8.6.3), of the
-    /// first experimental type: should a device take a filler for a frame in
-    /// spite of all, it goes no further.
+    /// To an address that bridges do not forward (IEEE 802.1Q, 8.6.3), of the first
+    /// experimental type: a device that accepts a filler as a frame does not forward
+    /// it.
     const HEADER: [u8; ETHERNET] = [
         0x01, 0x80, 0xc2, 0x00, 0x00, 0x0f, 0x02, 0x00, 0x00, 0x00, 0x00, 0x01, 0x88, 0xb5,
     ];
@@ -241,8 +237,7 @@ impl Fillers {
     }
 }
 
-/// The right check sequence with every bit turned over: as far from right as
-/// can be.
+/// Returns the right check sequence with every bit inverted: the most different one.
 fn wrong(digest: &crc32fast::Hasher) -> [u8; 4] {
     (!digest.clone().finalize()).to_le_bytes()
 }

@@ -17,16 +17,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::RegionId;
 use crate::arena::prefetch_to_read;
 
-/// Frames begin on cache lines of their own.
+/// Frames begin on separate cache lines.
 const ALIGNMENT: usize = 64;
 
-/// A region of up to this many bytes is taken to be in a cache.
+/// A region of up to this many bytes is assumed to be in a cache.
 const CACHED: usize = 1 << 20;
 
-/// Prebuilt frames of one length, side by side.
+/// Prebuilt frames of one length, contiguous.
 ///
-/// Each begins with its number, and ends with the number's complement where
-/// there is room for both: enough to see that a frame is whole and its own.
+/// Each begins with its number, and ends with the number's complement if there is space
+/// for both: sufficient to check that a frame is whole and the right one.
 #[derive(Debug)]
 struct Region {
     id: RegionId,
@@ -39,7 +39,7 @@ struct Region {
 const NUMBER: usize = 8;
 
 impl Region {
-    /// As many frames of `size` bytes as `area` bytes hold, one at the least.
+    /// Creates as many frames of `size` bytes as fit into `area` bytes, at least one.
     fn new(size: usize, area: usize) -> Arc<Region> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let stride = size.next_multiple_of(ALIGNMENT).max(ALIGNMENT);
@@ -56,7 +56,7 @@ impl Region {
         })
     }
 
-    /// Asks for the frame at `place` if the region is larger than a cache.
+    /// Prefetches the frame at `place` if the region is larger than a cache.
     #[inline]
     fn warm(&self, place: usize) {
         if self.bytes.len() > CACHED {

@@ -1,5 +1,5 @@
-//! A cable in memory: what is pushed at one end is received at the other.
-//! The ends may be on different threads.
+//! A cable in memory: frames pushed at one end are received at the other. The ends may
+//! be on different threads.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::delay_line::{
 };
 use crate::port::{Arrived, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
 
-/// Below this room a push may find the pipe full.
+/// With less free memory than this a push may find the pipe full.
 const ROOM: usize = 64;
 
-/// Makes a cable that holds frames of up to `capacity` bytes in all.
+/// Creates a cable that holds frames of up to `capacity` bytes in all.
 ///
 /// # Errors
-/// When there is no memory for it.
+/// If there is no memory for it.
 pub fn pipe(capacity: Bytes) -> Result<(PipeTx, PipeRx), ArenaError> {
     let (writer, reader) = delay_line(&DelayLineConfig {
         budget: capacity,
@@ -50,15 +50,15 @@ pub struct PipeTx {
 pub struct PipeRx {
     reader: DelayLineReader,
     bell: Arc<Bell>,
-    /// The pipe was empty, and the bell rings for what comes.
+    /// The pipe was empty, and the bell rings for the next frame.
     waits: bool,
 }
 
 impl PipeRx {
-    /// Has the bell ring while the pipe is empty. Returns whether it is.
+    /// Enables the bell while the pipe is empty. Returns whether it is.
     fn settle_wait(&mut self) -> bool {
         if self.waits {
-            // What it rang for is seen by the look that follows.
+            // The following check sees the frames for which it rang.
             self.bell.event().clear();
         } else if self.reader.front().is_none() {
             self.bell.asleep();

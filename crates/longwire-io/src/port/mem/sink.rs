@@ -1,4 +1,4 @@
-//! A sink that takes everything, counts it and checks it.
+//! A sink that accepts every frame, counts it and checks it.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ const SLOTS: usize = 256;
 /// The longest frame it copies.
 const FRAME_MAX: usize = 65_536 + 64;
 
-/// Takes every frame.
+/// Accepts every frame.
 #[derive(Debug)]
 pub struct Sink {
-    /// Where lent frames are, if they are taken where they lie.
+    /// Memory of lent frames, if they are checked in place.
     region: Option<Arc<Region>>,
-    /// Where frames are copied to, as a network card's driver would.
+    /// Target of copies, like the ring of a network card's driver.
     ring: Vec<u8>,
     slot: usize,
     next: usize,
@@ -27,7 +27,7 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Copies every frame into a ring of its own, and checks it there.
+    /// Creates a sink that copies every frame into its ring, and checks it there.
     pub fn copying() -> Sink {
         Sink {
             region: None,
@@ -41,8 +41,8 @@ impl Sink {
         }
     }
 
-    /// Takes the frames of this source where they lie. Only their lengths
-    /// and places are looked at, as a network card's driver would.
+    /// Creates a sink that accepts the frames of this source in place. It reads only
+    /// their lengths and places, like a network card's driver.
     pub fn in_place(source: &mut Source) -> Sink {
         source.lending = true;
         Sink {
@@ -51,17 +51,17 @@ impl Sink {
         }
     }
 
-    /// Frames taken.
+    /// Returns the number of frames accepted.
     pub fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// Bytes of frames taken.
+    /// Returns the bytes of frames accepted.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Frames that were not whole, or not where they should have been.
+    /// Returns the number of frames that were not whole, or not at their place.
     pub fn damaged(&self) -> u64 {
         self.damaged
     }
@@ -78,7 +78,7 @@ impl Sink {
         self.bytes += bytes.len() as u64;
     }
 
-    /// Makes room for longer frames than have come so far.
+    /// Enlarges the ring for longer frames.
     #[cold]
     fn grow(&mut self, len: usize) {
         self.slot = len.next_multiple_of(64);
@@ -99,7 +99,7 @@ impl Sink {
     }
 }
 
-/// Copies a frame; the shortest ones, which are the most, without a call.
+/// Copies a frame; the shortest ones, which are the most frequent, without a call.
 #[inline]
 fn copy(from: &[u8], to: &mut [u8]) {
     const HALF: usize = 32;

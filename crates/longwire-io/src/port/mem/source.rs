@@ -10,23 +10,23 @@ use longwire_engine::{BitRate, Nanos};
 use super::Region;
 use crate::port::{Arrived, Offload, PortError, Received, RegionId, RxPort};
 
-/// How far ahead of the frame that is handed in a region that fits no cache
-/// is asked for: a network card has put its frames in the cache by then.
+/// Distance of the prefetch ahead of the delivered frame, in a region that fits no
+/// cache: a network card has put its frames in the cache by then.
 const WARM_AHEAD: usize = 4096;
 
-/// Sends the frames of a region over and over, as fast as they are taken.
+/// Delivers the frames of a region repeatedly, as fast as they are accepted.
 #[derive(Debug)]
 pub struct Source {
     pub(super) region: Arc<Region>,
     next_place: usize,
     left: u64,
     timeline: Option<Timeline>,
-    /// Frames are taken where they lie: nobody reads them.
+    /// Frames are accepted in place: their bytes are not read.
     pub(super) lending: bool,
 }
 
-/// Arrivals on a timeline of their own: each frame arrives when a wire of a
-/// given rate has carried the one before.
+/// Arrivals on a virtual timeline: each frame arrives when a wire of a given rate has
+/// carried the previous one.
 #[derive(Debug)]
 struct Timeline {
     wire: Serializer,
@@ -34,8 +34,8 @@ struct Timeline {
 }
 
 impl Source {
-    /// `count` frames of `size` bytes, from a region of about `area` bytes,
-    /// stamped with the time they are taken.
+    /// Creates a source of `count` frames of `size` bytes, from a region of about
+    /// `area` bytes, stamped with the time of the call.
     pub fn new(size: usize, area: usize, count: u64) -> Source {
         Source {
             region: Region::new(size, area),
@@ -46,8 +46,8 @@ impl Source {
         }
     }
 
-    /// The same, stamped as a saturated wire of this rate would deliver them,
-    /// from time zero on.
+    /// The same, stamped as a saturated wire of this rate would deliver them, from time
+    /// zero on.
     pub fn paced(size: usize, area: usize, rate: BitRate, count: u64) -> Source {
         Source {
             timeline: Some(Timeline {

@@ -5,10 +5,10 @@ use longwire_engine::{BitRate, Nanos};
 use crate::port::PortError;
 use crate::port::gap::{FRAME_MIN, RawLine, frame_bytes, wire_bytes};
 
-/// What a wire carries in one byte time.
+/// The symbol of one byte time on a wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Symbol {
-    /// Nothing.
+    /// No byte.
     Idle,
     /// A byte of a frame, its preamble or its check sequence.
     Byte(u8),
@@ -17,10 +17,10 @@ pub enum Symbol {
 /// Seven bytes of preamble and the start delimiter.
 const PREAMBLE: [u8; 8] = [0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0xd5];
 
-/// Idle byte times after each frame, at the least.
+/// Minimum idle byte times after each frame.
 const GAP: u64 = 12;
 
-/// A frame that the device at the end of the wire took.
+/// A frame that the device at the end of the wire accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireFrame {
     /// The byte time in which its preamble began.
@@ -29,26 +29,26 @@ pub struct WireFrame {
     pub bytes: Vec<u8>,
 }
 
-/// What the device at the end of the wire saw.
+/// Counters of the device at the end of the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireCounts {
-    /// Frames with a check sequence that is right.
+    /// Frames with a right check sequence.
     pub good: u64,
-    /// Frames that it discarded because their check sequence is wrong.
+    /// Frames discarded because of a wrong check sequence.
     pub bad: u64,
-    /// Frames that it discarded because they are too short, or have no start.
+    /// Frames discarded because they are too short, or have no start delimiter.
     pub malformed: u64,
-    /// Idle byte times beyond those that every frame has behind it.
+    /// Idle byte times beyond the gap after every frame.
     pub idle: u64,
 }
 
-/// The device at the end of the wire: it finds frames among symbols, and
-/// discards those that are damaged.
+/// The device at the end of the wire: it finds frames among symbols, and discards
+/// damaged ones.
 #[derive(Debug, Default)]
 pub struct WireReceiver {
     /// Byte times so far.
     now: u64,
-    /// The byte time in which the burst of bytes at hand began, and those.
+    /// The byte time in which the current run of bytes began, and the bytes.
     begun: Option<u64>,
     bytes: Vec<u8>,
     idle: u64,
@@ -57,7 +57,7 @@ pub struct WireReceiver {
 }
 
 impl WireReceiver {
-    /// The next byte time.
+    /// Receives the next byte time.
     pub fn symbol(&mut self, symbol: Symbol) {
         match symbol {
             Symbol::Byte(byte) => {
@@ -90,29 +90,28 @@ impl WireReceiver {
         }
     }
 
-    /// The frames taken, in order.
+    /// Returns the accepted frames, in order.
     pub fn frames(&self) -> &[WireFrame] {
         &self.frames
     }
 
-    /// What was seen.
+    /// Returns the counters.
     pub fn counts(&self) -> WireCounts {
         self.counts
     }
 
-    /// Byte times so far.
+    /// Returns the byte times so far.
     pub fn byte_times(&self) -> u64 {
         self.now
     }
 }
 
-/// How far the spacing of frames is from that of these releases, of which
-/// each frame has one: the most byte times by which the distance between the
-/// last bits of any two frames differs, on a wire of this rate.
+/// Returns how far the spacing of frames is from that of these releases, one for each
+/// frame: the maximum byte times by which the distance between the last bits of any two
+/// frames differs, on a wire of this rate.
 pub fn spacing_error(frames: &[WireFrame], releases: &[Nanos], rate: BitRate) -> f64 {
-    // Of each frame, how much later its end is than its release, in
-    // billionths of bits: exact integers. Whatever delay is common to all
-    // falls out of the difference.
+    // For each frame, the time from its release to its end, in billionths of bits:
+    // exact integers. A common delay cancels in the difference.
     let late = |(frame, release): (&WireFrame, &Nanos)| {
         let end = frame.at + frame_bytes(frame.bytes.len() as u32);
         let seen = i128::from(end) * 8_000_000_000;
@@ -125,9 +124,8 @@ pub fn spacing_error(frames: &[WireFrame], releases: &[Nanos], rate: BitRate) ->
     most.saturating_sub(least).max(0) as f64 / 8e9
 }
 
-/// Whether a frame with its check sequence is undamaged. The remainder is
-/// computed bit by bit as the standard defines it, by other means than the
-/// sender's.
+/// Whether a frame with its check sequence is undamaged. The remainder is computed bit
+/// by bit as the standard defines it, independently of the sender's code.
 fn is_whole(frame: &[u8]) -> bool {
     const POLYNOMIAL: u32 = 0xedb8_8320;
     let divide = |state: u32, byte: &u8| {
@@ -141,8 +139,8 @@ fn is_whole(frame: &[u8]) -> bool {
     remainder.to_le_bytes() == check
 }
 
-/// A wire that is sent to frame by frame, back to back. Its time is that of
-/// what is put in.
+/// A wire that sends frame by frame, back to back. Its time is that of the added
+/// frames.
 #[derive(Debug)]
 pub struct MemWire {
     receiver: WireReceiver,
@@ -151,7 +149,7 @@ pub struct MemWire {
 }
 
 impl MemWire {
-    /// A wire that takes frames of up to `frame_max` bytes.
+    /// Creates a wire for frames of up to `frame_max` bytes.
     pub fn new(frame_max: usize) -> MemWire {
         MemWire {
             receiver: WireReceiver::default(),
@@ -160,7 +158,7 @@ impl MemWire {
         }
     }
 
-    /// The device at its end.
+    /// Returns the device at its end.
     pub fn receiver(&self) -> &WireReceiver {
         &self.receiver
     }

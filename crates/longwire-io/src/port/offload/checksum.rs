@@ -1,13 +1,13 @@
-//! The Internet checksum (RFC 1071), and finishing what a sender left of it.
+//! The Internet checksum (RFC 1071), and the completion of unfinished checksums.
 
 use super::Checksum;
 use super::headers::{Headers, Network, Transport, be16};
 
 /// A one's complement sum that is not yet folded to 16 bits.
 ///
-/// It is kept in the machine's own byte order: one's complement addition is
-/// the same in either order up to the order of the result's bytes (RFC 1071
-/// §2 B), so bytes are swapped once, in [`Sum::fold`].
+/// It is kept in the machine's byte order: one's complement addition is the same in
+/// either order up to the order of the result's bytes (RFC 1071 §2 B), so bytes are
+/// swapped once, in [`Sum::fold`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum(u64);
 
@@ -39,13 +39,13 @@ impl Sum {
         Sum(self.0 + (total >> 32) + (total & 0xffff_ffff))
     }
 
-    /// Adds a number that stands in the packet in network order.
+    /// Adds a number that is in network order in the packet.
     #[must_use]
     pub(super) fn add_number(self, value: u16) -> Sum {
         Sum(self.0 + u64::from(u16::from_ne_bytes(value.to_be_bytes())))
     }
 
-    /// The 16-bit sum, not complemented.
+    /// Returns the 16-bit sum, not complemented.
     pub(super) fn fold(self) -> u16 {
         let mut sum = self.0;
         while sum > 0xffff {
@@ -55,8 +55,8 @@ impl Sum {
     }
 }
 
-/// The sum of the pseudo-header (RFC 9293 §3.1, RFC 8200 §8.1) for a
-/// transport header and payload of `len` bytes.
+/// Returns the sum of the pseudo-header (RFC 9293 §3.1, RFC 8200 §8.1) for a transport
+/// header and payload of `len` bytes.
 pub(super) fn pseudo_header(headers: &Headers, frame: &[u8], len: usize) -> Sum {
     let (source, destination) = headers.addresses(frame);
     let len = len as u32;
@@ -68,10 +68,10 @@ pub(super) fn pseudo_header(headers: &Headers, frame: &[u8], len: usize) -> Sum 
         .add_number(u16::from(headers.transport.protocol()))
 }
 
-/// Finishes a checksum that a sender left to the hardware: the sum over
-/// everything from `start` to the end of the frame, in which the checksum's
-/// own place holds the pseudo-header's sum, complemented. Returns whether it
-/// could: not when its place lies outside of the frame.
+/// Finishes a checksum that a sender left to the hardware: the sum over all bytes from
+/// `start` to the end of the frame, in which the checksum field holds the
+/// pseudo-header's sum, complemented. Returns `false` if the field lies outside of the
+/// frame.
 pub fn finish_checksum(frame: &mut [u8], checksum: Checksum) -> bool {
     let start = usize::from(checksum.start);
     let at = start + usize::from(checksum.offset);
@@ -83,22 +83,19 @@ pub fn finish_checksum(frame: &mut [u8], checksum: Checksum) -> bool {
     true
 }
 
-/// Finishes the TCP or UDP checksum of `frame` if it looks unfinished, for
-/// ports whose frames come without a word about that (AF_XDP). Returns
-/// whether it did.
+/// Finishes the TCP or UDP checksum of `frame` if it looks unfinished, for ports
+/// without information about it (AF_XDP). Returns whether it did.
 ///
-/// A checksum is unfinished when its field holds the folded sum P of the
-/// pseudo-header. With S the sum of header and payload without the field, the
-/// right checksum is C = ~(P + S) in one's complement arithmetic, and
-/// finishing a field that holds P gives just that. A checksum that is already
-/// right may happen to equal P; then finishing gives ~(P + S) = C = P again,
-/// so a right frame is never made wrong, and calling this twice is harmless.
-/// (Zero has two forms, 0x0000 and 0xffff. P is never 0x0000, as the protocol
-/// number is not zero, so a UDP field of zero, "no checksum", is never
-/// touched; and a result of 0x0000 is written as 0xffff, which UDP requires,
-/// TCP verifies the same, and a field of P = 0xffff already holds.) What this
-/// can do wrong is to mend one in 65,536 of the frames that came with a wrong
-/// checksum.
+/// A checksum is unfinished when its field holds the folded sum P of the pseudo-header.
+/// With S the sum of header and payload without the field, the right checksum is C =
+/// ~(P + S) in one's complement arithmetic, and finishing a field that holds P gives
+/// exactly that. A checksum that is already right may happen to equal P; then finishing
+/// gives ~(P + S) = C = P again, so a right frame is never made wrong, and calling this
+/// twice is harmless. (Zero has two forms, 0x0000 and 0xffff. P is never 0x0000, as the
+/// protocol number is not zero, so a UDP field of zero, "no checksum", is never
+/// touched; and a result of 0x0000 is written as 0xffff, which UDP requires, TCP
+/// verifies the same, and a field of P = 0xffff already holds.) The only possible error
+/// is to repair one in 65,536 of the frames that arrived with a wrong checksum.
 pub fn finish_if_partial(frame: &mut [u8]) -> bool {
     let Some(headers) = Headers::parse(frame) else {
         return false;

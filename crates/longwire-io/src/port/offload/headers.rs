@@ -1,15 +1,15 @@
-//! Finding the TCP or UDP header of a frame.
+//! Finds the TCP or UDP header of a frame.
 //!
-//! Offloads speak of header lengths and checksum places; what a sender says
-//! of them may be wrong or missing, so they are read from the frame itself.
+//! Offloads contain header lengths and checksum offsets; those of the sender may be
+//! wrong or missing, so they are read from the frame itself.
 
 use longwire_packet::frame::mac_header_len;
 
-/// Extension headers looked through before an IPv6 packet is given up on:
-/// more than any real packet carries.
+/// Maximum number of extension headers of an IPv6 packet: more than any real packet
+/// carries.
 const EXTENSIONS_MAX: usize = 8;
 
-/// Which network header precedes the transport header.
+/// The network header before the transport header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
     /// IPv4.
@@ -18,7 +18,7 @@ pub enum Network {
     V6,
 }
 
-/// Which transport header the frame carries.
+/// The transport header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// TCP.
@@ -28,7 +28,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// The protocol number, as IP headers carry it.
+    /// Returns the protocol number in IP headers.
     pub(super) const fn protocol(self) -> u8 {
         match self {
             Transport::Tcp => 6,
@@ -36,7 +36,7 @@ impl Transport {
         }
     }
 
-    /// Where the checksum lies in the transport header.
+    /// Returns the offset of the checksum in the transport header.
     pub(super) const fn checksum_offset(self) -> usize {
         match self {
             Transport::Tcp => 16,
@@ -45,13 +45,13 @@ impl Transport {
     }
 }
 
-/// Where the headers of a whole, unfragmented TCP or UDP packet lie, as byte
-/// offsets from the start of the frame.
+/// Positions of the headers of a whole, unfragmented TCP or UDP packet, as byte offsets
+/// from the start of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
-    /// Which IP.
+    /// Version of IP.
     pub network: Network,
-    /// Which transport.
+    /// Transport protocol.
     pub transport: Transport,
     /// Start of the IP header.
     pub network_at: usize,
@@ -59,18 +59,17 @@ pub struct Headers {
     pub transport_at: usize,
     /// Start of the payload: the length of all headers.
     pub payload_at: usize,
-    /// End of the packet as IP gives it; padding may follow.
+    /// End of the packet according to IP; padding may follow.
     pub end: usize,
-    /// Start of the address that the checksum takes for the destination: the
-    /// last one of a source route, not the next.
+    /// Start of the address that the checksum uses as the destination: the last one of
+    /// a source route, not the next.
     destination_at: usize,
 }
 
 impl Headers {
-    /// Reads the headers of `frame`: Ethernet with up to four VLAN tags, IPv4
-    /// or IPv6 with extension headers, TCP or UDP. `None` for anything else,
-    /// for fragments, and for headers that are cut short or contradict
-    /// themselves.
+    /// Parses the headers of `frame`: Ethernet with up to four VLAN tags, IPv4 or IPv6
+    /// with extension headers, TCP or UDP. `None` for any other frame, for fragments,
+    /// and for headers that are truncated or inconsistent.
     pub fn parse(frame: &[u8]) -> Option<Headers> {
         let network_at = mac_header_len(frame) as usize;
         match be16(frame, network_at.checked_sub(2)?)? {
@@ -80,13 +79,13 @@ impl Headers {
         }
     }
 
-    /// Where the checksum field lies.
+    /// Returns the position of the checksum field.
     pub fn checksum_at(&self) -> usize {
         self.transport_at + self.transport.checksum_offset()
     }
 
-    /// The source address followed, not always directly, by the destination:
-    /// the two slices that the pseudo-header sums.
+    /// Returns the source address and the destination address, which are not always
+    /// adjacent: the two slices that the pseudo-header sums.
     pub(super) fn addresses<'a>(&self, frame: &'a [u8]) -> (&'a [u8], &'a [u8]) {
         let (source_at, len) = match self.network {
             Network::V4 => (self.network_at + 12, 4),
@@ -130,8 +129,8 @@ impl Headers {
     fn parse_v6(frame: &[u8], network_at: usize) -> Option<Headers> {
         let header = frame.get(network_at..network_at + 40)?;
         let payload_len = usize::from(be16(header, 4)?);
-        // A payload length of zero means a jumbogram, which has no place on
-        // an Ethernet link.
+        // A payload length of zero means a jumbogram, which is not possible on an
+        // Ethernet link.
         if header[0] >> 4 != 6 || payload_len == 0 {
             return None;
         }
@@ -184,7 +183,7 @@ impl Headers {
     }
 }
 
-/// What the IP header told, on the way to the transport header.
+/// The content of an IP header, for the search of the transport header.
 struct Ipv<'a> {
     frame: &'a [u8],
     network: Network,
@@ -203,9 +202,8 @@ struct Extension {
 }
 
 impl Extension {
-    /// Reads the extension header `protocol` at `at`. `Some(None)` when it is
-    /// none (the transport header begins); `None` when no transport header
-    /// can be found behind it.
+    /// Parses the extension header `protocol` at `at`. `Some(None)` if it is none (the
+    /// transport header begins); `None` if no transport header can be found after it.
     fn read(frame: &[u8], at: usize, protocol: u8) -> Option<Option<Extension>> {
         let plain_len = |frame: &[u8]| Some((usize::from(*frame.get(at + 1)?) + 1) * 8);
         let mut last_address_at = None;
@@ -232,9 +230,9 @@ impl Extension {
     }
 }
 
-/// Where the final destination lies in a routing header that is not yet used
-/// up; `Some(None)` when it is; `None` for kinds whose last address is not
-/// spelled out.
+/// Returns the position of the final destination in a routing header with segments
+/// left; `Some(None)` if none are left; `None` for kinds that do not contain the last
+/// address.
 fn last_route_address(routing: &[u8]) -> Option<Option<usize>> {
     if routing[3] == 0 {
         return Some(None);
@@ -250,8 +248,8 @@ fn last_route_address(routing: &[u8]) -> Option<Option<usize>> {
     fits.then_some(Some(at))
 }
 
-/// Whether IPv4 options hold a source route. The checksum of such a packet is
-/// over an address that is hard to tell from outside; they are left alone.
+/// Whether IPv4 options hold a source route. The checksum of such a packet covers an
+/// address that is hard to determine; such packets stay as they are.
 fn has_source_route(mut options: &[u8]) -> bool {
     while let [kind, rest @ ..] = options {
         match (kind, rest) {
@@ -267,7 +265,7 @@ fn has_source_route(mut options: &[u8]) -> bool {
     false
 }
 
-/// The big-endian 16-bit number at `at`.
+/// Returns the big-endian 16-bit number at `at`.
 pub(super) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     let field = bytes.get(at..at + 2)?;
     Some(u16::from_be_bytes([field[0], field[1]]))

@@ -1,9 +1,8 @@
-//! Work that a sender leaves to the hardware, and doing it in software.
+//! Work that a sender leaves to the hardware, and its execution in software.
 //!
-//! A sender with checksum and segmentation offloads hands a virtual device
-//! frames whose checksum is unfinished, and buffers that hold many wire
-//! frames at once. The link must see wire frames; the next device must see
-//! right checksums.
+//! A sender with checksum and segmentation offloads passes a virtual device frames
+//! whose checksum is unfinished, and buffers that hold many wire frames at once. The
+//! link must see wire frames; the next device must see right checksums.
 
 mod checksum;
 mod headers;
@@ -13,7 +12,7 @@ pub use checksum::{finish_checksum, finish_if_partial};
 pub use headers::{Headers, Network, Transport};
 pub use segments::{WireFrames, cut};
 
-/// What the sender left undone.
+/// The unfinished work of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
     /// The checksum at `start + offset`, over everything from `start` on, is
@@ -24,7 +23,7 @@ pub struct Offload {
 }
 
 impl Offload {
-    /// Nothing: the frame is as it is on the wire.
+    /// None: the frame is as on the wire.
     pub const NONE: Offload = Offload {
         checksum: None,
         segments: None,
@@ -34,16 +33,16 @@ impl Offload {
 /// An unfinished checksum, as virtio-net describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checksum {
-    /// Where the summed bytes begin, from the start of the frame.
+    /// Start of the summed bytes, from the start of the frame.
     pub start: u16,
-    /// Where the checksum lies, from `start`.
+    /// Position of the checksum, from `start`.
     pub offset: u16,
 }
 
-/// How a buffer is cut into wire frames.
+/// The segmentation of a buffer into wire frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segments {
-    /// What is cut.
+    /// Kind of the packet.
     pub kind: SegmentKind,
     /// Bytes of headers, repeated in each wire frame.
     pub header_len: u16,
@@ -51,7 +50,7 @@ pub struct Segments {
     pub payload_len: u16,
 }
 
-/// What kind of packet is cut.
+/// The kind of a segmented packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentKind {
     /// TCP over IPv4.

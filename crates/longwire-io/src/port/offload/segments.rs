@@ -1,4 +1,4 @@
-//! Cutting super-packets into what goes over the wire.
+//! Segments super-packets into wire frames.
 
 use std::ops::Range;
 
@@ -15,8 +15,8 @@ const TCP_LAST_ONLY: u8 = 0x01 | 0x08;
 const TCP_FIRST_ONLY: u8 = 0x80;
 
 impl Segments {
-    /// The lengths of the wire frames that a super-packet of `total_len`
-    /// bytes stands for, in order. Their payloads sum up to its payload.
+    /// Returns the lengths of the wire frames of a super-packet of `total_len` bytes,
+    /// in order. Their payloads sum up to its payload.
     pub fn wire_frames(&self, total_len: usize) -> WireFrames {
         let header_len = usize::from(self.header_len);
         WireFrames {
@@ -60,18 +60,17 @@ impl Iterator for WireFrames {
 
 impl ExactSizeIterator for WireFrames {}
 
-/// Makes of a super-packet the frame that carries its segments `range`
-/// (counted from 0), and puts it into `out` in place of what was there.
+/// Builds the frame that carries the segments `range` (counted from 0) of a
+/// super-packet, and replaces the contents of `out` with it.
 ///
-/// One segment becomes a wire frame, checksums finished. Several become a
-/// shorter super-packet with an unfinished checksum, and the offload returned
-/// says so. Headers come out as the kernel's own segmentation writes them:
-/// lengths of the piece; the IPv4 identification and the TCP sequence number
-/// advanced to the piece's first segment; FIN and PSH only on the last
-/// segment, CWR only on the first.
+/// One segment becomes a wire frame, checksums finished. Several become a shorter
+/// super-packet with an unfinished checksum, which the returned offload describes.
+/// Headers are written as by the kernel's segmentation: lengths of the piece; the IPv4
+/// identification and the TCP sequence number advanced to the piece's first segment;
+/// FIN and PSH only on the last segment, CWR only on the first.
 ///
-/// `None` when `range` is empty or reaches beyond the last segment, and when
-/// the frame's headers are not what `segments` says.
+/// `None` if `range` is empty or reaches beyond the last segment, and if the frame's
+/// headers contradict `segments`.
 pub fn cut(
     super_frame: &[u8],
     segments: Segments,
@@ -113,15 +112,15 @@ pub fn cut(
     })
 }
 
-/// Which part of a super-packet a frame carries.
+/// The part of a super-packet that a frame carries.
 struct Piece {
-    /// It begins with the first segment.
+    /// Whether it begins with the first segment.
     first: bool,
-    /// It ends with the last.
+    /// Whether it ends with the last.
     last: bool,
     /// Number of its first segment.
     segment: usize,
-    /// Where its payload began in the super-packet's.
+    /// Start of its payload in the super-packet's.
     payload_at: usize,
 }
 
@@ -159,9 +158,9 @@ fn write_transport_header(frame: &mut [u8], headers: &Headers, piece: &Piece) {
     }
 }
 
-/// Leaves the checksum to the next device, as a sender does: the field holds
-/// the pseudo-header's sum for the whole piece. It is computed anew, so it
-/// does not matter what state the super-packet's own checksum was in.
+/// Leaves the checksum to the next device, as a sender does: the field holds the
+/// pseudo-header's sum for the whole piece. It is computed from the start, so the state
+/// of the super-packet's own checksum does not matter.
 fn write_unfinished_checksum(frame: &mut [u8], headers: &Headers) -> Option<Checksum> {
     if has_no_checksum(frame, headers) {
         return None;

@@ -1,5 +1,5 @@
-//! Frames that wait to be sent by a packet socket, each with its virtio-net
-//! header, and leave with one system call.
+//! Frames that wait for a packet socket, each with its virtio-net header, and leave
+//! with one system call.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -12,24 +12,24 @@ use super::SUPER_MAX;
 use super::control::Control;
 use crate::port::Offload;
 
-/// Frames that wait for a flush at most. More would not make a system call
-/// cheaper, and less would still fit the cache.
+/// Maximum frames that wait for a flush. More would not make a system call cheaper, and
+/// fewer would still fit the cache.
 pub(super) const SLOTS: usize = 64;
-/// A slot holds a super-packet; only the pages that frames touch are ever
-/// backed by memory. An odd number of cache lines, lest all slots share the
-/// same few sets of the cache.
+/// Bytes of a slot, which holds a super-packet; only touched pages are backed by
+/// memory. An odd number of cache lines, so that slots do not all map to the same few
+/// sets of the cache.
 const STRIDE: usize = 64 * 1037;
 const _: () = assert!(vnet::LEN + SUPER_MAX <= STRIDE);
 
-/// Frames that wait to be sent, in a ring of slots.
+/// Frames to be sent, in a ring of slots.
 pub(super) struct Batch {
     slots: Box<[u8]>,
     // Each message points to its part, and that to its slot.
     parts: Box<[libc::iovec]>,
     messages: Box<[libc::mmsghdr]>,
-    /// What goes beside each frame; its message points to it.
+    /// Control message of each frame; its message points to it.
     controls: Box<[Control]>,
-    /// The release of each frame that is to be stamped.
+    /// Releases of the frames to be stamped.
     stamped: Box<[Option<Nanos>]>,
     head: usize,
     count: usize,
@@ -77,20 +77,20 @@ impl Batch {
         }
     }
 
-    /// How many frames wait.
+    /// Returns the number of frames.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.count
     }
 
-    /// How many more there is room for.
+    /// Returns the number of free slots.
     #[inline]
     pub(super) fn room(&self) -> usize {
         SLOTS - self.count
     }
 
-    /// Copies a frame into the next slot, of which one is free; `stamped` is
-    /// its release if `control` asks for a stamp.
+    /// Copies a frame into the next slot, of which one is free; `stamped` is its
+    /// release if `control` requests a stamp.
     #[inline]
     pub(super) fn put(
         &mut self,
@@ -111,7 +111,7 @@ impl Batch {
         self.count += 1;
     }
 
-    /// The releases of those of the first frames that are to be stamped.
+    /// Returns the releases of those of the first frames that request a stamp.
     pub(super) fn stamped(&self, frames: usize) -> impl Iterator<Item = Nanos> {
         let first = (0..frames).map(|n| (self.head + n) % SLOTS);
         first.filter_map(|index| self.stamped[index])
@@ -122,8 +122,8 @@ impl Batch {
         self.slots[self.head * STRIDE + 1] != 0
     }
 
-    /// Offers frames to the kernel, the first `max` at most; returns how many
-    /// it took.
+    /// Offers at most the first `max` frames to the kernel; returns how many it
+    /// accepted.
     pub(super) fn send(&mut self, socket: BorrowedFd<'_>, max: usize) -> io::Result<usize> {
         let run = self.count.min(SLOTS - self.head).min(max);
         let messages = &mut self.messages[self.head..][..run];
@@ -146,7 +146,7 @@ impl Batch {
         self.head = (self.head + frames) % SLOTS;
         self.count -= frames;
         if self.count == 0 {
-            // The same warm slots again, in one run.
+            // Reuses the same slots, which are in cache, in one run.
             self.head = 0;
         }
     }

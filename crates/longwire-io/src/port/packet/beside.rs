@@ -1,5 +1,4 @@
-//! What goes beside the frames of a packet socket, and what comes back of it:
-//! send stamps and launch times.
+//! Send stamps and launch times of the frames of a packet socket.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -14,7 +13,7 @@ use super::launch::{Holder, LEAD, Launch};
 use super::sent::Sent;
 use crate::net::ethtool::Ethtool;
 
-/// What goes beside frames.
+/// Send stamps and launch times of one socket.
 pub(super) struct Beside {
     /// Of the interface's namespace; gone once the device stamps.
     ethtool: Option<Ethtool>,
@@ -25,7 +24,7 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// For an interface of the calling thread's namespace.
+    /// Creates the state for an interface of the calling thread's namespace.
     pub(super) fn new() -> Beside {
         Beside {
             ethtool: Ethtool::open().ok(),
@@ -35,21 +34,20 @@ impl Beside {
         }
     }
 
-    /// Frames of this socket are held until their release from now on.
+    /// Holds frames of this socket until their release from now on.
     pub(super) fn launch(&mut self, socket: BorrowedFd<'_>, holder: Holder) -> io::Result<()> {
         self.launch = Some(Launch::new(socket, holder)?);
         self.sent = Some(Sent::new(socket)?);
         Ok(())
     }
 
-    /// How long before their release frames may come.
+    /// Returns how long before their release frames may be pushed.
     pub(super) fn lead(&self) -> Option<Nanos> {
         self.launch.as_ref().map(|_| LEAD)
     }
 
-    /// Frames that are asked to be are stamped from now on, by the device if
-    /// it can and may be told to. Says by whom; `None` where the kernel does
-    /// not stamp either.
+    /// Enables stamps for frames that request them, by the device if it can and may be
+    /// configured. Returns their source; `None` if the kernel does not stamp either.
     pub(super) fn stamp(&mut self, socket: BorrowedFd<'_>, interface: &str) -> Option<StampedBy> {
         let device = self
             .ethtool
@@ -69,7 +67,8 @@ impl Beside {
         Some(sent.by())
     }
 
-    /// What goes with a frame; `stamp`: it is one of those asked for.
+    /// Returns the control message of a frame; `stamp`: it is one of those to be
+    /// stamped.
     #[inline]
     pub(super) fn control(&mut self, release: Nanos, stamp: bool) -> Control {
         let flags = match (&self.sent, stamp) {
@@ -80,22 +79,23 @@ impl Beside {
         Control::new(flags, launch)
     }
 
-    /// The kernel has numbered a frame that is to be stamped; `None`: it did
-    /// not send it.
+    /// Notes that the kernel has numbered a frame to be stamped; `None`: it did not
+    /// send it.
     pub(super) fn numbered(&mut self, release: Option<Nanos>) {
         if let Some(sent) = &mut self.sent {
             sent.numbered(release);
         }
     }
 
-    /// Hands out the stamps that have come.
+    /// Passes the received stamps to `take`.
     pub(super) fn drain(&mut self, take: &mut impl FnMut(SendStamp)) {
         if let Some(sent) = &mut self.sent {
             sent.drain(take);
         }
     }
 
-    /// Frames that were dropped for they came too late for their time.
+    /// Returns the number of frames that were dropped because they were too late for
+    /// their time.
     pub(super) fn missed(&mut self) -> u64 {
         match (&mut self.sent, &self.launch) {
             (Some(sent), Some(_)) => sent.missed(),

@@ -1,9 +1,8 @@
-//! Frames with a check sequence of ours, for gap frames: a packet socket that
-//! tells the driver to add none (SO_NOFCS).
+//! Frames with a given check sequence, for gap frames: a packet socket whose driver
+//! adds none (SO_NOFCS).
 //!
-//! The kernel refuses that with EPROTONOSUPPORT for drivers that do not say
-//! that they can (`IFF_SUPP_NOFCS`); nothing else tells. Those that can are
-//! named in decision 0013.
+//! The kernel refuses it with EPROTONOSUPPORT for drivers without the flag
+//! `IFF_SUPP_NOFCS`; there is no other query. Decision 0013 lists the drivers with it.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -17,25 +16,24 @@ use super::{PortError, bind, raw_socket};
 use crate::net::ethtool::Ethtool;
 use crate::net::interface::Interface;
 
-/// Frames that wait for a flush at the most: longer than a driver's ring
-/// would not keep the wire busier.
+/// Maximum frames that wait for a flush: more than a driver's ring would not keep the
+/// wire busier.
 const SLOTS: usize = 256;
 /// Bytes of an Ethernet header with a VLAN tag, and of a check sequence.
 const HEADER: usize = 14 + 4;
 const CHECK: usize = 4;
-/// Frames on their way to the driver: the wire's next 200 us at 100 Gbit/s.
+/// Bytes of frames in transit to the driver: the wire's next 200 us at 100 Gbit/s.
 const SEND_BUFFER: usize = 8 * 1024 * 1024;
 
-/// Drivers that say that they leave out their own check sequence and add it
-/// all the same (i40e did until a patch of March 2026): fillers would arrive
-/// as good frames.
+/// Drivers that claim to leave out their own check sequence and add it nevertheless
+/// (i40e did until a patch of March 2026): fillers would arrive as good frames.
 const DECEIVERS: [&str; 1] = ["i40e"];
 
-/// The sending half of `packet:IF` with gap frames.
+/// Opens the sending half of `packet:IF` with gap frames.
 ///
 /// # Errors
-/// When the driver cannot send frames with a wrong check sequence, or the
-/// wire has another rate.
+/// If the driver cannot send frames with a wrong check sequence, or the wire has
+/// another rate.
 pub fn open_gap(name: &str, rate: BitRate) -> Result<GapTx<CheckedLine>, PortError> {
     let port = format!("packet:{name}");
     let interface = super::super::interface::find_up(&port, name)?;
@@ -68,10 +66,10 @@ fn refused(port: &str, driver: &str, why: &str) -> PortError {
     }
 }
 
-/// A wire of another rate would carry frames at other times.
+/// Refuses a wire of another rate, which would carry frames at other times.
 fn check_speed(port: &str, name: &str, rate: BitRate) -> Result<(), PortError> {
     let speed = Ethtool::open().and_then(|ethtool| ethtool.speed(name));
-    // A device that does not say its speed is taken at our user's word.
+    // If a device does not report its speed, the user's statement is used.
     match speed.ok().flatten() {
         Some(speed) if speed != rate => Err(PortError::Unsupported {
             port: port.to_owned(),
@@ -81,7 +79,7 @@ fn check_speed(port: &str, name: &str, rate: BitRate) -> Result<(), PortError> {
     }
 }
 
-/// Frames that wait to be sent with their check sequences.
+/// Frames to be sent with their check sequences.
 pub struct CheckedLine {
     socket: OwnedFd,
     port: String,
@@ -121,7 +119,7 @@ impl CheckedLine {
     }
 
     fn new(socket: OwnedFd, port: &str, frame_max: usize) -> CheckedLine {
-        // An odd number of cache lines, lest all slots share the same few
+        // An odd number of cache lines, so that slots do not all map to the same few
         // sets of the cache.
         let stride = ((frame_max + CHECK).div_ceil(64) | 1) * 64;
         let mut slots = vec![0u8; SLOTS * stride].into_boxed_slice();
@@ -151,8 +149,8 @@ impl CheckedLine {
         }
     }
 
-    /// Sends one frame with a wrong check sequence, which whoever is at the
-    /// other end discards: the kernel refuses it if the driver cannot.
+    /// Sends one frame with a wrong check sequence, which the device at the other end
+    /// discards: the kernel refuses it if the driver cannot.
     fn probe(&self, driver: &str) -> Result<(), PortError> {
         let frame = [0u8; 60 + CHECK];
         let flags = nix::sys::socket::MsgFlags::MSG_DONTWAIT;
@@ -187,7 +185,7 @@ impl CheckedLine {
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
     }
 
-    /// The first frames have left: how many of them count.
+    /// Removes the first frames, which have left; returns how many of them count.
     fn advance(&mut self, frames: usize) -> usize {
         let counted = self.counts[self.head..][..frames]
             .iter()

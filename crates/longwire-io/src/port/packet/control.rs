@@ -1,12 +1,11 @@
-//! What goes to the kernel beside a frame: that it is to be stamped as it
-//! leaves, and when it is to leave.
+//! The control message of a frame: request of a send stamp, and launch time.
 
 use longwire_engine::Nanos;
 
 use super::launch::TXTIME;
 use super::sent::TIMESTAMPING;
 
-/// One piece of it: a header, and a number.
+/// One part of it: a header, and a number.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Part {
@@ -22,9 +21,9 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Stamp the frame, by the kinds of stamps that the flags name
-    /// (`SOF_TIMESTAMPING_TX_…`); hold it until `launch`, on the clock that
-    /// the socket was told.
+    /// Creates a message that requests stamps of the kinds that the flags name
+    /// (`SOF_TIMESTAMPING_TX_…`), and holds the frame until `launch`, on the socket's
+    /// clock for launch times.
     pub(super) fn new(stamp: Option<u32>, launch: Option<Nanos>) -> Control {
         let mut control = Control {
             // SAFETY: C structures of integers, for which zeros are valid.
@@ -51,7 +50,7 @@ impl Control {
         self.used += 1;
     }
 
-    /// Makes it go with a message, which it must outlive at its place.
+    /// Attaches it to a message. It must stay at its place while the message is used.
     pub(super) fn go_with(&mut self, message: &mut libc::msghdr) {
         message.msg_control = match self.used {
             0 => std::ptr::null_mut(),

@@ -1,10 +1,9 @@
-//! The clock of a network device, which its send stamps are read from, beside
-//! ours.
+//! The clock of a network device, from which its send stamps are taken, compared with
+//! the system's.
 //!
-//! No device with such a clock was at hand: this follows the kernel's
-//! documentation (Documentation/networking/timestamping.rst, and
-//! linux/ptp_clock.h on clocks behind descriptors) and has been tested on
-//! made-up readings only.
+//! No device with such a clock was available: this follows the kernel's documentation
+//! (Documentation/networking/timestamping.rst, and linux/ptp_clock.h on clocks with
+//! descriptors) and has been tested with synthetic readings only.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +16,7 @@ use super::super::clocks::Reading;
 /// `CLOCKFD` of the kernel's dynamic clocks.
 const CLOCK_BEHIND_DESCRIPTOR: libc::clockid_t = 3;
 
-/// A device's clock, compared with CLOCK_MONOTONIC now and then.
+/// A device's clock, compared with CLOCK_MONOTONIC at intervals.
 pub(super) struct DeviceClock {
     /// Kept open: the clock's number refers to it.
     _file: File,
@@ -26,11 +25,11 @@ pub(super) struct DeviceClock {
 }
 
 impl DeviceClock {
-    /// The clock of this number, `/dev/ptpN`.
+    /// Opens the clock of this number, `/dev/ptpN`.
     pub(super) fn open(number: u32) -> io::Result<DeviceClock> {
         let file = File::open(format!("/dev/ptp{number}"))?;
         let clock = ClockId::from_raw((!file.as_raw_fd() << 3) | CLOCK_BEHIND_DESCRIPTOR);
-        // Reading it through the wrapper tells of errors, unlike below.
+        // The wrapper reports errors, unlike the reading below.
         nix::time::clock_gettime(clock)?;
         let reading = Point::of(Reading::new(clock));
         Ok(DeviceClock {
@@ -43,7 +42,7 @@ impl DeviceClock {
         })
     }
 
-    /// Looks at both clocks again.
+    /// Reads both clocks again.
     pub(super) fn compare(&mut self) {
         self.comparison = Comparison {
             before: self.comparison.now,
@@ -51,7 +50,7 @@ impl DeviceClock {
         };
     }
 
-    /// A time of the device's clock on CLOCK_MONOTONIC.
+    /// Converts a time of the device's clock to CLOCK_MONOTONIC.
     pub(super) fn monotonic(&self, device: u64) -> u64 {
         self.comparison.monotonic(device)
     }
@@ -73,9 +72,9 @@ impl Point {
     }
 }
 
-/// The last two looks at both clocks. A device's clock may run freely, some
-/// parts in a hundred thousand faster or slower: between the looks its lead
-/// is on a straight line.
+/// The last two readings of both clocks. A device's clock may run freely, some parts in
+/// a hundred thousand faster or slower: between the readings its lead is interpolated
+/// linearly.
 #[derive(Clone, Copy, Debug)]
 struct Comparison {
     before: Point,
@@ -116,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_gains_is_followed_between_two_looks() {
-        // 50 parts in a million fast, looked at every 100 ms.
+        // 50 parts in a million fast, read every 100 ms.
         let day = DAY.cast_unsigned();
         let device = |monotonic: u64| day + monotonic + monotonic / 20_000;
         let look = |monotonic: u64| Point {

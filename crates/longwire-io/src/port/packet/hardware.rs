@@ -1,17 +1,16 @@
-//! Devices that stamp frames as they put them on the wire: whether one does,
-//! and how it is told to.
+//! Devices that stamp frames as they put them on the wire: detection and configuration.
 //!
-//! No such device was at hand: this follows linux/net_tstamp.h and
-//! Documentation/networking/timestamping.rst of the kernel, and what was
-//! tested is that devices without stamps are told from it.
+//! No such device was available: this follows linux/net_tstamp.h and
+//! Documentation/networking/timestamping.rst of the kernel; tested is only the
+//! detection of devices without stamps.
 
 use std::io;
 
 use crate::net::ethtool::Ethtool;
 use crate::rights;
 
-/// A device that was told to stamp; what it did before is put back when this
-/// is dropped.
+/// A device configured to stamp; its previous configuration is restored when this is
+/// dropped.
 pub(super) struct Stamping {
     ethtool: Ethtool,
     interface: String,
@@ -20,8 +19,8 @@ pub(super) struct Stamping {
 }
 
 impl Stamping {
-    /// Makes a device stamp what it sends; `None` if it cannot, or we may
-    /// not.
+    /// Configures a device to stamp the frames that it sends; `None` if it cannot, or
+    /// the process may not.
     pub(super) fn start(ethtool: Ethtool, interface: &str) -> Option<Stamping> {
         Stamping::try_start(ethtool, interface).ok().flatten()
     }
@@ -46,7 +45,7 @@ impl Stamping {
         }))
     }
 
-    /// The number of the device's clock.
+    /// Returns the number of the device's clock.
     pub(super) fn clock(&self) -> u32 {
         self.clock
     }
@@ -54,7 +53,7 @@ impl Stamping {
 
 impl Drop for Stamping {
     fn drop(&mut self) {
-        // Fails when the interface is gone, and the setting with it.
+        // Fails if the interface, and with it the setting, is gone.
         let _ = self.ethtool.set_stamping(&self.interface, self.before);
     }
 }

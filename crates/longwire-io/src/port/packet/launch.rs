@@ -1,11 +1,11 @@
-//! Launch times: frames are given early to a queueing discipline that holds
-//! each until its time, or lets the device do so (SO_TXTIME).
+//! Launch times: frames are passed early to a queueing discipline that holds each until
+//! its time, or lets the device do so (SO_TXTIME).
 //!
-//! `etf` holds frames until shortly before their time, and with `offload` the
-//! device sends them at it; `fq` holds them by a timer of the kernel's. This
-//! follows tc-etf(8), tc-fq(8) and linux/net_tstamp.h. The kernel at hand had
-//! neither discipline: tested is what is chosen for which, and that frames
-//! with a launch time pass; how true their times are is not.
+//! `etf` holds frames until shortly before their time, and with `offload` the device
+//! sends them at it; `fq` holds them by a timer of the kernel's. This follows
+//! tc-etf(8), tc-fq(8) and linux/net_tstamp.h. The available kernel had neither
+//! discipline: tested is the selection, and that frames with a launch time pass; the
+//! precision of their times is not.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -19,13 +19,13 @@ use super::super::socket::set_option;
 use crate::net::netlink_message::{attribute, number_at};
 use crate::net::qdisc::Qdisc;
 
-/// How long before its release a frame may be given: enough for a thread to
-/// wake up late, and less than the second that devices can look ahead.
+/// How long before its release a frame may be pushed: sufficient for a late wake-up of
+/// a thread, and less than the second that devices can look ahead.
 pub(super) const LEAD: Nanos = Nanos::from_millis(1);
-/// A frame that is late already is given so much time: `etf` drops what it
-/// cannot send at its time any more.
+/// Time given to a frame that is late already: `etf` drops a frame that it cannot send
+/// at its time.
 const SHORTEST: Nanos = Nanos::from_micros(50);
-/// How often the clocks are compared again.
+/// Interval between comparisons of the clocks.
 const COMPARE_EVERY: Nanos = Nanos::from_secs(1);
 
 /// `SO_TXTIME` and `SCM_TXTIME`, which libc does not name everywhere.
@@ -36,18 +36,18 @@ const ETF_PARAMETERS: u16 = 1;
 const ETF_DEADLINE: u32 = 1;
 const ETF_OFFLOAD: u32 = 1 << 1;
 
-/// Who holds frames until their time.
+/// The holder of frames until their time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
-    /// The clock of the times it wants.
+    /// The clock of its launch times.
     pub(super) clock: libc::clockid_t,
-    /// The device sends at the time, and not the kernel.
+    /// Whether the device sends at the time, and not the kernel.
     pub(super) device: bool,
 }
 
 impl Holder {
-    /// Who would hold the frames of a device with these disciplines, if all
-    /// of its queues hold them alike.
+    /// Returns the holder of the frames of a device with these disciplines, if all of
+    /// its queues have the same one.
     pub(super) fn of(qdiscs: &[Qdisc]) -> Option<Holder> {
         let root = qdiscs.iter().find(|qdisc| qdisc.is_root())?;
         if root.kind != "mq" {
@@ -79,7 +79,7 @@ impl Holder {
         }
     }
 
-    /// Whether it is to be used.
+    /// Whether the options request it.
     pub(super) fn is_wanted(self, wanted: Wanted) -> bool {
         match wanted {
             Wanted::Off => false,
@@ -98,7 +98,7 @@ pub(super) struct Launch {
 }
 
 impl Launch {
-    /// Tells the socket by which clock its frames are to leave.
+    /// Configures the clock of the socket's launch times.
     pub(super) fn new(socket: BorrowedFd<'_>, holder: Holder) -> io::Result<Launch> {
         let times = libc::sock_txtime {
             clockid: holder.clock,
@@ -113,7 +113,7 @@ impl Launch {
         })
     }
 
-    /// When a frame is to leave, on the clock of the discipline.
+    /// Returns a frame's launch time, on the clock of the discipline.
     pub(super) fn at(&mut self, release: Nanos) -> Nanos {
         let now = Nanos::from_nanos(read_clock(ClockId::CLOCK_MONOTONIC));
         if now.saturating_sub(self.compared) >= COMPARE_EVERY {
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// As `tc qdisc add … etf clockid CLOCK_TAI delta 300000` makes it.
+    /// As created by `tc qdisc add … etf clockid CLOCK_TAI delta 300000`.
     fn etf(handle: u32, parent: u32, flags: u32) -> Qdisc {
         let mut options = Vec::new();
         options.extend([16u16, ETF_PARAMETERS].map(u16::to_ne_bytes).concat());

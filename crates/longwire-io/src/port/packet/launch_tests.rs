@@ -1,5 +1,5 @@
-//! Launch times on a device that holds nothing: what is asked for is refused
-//! or passed over, and frames with a launch time pass as they are.
+//! Launch times on a device that holds no frames: a request is refused or ignored, and
+//! frames with a launch time pass unchanged.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,8 +17,8 @@ use crate::port::options::Launch;
 use crate::port::settings::Settings;
 use crate::port::{Outgoing, Pushed, RxPort, TxPort, interface};
 
-/// Two ends of a cable in a namespace; `None` with a word where none may be
-/// made, which in CI is a failure.
+/// Creates two ends of a cable in a namespace; prints a message and returns `None` if
+/// none may be created, which fails in CI.
 fn cable() -> Option<NetNamespace> {
     let namespace = match NetNamespace::new() {
         Ok(namespace) => namespace,

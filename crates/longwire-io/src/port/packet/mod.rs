@@ -46,15 +46,15 @@ use tx::Sockets;
 
 /// The longest frame: a super-packet of 64 KiB with Ethernet and VLAN headers.
 const SUPER_MAX: usize = 65_536 + 14 + 4;
-/// Memory of the receive ring, unless chosen: some 2,500 Ethernet frames, or
-/// 4 ms at the most that such a socket receives.
+/// Default memory of the receive ring: some 2,500 Ethernet frames, or 4 ms of the
+/// maximum that such a socket receives.
 const RING_BYTES: usize = 4 * 1024 * 1024;
-/// What the kernel may hold for us in super-packets, beside the ring.
+/// Maximum bytes of super-packets that the kernel may hold, in addition to the ring.
 const RECEIVE_BUFFER: usize = 16 * 1024 * 1024;
-/// Frames on their way to the driver.
+/// Bytes of frames in transit to the driver.
 const SEND_BUFFER: usize = 8 * 1024 * 1024;
-/// Below this the receive buffer is said to be small: a TCP sender's window
-/// in super-packets will not fit.
+/// Below this a note reports that the receive buffer is small: a TCP sender's window in
+/// super-packets will not fit.
 const RECEIVE_BUFFER_LOW: usize = 2 * 1024 * 1024;
 
 /// An open port.
@@ -63,17 +63,17 @@ pub struct PacketPort {
     pub rx: PacketRx,
     /// Where frames leave.
     pub tx: PacketTx,
-    /// What the user should know of it.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// Opens an interface of the calling thread's network namespace. Needs
-/// CAP_NET_RAW there; a user namespace's will do.
+/// Opens an interface of the calling thread's network namespace. Needs CAP_NET_RAW
+/// there; that of a user namespace is sufficient.
 ///
 /// # Errors
 ///
-/// When there is no such interface, when it is down or has no Ethernet
-/// header, when packet sockets are not allowed.
+/// If there is no such interface, if it is down or has no Ethernet header, if packet
+/// sockets are not allowed.
 pub fn open(name: &str, options: &OpenOptions) -> Result<PacketPort, PortError> {
     let port = format!("packet:{name}");
     let interface = super::interface::find_up(&port, name)?;
@@ -88,7 +88,7 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<PacketPort, PortError> 
     })
 }
 
-/// Opens the sending half alone; with it come the notes.
+/// Opens the sending half alone; returns it with the notes.
 ///
 /// # Errors
 /// As for [`open`].
@@ -104,7 +104,7 @@ pub fn open_sender(
     Ok((tx, notes))
 }
 
-/// The sending half, and what was changed on the interface.
+/// Opens the sending half, and applies the interface's settings.
 fn open_sending(
     port: &str,
     interface: &Interface,
@@ -119,7 +119,7 @@ fn open_sending(
     }
     let wanted = Wanted {
         quiet: options.quiet,
-        // With virtio-net headers super-packets pass as they are.
+        // With virtio-net headers super-packets pass unchanged.
         frames: match options.offloads {
             true => Frames::Reversible,
             false => Frames::WireSize,
@@ -130,7 +130,7 @@ fn open_sending(
     Ok((tx, settings))
 }
 
-/// The ways out, for frames that are held until their time, or not.
+/// Opens the sockets, for frames that are held until their time, or not.
 fn open_sockets(
     port: &str,
     interface: &Interface,
@@ -155,7 +155,7 @@ fn open_sockets(
     })
 }
 
-/// The receiving socket and its ring.
+/// Opens the receiving socket and its ring.
 fn open_rx(
     port: &str,
     interface: &Interface,
@@ -179,8 +179,8 @@ fn open_rx(
         1,
         "leaving out frames that are sent",
     )?;
-    // A stamp from when the frame entered the receive path, before it waited
-    // there; without, the ring's own is taken when the frame is copied.
+    // A stamp from when the frame entered the receive path, before it waited there;
+    // without it, the ring's own is taken when the frame is copied.
     let on: libc::c_int = 1;
     set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
         .map_err(|e| failure(port, "asking for receive stamps", e))?;
@@ -205,7 +205,7 @@ fn open_rx(
     Ok((socket, ring))
 }
 
-/// A sending socket: it is bound to no protocol, and so never receives.
+/// Opens a sending socket: it is bound to no protocol, and so never receives.
 fn open_tx(port: &str, interface: &Interface, direct: bool) -> Result<OwnedFd, PortError> {
     let socket = raw_socket(port)?;
     let fd = socket.as_fd();
@@ -222,7 +222,7 @@ fn open_tx(port: &str, interface: &Interface, direct: bool) -> Result<OwnedFd, P
     Ok(socket)
 }
 
-/// Who is to hold frames until their release, if anybody.
+/// Returns the holder of frames until their release, if there is one.
 fn find_launch(
     port: &str,
     interface: &Interface,
@@ -259,7 +259,7 @@ fn find_launch(
     Ok(holder)
 }
 
-/// The faster way for wire-size frames, where it can be had.
+/// Opens the faster path for wire-size frames, if it is available.
 fn open_fast(interface: &Interface, notes: &mut Vec<String>) -> Option<Sender> {
     match Sender::open(interface) {
         Ok(sender) => Some(sender),
@@ -299,7 +299,7 @@ pub(super) fn bind(socket: BorrowedFd<'_>, interface: &Interface, protocol: u16)
     checked(result).map(drop)
 }
 
-/// Takes frames for any station, until the socket is closed.
+/// Receives frames for all stations, until the socket is closed.
 fn promiscuous(socket: BorrowedFd<'_>, interface: &Interface) -> io::Result<()> {
     let membership = libc::packet_mreq {
         mr_ifindex: interface.index.cast_signed(),

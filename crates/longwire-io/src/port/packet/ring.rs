@@ -12,19 +12,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::super::socket::set_option;
 use super::super::vnet;
 
-/// The kernel takes its memory in pieces of this size, each contiguous.
+/// The kernel allocates its memory in pieces of this size, each contiguous.
 const BLOCK: usize = 64 * 1024;
-/// What stands in a slot before the frame: the slot's header, a
-/// `sockaddr_ll`, padding, and the virtio-net header, with the frame's
-/// network header aligned. 76 bytes; the rest is for longer link headers.
+/// Bytes of a slot before the frame: the slot's header, a `sockaddr_ll`, padding, and
+/// the virtio-net header, with the frame's network header aligned. 76 bytes; the rest
+/// is for longer link headers.
 const SLOT_OVERHEAD: usize = 96;
 /// Slots begin on cache lines.
 const SLOT_ALIGN: usize = 64;
-/// Frames longer than this come by the socket's queue rather than make every
-/// slot large.
+/// Longer frames use the socket's queue, which keeps slots small.
 const SLOT_FRAME_MAX: usize = 9 * 1024 + 64;
 
-/// How the ring's memory is divided.
+/// The division of the ring's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     /// Bytes of a slot.
@@ -34,7 +33,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// For frames of `frame_max` bytes, in at most `bytes` of memory.
+    /// Creates a layout for frames of `frame_max` bytes, in at most `bytes` of memory.
     pub(super) fn new(frame_max: usize, bytes: usize) -> Layout {
         let frame = frame_max.clamp(256, SLOT_FRAME_MAX);
         let slot = (frame + SLOT_OVERHEAD).next_multiple_of(SLOT_ALIGN);
@@ -68,8 +67,8 @@ impl Layout {
     }
 }
 
-/// The mapped ring. Slots are read in order; each is the kernel's or ours,
-/// as its status word says.
+/// The mapped ring. Slots are read in order; the status word of each determines whether
+/// it is the kernel's or ours.
 pub(super) struct Ring {
     memory: NonNull<u8>,
     layout: Layout,
@@ -80,13 +79,13 @@ pub(super) struct Ring {
 // not tied to a thread.
 unsafe impl Send for Ring {}
 
-/// What the kernel says of a frame in a slot.
+/// The kernel's description of a frame in a slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SlotHeader {
     pub(super) status: u32,
     /// Bytes of the frame.
     pub(super) len: usize,
-    /// How many of them the slot holds.
+    /// Number of its bytes in the slot.
     pub(super) held: usize,
     /// The kernel's receive stamp: CLOCK_REALTIME in nanoseconds.
     pub(super) wall: u64,
@@ -96,7 +95,8 @@ pub(super) struct SlotHeader {
 }
 
 impl SlotHeader {
-    /// The VLAN tag that the kernel took out of the frame, as it stood there.
+    /// Returns the VLAN tag that the kernel removed from the frame, in its original
+    /// form.
     pub(super) fn vlan_tag(&self) -> Option<[u8; 4]> {
         if self.status & libc::TP_STATUS_VLAN_VALID == 0 {
             return None;
@@ -144,7 +144,7 @@ impl Ring {
         })
     }
 
-    /// Where slot `self.next` begins.
+    /// Returns the start of slot `self.next`.
     fn slot(&self) -> NonNull<u8> {
         // SAFETY: `next` is below the number of slots, so the offset is
         // inside of the mapping.
@@ -158,7 +158,7 @@ impl Ring {
         unsafe { AtomicU32::from_ptr(self.slot().as_ptr().cast()) }
     }
 
-    /// The next slot, if it is ours: what it holds.
+    /// Returns the header of the next slot, if it is ours.
     #[inline]
     pub(super) fn peek(&self) -> Option<SlotHeader> {
         // Acquire: the frame was written before the status.
@@ -181,8 +181,8 @@ impl Ring {
         })
     }
 
-    /// The virtio-net header and the frame in the slot that was peeked at,
-    /// with the bytes between as one piece.
+    /// Returns the virtio-net header and the frame in the peeked slot, with the bytes
+    /// between as one piece.
     #[inline]
     pub(super) fn contents(&mut self, header: &SlotHeader) -> &mut [u8] {
         let start = header.frame_at.saturating_sub(vnet::LEN);
@@ -196,10 +196,10 @@ impl Ring {
         }
     }
 
-    /// Gives the slot back to the kernel and goes on to the next.
+    /// Returns the slot to the kernel and moves to the next.
     #[inline]
     pub(super) fn release(&mut self) {
-        // Release: whatever was read was read before the kernel writes again.
+        // Release: all reads happen before the kernel writes again.
         self.status()
             .store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.next += 1;

@@ -17,9 +17,8 @@ use super::stamp::StampScale;
 const MACS: usize = 12;
 /// Bytes of a VLAN tag.
 const TAG: usize = 4;
-/// How often an idle port asks whether its interface is still there, in
-/// nanoseconds and in calls (whichever comes first: a caller's clock may
-/// stand still).
+/// How often an idle port checks whether its interface still exists, in nanoseconds and
+/// in calls (whichever is first: a caller's clock may stand still).
 const CHECK_EVERY: u64 = 1_000_000;
 const CHECK_CALLS: u32 = 4096;
 
@@ -35,7 +34,7 @@ pub struct PacketRx {
     losses: PortLosses,
     checked: u64,
     calls: u32,
-    /// Put back when both halves are closed.
+    /// Restored when both halves are closed.
     _settings: Arc<Settings>,
 }
 
@@ -59,14 +58,13 @@ impl PacketRx {
         }
     }
 
-    /// How often the wall clock, which the kernel stamps with, was seen to
-    /// step. Arrivals do not step with it.
+    /// Returns how often a step of the wall clock, from which the kernel stamps, was
+    /// detected. Arrivals do not step with it.
     pub fn clock_steps(&self) -> u64 {
         self.scale.steps()
     }
 
-    /// Hands in the frame in the slot that was peeked at; returns whether it
-    /// could.
+    /// Delivers the frame in the peeked slot; returns whether it could.
     #[inline]
     fn hand_in(
         &mut self,
@@ -103,7 +101,7 @@ impl PacketRx {
         true
     }
 
-    /// Nothing waits: is the interface still there?
+    /// Checks whether the interface still exists, when no frame waits.
     #[inline]
     fn check_alive(&mut self, now: Nanos) -> Result<(), PortError> {
         self.scale.drained();
@@ -131,7 +129,7 @@ impl PacketRx {
             libc::PACKET_STATISTICS,
             &mut fresh,
         );
-        // The kernel's counters start again at zero with every reading.
+        // The kernel's counters restart at zero with every reading.
         if read.is_ok() {
             self.losses.ring_full += u64::from(fresh.tp_drops);
         }
@@ -156,9 +154,9 @@ impl RxPort for PacketRx {
             && frames < max
         {
             let stamp = self.scale.arrival(slot.wall, now);
-            // What came after the caller read its clock has not arrived yet
-            // as far as the caller knows: next time. The first is taken all
-            // the same, so that every call gets on.
+            // A frame stamped after the caller read its clock has not arrived yet from
+            // the caller's view: next time. The first is delivered nevertheless, so
+            // that every call makes progress.
             if stamp > now && frames > 0 {
                 break;
             }
@@ -202,8 +200,8 @@ fn receive_long<'a>(socket: BorrowedFd<'_>, buffer: &'a mut [u8]) -> io::Result<
         .ok_or_else(|| io::ErrorKind::FileTooLarge.into())
 }
 
-/// The frame as it was on the wire, out of a virtio-net header and what the
-/// kernel left of the frame; `None` when they do not fit together.
+/// Restores the frame as it was on the wire from a virtio-net header and the kernel's
+/// form of the frame; `None` if they are inconsistent.
 #[inline]
 fn restore(contents: &mut [u8], tag: Option<[u8; TAG]>) -> Option<(&[u8], Offload)> {
     let mut header = *contents.first_chunk::<{ vnet::LEN }>()?;
@@ -211,8 +209,8 @@ fn restore(contents: &mut [u8], tag: Option<[u8; TAG]>) -> Option<(&[u8], Offloa
     if let Some(tag) = tag
         && contents.len() >= start + MACS
     {
-        // The tag goes back between the addresses and the type; the
-        // virtio-net header, just copied, makes room.
+        // The tag goes back between the addresses and the type; the virtio-net header,
+        // just copied, leaves space for it.
         contents.copy_within(start..start + MACS, start - TAG);
         start -= TAG;
         contents[start + MACS..start + MACS + TAG].copy_from_slice(&tag);
@@ -223,7 +221,7 @@ fn restore(contents: &mut [u8], tag: Option<[u8; TAG]>) -> Option<(&[u8], Offloa
     Some((frame, offload))
 }
 
-/// Says in a virtio-net header that the frame grew by `bytes` in front of what
+/// Adjusts a virtio-net header to a frame that grew by `bytes` before the bytes that
 /// the checksum covers.
 fn move_checksum(header: &mut [u8; vnet::LEN], bytes: u16) {
     const START: usize = 6;

@@ -1,5 +1,5 @@
-//! Send stamps of packet sockets: the kernel puts them on the socket's error
-//! queue, numbered in the order in which they were asked for.
+//! Send stamps of packet sockets: the kernel puts them on the socket's error queue,
+//! numbered in the order of the requests.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,16 +13,16 @@ use super::super::socket::set_option;
 use super::super::{SendStamp, StampedBy};
 use super::device_clock::DeviceClock;
 
-/// Frames waited for at the most; beyond it the oldest are forgotten.
+/// Maximum number of frames that wait for a stamp; beyond it the oldest are dropped.
 const WAITING_MAX: usize = 8192;
 
-/// What a stamp is told with: three times, of which the first is the
-/// kernel's and the last the device's, and behind them the number.
+/// Words of a stamp's control messages: three times, of which the first is the kernel's
+/// and the last the device's, followed by the number.
 const CONTROL_WORDS: usize = 32;
 
 /// `SO_TIMESTAMPING`, and the kind of its control messages.
 pub(super) const TIMESTAMPING: libc::c_int = 37;
-/// `SO_EE_ORIGIN_TXTIME`: a frame was not sent, for its time had passed.
+/// `SO_EE_ORIGIN_TXTIME`: a frame was not sent, because its time had passed.
 const ORIGIN_LAUNCH: u8 = 6;
 
 /// The error queue of a sending socket.
@@ -30,11 +30,11 @@ pub(super) struct Sent {
     socket: OwnedFd,
     /// Reads the device's clock, if the device stamps.
     device: Option<DeviceClock>,
-    /// Releases of stamped frames on their way (`None`: of one that was not
-    /// sent), and the first one's number.
+    /// Releases of stamped frames in transit (`None`: of one that was not sent), and
+    /// the first one's number.
     waiting: VecDeque<Option<Nanos>>,
     first: u32,
-    /// Stamps that have come.
+    /// Received stamps.
     came: VecDeque<SendStamp>,
     missed: u64,
 }
@@ -51,8 +51,8 @@ impl Sent {
         })
     }
 
-    /// Makes the socket tell when frames left; by the device's clock if there
-    /// is one, else by the kernel's.
+    /// Enables send stamps on the socket; by the device's clock if there is one,
+    /// otherwise by the kernel's.
     pub(super) fn start(&mut self, device: Option<DeviceClock>) -> io::Result<()> {
         let told = match device {
             Some(_) => libc::SOF_TIMESTAMPING_RAW_HARDWARE,
@@ -63,7 +63,7 @@ impl Sent {
         set_option(self.socket.as_fd(), libc::SOL_SOCKET, TIMESTAMPING, &flags)
     }
 
-    /// Who stamps.
+    /// Returns the source of the stamps.
     pub(super) fn by(&self) -> StampedBy {
         match self.device {
             Some(_) => StampedBy::Device,
@@ -71,7 +71,7 @@ impl Sent {
         }
     }
 
-    /// What a frame's control message must ask for.
+    /// Returns the flags of a frame's control message.
     pub(super) fn flags(&self) -> u32 {
         match self.device {
             Some(_) => libc::SOF_TIMESTAMPING_TX_HARDWARE,
@@ -79,7 +79,7 @@ impl Sent {
         }
     }
 
-    /// The kernel has numbered a frame that was to be stamped.
+    /// Notes that the kernel has numbered a frame to be stamped.
     pub(super) fn numbered(&mut self, release: Option<Nanos>) {
         if self.waiting.len() == WAITING_MAX {
             self.collect();
@@ -91,13 +91,13 @@ impl Sent {
         self.waiting.push_back(release);
     }
 
-    /// Hands out the stamps that have come.
+    /// Passes the received stamps to `take`.
     pub(super) fn drain(&mut self, take: &mut impl FnMut(SendStamp)) {
         self.collect();
         self.came.drain(..).for_each(take);
     }
 
-    /// Frames that were not sent, for their time had passed.
+    /// Returns the number of frames that were not sent, because their time had passed.
     pub(super) fn missed(&mut self) -> u64 {
         self.collect();
         self.missed
@@ -137,8 +137,8 @@ impl Sent {
         }
     }
 
-    /// The release of the frame with this number; those before it will not
-    /// come any more.
+    /// Returns the release of the frame with this number; stamps of previous ones will
+    /// not follow any more.
     fn release_of(&mut self, number: u32) -> Option<Nanos> {
         let place = number.wrapping_sub(self.first) as usize;
         if place >= self.waiting.len() {
@@ -158,7 +158,7 @@ struct Told {
     device: u64,
 }
 
-/// The next stamp, if one has come.
+/// Receives the next stamp, if there is one.
 fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Told>> {
     let mut control = [0u64; CONTROL_WORDS];
     // SAFETY: `msghdr` is a C structure of integers and pointers, for which
@@ -195,10 +195,10 @@ fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Told>> {
     Ok(Some(told))
 }
 
-/// Takes what one control message says.
+/// Reads one control message.
 ///
 /// # Safety
-/// `data` must be what a header of this kind says it is.
+/// `data` must have the type that the header declares.
 unsafe fn read_part(header: &libc::cmsghdr, data: *const u8, told: &mut Told) {
     match (header.cmsg_level, header.cmsg_type) {
         (libc::SOL_SOCKET, TIMESTAMPING) => {

@@ -1,32 +1,30 @@
-//! The kernel stamps frames on the scale of the wall clock; arrivals are on
-//! that of the monotonic clock.
+//! Converts the kernel's stamps, on the scale of the wall clock, to arrivals, on that
+//! of the monotonic clock.
 //!
-//! The two differ by a constant: both are slewed alike, and only setting the
-//! clock (by hand, by a leap second, by a time daemon's step) changes the
-//! difference. So it is measured once, looked at again now and then, and at
-//! once whenever a stamp does not make sense. Frames stamped before a step
-//! keep the difference that was true for them.
+//! The two differ by a constant: both are slewed alike, and only setting the clock (by
+//! hand, by a leap second, by a time daemon's step) changes the difference. So it is
+//! measured once, checked at intervals, and at once whenever a stamp is implausible.
+//! Frames stamped before a step keep the difference that was true for them.
 
 use longwire_engine::Nanos;
 use nix::time::ClockId;
 
 use super::super::clocks::{NARROW, Reading};
 
-/// How often the difference is looked at again.
+/// Interval between checks of the difference.
 const CHECK_EVERY: u64 = 1_000_000;
 
 fn read() -> Reading {
     Reading::new(ClockId::CLOCK_REALTIME)
 }
 
-/// Turns the kernel's stamps into arrivals.
+/// Converts the kernel's stamps to arrivals.
 #[derive(Debug)]
 pub(super) struct StampScale {
     offset: i64,
-    /// Half the width of the reading that `offset` came from.
+    /// Half the width of the reading of `offset`.
     uncertainty: u64,
-    /// The difference before the last step, while frames from before it may
-    /// still wait.
+    /// The difference before the last step, while frames from before it may still wait.
     before_step: Option<i64>,
     checked: u64,
     last: u64,
@@ -49,12 +47,13 @@ impl StampScale {
         }
     }
 
-    /// How often the wall clock was seen to step.
+    /// Returns how often a step of the wall clock was detected.
     pub(super) fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// To be called before frames are taken, with the time of the call.
+    /// Checks the difference if it is due. Call it before taking frames, with the time
+    /// of the call.
     #[inline]
     pub(super) fn check(&mut self, now: Nanos) {
         if now.as_nanos().wrapping_sub(self.checked) >= CHECK_EVERY {
@@ -62,15 +61,15 @@ impl StampScale {
         }
     }
 
-    /// No frame waits: none is left from before a step.
+    /// Notes that no frame waits: none is left from before a step.
     #[inline]
     pub(super) fn drained(&mut self) {
         self.before_step = None;
     }
 
-    /// The arrival of a frame that the kernel stamped `wall`: never before
-    /// the last one. It may be later than the time of the call, when the
-    /// frame arrived after that was read.
+    /// Returns the arrival of a frame that the kernel stamped `wall`: never before the
+    /// last one. It may be later than the time of the call, if the frame arrived after
+    /// that was read.
     #[inline]
     pub(super) fn arrival(&mut self, wall: u64, now: Nanos) -> Nanos {
         let latest = self.latest(now);
@@ -82,7 +81,7 @@ impl StampScale {
         self.uncertain_arrival(wall, now, read)
     }
 
-    /// The same, where the stamp does not fit or the clock has just stepped.
+    /// The same, if the stamp does not fit or the clock has just stepped.
     #[cold]
     fn uncertain_arrival(
         &mut self,
@@ -101,20 +100,20 @@ impl StampScale {
         if let Some(stamp) = before_step.and_then(|offset| self.plausible(wall, offset, now)) {
             return self.raise(stamp);
         }
-        // The first frame from after the step ends the doubt.
+        // The first frame from after the step ends the uncertainty.
         self.before_step = None;
         let stamp = self.plausible(wall, self.offset, now);
         self.raise(stamp.unwrap_or(now.as_nanos()))
     }
 
-    /// A later arrival than this makes no sense.
+    /// Returns the latest plausible arrival.
     #[inline]
     fn latest(&self, now: Nanos) -> u64 {
         // The caller's clock may have been read long ago.
         now.as_nanos().max(self.checked).saturating_add(CHECK_EVERY)
     }
 
-    /// The arrival by one of the differences, if it makes sense.
+    /// Returns the arrival by one of the differences, if it is plausible.
     fn plausible(&self, wall: u64, offset: i64, now: Nanos) -> Option<u64> {
         let stamp = wall.wrapping_sub(offset.cast_unsigned());
         let slack = 2 * self.uncertainty + NARROW;
@@ -138,7 +137,7 @@ impl StampScale {
             self.uncertainty = uncertainty;
             self.steps += 1;
         } else if uncertainty < self.uncertainty {
-            // The same difference, seen more sharply.
+            // The same difference, measured more precisely.
             self.offset = reading.offset();
             self.uncertainty = uncertainty;
         }

@@ -1,14 +1,13 @@
-//! Sending. Wire-size frames leave by an AF_XDP socket, which costs the
-//! kernel a third less than a packet socket; super-packets, and everything
-//! where AF_XDP cannot be had, by packet sockets with virtio-net headers.
+//! Sending. Wire-size frames leave by an AF_XDP socket, which costs the kernel a third
+//! less than a packet socket; super-packets, and all frames where AF_XDP is not
+//! available, by packet sockets with virtio-net headers.
 //!
-//! Both ways end in the driver's transmit function before the call returns,
-//! so frames leave in order if what waits in one way leaves before anything
-//! is put into the other. A frame that is to be stamped goes the way that it
-//! would have gone: both can stamp it (decision 0015).
+//! Both paths end in the driver's transmit function before the call returns, so frames
+//! leave in order if frames waiting in one path leave before any is put into the other.
+//! A frame to be stamped takes its usual path: both can stamp it (decision 0015).
 //!
-//! Where a device stamps frames, or something holds them until their time,
-//! all leave by a packet socket, for only there can the kernel be told.
+//! If a device stamps frames, or a discipline holds them until their time, all leave by
+//! a packet socket, because only there can the kernel be asked for it.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -28,22 +27,22 @@ use super::batch::{Batch, SLOTS, message};
 use super::beside::Beside;
 use super::control::Control;
 
-/// Frames longer than this are sent from where they are: a system call of
-/// their own costs less than copying them.
+/// Longer frames are sent in place: a separate system call costs less than copying
+/// them.
 const COPY_MAX: usize = 24 * 1024;
 /// Bytes of an Ethernet header, and of a VLAN tag.
 const ETHERNET: usize = 14;
 const TAG: usize = 4;
 
-/// The ways out.
+/// The sockets of a sending half.
 pub(super) struct Sockets {
-    /// Straight to the driver; to the discipline that holds frames until their
-    /// time, if one is to.
+    /// Directly to the driver; to the discipline that holds frames until their time, if
+    /// there is one.
     pub(super) direct: OwnedFd,
-    /// Through the kernel's queueing layer, which cuts up super-packets for
-    /// devices that cannot.
+    /// Through the kernel's queueing layer, which segments super-packets for devices
+    /// that cannot.
     pub(super) queued: OwnedFd,
-    /// AF_XDP, where it can be had.
+    /// AF_XDP, if available.
     pub(super) fast: Option<Sender>,
     pub(super) beside: Beside,
 }
@@ -55,15 +54,15 @@ pub struct PacketTx {
     port: String,
     interface: String,
     mtu: usize,
-    /// Leaves before whatever waits in `fast`.
+    /// Leaves before the frames in `fast`.
     batch: Batch,
     fast: Option<Sender>,
     sampler: Sampler,
     beside: Box<Beside>,
-    /// Since the last flush.
+    /// Frames sent since the last flush.
     sent: usize,
     losses: PortLosses,
-    /// Put back when both halves are closed.
+    /// Restored when both halves are closed.
     _settings: Arc<Settings>,
 }
 
@@ -90,7 +89,7 @@ impl PacketTx {
         }
     }
 
-    /// Whether the device takes a frame of this size.
+    /// Whether the device accepts a frame of this size.
     fn fits(&mut self, frame: &Outgoing<'_>) -> bool {
         let len = frame.bytes.len();
         if !(ETHERNET..=SUPER_MAX).contains(&len) {
@@ -104,7 +103,7 @@ impl PacketTx {
         if len <= self.mtu + header {
             return true;
         }
-        // Perhaps the MTU was raised since it was last looked at.
+        // The MTU may have been raised since the last query.
         if let Ok(answer) = ask_interface(self.direct.as_fd(), &self.interface, libc::SIOCGIFMTU) {
             // SAFETY: the kernel answered with the MTU.
             let mtu = unsafe { answer.ifr_ifru.ifru_mtu };
@@ -113,8 +112,8 @@ impl PacketTx {
         len <= self.mtu + header
     }
 
-    /// Whether the interface has a carrier: without, the kernel takes frames
-    /// for ever and none leaves.
+    /// Whether the interface has a carrier: without it, the kernel accepts frames for
+    /// ever and none leaves.
     fn has_carrier(&self) -> io::Result<bool> {
         let answer = ask_interface(self.direct.as_fd(), &self.interface, libc::SIOCGIFFLAGS)?;
         // SAFETY: the kernel answered with the flags.
@@ -122,11 +121,11 @@ impl PacketTx {
         Ok(i32::from(flags) & libc::IFF_RUNNING != 0)
     }
 
-    /// Takes a frame that has to leave by a packet socket.
+    /// Pushes a frame that has to leave by a packet socket.
     fn push_slow(&mut self, frame: &Outgoing<'_>, stamped: Option<Nanos>) -> Pushed {
         let long = frame.bytes.len() > COPY_MAX;
         if self.fast_waits() || (long && self.batch.len() > 0) {
-            // An error comes again with the next flush, where it can be told.
+            // An error is returned again by the next flush, which can report it.
             let _ = self.send_all();
         }
         if self.batch.room() == 0 || self.fast_waits() {
@@ -139,9 +138,9 @@ impl PacketTx {
         Pushed::Taken
     }
 
-    /// Lets all that waits for AF_XDP leave; returns whether it has.
+    /// Sends all frames that wait for AF_XDP; returns whether they have left.
     fn flush_fast(&mut self) -> bool {
-        // An error comes again with the next flush, where it can be told.
+        // An error is returned again by the next flush, which can report it.
         let _ = self.send_all();
         !self.fast_waits()
     }
@@ -150,8 +149,8 @@ impl PacketTx {
         self.fast.as_ref().is_some_and(|fast| fast.unsent() > 0)
     }
 
-    /// Sends a frame by the packet socket from where it is; nothing else
-    /// waits. Returns whether it left.
+    /// Sends a frame by the packet socket in place; no other frame waits. Returns
+    /// whether it left.
     fn send_at_once(
         &mut self,
         frame: &Outgoing<'_>,
@@ -183,7 +182,7 @@ impl PacketTx {
         left
     }
 
-    /// Sends all that waits, as far as the kernel takes it.
+    /// Sends all waiting frames, as far as the kernel accepts them.
     fn send_all(&mut self) -> Result<(), PortError> {
         self.send_batch()?;
         while self.batch.len() == 0
@@ -192,7 +191,7 @@ impl PacketTx {
         {
             let batch = &mut self.batch;
             let sent = fast.send(|dropped| {
-                // To be sent again before those behind it.
+                // To be sent again before the later ones.
                 batch.put(dropped, Offload::NONE, Control::new(None, None), None);
                 false
             });
@@ -205,7 +204,7 @@ impl PacketTx {
         Ok(())
     }
 
-    /// Sends as much of the batch as the kernel takes.
+    /// Sends as much of the batch as the kernel accepts.
     fn send_batch(&mut self) -> Result<(), PortError> {
         while self.batch.len() > 0 {
             match self.batch.send(self.direct.as_fd(), SLOTS) {
@@ -226,15 +225,15 @@ impl PacketTx {
         Ok(())
     }
 
-    /// The first frame of the batch was not taken. Returns whether to go on
+    /// Handles an error for the first frame of the batch. Returns whether to continue
     /// with the batch now; if not, it waits for the next flush.
     fn go_on_after(&mut self, error: io::Error) -> Result<bool, PortError> {
         match error.raw_os_error() {
             Some(libc::EINTR) => Ok(true),
-            // The socket's buffer is full of frames on their way.
+            // The socket's buffer is full of frames in transit.
             Some(libc::EAGAIN | libc::ENOMEM) => Ok(false),
             Some(libc::ENOBUFS) => self.go_on_after_drop(),
-            // No good to this device, now or later.
+            // Unsuitable for this device, now or later.
             Some(libc::EMSGSIZE | libc::EINVAL) => {
                 self.lose(1);
                 Ok(true)
@@ -243,11 +242,11 @@ impl PacketTx {
         }
     }
 
-    /// The driver dropped the first frame rather than send it: it is full, has
-    /// no carrier, or cannot cut up super-packets.
+    /// Handles the drop of the first frame by the driver: it is full, has no carrier,
+    /// or cannot segment super-packets.
     fn go_on_after_drop(&mut self) -> Result<bool, PortError> {
         if self.batch.stamped(1).next().is_some() {
-            // It has a number all the same, and will get another.
+            // It has a number nevertheless, and will get another.
             self.beside.numbered(None);
         }
         let carrier = self

@@ -1,4 +1,4 @@
-//! The port `pcap:FILE`: capture files in and out.
+//! The port `pcap:FILE`: capture files as input and output.
 
 mod rx;
 mod tx;

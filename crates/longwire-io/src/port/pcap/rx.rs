@@ -1,5 +1,5 @@
-//! A capture as a source of live traffic: frames come in at the distances at
-//! which they were captured.
+//! A capture as a source of live traffic: frames arrive at the distances at which they
+//! were captured.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -13,25 +13,25 @@ use crate::rights;
 
 /// The receiving port `pcap:FILE`.
 ///
-/// The first frame arrives at the first call of [`RxPort::receive`], every
-/// other one as long after it as its time in the file says. A frame whose
-/// time lies before its predecessor's arrives together with it.
+/// The first frame arrives at the first call of [`RxPort::receive`], every other one at
+/// the distance of its stamp in the file. A frame whose stamp lies before its
+/// predecessor's arrives together with it.
 pub struct PcapRx {
     reader: CaptureReader,
-    /// Due when the next frame is, so that nobody needs to poll for it.
+    /// Expires when the next frame is due, so that no thread needs to poll for it.
     timer: TimerFd,
     /// When the first frame arrived, and its stamp.
     origin: Option<(Nanos, Nanos)>,
     last: Nanos,
-    /// Whether the reader's current frame is still to be handed in.
+    /// Whether the reader's current frame is still to be delivered.
     held: bool,
     waits: Waits,
-    /// An error found behind frames that were handed in first.
+    /// An error that follows frames that must be delivered first.
     error: Option<PortError>,
     set_back: u64,
 }
 
-/// What the next frame is waiting for.
+/// What the next frame waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
     Time,
@@ -40,7 +40,7 @@ enum Waits {
 }
 
 impl PcapRx {
-    /// Plays the capture `path`; `-` is the standard input.
+    /// Opens the capture `path` for playing; `-` is the standard input.
     ///
     /// # Errors
     /// As for [`CaptureReader::open`].
@@ -68,18 +68,18 @@ impl PcapRx {
         Ok(port)
     }
 
-    /// How many bytes of the file have been read.
+    /// Returns the number of bytes of the file read so far.
     pub fn offset(&self) -> u64 {
         self.reader.offset()
     }
 
-    /// How many bytes the file has, where that is known.
+    /// Returns the size of the file in bytes, if it is known.
     pub fn size(&self) -> Option<u64> {
         self.reader.size()
     }
 
-    /// How many frames had a time before their predecessor's, and were handed
-    /// in at their predecessor's.
+    /// Returns the number of frames whose stamps lay before their predecessor's, and
+    /// that arrived with their predecessor.
     pub fn set_back(&self) -> u64 {
         self.set_back
     }
@@ -112,8 +112,8 @@ impl PcapRx {
             .map_err(|error| failed(self.reader.name(), "setting a timer", error))
     }
 
-    /// Hands in what is due. Returns how many frames, and whether the file
-    /// has ended.
+    /// Delivers the frames that are due. Returns their number, and whether the file has
+    /// ended.
     fn hand_in(
         &mut self,
         now: Nanos,

@@ -1,26 +1,26 @@
-//! A capture as a sink: frames are kept with their releases as times.
+//! A capture as a sink: frames are stored with their releases as stamps.
 
 use longwire_capture::{CAPTURED_MAX, CaptureWriter};
 use longwire_engine::Nanos;
 
 use crate::port::{Outgoing, PortError, Pushed, TxPort};
 
-/// Bytes that may wait for a slow pipe.
+/// Maximum bytes that wait for a slow pipe.
 const WAITING_MAX: usize = 4 * 1024 * 1024;
-/// Bytes of a record besides the frame, at most: of a pcapng block.
+/// Maximum bytes of a record in addition to the frame: of a pcapng block.
 const RECORD_OVERHEAD: usize = 36;
 
 /// The sending port `pcap:FILE`.
 pub struct PcapTx {
     writer: CaptureWriter,
-    /// What to add to a release to get the time since 1970.
+    /// Offset from a release to the time since 1970.
     epoch: Nanos,
     unsent: usize,
 }
 
 impl PcapTx {
-    /// Writes to `path` (see [`CaptureWriter::create`]). `epoch` is the time
-    /// since 1970 at which the clock of the releases was zero.
+    /// Creates `path` (see [`CaptureWriter::create`]). `epoch` is the time since 1970
+    /// at which the clock of the releases was zero.
     ///
     /// # Errors
     /// As for [`CaptureWriter::create`].
@@ -51,8 +51,8 @@ impl TxPort for PcapTx {
         Pushed::Taken
     }
 
-    /// Frames count as gone when all of them are; a slow pipe may have taken
-    /// some before.
+    /// Frames count as gone when all of them are; a slow pipe may have accepted some
+    /// before.
     fn flush(&mut self) -> Result<usize, PortError> {
         let gone = if self.writer.drain()? { self.unsent } else { 0 };
         self.unsent -= gone;

@@ -1,4 +1,4 @@
-//! The TAP device behind a port: opening, settings, counters.
+//! The TAP device of a port: opening, settings, counters.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -15,7 +15,7 @@ use crate::port::{PortError, options};
 
 mod control {
     nix::ioctl_write_ptr_bad!(
-        /// Attaches a control file to a device, which is made if need be.
+        /// Attaches a control file to a device, which is created if necessary.
         set_iff,
         libc::TUNSETIFF,
         libc::ifreq
@@ -27,7 +27,7 @@ mod control {
         libc::c_int
     );
     nix::ioctl_write_int_bad!(
-        /// Says what may be left undone in frames that are read.
+        /// Sets the work that may be left unfinished in frames that are read.
         set_offload,
         libc::TUNSETOFFLOAD
     );
@@ -37,38 +37,38 @@ mod control {
     nix::ioctl_write_ptr_bad!(set_queue_len, libc::SIOCSIFTXQLEN, libc::ifreq);
 }
 
-/// Frames the device holds for a reader that is late: at 500,000 a second, 20
-/// ms. The kernel's own 500 are gone within one.
+/// Frames that the device holds for a late reader: at 500,000 a second, 20 ms. The
+/// kernel's default of 500 lasts one.
 const QUEUE_LEN: libc::c_int = 10_000;
 
-/// What a reader of super-packets must be able to do without (linux/if_tun.h):
-/// checksums, TCP segments over IPv4 and IPv6, and CWR on the first only.
+/// Capabilities of a reader of super-packets (linux/if_tun.h): checksums, TCP segments
+/// over IPv4 and IPv6, and CWR on the first only.
 const OFFLOAD_TCP: u32 = 0x01 | 0x02 | 0x04 | 0x08;
 /// UDP segments over IPv4 and IPv6, since Linux 6.2.
 const OFFLOAD_UDP: u32 = 0x20 | 0x40;
 
-/// An attached TAP device. Its settings are restored when it is dropped, and
-/// after SIGKILL by the next port that is opened; a device that was made here
-/// vanishes with it.
+/// An attached TAP device. Its settings are restored when it is dropped, and after
+/// SIGKILL by the next port that is opened; a device that was created here vanishes
+/// with it.
 pub(super) struct Device {
     name: String,
     file: File,
     settings: Settings,
     counters: Option<File>,
-    /// What was changed on a device that was there before.
+    /// Changes of a device that existed before.
     record: Option<(PortRecord, Restorer)>,
     _lock: Option<PortLock>,
 }
 
-/// Settings of a device that was there before.
+/// Settings of a device that existed before.
 struct Before {
     flags: libc::c_short,
     queue_len: libc::c_int,
 }
 
 impl Device {
-    /// Attaches to the device `name`, which is made if there is none, and
-    /// brings it up. Says in `notes` what it did.
+    /// Attaches to the device `name`, which is created if there is none, and brings it
+    /// up. Adds its actions to `notes`.
     pub(super) fn open(
         name: &str,
         options: &options::OpenOptions,
@@ -108,7 +108,7 @@ impl Device {
             .settings
             .raise(QUEUE_LEN)
             .map_err(|e| failed("bringing the device up", e))?;
-        // Opened here, it shows this thread's network namespace for good.
+        // Opened here, it refers to this thread's network namespace permanently.
         device.counters = File::open("/proc/thread-self/net/dev").ok();
         Ok(device)
     }
@@ -121,8 +121,8 @@ impl Device {
         &self.file
     }
 
-    /// What the device has lost since it was made: frames for a full queue
-    /// towards us, and frames of ours that the kernel did not take.
+    /// Returns the losses of the device since its creation: frames dropped at a full
+    /// queue towards us, and frames of ours that the kernel did not accept.
     pub(super) fn drops(&self) -> Drops {
         let Some(file) = &self.counters else {
             return Drops::default();
@@ -173,7 +173,7 @@ impl Drop for Device {
 }
 
 impl Before {
-    /// Notes how what is about to be changed is restored.
+    /// Records how the following changes are restored.
     fn record(&self, interface: &Interface) -> (PortRecord, Restorer) {
         let name = &interface.name;
         let (record, mut changing) = PortRecord::begin(interface.index, name, false);
@@ -190,16 +190,16 @@ impl Before {
 /// Frames that the device counts as dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Drops {
-    /// On their way to us.
+    /// Towards this reader.
     pub(super) to_reader: u64,
-    /// On their way from us.
+    /// From this writer.
     pub(super) from_writer: u64,
 }
 
 impl Drops {
-    /// Finds the device's line in /proc/net/dev: eight counters for what the
-    /// kernel received from it, eight for what it sent to it; the fourth of
-    /// each are the dropped ones.
+    /// Parses the device's line in /proc/net/dev: eight counters of frames that the
+    /// kernel received from it, eight of frames sent to it; the fourth of each is the
+    /// drops.
     fn parse(text: &str, name: &str) -> Option<Drops> {
         let counters = text.lines().find_map(|line| {
             let (device, counters) = line.split_once(':')?;
@@ -215,8 +215,8 @@ impl Drops {
     }
 }
 
-/// Reads and writes a device's settings, by its name, in the network
-/// namespace where this was made, whichever thread asks.
+/// Reads and writes a device's settings, by its name, in the network namespace where
+/// this was created, regardless of the calling thread.
 struct Settings {
     socket: OwnedFd,
     name: [libc::c_char; libc::IFNAMSIZ],
@@ -245,7 +245,7 @@ impl Settings {
         Ok(Settings { socket, name })
     }
 
-    /// A request about the device.
+    /// Creates a request about the device.
     fn request(&self) -> libc::ifreq {
         // SAFETY: `ifreq` is plain data, for which all zeros is a value.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -253,7 +253,7 @@ impl Settings {
         request
     }
 
-    /// The settings of a device that is there.
+    /// Returns the settings of an existing device.
     fn read(&self) -> Option<Before> {
         let mut request = self.request();
         // SAFETY: the kernel fills the `ifreq`, which outlives the calls.
@@ -270,7 +270,7 @@ impl Settings {
     /// Brings the device up, with a queue of at least `queue_len`.
     fn raise(&self, queue_len: libc::c_int) -> io::Result<()> {
         let now = self.read().ok_or_else(io::Error::last_os_error)?;
-        // Resizing fails where memory is short; the shorter queue works too.
+        // Resizing fails if memory is short; the shorter queue works too.
         if now.queue_len < queue_len {
             let _ = self.set_queue_len(queue_len);
         }
@@ -336,7 +336,7 @@ fn not_attached(name: &str, error: io::Error) -> PortError {
     }
 }
 
-/// The error of a system call on the device.
+/// Returns the error of a system call on the device.
 pub(super) fn failed(name: &str, action: &'static str, source: io::Error) -> PortError {
     let port = format!("tap:{name}");
     match source.kind() {

@@ -1,9 +1,9 @@
-//! The port `tap:NAME`: a network interface of this machine whose other end
-//! is the emulator. What the kernel sends to the interface arrives here; what
-//! is sent here, the kernel receives from it.
+//! The port `tap:NAME`: a network interface of this machine whose other end is the
+//! emulator. Frames that the kernel sends to the interface arrive here; frames sent
+//! here arrive at the kernel.
 //!
-//! Frames pass through one read or write each, with a virtio-net header that
-//! tells of unfinished work, so that super-packets of 64 KiB pass as one.
+//! Frames pass through one read or write each, with a virtio-net header for unfinished
+//! work, so that super-packets of 64 KiB pass as one.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,13 +17,12 @@ use device::{Device, Drops, failed};
 
 mod device;
 
-/// The longest frame, in bytes: a super-packet of 64 KiB with its headers,
-/// and room to spare.
+/// Maximum frame in bytes: a super-packet of 64 KiB with its headers, and a reserve.
 const FRAME_MAX: usize = 68 * 1024;
 /// Bytes of an Ethernet header: the kernel refuses less.
 const FRAME_MIN: usize = 14;
-/// Pushes before a flush. Each frame leaves at once, so this only says how
-/// often the caller should look at the clock.
+/// Pushes before a flush. Each frame leaves at once, so this only determines how often
+/// the caller reads the clock.
 const ROOM: usize = 64;
 
 /// An open TAP port.
@@ -32,16 +31,15 @@ pub struct TapPort {
     pub rx: TapRx,
     /// Where frames leave.
     pub tx: TapTx,
-    /// What was done to open it, in sentences.
+    /// Actions taken to open it, in sentences.
     pub notes: Vec<String>,
 }
 
-/// Opens the TAP device `name` in the calling thread's network namespace. It
-/// is made if it is missing, and then vanishes when both halves are dropped.
+/// Opens the TAP device `name` in the calling thread's network namespace. It is created
+/// if it is missing, and then vanishes when both halves are dropped.
 ///
 /// # Errors
-/// When TAP devices may not be used here, or the name belongs to another
-/// device.
+/// If TAP devices may not be used here, or the name belongs to another device.
 pub fn open(name: &str, options: &OpenOptions) -> Result<TapPort, PortError> {
     let mut notes = Vec::new();
     let device = Arc::new(Device::open(name, options, &mut notes)?);
@@ -69,15 +67,15 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<TapPort, PortError> {
 pub struct TapRx {
     device: Arc<Device>,
     buffer: Box<[u8]>,
-    /// What the device had lost when it was opened.
+    /// Losses of the device when it was opened.
     opened: Drops,
     last: Nanos,
-    /// What was lost on this side.
+    /// Losses on this side.
     own: PortLosses,
 }
 
 impl TapRx {
-    /// Reads a frame into the buffer; `None` when none waits.
+    /// Reads a frame into the buffer; `None` if none waits.
     fn read(&mut self) -> Result<Option<usize>, PortError> {
         loop {
             let error = match self.device.file().read(&mut self.buffer) {
@@ -101,17 +99,17 @@ impl RxPort for TapRx {
         take: &mut impl FnMut(Arrived<'_>),
     ) -> Result<Received, PortError> {
         let mut frames = 0;
-        // The device does not say when a frame came.
+        // The device does not report arrival times.
         self.last = self.last.max(now);
         while frames < max {
             let len = match self.read() {
                 Ok(Some(len)) => len,
                 Ok(None) => break,
-                // Told again by the next call.
+                // Returned again by the next call.
                 Err(_) if frames > 0 => break,
                 Err(error) => return Err(error),
             };
-            // A frame that fills the buffer was cut, without a word.
+            // A frame that fills the buffer was silently truncated.
             if len == self.buffer.len() {
                 self.own.too_long += 1;
                 continue;
@@ -157,7 +155,7 @@ pub struct TapTx {
     offloads: bool,
     /// Frames that left since the last flush.
     sent: usize,
-    /// Why nothing can be sent any more.
+    /// The error after which nothing can be sent any more.
     gone: Option<io::Error>,
 }
 
@@ -217,7 +215,8 @@ impl TxPort for TapTx {
     }
 }
 
-/// Why reading or writing stopped; that the device is gone is told apart.
+/// Returns the error that ended reading or writing; a removed device has a separate
+/// one.
 fn stopped(device: &Device, action: &'static str, source: io::Error) -> PortError {
     match source.raw_os_error() {
         // The last: a reader that was there when the device was removed.

@@ -1,6 +1,6 @@
-//! The least that sends by AF_XDP, to measure ports against: one chunk of
-//! memory with one frame, every descriptor of the ring pointing to it, and
-//! nothing but the socket's own calls in the loop.
+//! A minimal AF_XDP sender, as a reference for benchmarks of ports: one chunk of memory
+//! with one frame, every descriptor of the ring pointing to it, and nothing but the
+//! socket's own calls in the loop.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,19 +10,19 @@ use super::super::{PortError, interface};
 use super::socket::{Sending, Step, Unbound};
 use super::umem::{PAGE, Umem};
 
-/// Entries of the transmit ring, and frames of one burst at the most.
+/// Entries of the transmit ring, and maximum frames of one burst.
 const FRAMES: u32 = 512;
-/// Where the frame begins in its chunk.
+/// Offset of the frame in its chunk.
 const PLACE: u64 = 64;
 
-/// A socket that sends one frame over and over.
+/// A socket that sends one frame repeatedly.
 pub struct BareXdp {
     // Unmapped before the socket is closed.
     sending: Sending,
     socket: OwnedFd,
     _umem: Umem,
     len: u32,
-    /// Frames in the ring whose completion has not come.
+    /// Frames in the ring that are not completed.
     on_the_way: u32,
 }
 
@@ -30,7 +30,7 @@ impl BareXdp {
     /// Opens an interface of the calling thread's network namespace.
     ///
     /// # Errors
-    /// When AF_XDP cannot be had there, or the frame is longer than a page.
+    /// If AF_XDP is not available there, or the frame is longer than a page.
     pub fn open(name: &str, frame: &[u8]) -> Result<BareXdp, PortError> {
         let port = format!("xdp:{name}");
         let interface = interface::find_up(&port, name)?;
@@ -40,7 +40,7 @@ impl BareXdp {
 
     fn open_index(interface: u32, frame: &[u8]) -> Result<BareXdp, Step> {
         let umem = Umem::new(PAGE, 1).map_err(|e| ("getting frame memory", e))?;
-        // SAFETY: the only chunk, which nobody has yet.
+        // SAFETY: the only chunk, which is not in use yet.
         match unsafe { umem.piece(PLACE, frame.len()) } {
             Some(chunk) => chunk.copy_from_slice(frame),
             None => return Err(("placing the frame", io::ErrorKind::InvalidInput.into())),
@@ -58,11 +58,11 @@ impl BareXdp {
         })
     }
 
-    /// Puts up to `burst` frames into the ring, makes the kernel look, and
-    /// takes back what is done. Returns how many are done.
+    /// Puts up to `burst` frames into the ring, wakes the kernel, and collects
+    /// completions. Returns the number of completed frames.
     ///
     /// # Errors
-    /// What the system says, but for a full device.
+    /// System errors, except for a full device.
     pub fn send(&mut self, burst: u32) -> io::Result<usize> {
         let Sending {
             transmit,

@@ -1,7 +1,7 @@
-//! The few commands of bpf(2) that a redirect program needs.
+//! The commands of bpf(2) that a redirect program needs.
 //!
-//! The layouts are those of `union bpf_attr` in linux/bpf.h, as far as they
-//! are used; the kernel takes what is left out as zero.
+//! The layouts are those of `union bpf_attr` in linux/bpf.h, as far as they are used;
+//! the kernel takes missing fields as zero.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -97,7 +97,7 @@ fn number(descriptor: BorrowedFd<'_>) -> u32 {
     descriptor.as_raw_fd().cast_unsigned()
 }
 
-/// A map from queue numbers to AF_XDP sockets.
+/// Creates a map from queue numbers to AF_XDP sockets.
 pub(super) fn create_socket_map(queues: u32) -> io::Result<OwnedFd> {
     let attributes = MapCreate {
         map_type: MAP_TYPE_XSKMAP,
@@ -109,8 +109,7 @@ pub(super) fn create_socket_map(queues: u32) -> io::Result<OwnedFd> {
     unsafe { bpf(MAP_CREATE, &attributes) }.map(owned)
 }
 
-/// Enters a socket into the map. The kernel takes it out again when the
-/// socket is closed.
+/// Enters a socket into the map. The kernel removes it when the socket is closed.
 pub(super) fn enter_socket(
     map: BorrowedFd<'_>,
     queue: u32,
@@ -129,7 +128,7 @@ pub(super) fn enter_socket(
     unsafe { bpf(MAP_UPDATE_ELEM, &attributes) }.map(drop)
 }
 
-/// Gives an XDP program to the kernel, which verifies it.
+/// Loads an XDP program into the kernel, which verifies it.
 pub(super) fn load_program(instructions: &[Instruction]) -> io::Result<OwnedFd> {
     let mut name = [0; 16];
     name[..8].copy_from_slice(b"longwire");
@@ -137,8 +136,8 @@ pub(super) fn load_program(instructions: &[Instruction]) -> io::Result<OwnedFd> 
         prog_type: PROG_TYPE_XDP,
         instruction_count: instructions.len() as u32,
         instructions: instructions.as_ptr() as u64,
-        // The kernel lends some helpers to programs under the GPL only; this
-        // one may be had under it as well.
+        // The kernel provides some helpers to programs under the GPL only; this one is
+        // available under it as well.
         license: c"Dual MIT/GPL".as_ptr() as u64,
         log_level: 0,
         log_size: 0,
@@ -154,8 +153,8 @@ pub(super) fn load_program(instructions: &[Instruction]) -> io::Result<OwnedFd> 
     unsafe { bpf(PROG_LOAD, &attributes) }.map(owned)
 }
 
-/// Attaches a program to an interface until the returned descriptor is
-/// closed, by whatever end the process comes to.
+/// Attaches a program to an interface until the returned descriptor is closed, also by
+/// the end of the process.
 pub(super) fn attach(
     program: BorrowedFd<'_>,
     interface: u32,

@@ -1,9 +1,8 @@
-//! `xdp:IF`: a network interface through AF_XDP sockets: frames go between
-//! the driver and memory of ours, past the kernel's network stack.
+//! `xdp:IF`: a network interface through AF_XDP sockets: frames pass between the driver
+//! and our memory, bypassing the kernel's network stack.
 //!
-//! A small eBPF program stamps and redirects every frame that arrives; a BPF
-//! link holds it on the interface, so that the kernel removes it however the
-//! process ends.
+//! A small eBPF program stamps and redirects every frame that arrives; a BPF link holds
+//! it on the interface, so that the kernel removes it however the process ends.
 
 mod bare;
 mod bpf;
@@ -37,9 +36,9 @@ use socket::{Sending, Step, Unbound};
 pub use tx::XdpTx;
 use umem::Umem;
 
-/// Memory for received frames, unless chosen.
+/// Default memory for received frames.
 const RING_BYTES: usize = 4 * 1024 * 1024;
-/// Received frames that a queue holds at least, and at most.
+/// Minimum and maximum of received frames in a queue.
 const RX_FRAMES: std::ops::RangeInclusive<usize> = 64..=16 * 1024;
 
 /// An open port.
@@ -48,28 +47,27 @@ pub struct XdpPort {
     pub rx: XdpRx,
     /// Where frames leave.
     pub tx: XdpTx,
-    /// What the user should know of it.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// What both halves hold on to.
+/// Resources held by both halves.
 pub(super) struct Attachment {
     port: String,
     /// Detaches the program when closed.
     _link: OwnedFd,
     _program: Program,
-    /// Put back when both halves are closed.
+    /// Restored when both halves are closed.
     _settings: Settings,
 }
 
-/// Opens an interface of the calling thread's network namespace. Needs
-/// CAP_NET_RAW there, and CAP_BPF and CAP_NET_ADMIN in the whole system.
+/// Opens an interface of the calling thread's network namespace. Needs CAP_NET_RAW
+/// there, and CAP_BPF and CAP_NET_ADMIN in the whole system.
 ///
 /// # Errors
 ///
-/// When there is no such interface, when it is down or has no Ethernet
-/// header, when its frames are too long, when it has an XDP program already,
-/// when AF_XDP is not allowed.
+/// If there is no such interface, if it is down or has no Ethernet header, if its
+/// frames are too long, if it has an XDP program already, if AF_XDP is not allowed.
 pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
     let port = format!("xdp:{name}");
     let interface = super::interface::find_up(&port, name)?;
@@ -103,8 +101,8 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
     }
     let wanted = Wanted {
         quiet: options.quiet,
-        // In the driver frames are not merged yet, and a veth device cuts up
-        // its peer's super-packets by itself.
+        // In the driver frames are not merged yet, and a veth device segments its
+        // peer's super-packets itself.
         frames: match place {
             Place::Native => Frames::AsTheyCome,
             Place::Generic => Frames::WireSize,
@@ -124,7 +122,7 @@ fn floor_power_of_two(number: usize) -> usize {
     1 << number.max(1).ilog2()
 }
 
-/// How many queues the interface receives on.
+/// Returns the number of the interface's receive queues.
 fn queue_count(interface: &Interface) -> u32 {
     Ethtool::open()
         .and_then(|ethtool| ethtool.rx_queues(&interface.name))
@@ -132,7 +130,7 @@ fn queue_count(interface: &Interface) -> u32 {
         .clamp(1, interface.rx_queues)
 }
 
-/// Attaches the program, in the driver if it may be there.
+/// Attaches the program, in the driver if that is possible.
 fn attach(
     port: &str,
     program: &Program,
@@ -177,7 +175,7 @@ fn attach(
     Err(failure(port, "attaching the XDP program", error))
 }
 
-/// What is to be opened.
+/// Parameters of the sockets.
 struct Plan<'a> {
     interface: &'a Interface,
     queues: u32,
@@ -186,18 +184,18 @@ struct Plan<'a> {
     chunk: usize,
 }
 
-/// What was opened.
+/// Opened sockets.
 struct Opened {
     queues: Vec<Queue>,
     umem: Arc<Umem>,
     sending: Sending,
     tx_chunks: Vec<u64>,
-    /// The kernel copies frames to and from the memory.
+    /// Whether the kernel copies frames to and from the memory.
     copies: bool,
 }
 
 impl Plan<'_> {
-    /// Makes the memory and the sockets, and binds them.
+    /// Creates the memory and the sockets, and binds them.
     fn open(&self, port: &str, place: Place, notes: &mut Vec<String>) -> Result<Opened, PortError> {
         let rx_chunks = self.rx_frames * self.queues as usize;
         let umem = Umem::new(self.chunk, rx_chunks + TX_FRAMES)
@@ -232,7 +230,7 @@ impl Plan<'_> {
         Ok(opened)
     }
 
-    /// A further queue's socket, on the memory of the first.
+    /// Binds a further queue's socket, on the memory of the first.
     fn bind_next(&self, queue: u32, first: BorrowedFd<'_>) -> Result<Unbound, Step> {
         let next = Unbound::sharing(self.rx_frames as u32)?;
         next.bind(self.interface.index, queue, false, Some(first))
@@ -240,7 +238,7 @@ impl Plan<'_> {
         Ok(next)
     }
 
-    /// The device's own memory access if it has it, else copies.
+    /// Binds with the device's own memory access if it has it, otherwise with copies.
     fn bind_first(&self, first: &Unbound, place: Place) -> io::Result<bool> {
         if place == Place::Native
             && let Ok(zero_copy) = first.bind(self.interface.index, 0, true, None)

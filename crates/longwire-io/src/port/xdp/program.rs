@@ -1,23 +1,22 @@
-//! The program that runs in the kernel for every frame that arrives: it
-//! stamps the frame and hands it to the socket of its queue.
+//! The eBPF program for every arriving frame: it stamps the frame and redirects it to
+//! the socket of its queue.
 //!
-//! A dozen instructions, assembled here, so that no compiler for eBPF is
-//! needed.
+//! A dozen instructions, assembled here, so that no compiler for eBPF is needed.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::bpf::{self, Instruction};
 
-/// Bytes in front of the frame that hold the stamp: nanoseconds of
-/// CLOCK_MONOTONIC, in host byte order.
+/// Bytes before the frame that hold the stamp: nanoseconds of CLOCK_MONOTONIC, in host
+/// byte order.
 pub(super) const STAMP_LEN: usize = 8;
 
 // Helpers, from linux/bpf.h.
 const KTIME_GET_NS: i32 = 5;
 const REDIRECT_MAP: i32 = 51;
 const XDP_ADJUST_META: i32 = 54;
-/// What becomes of a frame whose queue has no socket: the kernel has it.
+/// The verdict for a frame whose queue has no socket: pass it to the kernel.
 const XDP_PASS: i32 = 2;
 
 // Offsets into `struct xdp_md`.
@@ -61,7 +60,7 @@ const fn call(helper: i32) -> Instruction {
     op(0x85, 0, 0, 0, helper)
 }
 
-/// Skips `distance` instructions if the register is not that number.
+/// Skips `distance` instructions if the register does not have that value.
 const fn skip_unless(register: u8, value: i32, distance: i16) -> Instruction {
     op(0x55, register, 0, distance, value)
 }
@@ -73,17 +72,17 @@ const fn skip_above(register: u8, other: u8, distance: i16) -> Instruction {
 
 const EXIT: Instruction = op(0x95, 0, 0, 0, 0);
 
-/// The instructions, for the map with this descriptor.
+/// Assembles the instructions, for the map with this descriptor.
 fn assemble(map: i32, stamp: bool) -> Vec<Instruction> {
     let mut program = vec![move_register(6, 1)];
     if stamp {
         program.extend([
-            // Room in front of the frame; a driver without any says no.
+            // Space before the frame; a driver without any refuses.
             move_number(2, -(STAMP_LEN as i32)),
             call(XDP_ADJUST_META),
             skip_unless(0, 0, 7),
             call(KTIME_GET_NS),
-            // The verifier wants to see that the stamp fits.
+            // The verifier requires a check that the stamp fits.
             load_word(2, 6, DATA_META),
             load_word(3, 6, DATA),
             move_register(1, 2),
@@ -94,7 +93,7 @@ fn assemble(map: i32, stamp: bool) -> Vec<Instruction> {
     }
     program.extend([
         load_word(2, 6, RX_QUEUE_INDEX),
-        // A load of 64 bits takes two places.
+        // A load of 64 bits takes two instruction slots.
         op(0x18, 1, MAP_DESCRIPTOR, 0, map),
         op(0, 0, 0, 0, 0),
         move_number(3, XDP_PASS),
@@ -111,7 +110,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Loads the program for an interface of so many receive queues.
+    /// Loads the program for an interface with this number of receive queues.
     pub(super) fn load(queues: u32, stamp: bool) -> io::Result<Program> {
         let map = bpf::create_socket_map(queues)?;
         let program = bpf::load_program(&assemble(map.as_raw_fd(), stamp))?;
@@ -124,16 +123,16 @@ impl Program {
         bpf::attach(self.program.as_fd(), interface, place.flags())
     }
 
-    /// Hands the frames of a queue to a socket from now on.
+    /// Redirects the frames of a queue to a socket from now on.
     pub(super) fn enter(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         bpf::enter_socket(self.map.as_fd(), queue, socket)
     }
 }
 
-/// Where a program runs.
+/// Place of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In the driver, before the kernel has made a packet of the frame.
+    /// In the driver, before the kernel has built a packet from the frame.
     Native,
     /// In the network stack.
     Generic,

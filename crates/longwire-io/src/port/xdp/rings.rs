@@ -1,6 +1,6 @@
-//! The rings that an AF_XDP socket shares with the kernel. In each, one side
-//! puts entries in and the other takes them out; we are the producer of two
-//! (fill, transmit) and the consumer of two (receive, completion).
+//! The rings that an AF_XDP socket shares with the kernel. In each, one side adds
+//! entries and the other removes them; we are the producer of two (fill, transmit) and
+//! the consumer of two (receive, completion).
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -23,9 +23,9 @@ pub(super) struct Ring<T> {
 unsafe impl<T: Copy + Send> Send for Ring<T> {}
 
 impl<T: Copy> Ring<T> {
-    /// Maps a ring of `size` entries (a power of two) of an AF_XDP socket.
-    /// `page` says which of its rings, `at` where its parts are: both are the
-    /// kernel's word.
+    /// Maps a ring of `size` entries (a power of two) of an AF_XDP socket. `page`
+    /// selects one of its rings, `at` has the offsets of its parts: both are the
+    /// kernel's values.
     pub(super) fn map(
         socket: BorrowedFd<'_>,
         size: u32,
@@ -94,10 +94,10 @@ impl<T> Drop for Ring<T> {
     }
 }
 
-/// Our end of a ring that the kernel takes from.
+/// Our end of a ring that the kernel consumes.
 pub(super) struct Producer<T> {
     ring: Ring<T>,
-    /// Where the next entry goes; the kernel sees up to the last submit.
+    /// Index of the next entry; the kernel sees entries up to the last submit.
     next: u32,
     /// The kernel's index when it was last read.
     taken: u32,
@@ -112,68 +112,67 @@ impl<T: Copy> Producer<T> {
         }
     }
 
-    /// How many entries there is room for, as of the last look at the
-    /// kernel's index.
+    /// Returns the number of free entries, as of the last read of the kernel's index.
     #[inline]
     pub(super) fn room(&self) -> u32 {
         self.ring.size - self.next.wrapping_sub(self.taken)
     }
 
-    /// Entries put in that the kernel has not taken, as of the last look.
+    /// Returns the number of entries that the kernel has not consumed, as of the last
+    /// read.
     #[inline]
     pub(super) fn untaken(&self) -> u32 {
         self.next.wrapping_sub(self.taken)
     }
 
-    /// Looks at the kernel's index; returns how many entries it has taken
-    /// since the last look.
+    /// Reads the kernel's index; returns how many entries it has consumed since the
+    /// last read.
     pub(super) fn look(&mut self) -> u32 {
-        // Acquire: what the kernel read, it read before it moved on.
+        // Acquire: the kernel's reads happened before it moved on.
         let taken = self.ring.consumer().load(Ordering::Acquire);
         let fresh = taken.wrapping_sub(self.taken);
         self.taken = taken;
         fresh
     }
 
-    /// Puts an entry in; returns whether there was room.
+    /// Adds an entry; returns whether there was a free slot.
     #[inline]
     pub(super) fn put(&mut self, entry: T) -> bool {
         if self.room() == 0 {
             return false;
         }
-        // SAFETY: the place is ours: the kernel has taken what was there and
+        // SAFETY: the place is ours: the kernel has consumed the previous entry and
         // does not see the new entry before the submit.
         unsafe { self.ring.entry(self.next).write(entry) };
         self.next = self.next.wrapping_add(1);
         true
     }
 
-    /// The entry that the kernel took last, as of the last look. Only right
-    /// after the look, while its place has not been used again.
+    /// Returns the entry that the kernel consumed last, as of the last read. Only right
+    /// after the read, while its place has not been reused.
     pub(super) fn last_taken(&self) -> T {
-        // SAFETY: the kernel has done with the entry, and only we write to
-        // this ring.
+        // SAFETY: the kernel is done with the entry, and only we write to this ring.
         unsafe { self.ring.entry(self.taken.wrapping_sub(1)).read() }
     }
 
-    /// Shows the kernel all entries put in.
+    /// Publishes all added entries to the kernel.
     #[inline]
     pub(super) fn submit(&mut self) {
         // Release: the entries are written before the index.
         self.ring.producer().store(self.next, Ordering::Release);
     }
 
-    /// Whether the kernel sleeps until it is told of new entries.
+    /// Whether the kernel sleeps until it is notified of new entries.
     #[inline]
     pub(super) fn needs_wakeup(&self) -> bool {
         self.ring.needs_wakeup()
     }
 }
 
-/// Our end of a ring that the kernel puts into.
+/// Our end of a ring that the kernel fills.
 pub(super) struct Consumer<T> {
     ring: Ring<T>,
-    /// The next entry; the kernel sees up to the last release.
+    /// Index of the next entry; the kernel sees entries up to the last release as free.
     next: u32,
     /// The kernel's index when it was last read.
     filled: u32,
@@ -188,7 +187,7 @@ impl<T: Copy> Consumer<T> {
         }
     }
 
-    /// The next entry, without taking it.
+    /// Returns the next entry, without consuming it.
     #[inline]
     pub(super) fn peek(&mut self) -> Option<T> {
         if self.next == self.filled {
@@ -203,13 +202,13 @@ impl<T: Copy> Consumer<T> {
         Some(unsafe { self.ring.entry(self.next).read() })
     }
 
-    /// Takes the entry that was peeked at.
+    /// Consumes the entry that was peeked.
     #[inline]
     pub(super) fn advance(&mut self) {
         self.next = self.next.wrapping_add(1);
     }
 
-    /// Shows the kernel what was taken.
+    /// Publishes consumed entries to the kernel.
     #[inline]
     pub(super) fn release(&mut self) {
         // Release: entries were read before the index moves.
@@ -223,7 +222,7 @@ mod tests {
 
     use super::*;
 
-    /// A ring over plain memory, and the kernel's side of it.
+    /// Creates a ring over plain memory, and the kernel's side of it.
     fn ring(size: u32, start: u32) -> (Ring<u64>, Ring<u64>) {
         let mapped = 64 + size as usize * 8;
         // SAFETY: a new anonymous mapping.
@@ -276,7 +275,7 @@ mod tests {
         (consumer.next, consumer.filled) = (start, start);
         let mut visible = VecDeque::new();
         let mut hidden = VecDeque::new();
-        // Taken, but not yet released.
+        // Consumed, but not yet released.
         let mut held = 0;
         let mut state = 7;
         for n in 0..100_000u64 {

@@ -1,5 +1,5 @@
-//! Receiving: the kernel's chunks come by the receive rings and go back by
-//! the fill rings.
+//! Receiving: the kernel's chunks arrive by the receive rings and return by the fill
+//! rings.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -15,14 +15,14 @@ use super::program::STAMP_LEN;
 use super::rings::{Consumer, Producer};
 use super::umem::Umem;
 
-/// How often an idle port asks whether its interface is still there, in
-/// nanoseconds and in calls (whichever comes first).
+/// How often an idle port checks whether its interface still exists, in nanoseconds and
+/// in calls (whichever is first).
 const CHECK_EVERY: u64 = 1_000_000;
 const CHECK_CALLS: u32 = 4096;
-/// Chunks go back to the kernel at least this often.
+/// Chunks return to the kernel at least this often.
 const SETTLE_EVERY: usize = 64;
-/// A stamp further from now than this is none: what stands in front of the
-/// frame was written by somebody else.
+/// A stamp further from now than this is invalid: the bytes before the frame were
+/// written by another program.
 const OLDEST: u64 = 10_000_000_000;
 const NEWEST: u64 = 1_000_000;
 
@@ -34,20 +34,19 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Gives the chunk that an address lies in back to the kernel.
+    /// Returns the chunk of an address to the kernel.
     #[inline]
     fn give_back(&mut self, umem: &Umem, address: u64) {
         if self.fill.room() == 0 {
             self.fill.look();
         }
-        // The ring has twice as many places as there are chunks, as the
-        // kernel hands frames over shortly before it says that it took their
-        // chunks.
+        // The ring has twice as many slots as there are chunks, because the kernel
+        // delivers frames shortly before it shows that it has consumed their chunks.
         let put = self.fill.put(umem.chunk_of(address));
         debug_assert!(put, "more chunks than there are");
     }
 
-    /// Shows the kernel what was taken and given back.
+    /// Publishes consumed and returned chunks to the kernel.
     fn settle(&mut self) {
         self.receive.release();
         self.fill.submit();
@@ -103,7 +102,7 @@ impl XdpRx {
         })
     }
 
-    /// The place of the stamp, in front of the frame.
+    /// Returns the place of the stamp, before the frame.
     #[inline]
     fn stamp(&mut self, desc: &libc::xdp_desc) -> Option<&mut [u8]> {
         let at = desc.addr.checked_sub(STAMP_LEN as u64)?;
@@ -112,7 +111,7 @@ impl XdpRx {
         unsafe { self.umem.piece(at, STAMP_LEN) }
     }
 
-    /// When a frame arrived; `now` where the device left no room for a stamp.
+    /// Returns when a frame arrived; `now` if the device left no space for a stamp.
     #[inline]
     fn arrival(&mut self, desc: &libc::xdp_desc, now: Nanos) -> Nanos {
         let stamp = self
@@ -126,7 +125,7 @@ impl XdpRx {
         Nanos::from_nanos(stamp)
     }
 
-    /// The queue whose next frame arrived first, and that frame.
+    /// Returns the queue whose next frame arrived first, and that frame.
     #[inline]
     fn earliest(&mut self, now: Nanos) -> Option<(usize, libc::xdp_desc, Nanos)> {
         let mut best: Option<(usize, libc::xdp_desc, Nanos)> = None;
@@ -142,7 +141,7 @@ impl XdpRx {
         best
     }
 
-    /// Hands in a frame; returns whether it could.
+    /// Delivers a frame; returns whether it could.
     #[inline]
     fn hand_in(
         &mut self,
@@ -156,8 +155,8 @@ impl XdpRx {
             self.unusable += 1;
             return false;
         };
-        // A virtual device passes on what its sender left unfinished, and
-        // does not say so.
+        // A virtual device passes on the unfinished work of its sender without
+        // reporting it.
         finish_if_partial(bytes);
         self.last = self.last.max(arrival);
         take(Arrived {
@@ -174,7 +173,7 @@ impl XdpRx {
         true
     }
 
-    /// Nothing waits: is the interface still there?
+    /// Checks whether the interface still exists, when no frame waits.
     #[inline]
     fn check_alive(&mut self, now: Nanos) -> Result<(), PortError> {
         self.calls += 1;
@@ -209,9 +208,9 @@ impl RxPort for XdpRx {
             let Some((index, desc, arrival)) = self.earliest(now) else {
                 break;
             };
-            // What came after the caller read its clock has not arrived yet
-            // as far as the caller knows: next time. The first is taken all
-            // the same, so that every call gets on.
+            // A frame stamped after the caller read its clock has not arrived yet from
+            // the caller's view: next time. The first is delivered nevertheless, so
+            // that every call makes progress.
             if arrival > now && frames > 0 {
                 break;
             }
@@ -248,8 +247,8 @@ impl RxPort for XdpRx {
             let mut counted: libc::xdp_statistics = unsafe { std::mem::zeroed() };
             let socket = queue.socket.as_fd();
             if get_option(socket, libc::SOL_XDP, libc::XDP_STATISTICS, &mut counted).is_ok() {
-                // Where the device copies, a frame that finds no free chunk
-                // counts as dropped, and so does one too long for a chunk.
+                // If the device copies, a frame that finds no free chunk counts as
+                // dropped, and so does one too long for a chunk.
                 losses.ring_full += counted.rx_ring_full + counted.rx_dropped;
             }
         }
@@ -261,7 +260,7 @@ impl RxPort for XdpRx {
     }
 }
 
-/// A descriptor that is readable when one of the queues is.
+/// Creates a descriptor that is readable when one of the queues is.
 fn watch(queues: &[Queue]) -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     let created = checked(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;

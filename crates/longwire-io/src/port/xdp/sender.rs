@@ -1,10 +1,9 @@
-//! Sending through an AF_XDP socket: frames are copied into chunks of our
-//! own, which go to the kernel by the transmit ring and come back by the
-//! completion ring.
+//! Sending through an AF_XDP socket: frames are copied into our chunks, which pass to
+//! the kernel by the transmit ring and return by the completion ring.
 //!
-//! It needs no program on the interface and no rights beyond a packet
-//! socket's, and takes the kernel a third less time than one; so `packet:IF`
-//! sends its frames this way too.
+//! It needs no program on the interface and no rights beyond a packet socket's, and
+//! costs the kernel a third less time than one; so `packet:IF` sends its frames this
+//! way too.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -21,10 +20,10 @@ use super::stamps::{METADATA, Stamps};
 use super::umem::{PAGE, Umem};
 use crate::net::interface::Interface;
 
-/// Frames on their way out.
+/// Frames in transit.
 pub(super) const TX_FRAMES: usize = 512;
-/// Where a frame begins in its chunk at the earliest: metadata stands before
-/// it, and it begins on a cache line.
+/// Minimum offset of a frame in its chunk: metadata precedes it, and it begins on a
+/// cache line.
 const PLACE: usize = 64;
 const _: () = assert!(METADATA <= PLACE);
 /// A socket's sending half.
@@ -34,7 +33,7 @@ pub(crate) struct Sender {
     completion: Consumer<u64>,
     socket: Arc<OwnedFd>,
     umem: Arc<Umem>,
-    /// Chunks that hold nothing.
+    /// Unused chunks.
     free: Vec<u64>,
     /// Whether the kernel stamps frames as they leave.
     stamps_frames: bool,
@@ -50,8 +49,7 @@ impl Sender {
         copies: bool,
     ) -> Sender {
         Sender {
-            // A device that reads the memory itself would stamp by its own
-            // clock.
+            // A device that reads the memory itself would stamp by its own clock.
             stamps_frames: sending.metadata && copies,
             stamps: Stamps::default(),
             transmit: sending.transmit,
@@ -64,7 +62,7 @@ impl Sender {
 
     /// Opens a socket that only sends, on the first queue of an interface.
     pub(crate) fn open(interface: &Interface) -> Result<Sender, Step> {
-        // Longer frames than a page have to leave some other way.
+        // Frames longer than a page have to leave another way.
         let frame_max = interface.mtu as usize + 14 + 4;
         let chunk = if frame_max <= PAGE / 2 {
             PAGE / 2
@@ -82,7 +80,7 @@ impl Sender {
         Ok(Sender::new(socket, sending, Arc::new(umem), free, true))
     }
 
-    /// The longest frame that fits a chunk.
+    /// Returns the length of the longest frame that fits a chunk.
     pub(crate) fn frame_max(&self) -> usize {
         self.umem.chunk() - PLACE
     }
@@ -92,25 +90,24 @@ impl Sender {
         self.stamps_frames
     }
 
-    /// Hands out the send stamps that have come.
+    /// Passes the received send stamps to `take`.
     pub(crate) fn sampled(&mut self, take: &mut impl FnMut(SendStamp)) {
         self.reclaim();
         self.stamps.drain(take);
     }
 
-    /// How many frames there is room for.
+    /// Returns how many frames can be added.
     pub(crate) fn room(&self) -> usize {
         self.free.len().min(self.transmit.room() as usize)
     }
 
-    /// Frames put in that the kernel has not taken.
+    /// Returns the number of frames that the kernel has not consumed.
     pub(crate) fn unsent(&self) -> usize {
         self.transmit.untaken() as usize
     }
 
-    /// Copies a frame, finishing its checksum if that was left; `stamped` is
-    /// its release if its send stamp is wanted. Returns whether there was
-    /// room.
+    /// Copies a frame, and finishes its checksum if that was left; `stamped` is its
+    /// release if its send stamp is requested. Returns whether there was a free chunk.
     #[inline]
     pub(crate) fn put(
         &mut self,
@@ -148,20 +145,20 @@ impl Sender {
         })
     }
 
-    /// Writes in front of a frame that it is to be stamped.
+    /// Writes the request for a stamp before a frame.
     #[cold]
     fn ask_for_stamp(&mut self, chunk: u64, address: u64, release: Nanos) {
         let metadata = self.stamps.ask(chunk, release);
-        // SAFETY: the chunk is ours until it is submitted, and the frame in
-        // it lies behind this piece.
+        // SAFETY: the chunk is ours until it is submitted, and the frame in it lies
+        // after this piece.
         if let Some(piece) = unsafe { self.umem.piece(address - METADATA as u64, METADATA) } {
             piece.copy_from_slice(&metadata);
         }
     }
 
-    /// Makes the kernel take what it will. Returns how many frames it took;
-    /// `dropped` gets each that the device then dropped, and says whether to
-    /// go on.
+    /// Makes the kernel consume frames. Returns how many it consumed; `dropped`
+    /// receives each frame that the device then dropped, and returns whether to
+    /// continue.
     pub(crate) fn send(&mut self, mut dropped: impl FnMut(&[u8]) -> bool) -> io::Result<usize> {
         self.transmit.submit();
         let mut left = self.transmit.look() as usize;
@@ -170,7 +167,7 @@ impl Sender {
             let taken = self.transmit.look() as usize;
             left += taken;
             match result.map_err(|error| (error.raw_os_error(), error)) {
-                // The last frame that was taken did not reach its goal.
+                // The last consumed frame was dropped by the device.
                 Err((Some(libc::EBUSY), _)) if taken > 0 => {
                     left -= 1;
                     let chunk = self.umem.chunk_of(self.transmit.last_taken().addr);
@@ -179,8 +176,8 @@ impl Sender {
                         break;
                     }
                 }
-                // A call sends no more than its budget, and the socket's
-                // buffer may be full of frames on their way.
+                // A call sends no more than its budget, and the socket's buffer may be
+                // full of frames in transit.
                 Err((Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS | libc::ENOMEM), _))
                 | Ok(()) => {
                     if taken == 0 {
@@ -192,8 +189,7 @@ impl Sender {
             }
         }
         self.reclaim();
-        // A driver that is awake sends by itself, and tells nobody when it
-        // cannot.
+        // A driver that is awake sends by itself, and does not report failures.
         if self.transmit.untaken() > 0
             && let Some(error) = pending_error(self.socket.as_fd())?
         {
@@ -202,7 +198,7 @@ impl Sender {
         Ok(left)
     }
 
-    /// The frame that the kernel took last.
+    /// Returns the frame that the kernel consumed last.
     fn last_taken(&self) -> &[u8] {
         let desc = self.transmit.last_taken();
         // SAFETY: the kernel is done with the chunk, and it is not used again
@@ -212,7 +208,7 @@ impl Sender {
         piece.map_or(&[], |bytes| &*bytes)
     }
 
-    /// Takes back the chunks of frames that were sent.
+    /// Collects the chunks of frames that were sent.
     fn reclaim(&mut self) {
         let before = self.free.len();
         while let Some(address) = self.completion.peek() {
@@ -227,7 +223,7 @@ impl Sender {
         }
     }
 
-    /// Makes the kernel look at the transmit ring.
+    /// Wakes the kernel for the transmit ring.
     fn kick(&self) -> io::Result<()> {
         // SAFETY: a call without a buffer or an address.
         let result = unsafe {

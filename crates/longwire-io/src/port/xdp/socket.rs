@@ -14,10 +14,10 @@ use super::umem::Umem;
 /// was closed.
 const BUSY_FOR: Duration = Duration::from_millis(500);
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
-/// How many frames one system call sends, where the device copies them
-/// (`XDP_MAX_TX_SKB_BUDGET`); the kernel's own choice is 32.
+/// Frames sent by one system call, if the device copies them (`XDP_MAX_TX_SKB_BUDGET`);
+/// the kernel's default is 32.
 const MAX_TX_SKB_BUDGET: libc::c_int = 9;
-/// Frames on their way to the driver, where the device copies them.
+/// Bytes of frames in transit to the driver, if the device copies them.
 const SEND_BUFFER: usize = 8 * 1024 * 1024;
 
 /// A socket with its rings, not yet bound.
@@ -27,19 +27,19 @@ pub(super) struct Unbound {
     pub(super) receive: Consumer<libc::xdp_desc>,
 }
 
-/// The rings that frames leave by.
+/// The rings for sending.
 pub(super) struct Sending {
     pub(super) transmit: Producer<libc::xdp_desc>,
     pub(super) completion: Consumer<u64>,
-    /// Whether frames may have metadata in front of them.
+    /// Whether frames may have metadata before them.
     pub(super) metadata: bool,
 }
 
-/// Why a socket could not be made: what was being done, and the error.
+/// Failure to create a socket: the failed action, and the error.
 pub(super) type Step = (&'static str, io::Error);
 
 impl Unbound {
-    /// Makes a socket that receives and sends, and registers the memory.
+    /// Creates a socket that receives and sends, and registers the memory.
     pub(super) fn with_memory(
         umem: &Umem,
         rx_frames: u32,
@@ -52,7 +52,7 @@ impl Unbound {
             let memory = umem.registration(metadata);
             set_option(fd, libc::SOL_XDP, libc::XDP_UMEM_REG, &memory)
         };
-        // Kernels before 6.11 do not know the flag that metadata takes.
+        // Kernels before 6.11 do not know the flag for metadata.
         let metadata = register(METADATA).is_ok();
         if !metadata {
             register(0).map_err(|e| ("registering frame memory", e))?;
@@ -62,10 +62,10 @@ impl Unbound {
         Ok((Unbound::new(socket, rx_frames)?, sending))
     }
 
-    /// Makes a socket that only receives, on the memory of another.
+    /// Creates a socket that only receives, on the memory of another.
     pub(super) fn sharing(rx_frames: u32) -> Result<Unbound, Step> {
         let socket = xdp_socket().map_err(|e| ("opening an AF_XDP socket", e))?;
-        // The kernel wants a completion ring, but has no use for it.
+        // The kernel requires a completion ring, but has no use for it.
         let size: u32 = 64;
         set_option(
             socket.as_fd(),
@@ -98,8 +98,8 @@ impl Unbound {
         })
     }
 
-    /// Binds to a queue of an interface. Returns whether the device reads
-    /// and writes the frames' memory itself.
+    /// Binds to a queue of an interface. Returns whether the device reads and writes
+    /// the frames' memory itself.
     pub(super) fn bind(
         &self,
         interface: u32,
@@ -154,7 +154,7 @@ fn is_zero_copy(socket: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0)
 }
 
-/// Where the parts of a socket's rings are.
+/// Returns the offsets of the parts of a socket's rings.
 fn offsets(socket: BorrowedFd<'_>) -> io::Result<libc::xdp_mmap_offsets> {
     // SAFETY: a C structure of integers, for which zeros are valid.
     let mut at: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
@@ -181,8 +181,8 @@ impl Sending {
     }
 }
 
-/// Lets the process lock as much memory as it may: the frames' memory counts
-/// as locked.
+/// Raises the process's limit of locked memory as far as allowed: the frames' memory
+/// counts as locked.
 fn raise_memlock() {
     let mut limit = libc::rlimit {
         rlim_cur: libc::RLIM_INFINITY,

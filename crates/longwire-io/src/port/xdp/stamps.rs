@@ -1,10 +1,10 @@
-//! Send stamps of AF_XDP: the kernel writes when a frame left into a piece of
-//! memory in front of it, if asked to (TX metadata, Linux 6.8).
+//! Send stamps of AF_XDP: on request the kernel writes the departure of a frame into a
+//! piece of memory before it (TX metadata, Linux 6.8).
 //!
-//! Where frames are copied, the stamp is taken when the driver is done with
-//! the kernel's copy: on a veth device as the frame is handed to the peer. It
-//! is on the scale of CLOCK_TAI. Stamped frames go the way of all others, so
-//! that none is overtaken.
+//! If frames are copied, the stamp is taken when the driver is done with the kernel's
+//! copy: on a veth device as the frame is handed to the peer. It is on the scale of
+//! CLOCK_TAI. Stamped frames take the same path as all others, so that none is
+//! overtaken.
 
 use std::collections::VecDeque;
 
@@ -15,25 +15,25 @@ use super::super::clocks::ahead_of_monotonic;
 use super::super::{SendStamp, StampedBy};
 use super::umem::Umem;
 
-/// Bytes of `struct xsk_tx_metadata`: flags, and a union of 16 bytes that
-/// the stamp begins.
+/// Bytes of `struct xsk_tx_metadata`: flags, and a union of 16 bytes that begins with
+/// the stamp.
 pub(super) const METADATA: usize = 24;
-/// Stamps kept until somebody asks for them, and frames waited for; beyond
-/// it the oldest are forgotten.
+/// Maximum number of stamps kept for the caller, and of frames that wait for one;
+/// beyond it the oldest are dropped.
 const KEPT_MAX: usize = 8192;
 
-/// Frames whose stamps were asked for, and stamps that came.
+/// Frames whose stamps were requested, and received stamps.
 #[derive(Debug, Default)]
 pub(super) struct Stamps {
-    /// Chunks on their way, each with its frame's release.
+    /// Chunks in transit, each with its frame's release.
     waiting: VecDeque<(u64, Nanos)>,
     /// Releases, and times on CLOCK_TAI's scale.
     came: VecDeque<(Nanos, u64)>,
 }
 
 impl Stamps {
-    /// Asks for the stamp of the frame in a chunk: the metadata that goes in
-    /// front of it.
+    /// Requests the stamp of the frame in a chunk: returns the metadata to write before
+    /// it.
     pub(super) fn ask(&mut self, chunk: u64, release: Nanos) -> [u8; METADATA] {
         if self.waiting.len() == KEPT_MAX {
             self.waiting.pop_front();
@@ -45,12 +45,12 @@ impl Stamps {
         metadata
     }
 
-    /// The device dropped the frame in this chunk.
+    /// Notes that the device dropped the frame in this chunk.
     pub(super) fn dropped(&mut self, chunk: u64) {
         self.waiting.retain(|(waiting, _)| *waiting != chunk);
     }
 
-    /// A chunk has come back: takes the stamp, if one was asked for.
+    /// Takes the stamp of a completed chunk, if one was requested.
     #[inline]
     pub(super) fn completed(&mut self, umem: &Umem, chunk: u64, metadata_at: u64) {
         if !self.waiting.is_empty() {
@@ -72,7 +72,7 @@ impl Stamps {
         let metadata = unsafe { umem.piece(metadata_at, METADATA) };
         let stamp = metadata.and_then(|metadata| metadata[8..].first_chunk().copied());
         let stamp = stamp.map_or(0, u64::from_ne_bytes);
-        // Zero: nobody wrote one.
+        // Zero: no stamp was written.
         if stamp > 0 {
             if self.came.len() == KEPT_MAX {
                 self.came.pop_front();
@@ -81,7 +81,7 @@ impl Stamps {
         }
     }
 
-    /// Hands out what has come.
+    /// Passes the received stamps to `take`.
     pub(super) fn drain(&mut self, take: &mut impl FnMut(SendStamp)) {
         if self.came.is_empty() {
             return;

@@ -8,7 +8,7 @@ use super::super::{Outgoing, PortError, PortLosses, Pushed, SendStamp, StampedBy
 use super::Attachment;
 use super::sender::Sender;
 
-/// Bytes of an Ethernet header: the shortest frame there is.
+/// Bytes of an Ethernet header: the minimum of a frame.
 const ETHERNET: usize = 14;
 
 /// The sending half of `xdp:IF`.

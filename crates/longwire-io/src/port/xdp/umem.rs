@@ -1,17 +1,15 @@
-//! The memory that frames live in, shared with the kernel and divided into
-//! chunks of one size.
+//! The memory for frames, shared with the kernel and divided into chunks of one size.
 //!
-//! Every chunk belongs to one party at a time: to the kernel, to the
-//! receiving half, or to the sending half. It changes hands through the
-//! rings.
+//! Every chunk belongs to one party at a time: to the kernel, to the receiving half, or
+//! to the sending half. It changes hands through the rings.
 
 use std::io;
 use std::ptr::NonNull;
 
-/// What the kernel leaves free in front of a received frame
-/// (`XDP_PACKET_HEADROOM`); the arrival's stamp stands at its end.
+/// Bytes that the kernel leaves free before a received frame (`XDP_PACKET_HEADROOM`);
+/// the arrival's stamp is at their end.
 pub(super) const HEADROOM: usize = 256;
-/// The largest chunk there is.
+/// Maximum size of a chunk.
 pub(super) const PAGE: usize = 4096;
 
 /// The memory, mapped until dropped.
@@ -21,22 +19,22 @@ pub(super) struct Umem {
     chunks: usize,
 }
 
-// SAFETY: plain memory, not tied to a thread; who may touch which chunk is
-// settled by the callers of the unsafe methods.
+// SAFETY: plain memory, not tied to a thread; the callers of the unsafe methods ensure
+// that each chunk has one user.
 unsafe impl Send for Umem {}
-// SAFETY: as above: no method touches the memory but the unsafe ones.
+// SAFETY: as above: only the unsafe methods touch the memory.
 unsafe impl Sync for Umem {}
 
 impl Umem {
-    /// Memory for frames of `frame_max` bytes; `None` when such frames do not
-    /// fit the largest chunk the kernel takes, a page.
+    /// Returns the chunk size for frames of `frame_max` bytes; `None` if such frames do
+    /// not fit the kernel's maximum, a page.
     pub(super) fn chunk_for(frame_max: usize) -> Option<usize> {
         [PAGE / 2, PAGE]
             .into_iter()
             .find(|chunk| frame_max + HEADROOM <= *chunk)
     }
 
-    /// Maps memory for so many chunks.
+    /// Maps memory for `chunks` chunks of `chunk` bytes.
     pub(super) fn new(chunk: usize, chunks: usize) -> io::Result<Umem> {
         // SAFETY: a new anonymous mapping at an address of the kernel's
         // choice.
@@ -61,8 +59,8 @@ impl Umem {
         })
     }
 
-    /// As the kernel wants it described; in front of frames that are sent
-    /// there are so many bytes of metadata.
+    /// Returns the kernel's description of the memory, with this many bytes of metadata
+    /// before sent frames.
     pub(super) fn registration(&self, tx_metadata: usize) -> libc::xdp_umem_reg {
         libc::xdp_umem_reg {
             addr: self.memory.as_ptr() as u64,
@@ -81,27 +79,27 @@ impl Umem {
         self.chunk * self.chunks
     }
 
-    /// Bytes of a chunk.
+    /// Returns the bytes of a chunk.
     pub(super) fn chunk(&self) -> usize {
         self.chunk
     }
 
-    /// The address of a chunk by its number.
+    /// Returns the address of a chunk by its number.
     pub(super) fn address(&self, number: usize) -> u64 {
         (number * self.chunk) as u64
     }
 
-    /// The address of the chunk that an address lies in.
+    /// Returns the address of the chunk that contains an address.
     #[inline]
     pub(super) fn chunk_of(&self, address: u64) -> u64 {
         address & !(self.chunk as u64 - 1)
     }
 
-    /// A piece of the memory; `None` if it is not all inside of one chunk.
+    /// Returns a piece of the memory; `None` if it is not inside of one chunk.
     ///
     /// # Safety
-    /// The chunk must be the caller's, and no other reference into it may be
-    /// in use while the returned one is.
+    /// The chunk must be the caller's, and no other reference into it may be in use
+    /// while the returned one is.
     #[inline]
     #[allow(clippy::mut_from_ref, reason = "chunks are handed out one by one")]
     pub(super) unsafe fn piece(&self, address: u64, len: usize) -> Option<&mut [u8]> {
@@ -131,8 +129,7 @@ mod tests {
     #[test]
     fn pieces_stay_inside_of_chunks() {
         let umem = Umem::new(2048, 4).expect("memory");
-        // SAFETY: nobody else has the chunks, and the pieces are dropped at
-        // once.
+        // SAFETY: the chunks have no other user, and the pieces are dropped at once.
         let has = |address, len| unsafe { umem.piece(address, len) }.is_some();
         assert!(has(0, 2048) && has(6144, 2048) && has(2304, 1792));
         assert!(!has(2304, 1793) && !has(8192, 1) && !has(u64::MAX, 2) && !has(1, usize::MAX));
