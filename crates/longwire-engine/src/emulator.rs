@@ -96,9 +96,10 @@ impl<T: Clone> Emulator<T> {
                 break;
             };
             let more = matches!(verdict, Verdict::Deliver(Delivery { more: true, .. }));
-            let item = match more {
-                true => managed.held.get(number).cloned(),
-                false => managed.held.take(number),
+            let item = if more {
+                managed.held.get(number).cloned()
+            } else {
+                managed.held.take(number)
             };
             let Some(item) = item else {
                 continue;

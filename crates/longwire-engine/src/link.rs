@@ -210,9 +210,10 @@ impl Link {
         if !admitted {
             return Verdict::Drop(DropReason::QueueFull);
         }
-        let departure = match PLAIN {
-            true => self.transmitter.depart_exactly(arrival, len),
-            false => self.transmitter.depart(&passing(arrival)),
+        let departure = if PLAIN {
+            self.transmitter.depart_exactly(arrival, len)
+        } else {
+            self.transmitter.depart(&passing(arrival))
         };
         // A frame that departs as it arrives never waits.
         if departure > arrival {
@@ -258,9 +259,10 @@ impl Link {
     /// arrives before.
     #[inline]
     pub fn next_at(&mut self) -> Option<Nanos> {
-        match self.has_decided() {
-            true => Some(Nanos::ZERO),
-            false => self.service_at(),
+        if self.has_decided() {
+            Some(Nanos::ZERO)
+        } else {
+            self.service_at()
         }
     }
 

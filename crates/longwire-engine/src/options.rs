@@ -173,9 +173,12 @@ impl LinkOptions {
         let lay = |under: &Option<String>, over: &Option<String>| {
             over.as_ref().or(under.as_ref()).cloned()
         };
-        let lay_list = |under: &Vec<String>, over: &Vec<String>| match over.is_empty() {
-            true => under.clone(),
-            false => over.clone(),
+        let lay_list = |under: &Vec<String>, over: &Vec<String>| {
+            if over.is_empty() {
+                under.clone()
+            } else {
+                over.clone()
+            }
         };
         LinkOptions {
             rate: lay(&self.rate, &over.rate),

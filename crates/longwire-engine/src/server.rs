@@ -147,10 +147,13 @@ impl Server {
             Held::Fifo(fifo) => fifo,
             Held::Discipline(queue) => return queue.enqueue(now, frame, &mut self.context),
         };
-        let gone = |fifo: &ManagedFifo| match self.stopped || !self.counts_sending {
-            true => (0, 0),
-            // As with tail drop decided at arrival, these are no longer in the queue.
-            false => transmitter.gone_at_once(now, fifo.lengths()),
+        let gone = |fifo: &ManagedFifo| {
+            if self.stopped || !self.counts_sending {
+                (0, 0)
+            } else {
+                // As with tail drop decided at arrival, these are no longer in the queue.
+                transmitter.gone_at_once(now, fifo.lengths())
+            }
         };
         if fifo.fits(frame.len, sending, (0, 0)) || fifo.fits(frame.len, sending, gone(fifo)) {
             fifo.push(frame);

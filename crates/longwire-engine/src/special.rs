@@ -101,9 +101,10 @@ fn gamma_fraction(a: f64, x: f64) -> f64 {
 /// term of the series where that fails, and refines it by Newton's method on the
 /// logarithm of the tail, which is concave.
 pub(crate) fn gamma_quantile(a: f64, below: f64, above: f64) -> f64 {
-    let z = match below < above {
-        true => -normal_quantile(below),
-        false => normal_quantile(above),
+    let z = if below < above {
+        -normal_quantile(below)
+    } else {
+        normal_quantile(above)
     };
     let cube_root = 1.0 - 1.0 / (9.0 * a) + z / (3.0 * libm::sqrt(a));
     // ln x for small x: P(a, x) is close to x^a / Γ(a+1).
@@ -111,9 +112,10 @@ pub(crate) fn gamma_quantile(a: f64, below: f64, above: f64) -> f64 {
     if log_small < -700.0 {
         return 0.0;
     }
-    let mut x = match cube_root > 0.3 {
-        true => a * cube_root * cube_root * cube_root,
-        false => libm::exp(log_small),
+    let mut x = if cube_root > 0.3 {
+        a * cube_root * cube_root * cube_root
+    } else {
+        libm::exp(log_small)
     };
     for _ in 0..60 {
         let (lower, upper) = gamma_tails(a, x);

@@ -95,10 +95,11 @@ impl Link {
             mtu: config.mtu,
             rewrite,
             entry,
-            queue: TailDrop::new(match changeable {
+            queue: TailDrop::new(if changeable {
                 // The server's queue has the limit.
-                true => QueueLimit::UNLIMITED,
-                false => limit,
+                QueueLimit::UNLIMITED
+            } else {
+                limit
             }),
             server,
             transmitter,

@@ -106,9 +106,10 @@ impl fmt::Display for Framing {
                     "bytes:overhead={},cell={},cell-header={}",
                     self.overhead, self.cell, self.cell_header
                 )?;
-                match self.minimum == least(self.overhead) {
-                    true => Ok(()),
-                    false => write!(f, ",minimum={}", self.minimum),
+                if self.minimum == least(self.overhead) {
+                    Ok(())
+                } else {
+                    write!(f, ",minimum={}", self.minimum)
                 }
             }
         }

@@ -110,9 +110,10 @@ impl RewriteModel for IpRewrite {
         let edit = IpEdit {
             dscp: self.dscp.unwrap_or(ip.dscp),
             ecn: self.ecn.unwrap_or(ip.ecn),
-            ttl: match stays_on_link(bytes, &ip) {
-                true => ip.ttl,
-                false => ip.ttl.saturating_sub(self.ttl),
+            ttl: if stays_on_link(bytes, &ip) {
+                ip.ttl
+            } else {
+                ip.ttl.saturating_sub(self.ttl)
             },
         };
         edit::set_ip(bytes, &ip, edit);

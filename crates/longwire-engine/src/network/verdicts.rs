@@ -55,9 +55,10 @@ impl<T> Network<T> {
                 held: &node.held,
                 of: &Inside(&*around),
             };
-            let decided = match at_now {
-                true => node.link.poll(now, &frames),
-                false => node.link.poll_before(now, &frames),
+            let decided = if at_now {
+                node.link.poll(now, &frames)
+            } else {
+                node.link.poll_before(now, &frames)
             };
             let Some((number, verdict)) = decided else {
                 return;
@@ -67,9 +68,10 @@ impl<T> Network<T> {
                     if delivery.edits.any() && !again {
                         node.edit(number, &delivery, around);
                     }
-                    let traveller = match delivery.more {
-                        true => node.held.get(number).map(|held| held.copied(around)),
-                        false => node.held.take(number),
+                    let traveller = if delivery.more {
+                        node.held.get(number).map(|held| held.copied(around))
+                    } else {
+                        node.held.take(number)
                     };
                     if let Some(traveller) = traveller {
                         if delivery.more {

@@ -108,9 +108,10 @@ pub fn read(parameters: &str, loader: &dyn Loader) -> Result<Duplex, SpecError> 
 fn asked(arguments: &Arguments<'_>) -> String {
     let keys = KEYS.iter().filter_map(|(key, _)| arguments.word(key));
     let words: Vec<&str> = keys.collect();
-    match words.is_empty() {
-        true => "any kind".to_owned(),
-        false => words.join("/"),
+    if words.is_empty() {
+        "any kind".to_owned()
+    } else {
+        words.join("/")
     }
 }
 

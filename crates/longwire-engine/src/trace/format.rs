@@ -156,9 +156,12 @@ impl TraceReader {
         }
         self.head.extend_from_slice(piece);
         let ends_line = piece.contains(&b'\n');
-        let known = self.format.or_else(|| match ends_line {
-            true => first_line(&self.head).map(Format::of),
-            false => None,
+        let known = self.format.or_else(|| {
+            if ends_line {
+                first_line(&self.head).map(Format::of)
+            } else {
+                None
+            }
         });
         match known {
             Some(format) => self.choose(format),

@@ -115,11 +115,12 @@ fn sum(text: &str, quantity: Quantity) -> Result<u64, String> {
             .ok_or_else(|| format!("'{text}' is too large"))?;
         rest = after.trim_start();
     }
-    match text.trim().is_empty() {
-        true => Err(format!(
+    if text.trim().is_empty() {
+        Err(format!(
             "it is empty; write for example {}",
             example(quantity)
-        )),
-        false => Ok(total),
+        ))
+    } else {
+        Ok(total)
     }
 }

@@ -45,13 +45,14 @@ pub enum Syntax {
 impl Syntax {
     /// Detects the syntax: objects begin with a brace in JSON, and never in TOML.
     pub fn of(text: &str) -> Syntax {
-        match text
+        if text
             .trim_start_matches('\u{feff}')
             .trim_start()
             .starts_with('{')
         {
-            true => Syntax::Json,
-            false => Syntax::Toml,
+            Syntax::Json
+        } else {
+            Syntax::Toml
         }
     }
 }
@@ -240,9 +241,10 @@ impl Rows {
         let rise = (top - bottom) as f64;
         self.steps(fields, |time| {
             let inside = (time % interval) as f64;
-            let base = match inside < turn {
-                true => bottom as f64 + rise * (inside / turn),
-                false => top as f64 - rise * ((inside - turn) / (interval as f64 - turn)),
+            let base = if inside < turn {
+                bottom as f64 + rise * (inside / turn)
+            } else {
+                top as f64 - rise * ((inside - turn) / (interval as f64 - turn))
             };
             (base + noise.draw().min(most as f64).max(-(least as f64))) as u64
         })
@@ -355,9 +357,10 @@ fn probabilities(value: &Value) -> Result<Vec<u64>, String> {
         Ok(steps) if steps > Quantity::LOSS_STEPS => Err(format!("{value} is above 1")),
         steps => steps,
     };
-    match values.is_empty() {
-        true => Ok(vec![0]),
-        false => values.iter().map(read).collect(),
+    if values.is_empty() {
+        Ok(vec![0])
+    } else {
+        values.iter().map(read).collect()
     }
 }
 

@@ -192,9 +192,10 @@ impl Schedule {
     fn lap(&self, place: &mut Place, laps: u64, repeats: bool) {
         let later = laps.saturating_mul(self.length().as_nanos());
         *place = Place {
-            lap: match repeats {
-                true => place.lap.saturating_add(later),
-                false => u64::MAX,
+            lap: if repeats {
+                place.lap.saturating_add(later)
+            } else {
+                u64::MAX
             },
             // At the end of the clock, the last group is one that is never reached.
             group: 0,

@@ -125,15 +125,16 @@ impl TableReader {
         let header = if is_header { cells.as_slice() } else { &[] };
         let columns = Columns::find(&self.mapping, separator, header, cells.len())?;
         let columns = self.columns.insert(columns);
-        match is_header {
-            true => Ok(()),
-            false => row(
+        if is_header {
+            Ok(())
+        } else {
+            row(
                 columns,
                 &self.mapping,
                 text,
                 &mut self.rows,
                 &mut self.count,
-            ),
+            )
         }
     }
 

@@ -58,9 +58,12 @@ fn normal(mean: f64, stddev: f64) -> impl Fn(f64) -> f64 {
 fn lognormal(mean: f64, stddev: f64, location: f64) -> impl Fn(f64) -> f64 {
     let variance = (1.0 + (stddev / mean).powi(2)).ln();
     let log_mean = mean.ln() - variance / 2.0;
-    move |x| match x > location {
-        true => normal_cdf(((x - location).ln() - log_mean) / variance.sqrt()),
-        false => 0.0,
+    move |x| {
+        if x > location {
+            normal_cdf(((x - location).ln() - log_mean) / variance.sqrt())
+        } else {
+            0.0
+        }
     }
 }
 

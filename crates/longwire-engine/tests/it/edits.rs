@@ -90,9 +90,10 @@ fn what_has_used_up_its_time_to_live_is_dropped() {
         let ip = Ipv4 { ttl, ..PLAIN4 };
         let frame = ethernet(&[], 0x0800, &ip.packet(17, &[0; 8]));
         let outcome = rewritten(&rewrite, &frame);
-        match passes {
-            true => assert_eq!(outcome.unwrap()[22], ttl - taken),
-            false => assert_eq!(outcome, Err(DropReason::Ttl)),
+        if passes {
+            assert_eq!(outcome.unwrap()[22], ttl - taken)
+        } else {
+            assert_eq!(outcome, Err(DropReason::Ttl))
         }
         let mut packet = ipv6(0, &[], 17, &[0; 8]);
         packet[7] = ttl;

@@ -24,9 +24,10 @@ impl Sampler {
             return false;
         }
         let sampled = self.until_next == 0;
-        self.until_next = match sampled {
-            true => self.every - 1,
-            false => self.until_next - 1,
+        self.until_next = if sampled {
+            self.every - 1
+        } else {
+            self.until_next - 1
         };
         sampled
     }

@@ -9,22 +9,11 @@ use std::time::Duration;
 use longwire_io::net::address::{Prefix, addresses, routed_networks};
 use longwire_io::net::veth::{self, End, VethConfig};
 use longwire_io::net::{self, NetError, NetNamespace, link, qdisc, sysctl};
+use longwire_testbed::support::namespace;
 
 const A4: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
 const B4: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 2));
 const B6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 2));
-
-/// A namespace, or `None` with a word where none may be made.
-fn namespace() -> Option<NetNamespace> {
-    match NetNamespace::new() {
-        Ok(namespace) => Some(namespace),
-        Err(error) if std::env::var_os("CI").is_none() => {
-            eprintln!("skipped: {error}");
-            None
-        }
-        Err(error) => panic!("CI must be able to make namespaces: {error}"),
-    }
-}
 
 #[test]
 fn a_pair_carries_traffic_at_once() {

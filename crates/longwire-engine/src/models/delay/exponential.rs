@@ -70,9 +70,10 @@ impl Distribution for Exponential {
     }
 
     fn quantile(&self, at: Tails) -> f64 {
-        let above_min = match at.below < at.above {
-            true => -libm::log1p(-at.below),
-            false => -libm::log(at.above),
+        let above_min = if at.below < at.above {
+            -libm::log1p(-at.below)
+        } else {
+            -libm::log(at.above)
         };
         self.min.as_nanos() as f64 + above_min * self.scale()
     }

@@ -84,9 +84,10 @@ impl Distribution for Lognormal {
     }
 
     fn quantile(&self, at: Tails) -> f64 {
-        let z = match at.below < at.above {
-            true => -normal_quantile(at.below),
-            false => normal_quantile(at.above),
+        let z = if at.below < at.above {
+            -normal_quantile(at.below)
+        } else {
+            normal_quantile(at.above)
         };
         libm::exp(self.log_mean + z * self.log_stddev)
     }

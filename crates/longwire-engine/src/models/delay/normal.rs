@@ -67,9 +67,10 @@ impl Distribution for Normal {
     }
 
     fn quantile(&self, at: Tails) -> f64 {
-        let z = match at.below < at.above {
-            true => -normal_quantile(at.below),
-            false => normal_quantile(at.above),
+        let z = if at.below < at.above {
+            -normal_quantile(at.below)
+        } else {
+            normal_quantile(at.above)
         };
         self.mean.as_nanos() as f64 + z * self.stddev.as_nanos() as f64
     }

@@ -77,9 +77,10 @@ impl Distribution for Pareto {
     }
 
     fn quantile(&self, at: Tails) -> f64 {
-        let log_above = match at.below < at.above {
-            true => libm::log1p(-at.below),
-            false => libm::log(at.above),
+        let log_above = if at.below < at.above {
+            libm::log1p(-at.below)
+        } else {
+            libm::log(at.above)
         };
         self.scale.as_nanos() as f64 * libm::exp(-log_above / self.shape)
     }

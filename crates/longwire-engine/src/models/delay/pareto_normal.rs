@@ -66,9 +66,10 @@ const DEVIATION: f64 = 1.051_777_245_541_644;
 
 /// Returns the sum at this position of the distribution.
 fn standard(at: Tails) -> f64 {
-    let (normal, log_above) = match at.below < at.above {
-        true => (-normal_quantile(at.below), libm::log1p(-at.below)),
-        false => (normal_quantile(at.above), libm::log(at.above)),
+    let (normal, log_above) = if at.below < at.above {
+        (-normal_quantile(at.below), libm::log1p(-at.below))
+    } else {
+        (normal_quantile(at.above), libm::log(at.above))
     };
     normal / 4.0 + libm::exp(-log_above / 3.0) - 1.5
 }

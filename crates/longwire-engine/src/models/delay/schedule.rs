@@ -122,8 +122,9 @@ impl Schedule {
 fn between(from: u64, to: u64, gone: u64, whole: u64) -> u64 {
     let way = u128::from(from.abs_diff(to)) * u128::from(gone);
     let way = (way + u128::from(whole / 2)) / u128::from(whole);
-    match from < to {
-        true => from + way as u64,
-        false => from - way as u64,
+    if from < to {
+        from + way as u64
+    } else {
+        from - way as u64
     }
 }

@@ -72,9 +72,10 @@ impl Distribution for Weibull {
     }
 
     fn quantile(&self, at: Tails) -> f64 {
-        let power = match at.below < at.above {
-            true => -libm::log1p(-at.below),
-            false => -libm::log(at.above),
+        let power = if at.below < at.above {
+            -libm::log1p(-at.below)
+        } else {
+            -libm::log(at.above)
         };
         self.scale.as_nanos() as f64 * libm::pow(power, 1.0 / self.shape)
     }

@@ -261,9 +261,10 @@ impl CodelState {
         // good start.
         let recent = law.interval.saturating_mul(16);
         let delta = self.count.wrapping_sub(self.count_before);
-        self.count = match delta > 1 && now < self.drop_next.saturating_add(recent) {
-            true => delta,
-            false => 1,
+        self.count = if delta > 1 && now < self.drop_next.saturating_add(recent) {
+            delta
+        } else {
+            1
         };
         self.drop_next = law.next_drop(now, self.count);
         self.count_before = self.count;
@@ -307,9 +308,10 @@ impl Codel {
 
 impl Discipline for Codel {
     fn reads(&self) -> Reads {
-        match self.law.ecn {
-            true => Reads::Class,
-            false => Reads::Nothing,
+        if self.law.ecn {
+            Reads::Class
+        } else {
+            Reads::Nothing
         }
     }
 

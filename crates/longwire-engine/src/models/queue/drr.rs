@@ -165,9 +165,12 @@ impl DeficitRoundRobin {
             one.0 * other.1 > other.0 * one.1
         };
         let classes = 0..self.lines.len();
-        classes.fold(own, |longest, class| match exceeds(class, longest) {
-            true => class,
-            false => longest,
+        classes.fold(own, |longest, class| {
+            if exceeds(class, longest) {
+                class
+            } else {
+                longest
+            }
         })
     }
 }

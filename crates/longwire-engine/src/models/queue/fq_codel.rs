@@ -303,18 +303,18 @@ impl Discipline for FqCodel {
     fn dequeue(&mut self, now: Nanos, context: &mut QueueContext) -> Option<QueuedFrame> {
         loop {
             let is_new = self.new.head != NONE;
-            let index = match is_new {
-                true => self.new.head,
-                false if self.old.head != NONE => self.old.head,
-                false => return None,
-            };
+            let index = if is_new { self.new.head } else { self.old.head };
+            if index == NONE {
+                return None;
+            }
             let exhausted = self.flows[index as usize].credits <= 0;
             if !exhausted && let Some(frame) = self.take(index, now, context) {
                 return Some(frame);
             }
-            match is_new {
-                true => self.new.pop(&self.flows),
-                false => self.old.pop(&self.flows),
+            if is_new {
+                self.new.pop(&self.flows)
+            } else {
+                self.old.pop(&self.flows)
             };
             if exhausted {
                 self.flows[index as usize].credits += self.law.quantum.0 as i64;

@@ -262,9 +262,10 @@ impl QueueContext {
 /// Returns `a - b` in seconds: exact in whole nanoseconds, then rounded once.
 fn difference(a: Nanos, b: Nanos) -> f64 {
     let (a, b) = (a.as_nanos(), b.as_nanos());
-    let nanos = match a >= b {
-        true => (a - b) as f64,
-        false => -((b - a) as f64),
+    let nanos = if a >= b {
+        (a - b) as f64
+    } else {
+        -((b - a) as f64)
     };
     nanos / 1e9
 }

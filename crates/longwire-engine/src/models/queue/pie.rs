@@ -266,9 +266,10 @@ impl Discipline for Pie {
     }
 
     fn reads(&self) -> Reads {
-        match self.law.ecn {
-            true => Reads::Class,
-            false => Reads::Nothing,
+        if self.law.ecn {
+            Reads::Class
+        } else {
+            Reads::Nothing
         }
     }
 
@@ -299,9 +300,10 @@ impl Discipline for Pie {
     fn dequeue(&mut self, now: Nanos, _context: &mut QueueContext) -> Option<QueuedFrame> {
         self.update(now);
         let frame = self.line.pop()?;
-        self.delay = match self.line.is_empty() {
-            true => Nanos::ZERO,
-            false => frame.sojourn(now),
+        self.delay = if self.line.is_empty() {
+            Nanos::ZERO
+        } else {
+            frame.sojourn(now)
         };
         Some(frame)
     }

@@ -137,9 +137,10 @@ impl RateModel for CellReplay {
     }
 
     fn passed_delay(&self) -> Nanos {
-        match self.delivers {
-            true => self.delivered,
-            false => Nanos::ZERO,
+        if self.delivers {
+            self.delivered
+        } else {
+            Nanos::ZERO
         }
     }
 
@@ -214,14 +215,13 @@ impl Light {
             self.left = self.size;
         }
         self.left = self.left.saturating_sub(bytes);
-        let (wait, in_train) = match self.place < opportunities.len() {
-            true => (instant(self.place) - passed, true),
+        let (wait, in_train) = if self.place < opportunities.len() {
+            (instant(self.place) - passed, true)
+        } else {
             // After the train: no sooner than its last packet would have arrived after
             // its first, the base delay included.
-            false => {
-                let length = instant(opportunities.len() - 1);
-                (length.saturating_sub(self.base_delay.as_nanos()), false)
-            }
+            let length = instant(opportunities.len() - 1);
+            (length.saturating_sub(self.base_delay.as_nanos()), false)
         };
         self.last = at.saturating_add(wait);
         (Nanos::from_nanos(wait), in_train)

@@ -112,9 +112,10 @@ fn matrix(text: &str, states: usize) -> Result<Vec<Vec<f64>>, String> {
     let rows = list(text, "matrix", |row| {
         let weights = row.split('/').map(str::trim).map(|item| {
             let weight = parse_real(item).map_err(|error| error.to_string())?;
-            match weight >= 0.0 {
-                true => Ok(weight),
-                false => Err(format!("'{item}' is negative")),
+            if weight >= 0.0 {
+                Ok(weight)
+            } else {
+                Err(format!("'{item}' is negative"))
             }
         });
         weights.collect::<Result<Vec<f64>, String>>()

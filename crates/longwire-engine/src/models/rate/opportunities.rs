@@ -76,9 +76,10 @@ impl Opportunities {
         let least = at.max(arrival.saturating_add(1));
         self.schedule.skip(&mut self.next, least, self.repeats);
         // Usually one, and a division is expensive.
-        let count = match need <= self.size {
-            true => 1,
-            false => need.div_ceil(self.size),
+        let count = if need <= self.size {
+            1
+        } else {
+            need.div_ceil(self.size)
         };
         let last = self.schedule.take(&mut self.next, count, self.repeats);
         if let Some(last) = last {

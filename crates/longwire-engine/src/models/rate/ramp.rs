@@ -84,9 +84,10 @@ impl Ramp {
         }
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            match fits(middle) {
-                true => low = middle,
-                false => high = middle,
+            if fits(middle) {
+                low = middle;
+            } else {
+                high = middle;
             }
         }
         low
@@ -224,10 +225,11 @@ impl Ramps {
             let parts = work.checked_mul(span).filter(|parts| *parts <= left);
             if let Some(parts) = parts.filter(|_| left > 0) {
                 self.sent += parts;
-                let time = match parts < left {
+                let time = if parts < left {
                     // The ramp is searched from its start: it has just begun.
-                    true => ramp.time(self.sent, 0, u64::try_from(work).unwrap_or(u64::MAX)),
-                    false => ramp.span,
+                    ramp.time(self.sent, 0, u64::try_from(work).unwrap_or(u64::MAX))
+                } else {
+                    ramp.span
                 };
                 self.at = self.lap.saturating_add(ramp.start + time);
                 return Nanos::from_nanos(self.epoch.saturating_add(self.at));

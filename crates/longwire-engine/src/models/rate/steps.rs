@@ -89,9 +89,10 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         return Err(arguments.unfit("every rate is 0: nothing would ever pass"));
     }
     let linear = arguments.choice("change")? == 1;
-    let line = match linear {
-        false => Line::Stepwise(stepwise(&steps, period).map_err(unfit)?),
-        true => Line::Linear(Ramps::new(&steps, period).map_err(unfit)?),
+    let line = if linear {
+        Line::Linear(Ramps::new(&steps, period).map_err(unfit)?)
+    } else {
+        Line::Stepwise(stepwise(&steps, period).map_err(unfit)?)
     };
     Ok(Rate::Model(Box::new(Steps {
         steps,
@@ -124,9 +125,10 @@ fn read_steps(text: &str) -> Result<Vec<Step>, String> {
             _ => steps.push(Step { time, rate }),
         }
     }
-    match steps.is_empty() {
-        true => Err("it holds no steps".into()),
-        false => Ok(steps),
+    if steps.is_empty() {
+        Err("it holds no steps".into())
+    } else {
+        Ok(steps)
     }
 }
 
@@ -220,9 +222,10 @@ impl RateModel for Steps {
         };
         let ends = self.steps[1..].iter().chain(core::iter::once(&back));
         let terms = self.steps.iter().zip(ends).map(|(from, to)| {
-            let rates = match self.linear {
-                true => from.rate + to.rate,
-                false => 2 * from.rate,
+            let rates = if self.linear {
+                from.rate + to.rate
+            } else {
+                2 * from.rate
             };
             u128::from(rates) * u128::from(to.time - from.time)
         });

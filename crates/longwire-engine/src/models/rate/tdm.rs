@@ -126,10 +126,11 @@ impl Tdm {
             return since;
         }
         if since >= self.begin {
-            let slots = match inside < self.period {
+            let slots = if inside < self.period {
                 // No division for the next slot.
-                true => 0,
-                false => inside / self.period,
+                0
+            } else {
+                inside / self.period
             };
             self.begin = self.begin.saturating_add(slots * self.period);
             if since - self.begin >= self.open() {
@@ -162,9 +163,10 @@ impl Tdm {
         }
         // A frame that must stay whole leaves the rest of this slot unused; any other
         // fills it, then whole slots, then part of the last.
-        let behind = match self.whole && work <= slot {
-            true => work,
-            false => work - left,
+        let behind = if self.whole && work <= slot {
+            work
+        } else {
+            work - left
         };
         let slots = (behind - 1) / slot;
         let rest = behind - slots * slot;

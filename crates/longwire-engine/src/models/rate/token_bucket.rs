@@ -190,9 +190,10 @@ impl Line {
         let part = begin.1 + u128::from(time.part) * self.tokens;
         let carry = part >= peak * self.tokens;
         let nanos = begin.0.saturating_add(time.nanos);
-        self.free = match carry {
-            true => (nanos.saturating_add(1), part - peak * self.tokens),
-            false => (nanos, part),
+        self.free = if carry {
+            (nanos.saturating_add(1), part - peak * self.tokens)
+        } else {
+            (nanos, part)
         };
         self.free.0
     }

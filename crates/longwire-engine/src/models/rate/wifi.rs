@@ -95,9 +95,10 @@ const WINDOW_MAX: u64 = 32_767;
 fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let count = |key: &'static str, least: u64, most: u64| {
         let value = arguments.read(key, parse_count)?;
-        match (least..=most).contains(&value) {
-            true => Ok(value),
-            false => Err(arguments.unfit(format!("{key}={value} is outside {least}..{most}"))),
+        if (least..=most).contains(&value) {
+            Ok(value)
+        } else {
+            Err(arguments.unfit(format!("{key}={value} is outside {least}..{most}")))
         }
     };
     let time = |key| arguments.required::<Nanos>(key);

@@ -29,10 +29,7 @@ fn frames(choices: &mut Choices<'_>) -> Vec<Offered> {
         if choices.one_in(20) {
             usual = choices.pick(&gaps);
         }
-        now += match choices.one_in(3) {
-            true => usual * 3,
-            false => usual,
-        };
+        now += if choices.one_in(3) { usual * 3 } else { usual };
         let flow = choices.below(FLOWS);
         let len = choices.pick(&[60, 64, 590, 1514, 1514, 4000]);
         Offered {

@@ -232,9 +232,10 @@ impl Emulator<'_> {
             self.left = self.left.saturating_sub(bytes);
             let delay = self.base_delay.unwrap();
             skips = self.place < places.len();
-            release = match skips {
-                true => self.begun + places[self.place] + delay,
-                false => now + delay.max(places[places.len() - 1]),
+            release = if skips {
+                self.begun + places[self.place] + delay
+            } else {
+                now + delay.max(places[places.len() - 1])
             };
         }
         self.last_release = release;

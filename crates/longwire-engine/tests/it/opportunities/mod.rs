@@ -69,9 +69,10 @@ fn deliveries(
     let rate = models::RATE.parse_with(rate, &Files(files));
     let config = LinkConfig {
         rate: rate.unwrap_or_else(|error| panic!("{error}")),
-        queue: Some(match managed {
-            true => Queue::Managed(Box::new(ManagedFifo::new(QueueLimit::UNLIMITED))),
-            false => Queue::TailDrop(QueueLimit::UNLIMITED),
+        queue: Some(if managed {
+            Queue::Managed(Box::new(ManagedFifo::new(QueueLimit::UNLIMITED)))
+        } else {
+            Queue::TailDrop(QueueLimit::UNLIMITED)
         }),
         epoch: Nanos::from_nanos(epoch),
         ..LinkConfig::default()

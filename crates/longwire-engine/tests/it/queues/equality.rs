@@ -76,9 +76,10 @@ fn compare(name: u64, make: Make) -> Seen {
 /// A limit that is reached now and then, in packets, bytes or both.
 fn draw_limit(draws: &mut Draws) -> Limit {
     Limit {
-        packets: match draws.once_in(2) {
-            true => draws.scale(1, 1_000),
-            false => draws.scale(30, 1_000),
+        packets: if draws.once_in(2) {
+            draws.scale(1, 1_000)
+        } else {
+            draws.scale(30, 1_000)
         },
         bytes: draws.once_in(4).then(|| draws.scale(500, 1_000_000)),
     }
@@ -258,9 +259,10 @@ fn dualpi2() {
         let rtt_max = draws.scale(10 * unit, 300 * unit).max(30_000);
         let target = draws.scale(unit, 50 * unit);
         let given = draws.once_in(2);
-        let tupdate = match given {
-            true => draws.scale(unit, 50 * unit).max(10_000),
-            false => target.min(rtt_max / 3).max(10_000),
+        let tupdate = if given {
+            draws.scale(unit, 50 * unit).max(10_000)
+        } else {
+            target.min(rtt_max / 3).max(10_000)
         };
         let params = DualPi2Params {
             limit_packets: limit.packets as usize,
@@ -273,9 +275,10 @@ fn dualpi2() {
             min_th: draws.scale(1, 20 * unit),
             range: draws.choose(&[0, 1, 10]) * unit,
             th_len: draws.choose(&[0, 1, 5]),
-            scheduler: match draws.once_in(2) {
-                true => Scheduler::Wrr(draws.choose(&[1, 7, 15])),
-                false => Scheduler::TsFifo(draws.choose(&[0, 10, 100]) * unit),
+            scheduler: if draws.once_in(2) {
+                Scheduler::Wrr(draws.choose(&[1, 7, 15]))
+            } else {
+                Scheduler::TsFifo(draws.choose(&[0, 10, 100]) * unit)
             },
         };
         let mut text = format!("dualpi2:{},coupling={}", limit.text(), params.k);

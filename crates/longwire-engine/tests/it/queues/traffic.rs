@@ -194,10 +194,11 @@ impl Phase {
         }
         let frame = f64::from(self.len.0 + self.len.1) / 2_000.0;
         let mean = unit as f64 * frame * self.burst as f64 / self.load;
-        match draws.once_in(4) {
+        if draws.once_in(4) {
             // Exactly in step with the link: ties of all kinds.
-            true => mean as u64,
-            false => draws.real(0.0, 2.0 * mean) as u64,
+            mean as u64
+        } else {
+            draws.real(0.0, 2.0 * mean) as u64
         }
     }
 

@@ -35,9 +35,10 @@ impl Loader for OneFile<'_> {
 /// A link with this rate, and nothing else.
 pub fn link(rate: &str, file: &str, epoch: u64, managed: bool) -> Link {
     let rate = models::RATE.parse_with(rate, &OneFile(file));
-    let queue = match managed {
-        true => Queue::Managed(Box::new(ManagedFifo::new(QueueLimit::UNLIMITED))),
-        false => Queue::TailDrop(QueueLimit::UNLIMITED),
+    let queue = if managed {
+        Queue::Managed(Box::new(ManagedFifo::new(QueueLimit::UNLIMITED)))
+    } else {
+        Queue::TailDrop(QueueLimit::UNLIMITED)
     };
     let config = LinkConfig {
         rate: rate.unwrap_or_else(|error| panic!("{error}")),

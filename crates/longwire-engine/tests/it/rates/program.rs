@@ -145,9 +145,10 @@ impl Program {
         let mut low = at;
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.sent(middle).reaches(wanted) {
-                true => high = middle,
-                false => low = middle + 1,
+            if self.sent(middle).reaches(wanted) {
+                high = middle;
+            } else {
+                low = middle + 1;
             }
         }
         let on_the_dot = wanted.reaches(&self.sent(low));

@@ -48,9 +48,10 @@ pub(super) fn restore_left(
             .into_iter()
             .partition(|entry| entry.namespace == here);
         for entry in ours.iter().rev() {
-            match is_kept(entry) {
-                true => kept = true,
-                false => restore_here(entry),
+            if is_kept(entry) {
+                kept = true;
+            } else {
+                restore_here(entry)
             }
         }
         if !others.is_empty() {

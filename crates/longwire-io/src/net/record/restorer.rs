@@ -24,12 +24,13 @@ impl Restorer {
     /// Opens the interface `device`, and its peer, in the calling thread's namespace.
     /// Parts that cannot be opened cannot be restored.
     pub(crate) fn open(device: &str) -> Restorer {
-        let ipv6 = match device.contains('/') {
-            true => None,
-            false => OpenOptions::new()
+        let ipv6 = if device.contains('/') {
+            None
+        } else {
+            OpenOptions::new()
                 .write(true)
                 .open(format!("/proc/sys/net/ipv6/conf/{device}/disable_ipv6"))
-                .ok(),
+                .ok()
         };
         Restorer {
             device: device.to_owned(),

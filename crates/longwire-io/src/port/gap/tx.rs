@@ -124,13 +124,12 @@ impl<L: RawLine> TxPort for GapTx<L> {
                 Step::Frame(_) => break,
             }
         }
-        let bytes = match frame.bytes.len() < self.padded.len() {
-            true => {
-                self.padded.fill(0);
-                self.padded[..frame.bytes.len()].copy_from_slice(frame.bytes);
-                &self.padded
-            }
-            false => frame.bytes,
+        let bytes = if frame.bytes.len() < self.padded.len() {
+            self.padded.fill(0);
+            self.padded[..frame.bytes.len()].copy_from_slice(frame.bytes);
+            &self.padded
+        } else {
+            frame.bytes
         };
         self.line.put(bytes, frame_check_sequence(bytes), true);
         Pushed::Taken

@@ -120,9 +120,10 @@ fn open_sending(
     let wanted = Wanted {
         quiet: options.quiet,
         // With virtio-net headers super-packets pass unchanged.
-        frames: match options.offloads {
-            true => Frames::Reversible,
-            false => Frames::WireSize,
+        frames: if options.offloads {
+            Frames::Reversible
+        } else {
+            Frames::WireSize
         },
     };
     let settings = Arc::new(Settings::apply(interface, wanted, lock, notes));
@@ -240,9 +241,10 @@ fn find_launch(
     match holder {
         Some(holder) => notes.push(format!(
             "{name}: frames are held until their time by {}",
-            match holder.device {
-                true => "the device",
-                false => "the kernel's queueing discipline",
+            if holder.device {
+                "the device"
+            } else {
+                "the kernel's queueing discipline"
             }
         )),
         None if wanted == Launch::Queue => {

@@ -282,9 +282,10 @@ impl TxPort for PacketTx {
             Some(fast)
                 if frame.offload.segments.is_none() && frame.bytes.len() <= fast.frame_max() =>
             {
-                match fast.put(frame.bytes, frame.offload.checksum, stamped) {
-                    true => Pushed::Taken,
-                    false => Pushed::Full,
+                if fast.put(frame.bytes, frame.offload.checksum, stamped) {
+                    Pushed::Taken
+                } else {
+                    Pushed::Full
                 }
             }
             _ => self.push_slow(&frame, stamped),

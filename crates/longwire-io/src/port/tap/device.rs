@@ -149,15 +149,16 @@ impl Device {
             // number.
             unsafe { control::set_offload(self.file.as_raw_fd(), bits.cast_signed()) }
         };
-        let result = match wanted {
-            false => set(0),
-            true => match set(OFFLOAD_TCP | OFFLOAD_UDP) {
+        let result = if wanted {
+            match set(OFFLOAD_TCP | OFFLOAD_UDP) {
                 Err(nix::errno::Errno::EINVAL) => {
                     notes.push("this kernel cannot leave UDP segments to a TAP device".into());
                     set(OFFLOAD_TCP)
                 }
                 result => result,
-            },
+            }
+        } else {
+            set(0)
         };
         result.map_err(|error| failed(&self.name, "setting offloads", error.into()))?;
         Ok(())

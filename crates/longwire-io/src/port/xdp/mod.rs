@@ -213,9 +213,10 @@ impl Plan<'_> {
                 Place::Native => "driver",
                 Place::Generic => "network stack",
             },
-            match zero_copy {
-                true => "used where the device puts them",
-                false => "copied once by the kernel",
+            if zero_copy {
+                "used where the device puts them"
+            } else {
+                "copied once by the kernel"
             }
         ));
         let mut bound = vec![first];

@@ -56,9 +56,10 @@ impl TxPort for XdpTx {
     }
 
     fn sample_every(&mut self, every: u32) -> Option<StampedBy> {
-        self.sampler = match self.sender.stamps_frames() {
-            true => Sampler::new(every),
-            false => return None,
+        self.sampler = if self.sender.stamps_frames() {
+            Sampler::new(every)
+        } else {
+            return None;
         };
         (every > 0).then_some(StampedBy::Kernel)
     }

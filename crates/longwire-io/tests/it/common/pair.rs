@@ -8,6 +8,7 @@ use longwire_engine::Nanos;
 use longwire_io::net::veth::{self, End, VethConfig};
 use longwire_io::net::{self, NetNamespace, sysctl};
 use longwire_io::{Arrived, Offload, Outgoing, Pushed, RxPort, TxPort};
+use longwire_testbed::support::namespace;
 
 /// The interface that a port opens.
 pub const PORT: &str = "port0";
@@ -19,19 +20,6 @@ pub struct Pair {
     pub inside: NetNamespace,
     /// Where the station is.
     pub outside: NetNamespace,
-}
-
-/// A namespace, or `None` with a word where none may be made; in CI that is a
-/// failure.
-pub fn namespace() -> Option<NetNamespace> {
-    match NetNamespace::new() {
-        Ok(namespace) => Some(namespace),
-        Err(error) if std::env::var_os("CI").is_none() => {
-            eprintln!("skipped: {error}");
-            None
-        }
-        Err(error) => panic!("CI must be able to make namespaces: {error}"),
-    }
 }
 
 impl Pair {

@@ -36,9 +36,12 @@ impl Copula {
             coefficient,
             innovation: libm::sqrt(1.0 - coefficient * coefficient),
             place: None,
-            normal: Inverse::Octaves(Octaves::new(|at| match at.below < at.above {
-                true => -normal_quantile(at.below),
-                false => normal_quantile(at.above),
+            normal: Inverse::Octaves(Octaves::new(|at| {
+                if at.below < at.above {
+                    -normal_quantile(at.below)
+                } else {
+                    normal_quantile(at.above)
+                }
             })),
             ranks: Ranks::new(),
         })

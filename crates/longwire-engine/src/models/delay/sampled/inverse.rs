@@ -107,9 +107,10 @@ impl Octaves {
         for upper in [false, true] {
             for knot in 0..KNOTS {
                 let tail = Octaves::tail(knot).min(0.5);
-                let (below, above) = match upper {
-                    false => (tail, 1.0 - tail),
-                    true => (1.0 - tail, tail),
+                let (below, above) = if upper {
+                    (1.0 - tail, tail)
+                } else {
+                    (tail, 1.0 - tail)
                 };
                 knots.push(quantile(Tails { below, above }));
             }

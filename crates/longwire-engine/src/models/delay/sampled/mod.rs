@@ -174,9 +174,10 @@ pub(super) fn sampled<D: Distribution + fmt::Display + 'static>(
     let (min, max) = common.bounds();
     let (at_min, at_max) = (distribution.tails(min), distribution.tails(max));
     // Where both are near one, the upper tails give their difference exactly.
-    let inside = match at_min.below > 0.5 {
-        true => at_min.above - at_max.above,
-        false => at_max.below - at_min.below,
+    let inside = if at_min.below > 0.5 {
+        at_min.above - at_max.above
+    } else {
+        at_max.below - at_min.below
     };
     let left = |at: Tails| Tails {
         below: at_min.below + at.below * inside,

@@ -7,9 +7,10 @@ use super::inverse::{Inverse, Octaves, Points, Tails};
 use crate::special::{gamma_quantile, gamma_tails, normal_above, normal_quantile};
 
 fn normal(at: Tails) -> f64 {
-    match at.below < at.above {
-        true => -normal_quantile(at.below),
-        false => normal_quantile(at.above),
+    if at.below < at.above {
+        -normal_quantile(at.below)
+    } else {
+        normal_quantile(at.above)
     }
 }
 
@@ -42,9 +43,12 @@ fn tables_are_off_by_less_than_samples_can_show() {
         below: normal_above(-z),
         above: normal_above(z),
     };
-    let exponential = |at: Tails| match at.below < at.above {
-        true => -libm::log1p(-at.below),
-        false => -libm::log(at.above),
+    let exponential = |at: Tails| {
+        if at.below < at.above {
+            -libm::log1p(-at.below)
+        } else {
+            -libm::log(at.above)
+        }
     };
     let exponential_tails = |x: f64| Tails {
         below: -libm::expm1(-x),

@@ -196,9 +196,10 @@ impl DualPi2 {
         let waiting = self.low_latency.line.occupancy().0;
         let mut frame = self.low_latency.line.pop()?;
         if self.p_coupled < 1.0 {
-            let native = match waiting > self.law.l4s_packets {
-                true => self.native(frame.sojourn(now)),
-                false => 0.0,
+            let native = if waiting > self.law.l4s_packets {
+                self.native(frame.sojourn(now))
+            } else {
+                0.0
             };
             let likelihood = f64::max(native, self.p_coupled);
             if self.low_latency.happens(likelihood) {
@@ -269,17 +270,19 @@ impl Discipline for DualPi2 {
         while !(self.low_latency.line.is_empty() && self.classic.line.is_empty()) {
             let both = !self.low_latency.line.is_empty() && !self.classic.line.is_empty();
             let low_latency = self.schedule(now);
-            let taken = match low_latency {
-                true => self.take_low_latency(now, context),
-                false => self.take_classic(context),
+            let taken = if low_latency {
+                self.take_low_latency(now, context)
+            } else {
+                self.take_classic(context)
             };
             let Some(frame) = taken else {
                 continue;
             };
             if both && let DualScheduler::WeightedRoundRobin(weight) = self.law.scheduler {
-                self.owed += match low_latency {
-                    true => i64::from(frame.len),
-                    false => -i64::from(frame.len) * i64::from(weight),
+                self.owed += if low_latency {
+                    i64::from(frame.len)
+                } else {
+                    -i64::from(frame.len) * i64::from(weight)
                 };
             }
             return Some(frame);

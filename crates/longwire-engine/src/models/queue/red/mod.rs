@@ -98,9 +98,10 @@ enum Decision {
 impl Red {
     /// Creates an empty queue.
     pub fn new(limit: QueueLimit, law: RedLaw) -> Red {
-        let unit = match law.in_bytes {
-            true => law.packet.0 as f64,
-            false => 1.0,
+        let unit = if law.in_bytes {
+            law.packet.0 as f64
+        } else {
+            1.0
         };
         Red {
             limit,
@@ -137,9 +138,10 @@ impl Red {
             self.idle_since = now;
         } else {
             let (packets, bytes) = self.line.occupancy();
-            let waiting = match self.law.in_bytes {
-                true => bytes.0 as f64,
-                false => packets.0 as f64,
+            let waiting = if self.law.in_bytes {
+                bytes.0 as f64
+            } else {
+                packets.0 as f64
             };
             self.average += self.weight * (waiting - self.average);
         }
@@ -155,9 +157,10 @@ impl Red {
         } else {
             return None;
         };
-        Some(match self.law.in_bytes {
-            true => base * f64::from(len) / self.law.packet.0 as f64,
-            false => base,
+        Some(if self.law.in_bytes {
+            base * f64::from(len) / self.law.packet.0 as f64
+        } else {
+            base
         })
     }
 
@@ -172,10 +175,7 @@ impl Red {
         };
         self.count += 1;
         let left = 1.0 - self.count as f64 * base;
-        let spread = match left > 0.0 {
-            true => base / left,
-            false => 1.0,
-        };
+        let spread = if left > 0.0 { base / left } else { 1.0 };
         if !context.happens(spread) {
             return Decision::Pass;
         }
@@ -207,10 +207,11 @@ impl Red {
                 continue;
             }
             let due = self.ticks.count_due(now);
-            self.ticks.skip_some(match average < low {
-                true => due,
+            self.ticks.skip_some(if average < low {
+                due
+            } else {
                 // Nothing changes until the average has fallen below.
-                false => self.ticks_until_below(low, due),
+                self.ticks_until_below(low, due)
             });
         }
     }
@@ -221,9 +222,10 @@ impl Red {
         let (mut found, mut end) = (0, due);
         while found < end {
             let middle = found + (end - found) / 2;
-            match self.average_at(self.ticks.nth(middle)) >= low {
-                true => found = middle + 1,
-                false => end = middle,
+            if self.average_at(self.ticks.nth(middle)) >= low {
+                found = middle + 1;
+            } else {
+                end = middle;
             }
         }
         found
@@ -246,9 +248,10 @@ impl Discipline for Red {
     }
 
     fn reads(&self) -> Reads {
-        match self.law.ecn {
-            true => Reads::Class,
-            false => Reads::Nothing,
+        if self.law.ecn {
+            Reads::Class
+        } else {
+            Reads::Nothing
         }
     }
 

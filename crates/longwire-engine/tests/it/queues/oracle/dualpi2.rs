@@ -113,9 +113,10 @@ impl DualPi2 {
         let len = self.lq.packets.len();
         let mut pkt = self.lq.packets.pop_front()?;
         if self.p_cl < 1.0 {
-            let p_native = match len > self.params.th_len {
-                true => self.laqm(now - pkt.tstamp),
-                false => 0.0,
+            let p_native = if len > self.params.th_len {
+                self.laqm(now - pkt.tstamp)
+            } else {
+                0.0
             };
             let p_l = p_native.max(self.p_cl);
             if self.lq.recur(p_l) {
@@ -194,9 +195,10 @@ impl Oracle for DualPi2 {
         while self.len() > 0 {
             let contended = !self.lq.packets.is_empty() && !self.cq.packets.is_empty();
             let low_latency = self.scheduler(now);
-            let taken = match low_latency {
-                true => self.dequeue_l(now, fates),
-                false => self.dequeue_c(fates),
+            let taken = if low_latency {
+                self.dequeue_l(now, fates)
+            } else {
+                self.dequeue_c(fates)
             };
             let Some(pkt) = taken else {
                 continue;

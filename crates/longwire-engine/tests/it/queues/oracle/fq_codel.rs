@@ -93,9 +93,10 @@ impl Oracle for FqCodel {
             };
             if self.credits[index] <= 0 {
                 self.credits[index] += self.quantum;
-                match is_new {
-                    true => self.new.pop_front(),
-                    false => self.old.pop_front(),
+                if is_new {
+                    self.new.pop_front()
+                } else {
+                    self.old.pop_front()
                 };
                 self.old.push_back(index);
                 continue;

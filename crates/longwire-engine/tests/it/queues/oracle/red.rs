@@ -52,9 +52,10 @@ impl Red {
 
     fn q(&self) -> f64 {
         let len = |stored: &Stored| u64::from(stored.packet.len);
-        match self.params.in_bytes {
-            true => self.queue.iter().map(len).sum::<u64>() as f64,
-            false => self.queue.len() as f64,
+        if self.params.in_bytes {
+            self.queue.iter().map(len).sum::<u64>() as f64
+        } else {
+            self.queue.len() as f64
         }
     }
 
@@ -113,9 +114,10 @@ impl Oracle for Red {
 
     fn tick(&mut self, now: u64) {
         let RedParams { min_th, max_th, .. } = self.params;
-        let avg = match self.queue.is_empty() {
-            true => self.decayed(now),
-            false => self.avg,
+        let avg = if self.queue.is_empty() {
+            self.decayed(now)
+        } else {
+            self.avg
         };
         let (low, high) = (
             min_th + 0.4 * (max_th - min_th),
