@@ -63,6 +63,18 @@ impl Artifact {
         Artifact::Overload,
     ];
 
+    /// Whether its frames were delivered, and late.
+    pub fn is_late(self) -> bool {
+        matches!(
+            self,
+            Artifact::Late
+                | Artifact::LatePaused
+                | Artifact::LateStart
+                | Artifact::LateReceiver
+                | Artifact::Overload
+        )
+    }
+
     /// The kind's name in reports and JSON.
     pub fn name(self) -> &'static str {
         match self {

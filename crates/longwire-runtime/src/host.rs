@@ -110,7 +110,7 @@ fn schedule_as(class: libc::c_int, priority: libc::c_int) -> Result<(), nix::Err
 /// Gives up the rights of the calling thread that a run has no use for once
 /// its ports are open. Traces of other users are still read: a replay opens
 /// them again in each round.
-pub(crate) fn give_up_rights() {
+pub fn give_up_rights() {
     // A thread that keeps its rights runs as well.
     let _ = rights::give_up(&[Capability::DacReadSearch]);
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::receive::ReceiveReport;
-
 /// The report of a run.
+///
+/// `L` is the report of a link: a caller that knows more about each link than the
+/// runtime wraps [`LinkReport`] ([`RunReport::map_links`]).
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct RunReport {
+pub struct RunReport<L = LinkReport> {
     /// The seed of every random stream.
     pub seed: u64,
     /// When the links came to be, in nanoseconds since the Unix epoch:
@@ -18,7 +19,7 @@ pub struct RunReport {
     /// How long the run took, in seconds.
     pub duration_s: f64,
     /// One entry a direction.
-    pub links: Vec<LinkReport>,
+    pub links: Vec<L>,
     /// What was read or generated, an entry a feed; empty of other runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<InputReport>,
@@ -45,12 +46,31 @@ pub struct RunReport {
     pub error: Option<String>,
 }
 
-impl RunReport {
+impl<L> RunReport<L> {
     /// Adds notes that were found at the end.
     pub fn add_closing_notes(&mut self, notes: impl IntoIterator<Item = String>) {
         for note in notes {
             self.notes.push(note.clone());
             self.closing_notes.push(note);
+        }
+    }
+
+    /// Replaces the report of each link.
+    pub fn map_links<M>(self, map: impl FnMut(L) -> M) -> RunReport<M> {
+        RunReport {
+            seed: self.seed,
+            epoch_ns: self.epoch_ns,
+            duration_s: self.duration_s,
+            links: self.links.into_iter().map(map).collect(),
+            inputs: self.inputs,
+            pauses: self.pauses,
+            stops: self.stops,
+            cpu_s: self.cpu_s,
+            core_wait_s: self.core_wait_s,
+            wake_margin_us: self.wake_margin_us,
+            notes: self.notes,
+            closing_notes: self.closing_notes,
+            error: self.error,
         }
     }
 }
@@ -86,10 +106,6 @@ pub struct LinkReport {
     /// When some of its frames really left; of replays whose port tells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_stamps: Option<SendStampReport>,
-    /// What arrived at the other side of the network under test, against what
-    /// was handed to the output port; if a replay was told to receive.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub received: Option<Box<ReceiveReport>>,
     /// Releases raised to keep the order.
     pub raised: u64,
     /// Frames that a queue marked: congestion experienced.

@@ -43,7 +43,6 @@ pub(crate) fn link(
         lateness_own_us: lateness_own,
         departures: departures(&shared.departures),
         send_stamps: send_stamps(&shared.send_stamps),
-        received: None,
         raised: decided.raised,
         ecn_marked: decided.marked,
         corrupted: decided.corrupted,

@@ -1,4 +1,4 @@
-//! Counts with their noun, in the singular or the plural.
+//! Counts in words: with their noun, or with their thousands apart.
 
 use alloc::format;
 use alloc::string::String;
@@ -10,9 +10,29 @@ pub fn number_of(count: u64, noun: &str) -> String {
     format!("{count} {noun}{ending}")
 }
 
+/// Returns a count with its thousands apart: `1,234,567`.
+pub fn grouped(count: u64) -> String {
+    let digits = format!("{count}");
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
-    use super::number_of;
+    use super::{grouped, number_of};
+
+    #[test]
+    fn thousands_are_apart() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+    }
 
     #[test]
     fn one_is_singular() {

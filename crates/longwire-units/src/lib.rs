@@ -30,7 +30,7 @@ mod pace;
 mod parse;
 pub mod random;
 
-pub use counted::number_of;
+pub use counted::{grouped, number_of};
 pub use pace::{PacketRate, Speed};
 
 pub use parse::{UnitError, parse_count, parse_ratio, parse_real, parse_signed};

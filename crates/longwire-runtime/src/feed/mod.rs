@@ -6,7 +6,6 @@
 //! there is room, offers them to the emulated link as of their times, and
 //! leaves the waiting to the egress stage.
 
-pub mod generator;
 pub mod trace;
 
 use std::os::fd::BorrowedFd;

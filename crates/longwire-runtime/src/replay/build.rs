@@ -90,7 +90,7 @@ impl Building<'_> {
         };
         let mut egress = Egress::new(parts, Arc::clone(&shared));
         if let Some(sent) = sent {
-            egress.tell(sent);
+            egress.log_to(sent);
         }
         match self.paced {
             true => self.watch(&mut egress, &setup.name),

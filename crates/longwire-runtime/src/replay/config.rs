@@ -5,7 +5,7 @@ use longwire_io::port::Port;
 
 use crate::config::{GRACE, LinkSetup, WaitMode};
 use crate::faults::Faults;
-use crate::receive::SentLog;
+use crate::sent::SentLog;
 
 /// Where frames of a replay go: through a link, to a port.
 pub struct ReplayOutput {
@@ -13,8 +13,7 @@ pub struct ReplayOutput {
     pub port: Port,
     /// The emulated link before it.
     pub link: LinkSetup,
-    /// Told of each frame as it leaves, for whoever receives what this output
-    /// sends.
+    /// Notes each frame before it leaves, for a receiver in the same process.
     pub sent: Option<SentLog>,
 }
 

@@ -14,8 +14,8 @@ use super::own::{Judge, Whose};
 use crate::clock::Clock;
 use crate::counters::{Artifact, EgressCounts, LinkShared};
 use crate::lateness::LatenessRecorder;
-use crate::receive::SentLog;
 use crate::record::{Event, Tap};
+use crate::sent::SentLog;
 
 /// How many wire frames a buffer stands for, and their bytes.
 #[inline]
@@ -70,7 +70,7 @@ pub(crate) struct Account {
     /// How long before its release a frame is handed over: the port holds it
     /// until then. Zero for ports that send at once.
     pub lead: Nanos,
-    /// Told of each frame before it leaves.
+    /// Notes each frame before it leaves.
     pub log: Option<Box<SentLog>>,
     pub departures: Option<Box<Departures>>,
     pub timeless: bool,
@@ -184,7 +184,7 @@ impl Account {
     #[inline]
     fn leaving(&mut self, handover: Nanos) {
         if let Some(log) = &mut self.log {
-            log.tell(handover);
+            log.send(handover);
         }
     }
 

@@ -18,8 +18,8 @@ use super::send_stamps::SendStamps;
 use super::{BURST, Step};
 use crate::clock::Clock;
 use crate::counters::LinkShared;
-use crate::receive::SentLog;
 use crate::record::Tap;
+use crate::sent::SentLog;
 use crate::witness::Pauses;
 
 /// What an egress stage is made of.
@@ -115,8 +115,8 @@ impl<T: TxPort> Egress<T> {
         Some(by)
     }
 
-    /// Each frame is noted here before it leaves.
-    pub(crate) fn tell(&mut self, log: SentLog) {
+    /// Notes each frame in `log` before it leaves.
+    pub(crate) fn log_to(&mut self, log: SentLog) {
         self.account.log = Some(Box::new(log));
     }
 

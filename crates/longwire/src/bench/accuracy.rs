@@ -11,7 +11,7 @@ use super::AccuracyArgs;
 use super::testbed::Testbed;
 use crate::Error;
 use crate::table;
-use crate::traffic::{OneWay, one_way, round_trips};
+use longwire_traffic::sockets::{OneWay, one_way, round_trips};
 
 /// One row: all of the error, in microseconds.
 #[derive(Debug, Serialize)]

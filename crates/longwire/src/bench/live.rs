@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::testbed::Testbed;
 use crate::Error;
 use crate::table;
-use crate::traffic::{Datagrams, UdpFlow, round_trips, tcp_flow, udp_flow};
+use longwire_traffic::sockets::{Datagrams, UdpFlow, round_trips, tcp_flow, udp_flow};
 
 /// One-way delays at which round trips are checked: those of LinkEM's table.
 const DELAYS_MS: [u64; 3] = [5, 30, 101];

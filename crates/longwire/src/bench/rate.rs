@@ -11,7 +11,7 @@ use super::RateArgs;
 use super::testbed::Testbed;
 use crate::Error;
 use crate::table;
-use crate::traffic::{UdpFlow, tcp_flow, udp_flow};
+use longwire_traffic::sockets::{UdpFlow, tcp_flow, udp_flow};
 
 /// One row.
 #[derive(Debug, Serialize)]

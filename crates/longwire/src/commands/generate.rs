@@ -3,22 +3,21 @@
 
 use std::io;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use clap::Args;
 use longwire_engine::Nanos;
 use longwire_io::port::registry;
-use longwire_runtime::feed::generator::{GeneratorConfig, GeneratorError, GeneratorFeed};
-use longwire_runtime::receive::{ReceiveConfig, ReceiveReport, Receiving};
 use longwire_runtime::replay::{self, Replaying};
 use longwire_runtime::{Feed, RunReport};
+use longwire_traffic::generator::{GeneratorConfig, GeneratorError, GeneratorFeed};
+use longwire_traffic::profile::ProbeReport;
+use longwire_traffic::receive::{ReceiveConfig, ReceiveReport, Receiver};
 use serde::Serialize;
 
 use super::generate_file;
 use super::replay::watch;
 use crate::cli::{LINK_HELP, PumpArgs, TrafficArgs};
-use crate::profile::{self, ProfileArgs, Received};
+use crate::profile::{self, ProfileArgs, write_probes};
 use crate::receiving::refused;
 use crate::report::finish::{Place, check_file, finish_as};
 use crate::report::start;
@@ -88,10 +87,10 @@ fn after_help() -> String {
 struct GenerateJson<'a> {
     #[serde(flatten)]
     report: &'a RunReport,
-    /// What became of the probes, if there was a receiver.
+    /// The probes, if there was a receiver.
     #[serde(skip_serializing_if = "Option::is_none")]
-    received: Option<&'a Received>,
-    /// Everything that the receiver has to say.
+    received: Option<&'a ProbeReport>,
+    /// The report of the receiver.
     #[serde(skip_serializing_if = "Option::is_none")]
     receiver: Option<&'a ReceiveReport>,
 }
@@ -146,10 +145,10 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     watch(&replaying, &stop, globals);
     let mut report = replaying.stop();
     report.notes.extend(warnings);
-    let receiver = receiver.map(|receiver| settle(receiver, &report, args.settle, &stop));
+    let receiver = receiver.map(|receiver| receiver.settle(&report, args.settle, &stop));
     let received = receiver
         .as_ref()
-        .map(|receiver| Received::of(&report, receiver, args.traffic.stream));
+        .map(|receiver| ProbeReport::of(&report, receiver, args.traffic.stream));
     let json = GenerateJson {
         report: &report,
         received: received.as_ref(),
@@ -157,7 +156,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     };
     let code = finish_as(&json, &report, &args.pump.report, globals, Place::Stdout)?;
     if let (Some(received), false) = (&received, globals.json) {
-        received.write(&mut io::stdout())?;
+        write_probes(&mut io::stdout(), received)?;
     }
     if let Some(error) = receiver.and_then(|receiver| receiver.error) {
         return Err(Error::Failed(format!("the receiver: {error}")));
@@ -169,8 +168,8 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
 ///
 /// # Errors
 /// If the port cannot be opened.
-pub(crate) fn receive(port: &str) -> Result<Receiving, Error> {
-    let opened = Receiving::open(port, ReceiveConfig::default());
+fn receive(port: &str) -> Result<Receiver, Error> {
+    let opened = Receiver::open(port, ReceiveConfig::default());
     opened.map_err(|error| refused(port, error))
 }
 
@@ -203,23 +202,6 @@ pub(crate) fn start_feed(
     let warnings = start::announce(links, globals)?;
     let replaying = replay::start(vec![feed], outputs, pump.config(), recorder)?;
     Ok((replaying, warnings))
-}
-
-/// Waits for what is under way: until as many frames came as were sent, or
-/// `time` is over.
-pub(crate) fn settle(
-    receiver: Receiving,
-    report: &RunReport,
-    time: Nanos,
-    stop: &AtomicBool,
-) -> ReceiveReport {
-    const LOOK: Duration = Duration::from_millis(5);
-    let sent: u64 = report.links.iter().map(|link| link.packets_out).sum();
-    let until = Instant::now() + Duration::from_nanos(time.as_nanos());
-    while receiver.packets() < sent && Instant::now() < until && !stop.load(Ordering::Relaxed) {
-        std::thread::sleep(LOOK);
-    }
-    receiver.stop()
 }
 
 /// Says something of a profile's progress where people look.

@@ -10,9 +10,9 @@ use std::time::Instant;
 use longwire_capture::log::LogWriter;
 use longwire_capture::{CaptureFormat, CaptureWriter, Record};
 use longwire_engine::Nanos;
-use longwire_runtime::feed::generator::{GeneratorConfig, GeneratorFeed};
 use longwire_runtime::record::Epoch;
 use longwire_runtime::{Faults, Feed, InputReport, LinkSetup, RunReport};
+use longwire_traffic::generator::{GeneratorConfig, GeneratorFeed};
 
 use super::generate::GenerateArgs;
 use crate::cli::{PumpArgs, StartAt};

@@ -11,8 +11,9 @@ use clap::Args;
 use longwire_engine::replay::Pace;
 use longwire_engine::{Nanos, Speed};
 use longwire_packet::filter::Filter;
-use longwire_runtime::receive::{
-    AgainstTrace, Ignored, Judging, ReceiveConfig, ReceiveError, ReceiveReport, Receiving,
+use longwire_runtime::sent::Ignored;
+use longwire_traffic::receive::{
+    AgainstTrace, CaptureReceiver, ReceiveConfig, ReceiveError, ReceiveReport, Receiver,
 };
 
 use crate::cli::Paint;
@@ -192,14 +193,14 @@ fn judge(
             "{option} is about a live port; pcap:{capture} is judged as fast as it can be read"
         )));
     }
-    let mut judging = Judging::open(capture, args.config())?;
+    let mut receiver = CaptureReceiver::open(capture, args.config())?;
     let mut progress = Progress::new(Progress::BYTES, globals);
-    while !stop.load(Ordering::Relaxed) && judging.step() {
-        let (done, all) = judging.progress();
+    while !stop.load(Ordering::Relaxed) && receiver.step() {
+        let (done, all) = receiver.progress();
         progress.at(done, all);
     }
     progress.clear();
-    Ok(judging.finish())
+    Ok(receiver.finish())
 }
 
 /// Receives until told to stop, or until what was asked for has come.
@@ -212,10 +213,10 @@ fn receive(
     const LOOK: Duration = Duration::from_millis(20);
     /// How often the line is refreshed.
     const EVERY: Duration = Duration::from_secs(1);
-    let receiving = Receiving::open(&args.port, args.config())?;
+    let receiver = Receiver::open(&args.port, args.config())?;
     rights::give_up_for(args.report.as_deref(), &[]);
     if !globals.quiet {
-        for note in receiving.notes() {
+        for note in receiver.notes() {
             print_line(format_args!("{note}"));
         }
         // Also with --json: whoever starts a sender waits for this line.
@@ -230,7 +231,7 @@ fn receive(
     // A report takes a moment, in which nothing is received.
     let watched = globals.talks() && io::stderr().is_terminal();
     let mut shown = started;
-    while !stop.load(Ordering::Relaxed) && !receiving.ended() {
+    while !stop.load(Ordering::Relaxed) && !receiver.ended() {
         let left = time.map_or(LOOK, |time| time.saturating_sub(started.elapsed()));
         if left.is_zero() {
             break;
@@ -238,11 +239,11 @@ fn receive(
         std::thread::sleep(left.min(LOOK));
         if watched && shown.elapsed() >= EVERY {
             shown = Instant::now();
-            status.say(&text::live(&receiving.snapshot()));
+            status.say(&text::live(&receiver.snapshot()));
         }
     }
     status.clear();
-    Ok(receiving.stop())
+    Ok(receiver.stop())
 }
 
 /// Writes the report, and judges it.

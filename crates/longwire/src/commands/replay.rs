@@ -15,8 +15,8 @@ use longwire_runtime::feed::trace::{Moment, TraceConfig, TraceFeed, in_one_time_
 use longwire_runtime::replay::{Replaying, start};
 
 use crate::cli::{AlterArgs, PumpArgs, ReceiverArgs};
-use crate::receiving::Receivers;
-use crate::report::finish::{Place, check_file, finish};
+use crate::receiving::{Receivers, with_received};
+use crate::report::finish::{Place, check_file, finish_received};
 use crate::report::{ReplayLine, start as announcement};
 use crate::signals::stop_flag;
 use crate::{Error, Globals, rights};
@@ -200,8 +200,16 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     watch(&replaying, &stop, globals);
     let mut report = replaying.stop();
     report.notes.extend(warnings);
-    receivers.finish(&mut report);
-    finish(&report, &args.pump.report, globals, Place::Stdout)
+    let received = receivers.finish(&mut report);
+    let json = with_received(report.clone(), &received);
+    finish_received(
+        &json,
+        &report,
+        &received,
+        &args.pump.report,
+        globals,
+        Place::Stdout,
+    )
 }
 
 /// Waits until everything is sent, or the user has seen enough.

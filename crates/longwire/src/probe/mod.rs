@@ -12,7 +12,7 @@ use serde::Serialize;
 pub use expected::Expected;
 pub use text::print;
 
-use crate::traffic::{
+use longwire_traffic::sockets::{
     OneWay, Path, TrafficError, UdpFlow, one_way, round_trips, tcp_flow, udp_flow,
 };
 

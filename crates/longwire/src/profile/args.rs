@@ -1,12 +1,9 @@
 //! Options of profiles.
 
 use clap::{Args, ValueEnum};
-use longwire_engine::models::sizes::FCS_LEN;
 use longwire_engine::{BitRate, Nanos, PacketRate, Probability};
-use longwire_runtime::feed::generator::MACS_MAX;
-
-use crate::Error;
-use crate::commands::generate::GenerateArgs;
+use longwire_traffic::generator::MACS_MAX;
+use longwire_traffic::profile::{Rfc2544Test, Rfc2889Test};
 
 const HEADING: &str = "Profile";
 
@@ -160,46 +157,25 @@ pub enum Test {
     BackToBack,
 }
 
-impl ProfileArgs {
-    /// Refuses what does not go together.
-    pub(super) fn check(&self, args: &GenerateArgs) -> Result<(), Error> {
-        let usage = |message: &str| Err(Error::Usage(message.to_owned()));
-        if args.receive.is_none() {
-            return usage("--profile needs --receive PORT, where frames come out of the device");
+impl Test {
+    /// Returns the test that the option names.
+    pub(super) fn test(self) -> Rfc2544Test {
+        match self {
+            Test::Throughput => Rfc2544Test::Throughput,
+            Test::Latency => Rfc2544Test::Latency,
+            Test::Loss => Rfc2544Test::Loss,
+            Test::BackToBack => Rfc2544Test::BackToBack,
         }
-        if args.traffic.no_probe {
-            return usage("--profile goes by the frames' probes; leave out --no-probe");
-        }
-        if args.traffic.topspeed || args.traffic.count.is_some() || args.traffic.time.is_some() {
-            return usage(
-                "--topspeed, --count and --time are set by the profile; give --rate, and --trial",
-            );
-        }
-        if self.resolution == Probability::ZERO {
-            return usage("--resolution 0% would search for ever; 0.1% is fine");
-        }
-        if self.trial < Nanos::from_millis(100) {
-            return usage("--trial is below 100ms, the least");
-        }
-        if args.pump.record.capture.is_some() || args.pump.record.log.is_some() {
-            return usage("--capture and --log record one run; a profile makes many");
-        }
-        match self.profile {
-            Some(ProfileKind::Rfc2544 | ProfileKind::Rfc2889) if args.traffic.rate.is_none() => {
-                usage("--profile needs --rate, what 100 % is: the line's rate, as in 1gbit")
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The sizes of frames without frame check sequence.
-    pub(super) fn sizes(&self) -> impl Iterator<Item = u32> {
-        self.frame_sizes.iter().map(|size| size - FCS_LEN)
     }
 }
 
-/// A share in parts per million, the least above zero being one.
-pub(super) fn parts_per_million(share: Probability) -> u32 {
-    let parts = (share.as_f64() * 1e6).round() as u32;
-    parts.max(u32::from(share != Probability::ZERO))
+impl SwitchTest {
+    /// Returns the test that the option names.
+    pub(super) fn test(self) -> Rfc2889Test {
+        match self {
+            SwitchTest::Forwarding => Rfc2889Test::Forwarding,
+            SwitchTest::Caching => Rfc2889Test::Caching,
+            SwitchTest::Learning => Rfc2889Test::Learning,
+        }
+    }
 }

@@ -1,63 +1,36 @@
-//! Tests of a device that are made of several runs of the generator: how fast
-//! it is without loss, how much it delays, what a service of it is worth.
-//!
-//! A test asks a [`Tester`] for trials and judges what they came to. The one
-//! for real ports is `live::Live`. Loss that the generator or the receiver
-//! may have caused is never taken for the device's: see [`trial::Verdict`].
+//! `longwire generate --profile`: tests of a device that are made of several runs of the
+//! generator.
 
 mod args;
-mod live;
-mod received;
-mod rfc2544;
-mod rfc2889;
-mod search;
+mod config;
 mod service;
 mod text;
-mod trial;
-mod y1564;
-
-#[cfg(test)]
-mod tests;
 
 pub use args::{ProfileArgs, ProfileKind};
-pub use received::Received;
-pub use rfc2544::{Rfc2544, Rfc2544Report};
-pub use rfc2889::{Rfc2889, Rfc2889Report};
-pub use search::{Limit, Search, highest};
-pub use service::{Limits, Service};
-pub use trial::{Headers, Outcome, Tester, Trial, Verdict};
-pub use y1564::{Y1564, Y1564Report};
+pub use text::write_probes;
 
 use std::io;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 
-use serde::Serialize;
+use longwire_engine::{Nanos, Probability};
+use longwire_traffic::profile::{PortTester, ProfileError, ProfileReport};
 
-use crate::commands::generate::GenerateArgs;
+use crate::commands::generate::{GenerateArgs, say, start_feed};
 use crate::error::EXIT_FIDELITY;
+use crate::receiving::refused;
 use crate::report::finish::write_file;
 use crate::signals::stop_flag;
 use crate::{Error, Globals};
 
-/// What a profile found.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Report {
-    /// Throughput, latency, loss and bursts.
-    Rfc2544(Rfc2544Report),
-    /// A switch.
-    Rfc2889(Rfc2889Report),
-    /// Services.
-    Y1564(Y1564Report),
-}
-
-impl Report {
-    /// Whether everything was as asked for.
-    pub fn passed(&self) -> bool {
-        match self {
-            Report::Rfc2544(report) => report.passed,
-            Report::Rfc2889(report) => report.passed,
-            Report::Y1564(report) => report.passed,
+impl From<ProfileError> for Error {
+    fn from(error: ProfileError) -> Error {
+        match error {
+            ProfileError::RateTooHigh { .. } | ProfileError::Generator(_) => {
+                Error::Usage(error.to_string())
+            }
+            ProfileError::Receive { port, source } => refused(&port, *source),
+            error => Error::Failed(error.to_string()),
         }
     }
 }
@@ -67,17 +40,18 @@ impl Report {
 /// # Errors
 /// If an option is wrong, a port cannot be opened, or a run not be started.
 pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    args.profile.check(args)?;
+    check(args)?;
     let stop = stop_flag()?;
-    let mut tester = live::Live::new(args, globals, &stop)?;
-    let report = match args.profile.profile {
+    let mut tester = tester(args, globals, &stop)?;
+    let (profile, traffic) = (&args.profile, &args.traffic);
+    let report = match profile.profile {
         Some(ProfileKind::Y1564) => {
-            Report::Y1564(Y1564::new(&args.profile, &args.traffic)?.run(&mut tester)?)
+            ProfileReport::Y1564(config::y1564(profile, traffic)?.run(&mut tester)?)
         }
         Some(ProfileKind::Rfc2889) => {
-            Report::Rfc2889(Rfc2889::new(&args.profile, &args.traffic)?.run(&mut tester)?)
+            ProfileReport::Rfc2889(config::rfc2889(profile, traffic)?.run(&mut tester)?)
         }
-        _ => Report::Rfc2544(Rfc2544::new(&args.profile, &args.traffic)?.run(&mut tester)?),
+        _ => ProfileReport::Rfc2544(config::rfc2544(profile, traffic)?.run(&mut tester)?),
     };
     let kept = write_file(args.pump.report.report.as_deref(), &report);
     if globals.json {
@@ -93,5 +67,61 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     Ok(match report.passed() {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(EXIT_FIDELITY),
+    })
+}
+
+/// Refuses options that do not go together.
+fn check(args: &GenerateArgs) -> Result<(), Error> {
+    let usage = |message: &str| Err(Error::Usage(message.to_owned()));
+    if args.receive.is_none() {
+        return usage("--profile needs --receive PORT, where frames come out of the device");
+    }
+    if args.traffic.no_probe {
+        return usage("--profile goes by the frames' probes; leave out --no-probe");
+    }
+    if args.traffic.topspeed || args.traffic.count.is_some() || args.traffic.time.is_some() {
+        return usage(
+            "--topspeed, --count and --time are set by the profile; give --rate, and --trial",
+        );
+    }
+    if args.profile.resolution == Probability::ZERO {
+        return usage("--resolution 0% would search for ever; 0.1% is fine");
+    }
+    if args.profile.trial < Nanos::from_millis(100) {
+        return usage("--trial is below 100ms, the least");
+    }
+    if args.pump.record.capture.is_some() || args.pump.record.log.is_some() {
+        return usage("--capture and --log record one run; a profile makes many");
+    }
+    match args.profile.profile {
+        Some(ProfileKind::Rfc2544 | ProfileKind::Rfc2889) if args.traffic.rate.is_none() => {
+            usage("--profile needs --rate, what 100 % is: the line's rate, as in 1gbit")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the tester between the ports of --to and --receive.
+///
+/// # Errors
+/// If an option is wrong.
+fn tester<'a>(
+    args: &'a GenerateArgs,
+    globals: &'a Globals,
+    stop: &'a AtomicBool,
+) -> Result<PortTester<'a, Error>, Error> {
+    // The runs themselves print nothing but errors.
+    let quiet = Globals {
+        quiet: true,
+        verbose: false,
+        ..globals.clone()
+    };
+    Ok(PortTester {
+        config: args.traffic.config(args.pump.seed.seed)?,
+        receive: args.receive.as_deref().unwrap_or_default(),
+        settle: args.settle,
+        stop,
+        start: Box::new(move |feed| Ok(start_feed(&args.pump, feed, &quiet)?.0)),
+        progress: Box::new(|trial, outcome| Ok(say(&text::progress(trial, outcome), globals)?)),
     })
 }

@@ -1,159 +1,122 @@
-//! A service as its user describes it: rates, limits, and how its frames look.
+//! Services as options describe them.
 
 use std::sync::Arc;
 
 use longwire_engine::models::sizes::SizeModel;
 use longwire_engine::models::{Kind, SIZES};
 use longwire_engine::{BitRate, Nanos, Probability};
-use longwire_runtime::FileLoader;
-use longwire_runtime::feed::generator::VlanTag;
-use serde::Serialize;
+use longwire_runtime::{FileLoader, suggest};
+use longwire_traffic::generator::VlanTag;
+use longwire_traffic::profile::{Headers, Limits, Service};
 
 use super::args::ProfileArgs;
-use super::trial::Headers;
 use crate::Error;
-use crate::suggest;
 
 /// The most services of one test.
 pub const SERVICES_MAX: usize = 16;
 
-/// The limits of a service.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Limits {
-    /// Frame loss ratio.
-    pub loss: f64,
-    /// Frame transfer delay, in microseconds.
-    pub delay_us: f64,
-    /// Frame delay variation, in microseconds.
-    pub jitter_us: f64,
+/// Returns the services that the options describe: those of --service, or the one of
+/// --cir.
+///
+/// # Errors
+/// If there is none, there are too many, or one is described wrongly.
+pub(super) fn services(args: &ProfileArgs) -> Result<Vec<Service>, Error> {
+    let usage = |message: String| Err(Error::Usage(message));
+    match (args.cir, args.services.as_slice()) {
+        (None, []) => usage(
+            "--profile y1564 needs --cir, the rate that is guaranteed, or --service".to_owned(),
+        ),
+        (Some(cir), []) => Ok(vec![Service {
+            eir: args.eir,
+            ..plain("service".to_owned(), cir, args)
+        }]),
+        (None, services) if services.len() > SERVICES_MAX => usage(format!(
+            "at most {SERVICES_MAX} services are tested together"
+        )),
+        (None, services) if args.eir.is_none() => {
+            let services = services.iter().map(|text| parse(text, args));
+            let services: Vec<Service> = services.collect::<Result<_, _>>()?;
+            let twice = |(at, one): (usize, &Service)| {
+                services[..at].iter().any(|other| other.name == one.name)
+            };
+            match services.iter().enumerate().find(|one| twice(*one)) {
+                Some((_, one)) => usage(format!("--service {}: there are two of it", one.name)),
+                None => Ok(services),
+            }
+        }
+        _ => usage("--cir and --eir are of one service; with --service each has its own".into()),
+    }
 }
 
-/// A service that is to be tested.
-#[derive(Clone, Debug)]
-pub struct Service {
-    /// What it is called.
-    pub name: String,
-    /// Committed information rate.
-    pub cir: BitRate,
-    /// Excess information rate.
-    pub eir: Option<BitRate>,
-    /// What it must keep to.
-    pub limits: Limits,
-    /// How long its frames are; `None` is what the other options say.
-    pub sizes: Option<Arc<dyn SizeModel>>,
-    /// How its frames are marked.
-    pub committed: Headers,
-    /// How those are marked that go beyond the committed rate, where the
-    /// network goes by colours.
-    pub excess: Option<Headers>,
+/// Returns a service with the limits that are common to all.
+fn plain(name: String, cir: BitRate, args: &ProfileArgs) -> Service {
+    Service {
+        name,
+        cir,
+        eir: None,
+        limits: Limits {
+            loss: args.max_loss.as_f64(),
+            delay_us: args.max_delay.as_micros_f64(),
+            jitter_us: args.max_jitter.as_micros_f64(),
+        },
+        sizes: None,
+        committed: Headers::default(),
+        excess: None,
+    }
 }
 
-impl Service {
-    /// The services that the options describe: those of --service, or the one
-    /// of --cir.
-    ///
-    /// # Errors
-    /// If there is none, there are too many, or one is described wrongly.
-    pub fn all(args: &ProfileArgs) -> Result<Vec<Service>, Error> {
-        let usage = |message: String| Err(Error::Usage(message));
-        match (args.cir, args.services.as_slice()) {
-            (None, []) => usage(
-                "--profile y1564 needs --cir, the rate that is guaranteed, or --service".to_owned(),
-            ),
-            (Some(cir), []) => Ok(vec![Service {
-                eir: args.eir,
-                ..Service::plain("service".to_owned(), cir, args)
-            }]),
-            (None, services) if services.len() > SERVICES_MAX => usage(format!(
-                "at most {SERVICES_MAX} services are tested together"
-            )),
-            (None, services) if args.eir.is_none() => {
-                let services = services.iter().map(|text| Service::parse(text, args));
-                let services: Vec<Service> = services.collect::<Result<_, _>>()?;
-                let twice = |(at, one): (usize, &Service)| {
-                    services[..at].iter().any(|other| other.name == one.name)
-                };
-                match services.iter().enumerate().find(|one| twice(*one)) {
-                    Some((_, one)) => usage(format!("--service {}: there are two of it", one.name)),
-                    None => Ok(services),
-                }
-            }
-            _ => {
-                usage("--cir and --eir are of one service; with --service each has its own".into())
-            }
-        }
-    }
-
-    /// A service with the limits that are common to all.
-    fn plain(name: String, cir: BitRate, args: &ProfileArgs) -> Service {
-        Service {
-            name,
-            cir,
-            eir: None,
-            limits: Limits {
-                loss: args.max_loss.as_f64(),
-                delay_us: args.max_delay.as_micros_f64(),
-                jitter_us: args.max_jitter.as_micros_f64(),
-            },
-            sizes: None,
-            committed: Headers::default(),
-            excess: None,
-        }
-    }
-
-    /// Reads `NAME:cir=10mbit,eir=5mbit,max-delay=20ms`.
-    fn parse(text: &str, args: &ProfileArgs) -> Result<Service, Error> {
-        let wrong = |message: String| Error::Usage(format!("--service {text}: {message}"));
-        let (name, rest) = text
-            .split_once(':')
-            .filter(|(name, _)| !name.is_empty())
-            .ok_or_else(|| wrong("write NAME:cir=RATE and what else it has".to_owned()))?;
-        let mut cir = None;
-        let none = BitRate::from_bits_per_sec(1).ok_or_else(|| wrong("no rate".to_owned()))?;
-        let mut service = Service::plain(name.to_owned(), none, args);
-        let mut excess = Excess::default();
-        for pair in rest.split(',') {
-            let (key, value) = pair
-                .split_once('=')
-                .ok_or_else(|| wrong(format!("'{pair}' is no key=value")))?;
-            match key {
-                "cir" => cir = Some(read(value).map_err(|e| wrong(format!("cir: {e}")))?),
-                _ => service
-                    .set(key, value, &mut excess)
-                    .map_err(|message| wrong(format!("{key}: {message}")))?,
-            }
-        }
-        service.cir = cir.ok_or_else(|| wrong("cir is missing, the guaranteed rate".to_owned()))?;
-        service.excess = excess.headers(service.committed).map_err(wrong)?;
-        if service.excess.is_some() && service.eir.is_none() {
-            return Err(wrong(
-                "excess frames are marked, and there is no eir".to_owned(),
-            ));
-        }
-        Ok(service)
-    }
-
-    fn set(&mut self, key: &str, value: &str, excess: &mut Excess) -> Result<(), String> {
+/// Parses `NAME:cir=10mbit,eir=5mbit,max-delay=20ms`.
+fn parse(text: &str, args: &ProfileArgs) -> Result<Service, Error> {
+    let wrong = |message: String| Error::Usage(format!("--service {text}: {message}"));
+    let (name, rest) = text
+        .split_once(':')
+        .filter(|(name, _)| !name.is_empty())
+        .ok_or_else(|| wrong("write NAME:cir=RATE and what else it has".to_owned()))?;
+    let mut cir = None;
+    let none = BitRate::from_bits_per_sec(1).ok_or_else(|| wrong("no rate".to_owned()))?;
+    let mut service = plain(name.to_owned(), none, args);
+    let mut excess = Excess::default();
+    for pair in rest.split(',') {
+        let (key, value) = pair
+            .split_once('=')
+            .ok_or_else(|| wrong(format!("'{pair}' is no key=value")))?;
         match key {
-            "eir" => self.eir = Some(read(value)?),
-            "sizes" => self.sizes = Some(sizes(&SIZES, value)?),
-            "max-loss" => self.limits.loss = read::<Probability>(value)?.as_f64(),
-            "max-delay" => self.limits.delay_us = read::<Nanos>(value)?.as_micros_f64(),
-            "max-jitter" => self.limits.jitter_us = read::<Nanos>(value)?.as_micros_f64(),
-            "vlan" => self.committed.vlan = Some(read(value)?),
-            "dscp" => self.committed.dscp = Some(below(value, 64)?),
-            "excess-dscp" => excess.dscp = Some(below(value, 64)?),
-            "excess-priority" => excess.priority = Some(below(value, 8)?),
-            _ => {
-                return Err(
-                    "no such key; there are cir, eir, sizes, max-loss, max-delay, \
-                            max-jitter, vlan, dscp, excess-dscp and excess-priority"
-                        .to_owned(),
-                );
-            }
+            "cir" => cir = Some(read(value).map_err(|e| wrong(format!("cir: {e}")))?),
+            _ => set(&mut service, key, value, &mut excess)
+                .map_err(|message| wrong(format!("{key}: {message}")))?,
         }
-        Ok(())
     }
+    service.cir = cir.ok_or_else(|| wrong("cir is missing, the guaranteed rate".to_owned()))?;
+    service.excess = excess.headers(service.committed).map_err(wrong)?;
+    if service.excess.is_some() && service.eir.is_none() {
+        return Err(wrong(
+            "excess frames are marked, and there is no eir".to_owned(),
+        ));
+    }
+    Ok(service)
+}
+
+/// Sets one key of a service.
+fn set(service: &mut Service, key: &str, value: &str, excess: &mut Excess) -> Result<(), String> {
+    match key {
+        "eir" => service.eir = Some(read(value)?),
+        "sizes" => service.sizes = Some(sizes(&SIZES, value)?),
+        "max-loss" => service.limits.loss = read::<Probability>(value)?.as_f64(),
+        "max-delay" => service.limits.delay_us = read::<Nanos>(value)?.as_micros_f64(),
+        "max-jitter" => service.limits.jitter_us = read::<Nanos>(value)?.as_micros_f64(),
+        "vlan" => service.committed.vlan = Some(read(value)?),
+        "dscp" => service.committed.dscp = Some(below(value, 64)?),
+        "excess-dscp" => excess.dscp = Some(below(value, 64)?),
+        "excess-priority" => excess.priority = Some(below(value, 8)?),
+        _ => {
+            return Err(
+                "no such key; there are cir, eir, sizes, max-loss, max-delay, \
+                        max-jitter, vlan, dscp, excess-dscp and excess-priority"
+                    .to_owned(),
+            );
+        }
+    }
+    Ok(())
 }
 
 /// How frames beyond the committed rate are marked.
@@ -197,4 +160,79 @@ fn sizes(kind: &Kind<Box<dyn SizeModel>>, text: &str) -> Result<Arc<dyn SizeMode
     model
         .map(Arc::from)
         .map_err(|error| suggest::spec_error(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Options {
+        #[command(flatten)]
+        profile: ProfileArgs,
+    }
+
+    fn parsed(arguments: &[&str]) -> Result<Vec<Service>, Error> {
+        let options = Options::try_parse_from([&["test"], arguments].concat());
+        services(&options.expect("options").profile)
+    }
+
+    #[test]
+    fn services_are_read_or_refused_with_the_reason() {
+        let voice = "voice:cir=2mbit,eir=1mbit,sizes=fixed:size=218;fcs=with,max-delay=20ms,\
+                     vlan=10:5,dscp=46,excess-priority=1";
+        let found = parsed(&[
+            "--max-loss",
+            "1%",
+            "--service",
+            voice,
+            "--service",
+            "data:cir=9mbit",
+        ]);
+        let found = found.expect("services");
+        let (voice, data) = (&found[0], &found[1]);
+        assert_eq!((voice.limits.delay_us, voice.limits.loss), (20_000.0, 0.01));
+        assert_eq!(
+            voice.sizes.as_ref().and_then(|sizes| sizes.fixed()),
+            Some(214)
+        );
+        let excess = voice.excess.expect("colours");
+        assert_eq!(excess.vlan.map(|tag| (tag.id, tag.priority)), Some((10, 1)));
+        assert_eq!((excess.dscp, voice.committed.dscp), (Some(46), Some(46)));
+        assert_eq!(
+            (data.name.as_str(), data.excess, data.limits.delay_us),
+            ("data", None, 100_000.0)
+        );
+        for (arguments, said) in [
+            (&[][..], "--cir"),
+            (&["--service", "x:eir=1mbit"], "cir is missing"),
+            (&["--service", ":cir=1mbit"], "NAME:"),
+            (&["--service", "x:cir"], "no key=value"),
+            (&["--service", "x:cir=fast"], "cir: "),
+            (&["--service", "x:cir=1mbit,colour=red"], "excess-dscp"),
+            (&["--service", "x:cir=1mbit,dscp=64"], "0 to 63"),
+            (
+                &["--service", "x:cir=1mbit,eir=1mbit,excess-priority=1"],
+                "no vlan",
+            ),
+            (&["--service", "x:cir=1mbit,excess-dscp=1"], "no eir"),
+            (
+                &["--service", "x:cir=1mbit", "--service", "x:cir=2mbit"],
+                "two of it",
+            ),
+            (
+                &["--service", "x:cir=1mbit", "--cir", "1mbit"],
+                "of one service",
+            ),
+            (
+                &["--service", "x:cir=1mbit", "--eir", "1mbit"],
+                "of one service",
+            ),
+        ] {
+            let refused = parsed(arguments).expect_err(said).to_string();
+            assert!(refused.contains(said), "{arguments:?}: {refused}");
+        }
+    }
 }

@@ -1,22 +1,75 @@
-//! What a profile found, as tables.
+//! The report of a profile as tables.
 
-use super::Report;
-use super::rfc2544::{Rfc2544Report, SizeReport};
-use super::rfc2889::Rfc2889Report;
-use super::y1564::{ServiceReport, StepReport, Y1564Report};
+use std::io::{self, Write};
+
+use longwire_traffic::profile::{
+    LatencyReport, Outcome, ProbeReport, ProfileReport, Rfc2544Report, Rfc2889Report,
+    ServiceReport, SizeReport, StepReport, Trial, Y1564Report,
+};
+
 use crate::Globals;
 use crate::cli::Paint;
-use crate::report::live::rate;
-use crate::report::text::micros;
+use crate::report::words::{count_of, micros, rate};
 use crate::table::Table;
 
-/// Prints it.
-pub(super) fn print(report: &Report, globals: &Globals) {
+/// Returns the line of a trial that has ended.
+pub(super) fn progress(trial: &Trial, outcome: &Outcome) -> String {
+    let loss = outcome.loss() * 100.0;
+    let remark = outcome.not_kept.as_ref().or(outcome.excuse.as_ref());
+    let remark = remark.map_or(String::new(), |remark| format!(" ({remark})"));
+    format!(
+        "{}: {} sent, {} received, {loss:.4} % lost{remark}",
+        trial.purpose, outcome.sent, outcome.received
+    )
+}
+
+/// Writes the report of one run's probes.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_probes(out: &mut dyn Write, report: &ProbeReport) -> io::Result<()> {
+    let ProbeReport {
+        sent,
+        received,
+        lost,
+        loss,
+        duplicates,
+        reordered,
+        unseen,
+        delay_us,
+        jitter_us,
+    } = report;
+    writeln!(
+        out,
+        "probes: {received} of {sent} received, {lost} lost ({:.4} %), {duplicates} double, \
+         {reordered} reordered",
+        loss * 100.0
+    )?;
+    if *unseen > 0 {
+        writeln!(
+            out,
+            "  {} arrived without room at the receiver: not lost",
+            count_of(*unseen, "frame")
+        )?;
+    }
+    writeln!(
+        out,
+        "  delay: least {}, median {}, p99 {}, greatest {}; jitter {} (RFC 3550)",
+        micros(delay_us.min),
+        micros(delay_us.p50),
+        micros(delay_us.p99),
+        micros(delay_us.max),
+        micros(*jitter_us)
+    )
+}
+
+/// Prints the report.
+pub(super) fn print(report: &ProfileReport, globals: &Globals) {
     let paint = Paint::new(globals, &std::io::stdout());
     match report {
-        Report::Rfc2544(report) => print_rfc2544(report, paint),
-        Report::Rfc2889(report) => print_rfc2889(report, paint),
-        Report::Y1564(report) => print_y1564(report, paint),
+        ProfileReport::Rfc2544(report) => print_rfc2544(report, paint),
+        ProfileReport::Rfc2889(report) => print_rfc2889(report, paint),
+        ProfileReport::Y1564(report) => print_y1564(report, paint),
     }
     let verdict = match report.passed() {
         true => paint.good("passed"),
@@ -35,7 +88,7 @@ fn print_rfc2544(report: &Rfc2544Report, paint: Paint) {
     print_bursts(&report.sizes, paint);
 }
 
-/// What is said of a limit beside the device's own.
+/// Returns a limit in words.
 fn limit(limit: &str, reason: Option<&String>) -> String {
     match (limit, reason) {
         ("none", _) => "all that was tried".to_owned(),
@@ -71,7 +124,7 @@ fn print_throughput(sizes: &[SizeReport], paint: Paint) {
         let Some(found) = &size.throughput else {
             continue;
         };
-        let delay = |value: fn(&super::rfc2544::LatencyReport) -> f64| {
+        let delay = |value: fn(&LatencyReport) -> f64| {
             size.latency
                 .as_ref()
                 .map_or("-".to_owned(), |latency| micros(value(latency)))

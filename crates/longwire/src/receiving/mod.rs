@@ -1,8 +1,10 @@
 //! What was received, in words, and what it must have been.
 
+mod by_link;
 mod receivers;
 pub mod require;
 pub mod text;
 
+pub use by_link::{ReceivedByLink, with_received};
 pub use receivers::{Receivers, refused};
 pub use require::ReceiveRequirement;

@@ -5,21 +5,23 @@ use std::time::Duration;
 
 use longwire_io::net::NetNamespace;
 use longwire_runtime::RunReport;
-use longwire_runtime::receive::{ReceiveConfig, ReceiveError, Receiving, Sent, sent_log};
 use longwire_runtime::replay::ReplayOutput;
+use longwire_runtime::sent::{SentFrames, sent_log};
+use longwire_traffic::receive::{ReceiveConfig, ReceiveError, Receiver};
 
+use super::by_link::ReceivedByLink;
 use crate::cli::ReceiverArgs;
 use crate::report::stderr::print_line;
 use crate::{Error, Globals};
 
-/// Receivers that run, one for each output or none at all.
+/// Running receivers, one for each output or none at all.
 pub struct Receivers {
-    running: Vec<Receiving>,
+    running: Vec<Receiver>,
     wait: Duration,
 }
 
 impl Receivers {
-    /// Opens them, and has the outputs tell them what they send.
+    /// Opens them, and has the outputs note for them the frames that they send.
     ///
     /// # Errors
     /// If a port or a namespace cannot be opened, or there are not as many as
@@ -35,14 +37,14 @@ impl Receivers {
             let ignored = args.receive_ignore.unwrap_or_default();
             let (log, sent) = sent_log(&output.port.name, ignored);
             output.sent = Some(log);
-            let receiving = receive(port, namespace, sent)?;
+            let receiver = receive(port, namespace, sent)?;
             if globals.verbose {
-                receiving
+                receiver
                     .notes()
                     .iter()
                     .for_each(|note| print_line(format_args!("{note}")));
             }
-            running.push(receiving);
+            running.push(receiver);
         }
         Ok(Receivers {
             running,
@@ -50,34 +52,36 @@ impl Receivers {
         })
     }
 
-    /// Waits for what is still under way, and adds what arrived to the report
-    /// of the link that sent it.
-    pub fn finish(self, report: &mut RunReport) {
+    /// Waits for frames under way, and returns the reports of the receivers. An error of
+    /// theirs is added to the report of the run.
+    pub fn finish(self, report: &mut RunReport) -> ReceivedByLink {
+        let mut all = ReceivedByLink::new();
         if self.running.is_empty() {
-            return;
+            return all;
         }
         std::thread::sleep(self.wait);
-        for (receiving, link) in self.running.into_iter().zip(&mut report.links) {
-            let received = receiving.stop();
+        for (receiver, link) in self.running.into_iter().zip(&report.links) {
+            let received = receiver.stop();
             if let Some(error) = &received.error {
                 let error = format!("receiving at {}: {error}", received.port);
                 report.error.get_or_insert(error);
             }
-            link.received = Some(Box::new(received));
+            all.insert(link.name.clone(), received);
         }
+        all
     }
 }
 
-fn receive(port: &str, namespace: Option<&str>, sent: Sent) -> Result<Receiving, Error> {
-    let open = || Receiving::of_sent(port, ReceiveConfig::default(), sent);
-    let receiving = match namespace {
+fn receive(port: &str, namespace: Option<&str>, sent: SentFrames) -> Result<Receiver, Error> {
+    let open = || Receiver::of_sent(port, ReceiveConfig::default(), sent);
+    let receiver = match namespace {
         None => open(),
         Some(name) => {
             let there = NetNamespace::named(name).and_then(|namespace| namespace.run(open));
             there.map_err(|error| Error::Failed(format!("--receive-netns {name}: {error}")))?
         }
     };
-    receiving.map_err(|error| refused(port, error))
+    receiver.map_err(|error| refused(port, error))
 }
 
 /// Returns the error of a command whose option `--receive` is refused.

@@ -8,7 +8,7 @@
 use std::str::FromStr;
 
 use longwire_engine::Nanos;
-use longwire_runtime::receive::{ReceiveReport, Spread, Timing};
+use longwire_traffic::receive::{ReceiveReport, Spread, Timing};
 use longwire_units::{UnitError, parse_count, parse_real};
 
 /// What must have arrived.
@@ -117,7 +117,7 @@ pub enum ReceiveRequireError {
     EmptyClause { text: String },
     #[error("'{clause}' compares nothing; write a name, one of < <= = >= > and a value")]
     NoComparison { clause: String },
-    #[error("'{name}' is not known{}; known are {known}", crate::suggest::aside(.name, .known))]
+    #[error("'{name}' is not known{}; known are {known}", longwire_runtime::suggest::aside(.name, .known))]
     UnknownName { name: String, known: String },
     #[error("'{clause}': {source}")]
     Value { clause: String, source: UnitError },

@@ -1,4 +1,4 @@
-use longwire_runtime::receive::{Drift, StreamReport, TraceReport};
+use longwire_traffic::receive::{Drift, StreamReport, TraceReport};
 
 use super::*;
 

@@ -2,13 +2,12 @@
 
 use std::io::{self, Write};
 
-use longwire_runtime::receive::{
+use longwire_traffic::receive::{
     Drift, ReceiveReport, SequenceReport, Spread, StreamReport, Timing, TraceReport,
 };
 
 use crate::cli::Paint;
-use crate::report::live::rate;
-use crate::report::text::{count, count_of, micros};
+use crate::report::words::{count, count_of, micros, rate};
 
 /// Streams that are shown one by one.
 const STREAMS_SHOWN: usize = 16;

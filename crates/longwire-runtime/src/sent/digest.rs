@@ -1,0 +1,193 @@
+//! Digests of frames, without the fields that may change on the way.
+
+use std::str::FromStr;
+
+use longwire_packet::header::{IpHeader, IpVersion, Piece, Transport};
+
+/// Header fields that do not count when frames are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ignored {
+    mac: bool,
+    address: bool,
+    port: bool,
+    tos: bool,
+    ttl: bool,
+    checksum: bool,
+}
+
+/// The names of fields, and what each sets.
+type Field = (&'static str, fn(&mut Ignored) -> &mut bool);
+
+const FIELDS: [Field; 6] = [
+    ("mac", |ignored| &mut ignored.mac),
+    ("address", |ignored| &mut ignored.address),
+    ("port", |ignored| &mut ignored.port),
+    ("tos", |ignored| &mut ignored.tos),
+    ("ttl", |ignored| &mut ignored.ttl),
+    ("checksum", |ignored| &mut ignored.checksum),
+];
+
+/// The error for an unknown field name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no field that can be ignored; there are mac, address, port, tos, ttl, checksum")]
+pub struct UnknownField(String);
+
+impl FromStr for Ignored {
+    type Err = UnknownField;
+
+    /// Names with commas between them, as in `mac,ttl,checksum`.
+    fn from_str(text: &str) -> Result<Ignored, UnknownField> {
+        let mut ignored = Ignored::default();
+        for name in text.split(',').map(str::trim) {
+            let field = FIELDS.iter().find(|(known, _)| *known == name);
+            let (_, set) = field.ok_or_else(|| UnknownField(name.to_owned()))?;
+            *set(&mut ignored) = true;
+        }
+        Ok(ignored)
+    }
+}
+
+/// Bytes in which all ignored fields lie.
+const HEAD: usize = 256;
+
+/// Returns a frame's digest: equal for equal frames, and for frames that differ
+/// in ignored fields only. Two others collide with a probability of about 2^-64.
+/// Where `bytes` are only the beginning of the frame, zeros stand for the rest.
+#[inline]
+pub fn digest(bytes: &[u8], wire_len: u32, ignored: &Ignored) -> u64 {
+    let mut digest = Digest::new(wire_len);
+    let (head, rest) = bytes.split_at(bytes.len().min(HEAD));
+    if *ignored == Ignored::default() {
+        digest.absorb(head);
+    } else {
+        let mut copy = [0; HEAD];
+        let copy = &mut copy[..head.len()];
+        copy.copy_from_slice(head);
+        blank(copy, ignored);
+        digest.absorb(copy);
+    }
+    digest.absorb(rest);
+    digest.finish(bytes.len(), wire_len)
+}
+
+/// Zeroes the ignored fields of a frame's first bytes.
+fn blank(head: &mut [u8], ignored: &Ignored) {
+    if ignored.mac {
+        zero(head, 0, 12);
+    }
+    let Some(ip) = IpHeader::parse(head) else {
+        return;
+    };
+    let transport = ip.transport(head);
+    match ip.version {
+        IpVersion::V4 => blank_v4(head, ip.at, ignored),
+        IpVersion::V6 => blank_v6(head, ip.at, ignored),
+    }
+    if let Some(transport) = transport.filter(|found| found.piece != Piece::Later) {
+        blank_transport(head, &transport, ignored);
+    }
+}
+
+fn blank_v4(head: &mut [u8], at: usize, ignored: &Ignored) {
+    if ignored.tos {
+        zero(head, at + 1, 1);
+    }
+    if ignored.ttl {
+        zero(head, at + 8, 1);
+    }
+    // It covers all of these.
+    if ignored.checksum || ignored.ttl || ignored.tos || ignored.address {
+        zero(head, at + 10, 2);
+    }
+    if ignored.address {
+        zero(head, at + 12, 8);
+    }
+}
+
+fn blank_v6(head: &mut [u8], at: usize, ignored: &Ignored) {
+    if ignored.tos {
+        // The traffic class lies across the first two bytes.
+        head[at] &= 0xf0;
+        head[at + 1] &= 0x0f;
+    }
+    if ignored.ttl {
+        zero(head, at + 7, 1);
+    }
+    if ignored.address {
+        zero(head, at + 8, 32);
+    }
+}
+
+/// Protocols whose first four bytes are two ports, with the place and the
+/// length of their checksum: TCP, UDP, DCCP, SCTP.
+const WITH_PORTS: [(u8, usize, usize); 4] = [(6, 16, 2), (17, 6, 2), (33, 6, 2), (132, 8, 4)];
+
+/// The same of those without ports: ICMP, IGMP, ICMPv6.
+const WITHOUT_PORTS: [(u8, usize, usize); 3] = [(1, 2, 2), (2, 2, 2), (58, 2, 2)];
+
+fn blank_transport(head: &mut [u8], transport: &Transport, ignored: &Ignored) {
+    let same = |known: &&(u8, usize, usize)| known.0 == transport.protocol;
+    let with_ports = WITH_PORTS.iter().find(same);
+    if ignored.port && with_ports.is_some() {
+        zero(head, transport.at, 4);
+    }
+    // Ports and, by the pseudo-header, addresses are in it.
+    let covered = ignored.checksum || ignored.address || ignored.port && with_ports.is_some();
+    let checksum = with_ports.or_else(|| WITHOUT_PORTS.iter().find(same));
+    if let Some((_, at, len)) = checksum.filter(|_| covered) {
+        zero(head, transport.at + at, *len);
+    }
+}
+
+fn zero(head: &mut [u8], from: usize, len: usize) {
+    let end = (from + len).min(head.len());
+    if let Some(field) = head.get_mut(from..end) {
+        field.fill(0);
+    }
+}
+
+/// A word-wise hash: the product of two words is 128 bits long, and its two
+/// halves added without carry depend on all bits of both.
+struct Digest(u64);
+
+impl Digest {
+    const KEY: u64 = 0x9e37_79b9_7f4a_7c15;
+
+    fn new(wire_len: u32) -> Digest {
+        Digest(u64::from(wire_len) ^ 0xd6e8_feb8_6659_fd93)
+    }
+
+    #[inline]
+    fn word(&mut self, word: u64) {
+        let product = u128::from(self.0 ^ word) * u128::from(Digest::KEY);
+        self.0 = (product as u64 ^ (product >> 64) as u64).rotate_left(23) ^ Digest::KEY;
+    }
+
+    /// Takes in bytes; a part of a word at their end is filled up with zeros.
+    #[inline]
+    fn absorb(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            self.word(u64::from_le_bytes(*word));
+        }
+        if !rest.is_empty() {
+            let mut last = [0; 8];
+            last[..rest.len()].copy_from_slice(rest);
+            self.word(u64::from_le_bytes(last));
+        }
+    }
+
+    /// Takes in zeros for the words that are missing of the whole.
+    fn finish(mut self, held: usize, wire_len: u32) -> u64 {
+        let missing = (wire_len as usize)
+            .div_ceil(8)
+            .saturating_sub(held.div_ceil(8));
+        (0..missing).for_each(|_| self.word(0));
+        self.word(Digest::KEY);
+        self.0
+    }
+}
+
+#[cfg(test)]
+#[path = "digest_tests.rs"]
+mod tests;

@@ -1,0 +1,254 @@
+//! A log of the frames that a process sends, for a receiver in the same process.
+//!
+//! The sending stage notes each frame as it hands it to the port, and passes the
+//! notes on before the frames leave. So whatever the emulated link did to a frame
+//! (alter, corrupt, duplicate or drop it) is part of what was sent, and a receiver
+//! that compares arrivals with the log finds only what the network did afterwards.
+
+mod digest;
+
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+
+use longwire_engine::Nanos;
+
+pub use digest::{Ignored, UnknownField, digest};
+
+/// The shortest frame on a wire, in bytes: devices pad shorter ones with zeros.
+const SHORTEST: u32 = 60;
+
+/// The most bursts that a receiver may leave unread.
+const BURSTS: usize = 1 << 16;
+
+/// The most frames that are kept when there is no room for more bursts.
+const GATHERED_MAX: usize = 1 << 16;
+
+/// A frame that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SentFrame {
+    /// Its digest, as [`fingerprint`] returns it.
+    pub digest: u64,
+    /// When it was due; of a frame without a time, its handover to the port.
+    pub release: Nanos,
+    /// Its length on the wire, padding included, in bytes.
+    pub wire_len: u32,
+}
+
+/// Frames that leave together, with the time of their handover.
+#[derive(Debug)]
+struct SentBurst {
+    handover: Nanos,
+    frames: BurstFrames,
+}
+
+/// The frames of a burst. Most bursts of a replay have one frame, which needs no
+/// allocation.
+#[derive(Debug)]
+enum BurstFrames {
+    One(SentFrame),
+    Many(Vec<SentFrame>),
+}
+
+/// The sender's end of a log.
+#[derive(Debug)]
+pub struct SentLog {
+    sender: SyncSender<SentBurst>,
+    ignored: Ignored,
+    gathered: Vec<SentFrame>,
+    lost: u64,
+}
+
+/// The receiver's end of a log.
+#[derive(Debug)]
+pub struct SentFrames {
+    receiver: Receiver<SentBurst>,
+    ignored: Ignored,
+    name: String,
+}
+
+/// Makes a log and returns both ends. `name` is the sender's name for the report;
+/// `ignored` are the fields that may change on the way.
+pub fn sent_log(name: &str, ignored: Ignored) -> (SentLog, SentFrames) {
+    let (sender, receiver) = sync_channel(BURSTS);
+    let log = SentLog {
+        sender,
+        ignored,
+        gathered: Vec::new(),
+        lost: 0,
+    };
+    let name = name.to_owned();
+    let sent = SentFrames {
+        receiver,
+        ignored,
+        name,
+    };
+    (log, sent)
+}
+
+/// Returns the digest and the wire length by which both ends know a frame. Short
+/// frames count as padded with zeros, as a device may have done.
+#[inline]
+pub fn fingerprint(bytes: &[u8], ignored: &Ignored) -> (u64, u32) {
+    let wire_len = (bytes.len() as u32).max(SHORTEST);
+    (digest(bytes, wire_len, ignored), wire_len)
+}
+
+impl SentLog {
+    /// Notes a frame that the port has taken and sends with its next flush;
+    /// `release` is when it is due, if it has a time.
+    #[inline]
+    pub fn note(&mut self, bytes: &[u8], release: Option<Nanos>) {
+        let (digest, wire_len) = fingerprint(bytes, &self.ignored);
+        self.gathered.push(SentFrame {
+            digest,
+            release: release.unwrap_or_default(),
+            wire_len,
+        });
+    }
+
+    /// Passes the notes on to the receiver: their frames leave now.
+    #[inline]
+    pub fn send(&mut self, handover: Nanos) {
+        let frames = match self.gathered[..] {
+            [] => return,
+            [frame] => BurstFrames::One(frame),
+            _ => {
+                let next = Vec::with_capacity(self.gathered.len());
+                BurstFrames::Many(std::mem::replace(&mut self.gathered, next))
+            }
+        };
+        self.gathered.clear();
+        let burst = SentBurst { handover, frames };
+        let Err(TrySendError::Full(burst) | TrySendError::Disconnected(burst)) =
+            self.sender.try_send(burst)
+        else {
+            return;
+        };
+        // Kept for the next burst: fewer and longer bursts fit.
+        match burst.frames {
+            BurstFrames::One(frame) => self.gathered.push(frame),
+            BurstFrames::Many(frames) => self.gathered = frames,
+        }
+        if self.gathered.len() >= GATHERED_MAX {
+            self.lost += self.gathered.len() as u64;
+            self.gathered.clear();
+        }
+    }
+
+    /// The number of frames that did not reach the receiver, because it is slow
+    /// or gone.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+}
+
+impl SentFrames {
+    /// The sender's name in reports.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The fields that may change on the way.
+    pub fn ignored(&self) -> &Ignored {
+        &self.ignored
+    }
+
+    /// Hands each frame sent since the last call to `take`, with the time at
+    /// which it left.
+    pub fn drain(&self, mut take: impl FnMut(SentFrame, Nanos)) {
+        for burst in self.receiver.try_iter() {
+            let mut sent = |mut frame: SentFrame| {
+                if frame.release == Nanos::ZERO {
+                    frame.release = burst.handover;
+                }
+                // One that is given to the port early leaves at its release.
+                take(frame, burst.handover.max(frame.release));
+            };
+            match burst.frames {
+                BurstFrames::One(frame) => sent(frame),
+                BurstFrames::Many(frames) => frames.into_iter().for_each(sent),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drained(sent: &SentFrames) -> Vec<(u64, Nanos)> {
+        let mut all = Vec::new();
+        sent.drain(|frame, left| all.push((frame.digest, left)));
+        all
+    }
+
+    #[test]
+    fn frames_arrive_in_order_with_their_handover() {
+        let (mut log, sent) = sent_log("a", Ignored::default());
+        let known = |byte| fingerprint(&[byte; 70], &Ignored::default()).0;
+        let (early, late) = (Nanos::from_micros(5), Nanos::from_micros(9));
+        log.note(&[1; 70], Some(early));
+        log.send(late);
+        log.send(late);
+        assert_eq!(drained(&sent), [(known(1), late)]);
+        // Handed over before its release: it is held until then.
+        log.note(&[2; 70], Some(late));
+        log.note(&[3; 70], Some(early));
+        assert!(drained(&sent).is_empty());
+        log.send(early);
+        assert_eq!(drained(&sent), [(known(2), late), (known(3), early)]);
+    }
+
+    #[test]
+    fn a_frame_without_a_time_is_due_when_it_is_handed_over() {
+        let (mut log, sent) = sent_log("a", Ignored::default());
+        log.note(&[1; 70], None);
+        log.send(Nanos::from_micros(9));
+        let mut due = Vec::new();
+        sent.drain(|frame, left| due.push((frame.release, left)));
+        assert_eq!(due, [(Nanos::from_micros(9), Nanos::from_micros(9))]);
+    }
+
+    #[test]
+    fn a_short_frame_is_known_by_its_filled_form() {
+        let ignored = Ignored::default();
+        let mut filled = vec![7; 42];
+        filled.resize(60, 0);
+        assert_eq!(
+            fingerprint(&[7; 42], &ignored),
+            fingerprint(&filled, &ignored)
+        );
+        filled.push(0);
+        assert_ne!(
+            fingerprint(&[7; 42], &ignored),
+            fingerprint(&filled, &ignored)
+        );
+    }
+
+    #[test]
+    fn unread_frames_are_bounded_and_counted() {
+        let (mut log, sent) = sent_log("a", Ignored::default());
+        let noted = (BURSTS + GATHERED_MAX + 1_000) as u64;
+        for _ in 0..noted {
+            log.note(&[0; 14], None);
+            log.send(Nanos::ZERO);
+        }
+        assert_eq!(log.lost(), GATHERED_MAX as u64);
+        assert!(log.gathered.len() <= 1_000);
+        let mut came = drained(&sent).len() as u64;
+        log.note(&[0; 14], None);
+        log.send(Nanos::ZERO);
+        came += drained(&sent).len() as u64;
+        assert_eq!(came + log.lost(), noted + 1);
+    }
+
+    #[test]
+    fn a_receiver_that_is_gone_costs_bounded_memory() {
+        let (mut log, sent) = sent_log("a", Ignored::default());
+        drop(sent);
+        for _ in 0..GATHERED_MAX + 5 {
+            log.note(&[0; 14], None);
+            log.send(Nanos::ZERO);
+        }
+        assert_eq!((log.lost(), log.gathered.len()), (GATHERED_MAX as u64, 5));
+    }
+}

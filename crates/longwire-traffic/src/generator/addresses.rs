@@ -1,0 +1,216 @@
+//! Ranges of addresses and ports that flows are swept over.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use super::error::{GeneratorError, refused};
+
+/// A MAC address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MacAddress(pub [u8; 6]);
+
+impl MacAddress {
+    /// Returns the address `number` places after this one: the last three octets
+    /// count on, and wrap around after ff:ff:ff.
+    #[inline]
+    #[must_use]
+    pub fn number(self, number: u64) -> MacAddress {
+        let [a, b, c, d, e, f] = self.0;
+        let last = u32::from_be_bytes([0, d, e, f]).wrapping_add(number as u32);
+        let [_, d, e, f] = last.to_be_bytes();
+        MacAddress([a, b, c, d, e, f])
+    }
+}
+
+impl FromStr for MacAddress {
+    type Err = GeneratorError;
+
+    /// `02:00:00:00:00:01`.
+    fn from_str(text: &str) -> Result<MacAddress, GeneratorError> {
+        let refused = || refused(text, "no MAC address", "02:00:00:00:00:01");
+        let mut bytes = [0; 6];
+        let mut parts = text.split([':', '-']);
+        for byte in &mut bytes {
+            let part = parts.next().filter(|part| part.len() == 2);
+            let part = part.filter(|part| part.bytes().all(|c| c.is_ascii_hexdigit()));
+            let part = part.and_then(|part| u8::from_str_radix(part, 16).ok());
+            *byte = part.ok_or_else(refused)?;
+        }
+        match parts.next() {
+            None => Ok(MacAddress(bytes)),
+            Some(_) => Err(refused()),
+        }
+    }
+}
+
+impl fmt::Display for MacAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+/// IP addresses that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressRange {
+    first: u128,
+    /// One less than how many there are.
+    beyond: u128,
+    v6: bool,
+}
+
+impl AddressRange {
+    /// One address.
+    pub fn one(address: IpAddr) -> AddressRange {
+        let (first, v6) = number(address);
+        AddressRange {
+            first,
+            beyond: 0,
+            v6,
+        }
+    }
+
+    /// Whether they are of IPv6.
+    pub fn is_v6(&self) -> bool {
+        self.v6
+    }
+
+    /// How many there are, or as many as can be counted.
+    pub fn count(&self) -> u128 {
+        self.beyond.saturating_add(1)
+    }
+
+    /// The address of this number, from 0.
+    pub fn address(&self, number: u128) -> IpAddr {
+        let value = self.first.wrapping_add(number);
+        match self.v6 {
+            true => IpAddr::V6(value.into()),
+            false => IpAddr::V4((value as u32).into()),
+        }
+    }
+
+    fn prefix(text: &str, address: &str, bits: &str) -> Result<AddressRange, GeneratorError> {
+        let refused = || refused(text, "no prefix", "10.0.0.0/24");
+        let (first, v6) = number(address.parse().map_err(|_| refused())?);
+        let width = if v6 { 128 } else { 32 };
+        let bits: u32 = bits.parse().map_err(|_| refused())?;
+        if bits > width {
+            return Err(refused());
+        }
+        let host_bits = width - bits;
+        let host = match host_bits {
+            128 => u128::MAX,
+            bits => (1u128 << bits) - 1,
+        };
+        let first = first & !host;
+        // The first address of a network names it, and the last one of IPv4 is
+        // for all of its hosts (RFC 1122, 3.2.1.3; RFC 3021; RFC 4291, 2.6.1).
+        let (skip, spare) = match (host_bits, v6) {
+            (0 | 1, _) => (0, 0),
+            (_, true) => (1, 1),
+            (_, false) => (1, 2),
+        };
+        Ok(AddressRange {
+            first: first + skip,
+            beyond: host - spare,
+            v6,
+        })
+    }
+}
+
+impl FromStr for AddressRange {
+    type Err = GeneratorError;
+
+    /// `10.0.0.1`, `10.0.0.0/24`, `10.0.0.1-10.0.0.9`, and the same of IPv6.
+    /// Of a prefix, the hosts.
+    fn from_str(text: &str) -> Result<AddressRange, GeneratorError> {
+        let wrong = "no address and no range of addresses";
+        let refused = || refused(text, wrong, "10.0.0.1, 10.0.0.0/24 or 10.0.0.1-10.0.0.9");
+        if let Some((address, bits)) = text.split_once('/') {
+            return AddressRange::prefix(text, address, bits);
+        }
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let (first, v6) = number(first.trim().parse().map_err(|_| refused())?);
+        let (last, last_v6) = number(last.trim().parse().map_err(|_| refused())?);
+        match last.checked_sub(first).filter(|_| v6 == last_v6) {
+            Some(beyond) => Ok(AddressRange { first, beyond, v6 }),
+            None => Err(refused()),
+        }
+    }
+}
+
+impl fmt::Display for AddressRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.address(0).fmt(f)?;
+        match self.beyond {
+            0 => Ok(()),
+            beyond => write!(f, "-{}", self.address(beyond)),
+        }
+    }
+}
+
+fn number(address: IpAddr) -> (u128, bool) {
+    match address {
+        IpAddr::V4(address) => (u32::from(address).into(), false),
+        IpAddr::V6(address) => (address.into(), true),
+    }
+}
+
+/// Ports that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortRange {
+    first: u16,
+    last: u16,
+}
+
+impl PortRange {
+    /// The dynamic ports (RFC 6335, section 6).
+    pub const DYNAMIC: PortRange = PortRange {
+        first: 49_152,
+        last: 65_535,
+    };
+
+    /// One port.
+    pub const fn one(port: u16) -> PortRange {
+        PortRange {
+            first: port,
+            last: port,
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u128 {
+        u128::from(self.last - self.first) + 1
+    }
+
+    /// The port of this number, from 0.
+    pub fn port(&self, number: u128) -> u16 {
+        self.first.wrapping_add(number as u16)
+    }
+}
+
+impl FromStr for PortRange {
+    type Err = GeneratorError;
+
+    /// `53` or `1024-65535`.
+    fn from_str(text: &str) -> Result<PortRange, GeneratorError> {
+        let refused = || refused(text, "no port and no range of ports", "53 or 1024-65535");
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let port = |text: &str| text.trim().parse::<u16>().map_err(|_| refused());
+        let (first, last) = (port(first)?, port(last)?);
+        match first <= last {
+            true => Ok(PortRange { first, last }),
+            false => Err(refused()),
+        }
+    }
+}
+
+impl fmt::Display for PortRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.first == self.last {
+            true => write!(f, "{}", self.first),
+            false => write!(f, "{}-{}", self.first, self.last),
+        }
+    }
+}

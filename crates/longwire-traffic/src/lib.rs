@@ -1,0 +1,33 @@
+//! Traffic for measuring networks: generator, receiver, flows of sockets, test profiles.
+//!
+//! ```
+//! use longwire_engine::models::{ARRIVALS, SIZES};
+//! use longwire_runtime::Feed;
+//! use longwire_traffic::generator::{FlowConfig, GeneratorConfig, GeneratorFeed, Payload};
+//!
+//! let mut feed = GeneratorFeed::new(GeneratorConfig {
+//!     flows: FlowConfig::default(),
+//!     sizes: SIZES.parse("imix")?.into(),
+//!     arrivals: ARRIVALS.parse("constant")?.into(),
+//!     rate: Some("1mpps".parse()?),
+//!     payload: Payload::Zeros,
+//!     probe: Some(0),
+//!     count: Some(3),
+//!     time: None,
+//!     seed: 1,
+//! })?;
+//! let mut due_us = Vec::new();
+//! feed.feed(10, &mut |frame| due_us.push(frame.due.as_micros_f64()))?;
+//! assert_eq!(due_us, [0.0, 1.0, 2.0]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`generator`] makes frames for a run of [`longwire_runtime::replay`]; [`receive`] takes
+//! the frames that arrive at a port or stand in a capture and compares them with those
+//! sent. [`profile`] makes the tests of RFC 2544, RFC 2889 and ITU-T Y.1564 out of both.
+//! [`sockets`] sends and receives through ordinary sockets of two hosts.
+
+pub mod generator;
+pub mod profile;
+pub mod receive;
+pub mod sockets;

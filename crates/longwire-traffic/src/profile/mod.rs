@@ -1,0 +1,59 @@
+//! Tests of a device that are made of several runs of the generator: RFC 2544 for the
+//! rate without loss and the delay there, RFC 2889 for switches, ITU-T Y.1564 for services.
+//!
+//! A test asks a [`Tester`] for trials and judges their outcomes. [`PortTester`] makes
+//! them between two ports. Loss that generator or receiver may have caused is never
+//! attributed to the device: see [`Verdict`].
+
+mod error;
+mod ports;
+mod probes;
+mod rfc2544;
+mod rfc2889;
+mod search;
+mod service;
+mod trial;
+mod y1564;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::ProfileError;
+pub use ports::{PortTester, Progress, StartRun};
+pub use probes::ProbeReport;
+pub use rfc2544::{
+    BurstReport, LatencyReport, LossReport, Rfc2544, Rfc2544Report, Rfc2544Test, SizeReport,
+    ThroughputReport,
+};
+pub use rfc2889::{
+    CachingReport, ForwardingReport, LearningReport, Rfc2889, Rfc2889Report, Rfc2889Test,
+};
+pub use search::{Limit, Search, highest};
+pub use service::{Limits, Service};
+pub use trial::{Headers, Length, Outcome, Tester, Trial, Verdict};
+pub use y1564::{ServiceReport, StepReport, Y1564, Y1564Report};
+
+use serde::Serialize;
+
+/// The report of a profile.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProfileReport {
+    /// Throughput, latency, loss and bursts of a device.
+    Rfc2544(Rfc2544Report),
+    /// Forwarding and learning of a switch.
+    Rfc2889(Rfc2889Report),
+    /// Rates and limits of services.
+    Y1564(Y1564Report),
+}
+
+impl ProfileReport {
+    /// Whether the device met all requirements.
+    pub fn passed(&self) -> bool {
+        match self {
+            ProfileReport::Rfc2544(report) => report.passed,
+            ProfileReport::Rfc2889(report) => report.passed,
+            ProfileReport::Y1564(report) => report.passed,
+        }
+    }
+}

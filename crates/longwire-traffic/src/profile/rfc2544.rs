@@ -1,0 +1,335 @@
+//! The benchmarks of RFC 2544, section 26: throughput, latency, frame loss
+//! rate, back-to-back frames.
+//!
+//! Differences from the document: every frame of a latency trial is measured, not one
+//! in a trial of 120 s; the latency is the time from when a frame was due to the kernel's
+//! stamp at its arrival, with the sending port's own transit. System recovery and reset
+//! (26.5, 26.6) need a person at the device and are left out. The loss table also gives
+//! forwarding rates, which RFC 2889 uses.
+
+use std::sync::Arc;
+
+use longwire_engine::Nanos;
+use longwire_engine::models::arrivals::{Load, LoadRate};
+use longwire_engine::models::sizes::fixed::Fixed;
+use longwire_engine::models::sizes::{FCS_LEN, SizeModel};
+use serde::Serialize;
+
+use super::search::{Limit, Search, attempt, highest};
+use super::trial::{Headers, Length, Tester, Trial, Verdict, share};
+use crate::receive::Spread;
+
+/// The whole rate, in parts per million.
+pub(super) const WHOLE: u32 = 1_000_000;
+
+/// Steps of the loss test (26.3 asks for 10 % at the most).
+pub(super) const STEP: u32 = WHOLE / 10;
+
+/// A test of RFC 2544.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rfc2544Test {
+    /// The highest rate without loss (26.1).
+    Throughput,
+    /// The delay at that rate (26.2).
+    Latency,
+    /// Loss from the full rate down (26.3).
+    Loss,
+    /// The longest burst without loss (26.4).
+    BackToBack,
+}
+
+/// Configuration of the benchmarks of RFC 2544.
+#[derive(Clone, Debug)]
+pub struct Rfc2544 {
+    /// The rate that counts as 100 %.
+    pub rate: LoadRate,
+    /// Frame sizes in bytes, without frame check sequence.
+    pub sizes: Vec<u32>,
+    /// The tests to make.
+    pub tests: Vec<Rfc2544Test>,
+    /// How long a trial sends.
+    pub trial: Nanos,
+    /// How finely the highest rate is searched, in parts per million of the rate.
+    pub resolution: u32,
+    /// The share of loss that counts as none.
+    pub acceptable_loss: f64,
+    /// The least throughput that passes, in parts per million of the rate.
+    pub min_throughput: u32,
+    /// How often the longest burst is searched.
+    pub bursts: u32,
+}
+
+/// The report of the benchmarks of RFC 2544.
+#[derive(Clone, Debug, Serialize)]
+pub struct Rfc2544Report {
+    /// The rate that counts as 100 %.
+    pub rate: String,
+    /// How long a trial sent, in seconds.
+    pub trial_s: f64,
+    /// An entry a frame size.
+    pub sizes: Vec<SizeReport>,
+    /// Whether throughput was as high as asked for at each size.
+    pub passed: bool,
+}
+
+/// The results of one frame size.
+#[derive(Clone, Debug, Serialize)]
+pub struct SizeReport {
+    /// In bytes, with frame check sequence.
+    pub frame_size: u32,
+    /// The rate of 100 %, in frames a second.
+    pub whole_frames_per_s: f64,
+    /// The highest rate without loss.
+    pub throughput: Option<ThroughputReport>,
+    /// The delay at that rate.
+    pub latency: Option<LatencyReport>,
+    /// Loss from the full rate down.
+    pub loss: Vec<LossReport>,
+    /// The longest burst without loss.
+    pub bursts: Option<BurstReport>,
+}
+
+/// Throughput (26.1).
+#[derive(Clone, Debug, Serialize)]
+pub struct ThroughputReport {
+    /// As a share of the whole rate.
+    pub share: f64,
+    /// In frames a second.
+    pub frames_per_s: f64,
+    /// In bits of frames a second, with frame check sequence.
+    pub bits_per_s: f64,
+    /// `none`: the whole rate passed; `device`: it loses frames above;
+    /// `unknown`: what is above could not be tested.
+    pub limit: &'static str,
+    /// Why it could not.
+    pub reason: Option<String>,
+    /// How many trials it took.
+    pub trials: u32,
+}
+
+/// Latency (26.2).
+#[derive(Clone, Debug, Serialize)]
+pub struct LatencyReport {
+    /// The load, as a share of the whole rate.
+    pub share: f64,
+    /// In microseconds.
+    pub delay_us: Spread,
+    /// Interarrival jitter (RFC 3550), in microseconds.
+    pub jitter_us: f64,
+}
+
+/// Frame loss rate at one load (26.3).
+#[derive(Clone, Debug, Serialize)]
+pub struct LossReport {
+    /// The load, as a share of the whole rate.
+    pub share: f64,
+    /// Frames that entered the device.
+    pub sent: u64,
+    /// Frames that came out.
+    pub received: u64,
+    /// The share that was lost.
+    pub loss: f64,
+    /// Forwarding rate: frames that came out in a second.
+    pub forwarding_per_s: f64,
+    /// Why this says nothing of the device, if so.
+    pub void: Option<String>,
+}
+
+/// Back-to-back frames (26.4).
+#[derive(Clone, Debug, Serialize)]
+pub struct BurstReport {
+    /// The mean of the longest bursts found, in frames.
+    pub frames_mean: f64,
+    /// The shortest of them.
+    pub frames_min: u64,
+    /// How often it was looked for.
+    pub tries: u32,
+    /// The longest burst that was tried.
+    pub frames_tried: u64,
+    /// As in throughput.
+    pub limit: &'static str,
+    /// Why longer ones could not be tested.
+    pub reason: Option<String>,
+}
+
+/// A part in a million as a share.
+pub(super) fn as_share(parts: u64) -> f64 {
+    parts as f64 / f64::from(WHOLE)
+}
+
+impl Rfc2544 {
+    /// Makes the tests.
+    ///
+    /// # Errors
+    /// If a trial cannot be made.
+    pub fn run<T: Tester>(&self, tester: &mut T) -> Result<Rfc2544Report, T::Error> {
+        let mut sizes = Vec::new();
+        for size in &self.sizes {
+            sizes.push(self.size(*size, tester)?);
+        }
+        let needed = as_share(self.min_throughput.into());
+        let enough = |size: &SizeReport| {
+            let throughput = size.throughput.as_ref();
+            throughput.is_none_or(|found| found.share >= needed)
+        };
+        Ok(Rfc2544Report {
+            rate: self.rate.to_string(),
+            trial_s: self.trial.as_secs_f64(),
+            passed: sizes.iter().all(enough),
+            sizes,
+        })
+    }
+
+    fn asks(&self, test: Rfc2544Test) -> bool {
+        self.tests.contains(&test)
+    }
+
+    fn size<T: Tester>(&self, size: u32, tester: &mut T) -> Result<SizeReport, T::Error> {
+        let whole = Load::new(self.rate, &Fixed::new(size)).packets_per_sec();
+        let mut report = SizeReport {
+            frame_size: size + FCS_LEN,
+            whole_frames_per_s: whole,
+            throughput: None,
+            latency: None,
+            loss: Vec::new(),
+            bursts: None,
+        };
+        // Latency is that at the throughput, which must be known for it.
+        if self.asks(Rfc2544Test::Throughput) || self.asks(Rfc2544Test::Latency) {
+            let search = self.throughput(size, tester)?;
+            if self.asks(Rfc2544Test::Latency) {
+                report.latency = self.latency(size, &search, tester)?;
+            }
+            let parts = search.best.as_ref().map_or(0, |(parts, _)| *parts);
+            let frames_per_s = as_share(parts) * whole;
+            report.throughput = Some(ThroughputReport {
+                share: as_share(parts),
+                frames_per_s,
+                bits_per_s: frames_per_s * f64::from((size + FCS_LEN) * 8),
+                limit: search.limit.name(),
+                reason: search.limit.reason(),
+                trials: search.trials,
+            });
+        }
+        if self.asks(Rfc2544Test::Loss) {
+            report.loss = self.loss(size, tester)?;
+        }
+        if self.asks(Rfc2544Test::BackToBack) {
+            report.bursts = Some(self.bursts(size, whole, tester)?);
+        }
+        Ok(report)
+    }
+
+    fn trial(&self, size: u32, parts: u64, length: Length, test: &str) -> Trial {
+        let sizes: Arc<dyn SizeModel> = Arc::new(Fixed::new(size));
+        let at = as_share(parts) * 100.0;
+        Trial {
+            sizes: Some(sizes),
+            rate: share(self.rate, parts as u32),
+            arrivals: None,
+            length,
+            headers: Headers::default(),
+            purpose: format!("{test}, {} bytes, {at:.2} %", size + FCS_LEN),
+        }
+    }
+
+    fn throughput<T: Tester>(&self, size: u32, tester: &mut T) -> Result<Search, T::Error> {
+        let trial = |parts| self.trial(size, parts, Length::Time(self.trial), "throughput");
+        highest(
+            tester,
+            WHOLE.into(),
+            self.resolution.into(),
+            self.acceptable_loss,
+            &trial,
+        )
+    }
+
+    fn latency<T: Tester>(
+        &self,
+        size: u32,
+        search: &Search,
+        tester: &mut T,
+    ) -> Result<Option<LatencyReport>, T::Error> {
+        let Some((parts, _)) = &search.best else {
+            return Ok(None);
+        };
+        let outcome =
+            tester.trial(&self.trial(size, *parts, Length::Time(self.trial), "latency"))?;
+        Ok(Some(LatencyReport {
+            share: as_share(*parts),
+            delay_us: outcome.delay_us,
+            jitter_us: outcome.jitter_us,
+        }))
+    }
+
+    /// From the full rate down, until two loads in a row lose nothing.
+    fn loss<T: Tester>(&self, size: u32, tester: &mut T) -> Result<Vec<LossReport>, T::Error> {
+        let (mut steps, mut whole) = (Vec::new(), 0);
+        for parts in (1..=WHOLE / STEP).rev().map(|step| step * STEP) {
+            let (step, verdict) = self.offer(size, parts, "loss", tester)?;
+            whole = if verdict == Verdict::Passed {
+                whole + 1
+            } else {
+                0
+            };
+            steps.push(step);
+            if whole == 2 {
+                break;
+            }
+        }
+        Ok(steps)
+    }
+
+    /// Makes a trial of one load.
+    pub(super) fn offer<T: Tester>(
+        &self,
+        size: u32,
+        parts: u32,
+        test: &str,
+        tester: &mut T,
+    ) -> Result<(LossReport, Verdict), T::Error> {
+        let trial = self.trial(size, parts.into(), Length::Time(self.trial), test);
+        // Every loss counts here, so a trial with a loss that the device may not have
+        // caused is repeated.
+        let (outcome, verdict) = attempt(tester, &trial, 0.0, &mut 0)?;
+        let report = LossReport {
+            share: as_share(parts.into()),
+            sent: outcome.sent,
+            received: outcome.received,
+            loss: outcome.loss(),
+            forwarding_per_s: outcome.received as f64 / self.trial.as_secs_f64(),
+            void: match &verdict {
+                Verdict::Void(reason) => Some(reason.clone()),
+                Verdict::Passed | Verdict::Lost => None,
+            },
+        };
+        Ok((report, verdict))
+    }
+
+    fn bursts<T: Tester>(
+        &self,
+        size: u32,
+        whole: f64,
+        tester: &mut T,
+    ) -> Result<BurstReport, T::Error> {
+        let most = ((whole * self.trial.as_secs_f64()) as u64).max(1);
+        let finest = u128::from(most) * u128::from(self.resolution) / u128::from(WHOLE);
+        let trial = |frames| self.trial(size, WHOLE.into(), Length::Frames(frames), "back-to-back");
+        let (mut found, mut limit) = (Vec::new(), Limit::None);
+        for _ in 0..self.bursts {
+            let search = highest(tester, most, finest as u64, self.acceptable_loss, &trial)?;
+            found.push(search.best.map_or(0, |(frames, _)| frames));
+            if search.limit != Limit::None {
+                limit = search.limit;
+            }
+        }
+        Ok(BurstReport {
+            frames_mean: found.iter().sum::<u64>() as f64 / found.len().max(1) as f64,
+            frames_min: found.iter().copied().min().unwrap_or(0),
+            tries: self.bursts,
+            frames_tried: most,
+            limit: limit.name(),
+            reason: limit.reason(),
+        })
+    }
+}

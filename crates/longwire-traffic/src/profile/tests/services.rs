@@ -1,0 +1,173 @@
+//! Services against a link of known rate and delay.
+
+use std::sync::Arc;
+
+use longwire_engine::Nanos;
+use longwire_engine::models::ARRIVALS;
+
+use super::{Emulated, emulated};
+use crate::profile::service::{Limits, Service};
+use crate::profile::trial::Headers;
+use crate::profile::y1564::Y1564;
+
+fn one(name: &str, cir: &str, eir: Option<&str>) -> Service {
+    Service {
+        name: name.to_owned(),
+        cir: cir.parse().expect("a rate"),
+        eir: eir.map(|eir| eir.parse().expect("a rate")),
+        limits: Limits {
+            loss: 0.001,
+            delay_us: 20_000.0,
+            jitter_us: 5_000.0,
+        },
+        sizes: None,
+        committed: Headers::default(),
+        excess: None,
+    }
+}
+
+fn service(cir: &str, eir: Option<&str>) -> Y1564 {
+    Y1564 {
+        services: vec![one("service", cir, eir)],
+        step: Nanos::from_secs(1),
+        performance: Nanos::from_secs(5),
+        arrivals: Arc::from(ARRIVALS.parse("constant").expect("constant")),
+    }
+}
+
+/// Information rate counts 4 bytes beside the frame.
+const INFORMATION: &str = "bytes:overhead=4";
+
+#[test]
+fn a_service_that_keeps_its_word_passes() {
+    let mut device = emulated("120mbit", "10p", INFORMATION);
+    let report = service("100mbit", Some("20mbit")).run(&mut device);
+    let report = report.expect("a report");
+    assert!(report.passed, "{report:?}");
+    assert_eq!(report.services[0].steps.len(), 7);
+    let policing = &report.services[0].steps[5];
+    assert!(policing.name.contains("125 % of EIR"), "{}", policing.name);
+    assert!((policing.received_bits_per_s / 120e6 - 1.0).abs() < 0.01);
+    assert!(policing.loss > 0.03);
+    assert!(report.services[0].steps[6].name.starts_with("performance"));
+}
+
+#[test]
+fn each_limit_can_fail_a_service() {
+    let failed = |device: &mut Emulated, service: Y1564| {
+        let report = service.run(device).expect("a report");
+        assert!(!report.passed);
+        let steps = report
+            .services
+            .into_iter()
+            .flat_map(|found| found.steps)
+            .filter(|step| !step.passed);
+        steps
+            .map(|step| (step.name, step.reasons.join(", ")))
+            .collect::<Vec<_>>()
+    };
+    // Too slow: it loses 5 % at the guaranteed rate.
+    let found = failed(
+        &mut emulated("95mbit", "10p", INFORMATION),
+        service("100mbit", None),
+    );
+    assert_eq!(found.len(), 1);
+    assert!(
+        found[0].0.starts_with("100 %") && found[0].1.starts_with("loss"),
+        "{found:?}"
+    );
+    // No policing: 137.5 Mbit/s come out where 120 are allowed.
+    let mut open = emulated("1gbit", "10p", INFORMATION);
+    let found = failed(&mut open, service("50mbit", Some("70mbit")));
+    assert_eq!(found.len(), 1);
+    assert!(found[0].1.starts_with("more than CIR + EIR"), "{found:?}");
+    // Too long a delay, everywhere.
+    let mut slow = emulated("1gbit", "10p", INFORMATION);
+    slow.options.delay = Some("30ms".to_owned());
+    let found = failed(&mut slow, service("100mbit", None));
+    assert_eq!(found.len(), 4);
+    assert!(
+        found
+            .iter()
+            .all(|(_, reasons)| reasons.starts_with("delay")),
+        "{found:?}"
+    );
+    // Too much jitter.
+    let mut unsteady = emulated("1gbit", "10p", INFORMATION);
+    unsteady.options.delay = Some("uniform:min=1ms,max=9ms".to_owned());
+    unsteady.options.order = Some("reorder".to_owned());
+    let found = failed(&mut unsteady, service("100mbit", None));
+    assert!(
+        found
+            .iter()
+            .all(|(_, reasons)| reasons.starts_with("jitter")),
+        "{found:?}"
+    );
+}
+
+/// Two services of 60 and 50 Mbit/s over a link of 100: each by itself is
+/// well, together 110 do not fit.
+#[test]
+fn services_that_do_not_fit_together_fail_together() {
+    let mut test = service("60mbit", None);
+    test.services.push(one("other", "50mbit", None));
+    let mut device = emulated("100mbit", "10p", INFORMATION);
+    let report = test.run(&mut device).expect("a report");
+    assert!(!report.passed);
+    for found in &report.services {
+        let (last, steps) = found.steps.split_last().expect("steps");
+        assert!(steps.iter().all(|step| step.passed), "{found:?}");
+        assert_eq!(last.name, "performance at CIR");
+    }
+    // Evenly spaced as they are, one of them may win at the full queue always.
+    let lost = report.services.iter().map(|found| found.steps[4].loss);
+    assert!(lost.sum::<f64>() > 0.1);
+    let out = report
+        .services
+        .iter()
+        .map(|found| found.steps[4].received_bits_per_s);
+    let out: f64 = out.sum();
+    assert!((out / 100e6 - 1.0).abs() < 0.01, "{out}");
+    // With room for both, both pass, each at its own rate.
+    let mut device = emulated("115mbit", "10p", INFORMATION);
+    let report = test.run(&mut device).expect("a report");
+    assert!(report.passed, "{report:?}");
+    for (found, cir) in report.services.iter().zip([60e6, 50e6]) {
+        let rate = found.steps[4].received_bits_per_s;
+        assert!((rate / cir - 1.0).abs() < 0.01, "{rate} of {cir}");
+    }
+}
+
+/// A policer that knows colours drops only what is marked as excess.
+#[test]
+fn marked_excess_is_a_stream_of_its_own() {
+    let mut test = service("50mbit", Some("20mbit"));
+    test.services[0].excess = Some(Headers {
+        dscp: Some(12),
+        ..Headers::default()
+    });
+    let mut device = emulated("1gbit", "10p", INFORMATION);
+    device.dropped_dscp = Some(12);
+    let report = test.run(&mut device).expect("a report");
+    assert!(report.passed, "{report:?}");
+    let steps = &report.services[0].steps;
+    let losses: Vec<(&str, f64)> = steps[4..]
+        .iter()
+        .map(|s| (s.name.as_str(), s.loss))
+        .collect();
+    let expected = [
+        ("CIR + EIR, committed", 0.0),
+        ("CIR + EIR, excess", 1.0),
+        ("policing: CIR + 125 % of EIR, committed", 0.0),
+        ("policing: CIR + 125 % of EIR, excess", 1.0),
+        ("performance at CIR", 0.0),
+    ];
+    assert_eq!(losses, expected);
+    // One that lets all of it through does not police: 75 of 70 Mbit/s and
+    // more than 5 % above them.
+    let mut open = emulated("1gbit", "10p", INFORMATION);
+    let report = test.run(&mut open).expect("a report");
+    assert!(!report.passed);
+    let failed = report.services[0].steps.iter().find(|step| !step.passed);
+    assert!(failed.is_some_and(|step| step.name.ends_with("excess")));
+}

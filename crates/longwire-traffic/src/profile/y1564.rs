@@ -1,0 +1,337 @@
+//! The activation test of Ethernet services, after ITU-T Y.1564: does each
+//! carry what it guarantees, within its limits; does it police the rest; do
+//! all of them together last?
+//!
+//! Each service is configured and tested by itself: 25, 50, 75 and 100 % of
+//! its committed rate, then with the excess rate, then beyond both. When all
+//! are right, all send at their committed rates at the same time. Where frames
+//! of the excess rate are marked (colour-aware mode), they are a stream of
+//! their own, and those of the committed rate must keep to all limits beside
+//! them.
+//!
+//! Left out: bursts of the committed and excess size (CBS, EBS). Delay
+//! variation is the 99.9th percentile of delays less the least.
+
+use std::sync::Arc;
+
+use longwire_engine::models::FRAMING;
+use longwire_engine::models::arrivals::{ArrivalModel, LoadRate};
+use longwire_engine::models::framing::Framing;
+use longwire_engine::{BitRate, Nanos};
+use serde::Serialize;
+
+use super::error::ProfileError;
+use super::search::attempt_together;
+use super::service::{Limits, Service};
+use super::trial::{Headers, Length, Outcome, Tester, Trial, Verdict};
+
+/// Configuration of the activation test.
+#[derive(Clone, Debug)]
+pub struct Y1564 {
+    /// The services.
+    pub services: Vec<Service>,
+    /// How long each step of the configuration test sends.
+    pub step: Nanos,
+    /// How long the performance test sends.
+    pub performance: Nanos,
+    /// How frames are spread.
+    pub arrivals: Arc<dyn ArrivalModel>,
+}
+
+/// The report of the activation test.
+#[derive(Clone, Debug, Serialize)]
+pub struct Y1564Report {
+    /// An entry a service.
+    pub services: Vec<ServiceReport>,
+    /// Whether every step of every service passed.
+    pub passed: bool,
+}
+
+/// The results of one service.
+#[derive(Clone, Debug, Serialize)]
+pub struct ServiceReport {
+    /// Its name.
+    pub name: String,
+    /// Committed information rate.
+    pub cir: String,
+    /// Excess information rate.
+    pub eir: Option<String>,
+    /// Its limits.
+    pub limits: Limits,
+    /// The configuration test's steps, then the performance test, in which all
+    /// services send.
+    pub steps: Vec<StepReport>,
+    /// Whether every step passed.
+    pub passed: bool,
+}
+
+/// The results of one step.
+#[derive(Clone, Debug, Serialize)]
+pub struct StepReport {
+    /// Its name.
+    pub name: String,
+    /// Information rate sent, in bits a second.
+    pub sent_bits_per_s: f64,
+    /// Information rate received, in bits a second.
+    pub received_bits_per_s: f64,
+    /// Frames sent.
+    pub sent: u64,
+    /// Frames received.
+    pub received: u64,
+    /// The share that was lost.
+    pub loss: f64,
+    /// The greatest delay, in microseconds.
+    pub delay_max_us: f64,
+    /// Delay variation, in microseconds.
+    pub jitter_us: f64,
+    /// Whether it passed.
+    pub passed: bool,
+    /// The reasons why it did not pass.
+    pub reasons: Vec<String>,
+    /// Whether the reasons are not the service's doing.
+    pub void: bool,
+}
+
+/// The requirement of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ask {
+    /// All limits.
+    Guarantee,
+    /// At least the guaranteed rate comes out.
+    AtLeastCir,
+    /// No more than both rates comes out.
+    Policed,
+    /// Nothing: the step is judged by another row.
+    Nothing,
+}
+
+/// What may come out beyond both rates and still count as policed: the burst
+/// that a policer lets through, and what rates are rounded to.
+const POLICING_MARGIN: f64 = 0.05;
+
+/// How much of the guaranteed rate must come out when more is sent.
+const RATE_MARGIN: f64 = 0.01;
+
+/// One stream of a step.
+struct Part<'a> {
+    service: &'a Service,
+    name: String,
+    bits: u64,
+    headers: Headers,
+    ask: Ask,
+}
+
+impl<'a> Part<'a> {
+    fn committed(service: &'a Service, name: &str, bits: u64, ask: Ask) -> Part<'a> {
+        Part {
+            service,
+            name: name.to_owned(),
+            bits,
+            headers: service.committed,
+            ask,
+        }
+    }
+}
+
+impl Y1564 {
+    /// Makes the tests. The performance test is made only if the configuration
+    /// of each service is right.
+    ///
+    /// # Errors
+    /// If a trial cannot be made.
+    pub fn run<T: Tester>(&self, tester: &mut T) -> Result<Y1564Report, T::Error> {
+        let mut steps = Vec::new();
+        for service in &self.services {
+            steps.push(self.configuration(service, tester)?);
+        }
+        if steps.iter().flatten().all(|step| step.passed) {
+            let parts = self.services.iter().map(|service| {
+                let cir = service.cir.bits_per_sec();
+                Part::committed(service, "performance at CIR", cir, Ask::Guarantee)
+            });
+            let parts: Vec<Part<'_>> = parts.collect();
+            let found = self.step(&parts, self.performance, tester)?;
+            for (steps, found) in steps.iter_mut().zip(found) {
+                steps.push(found);
+            }
+        }
+        let services = self.services.iter().zip(steps);
+        let services = services.map(|(service, steps)| ServiceReport {
+            name: service.name.clone(),
+            cir: service.cir.to_string(),
+            eir: service.eir.map(|eir| eir.to_string()),
+            limits: service.limits,
+            passed: steps.iter().all(|step| step.passed),
+            steps,
+        });
+        let services: Vec<ServiceReport> = services.collect();
+        Ok(Y1564Report {
+            passed: services.iter().all(|service| service.passed),
+            services,
+        })
+    }
+
+    /// The steps of one service by itself.
+    fn configuration<T: Tester>(
+        &self,
+        service: &Service,
+        tester: &mut T,
+    ) -> Result<Vec<StepReport>, T::Error> {
+        let cir = service.cir.bits_per_sec();
+        let mut steps = Vec::new();
+        for percent in [25, 50, 75, 100] {
+            let name = format!("{percent} % of CIR");
+            let bits = (cir / 100 * percent + cir % 100 * percent / 100).max(1);
+            let part = Part::committed(service, &name, bits, Ask::Guarantee);
+            steps.extend(self.step(&[part], self.step, tester)?);
+        }
+        let Some(eir) = service.eir.map(BitRate::bits_per_sec) else {
+            return Ok(steps);
+        };
+        let sum = |one: u64, other: u64| one.saturating_add(other);
+        // Y.1564, 8.1.2: an excess that is small beside the guaranteed rate is
+        // overstepped by more.
+        let (name, over) = match eir.saturating_mul(5) >= cir {
+            true => ("policing: CIR + 125 % of EIR", sum(eir, eir / 4)),
+            false => ("policing: 125 % of CIR + EIR", sum(eir, cir / 4)),
+        };
+        for (name, beyond, ask) in [
+            ("CIR + EIR", eir, Ask::AtLeastCir),
+            (name, over, Ask::Policed),
+        ] {
+            let parts = match service.excess {
+                None => vec![Part::committed(service, name, sum(cir, beyond), ask)],
+                Some(headers) => vec![
+                    Part::committed(service, &format!("{name}, committed"), cir, Ask::Guarantee),
+                    Part {
+                        service,
+                        name: format!("{name}, excess"),
+                        bits: beyond,
+                        headers,
+                        ask: Ask::Nothing,
+                    },
+                ],
+            };
+            let mut found = self.step(&parts, self.step, tester)?;
+            if ask == Ask::Policed && found.len() == 2 {
+                police(&mut found, service);
+            }
+            steps.extend(found);
+        }
+        Ok(steps)
+    }
+
+    /// Sends all parts at once, and judges each.
+    fn step<T: Tester>(
+        &self,
+        parts: &[Part<'_>],
+        time: Nanos,
+        tester: &mut T,
+    ) -> Result<Vec<StepReport>, T::Error> {
+        let mut asked = Vec::new();
+        for part in parts {
+            let rate = BitRate::from_bits_per_sec(part.bits);
+            let too_high = || ProfileError::RateTooHigh {
+                step: part.name.clone(),
+            };
+            let trial = Trial {
+                sizes: part.service.sizes.clone(),
+                rate: LoadRate::Bits(rate.ok_or_else(too_high)?, information_rate()?),
+                arrivals: Some(Arc::clone(&self.arrivals)),
+                length: Length::Time(time),
+                headers: part.headers,
+                purpose: match self.services.len() {
+                    1 => part.name.clone(),
+                    _ => format!("{}, {}", part.service.name, part.name),
+                },
+            };
+            let acceptable = match part.ask {
+                Ask::Guarantee => part.service.limits.loss,
+                // Loss is what is asked for.
+                Ask::AtLeastCir | Ask::Policed | Ask::Nothing => 1.0,
+            };
+            asked.push((trial, acceptable));
+        }
+        let judged = attempt_together(tester, &asked, &mut 0)?;
+        let steps = parts.iter().zip(judged);
+        let seconds = time.as_secs_f64();
+        Ok(steps
+            .map(|(part, (outcome, verdict))| part.judge(&outcome, verdict, seconds))
+            .collect())
+    }
+}
+
+impl Part<'_> {
+    fn judge(&self, outcome: &Outcome, verdict: Verdict, seconds: f64) -> StepReport {
+        let service = self.service;
+        // With the frame check sequence, which no port hands in.
+        let bits = (outcome.received_bytes as f64 + 4.0 * outcome.received as f64) * 8.0;
+        let received_bits = bits / seconds;
+        let delay_max_us = outcome.delay_us.max;
+        let jitter_us = outcome.delay_us.p999 - outcome.delay_us.min;
+        let mut reasons = Vec::new();
+        let mut void = false;
+        match verdict {
+            Verdict::Void(reason) => {
+                void = true;
+                reasons.push(reason);
+            }
+            Verdict::Lost => reasons.push(format!("loss {:.4} %", outcome.loss() * 100.0)),
+            Verdict::Passed => {}
+        }
+        let least = service.cir.bits_per_sec() as f64 * (1.0 - RATE_MARGIN);
+        match self.ask {
+            Ask::Guarantee => {
+                if delay_max_us > service.limits.delay_us {
+                    reasons.push(format!("delay {delay_max_us:.0} us"));
+                }
+                if jitter_us > service.limits.jitter_us {
+                    reasons.push(format!("jitter {jitter_us:.0} us"));
+                }
+            }
+            Ask::Policed if received_bits > most(service) => reasons.push(TOO_MUCH.to_owned()),
+            Ask::AtLeastCir | Ask::Policed if received_bits < least => {
+                reasons.push("less than CIR came out".to_owned());
+            }
+            Ask::AtLeastCir | Ask::Policed | Ask::Nothing => {}
+        }
+        StepReport {
+            name: self.name.clone(),
+            sent_bits_per_s: self.bits as f64,
+            received_bits_per_s: received_bits,
+            sent: outcome.sent,
+            received: outcome.received,
+            loss: outcome.loss(),
+            delay_max_us,
+            jitter_us,
+            passed: reasons.is_empty(),
+            reasons,
+            void,
+        }
+    }
+}
+
+/// Why a service does not police.
+const TOO_MUCH: &str = "more than CIR + EIR came out";
+
+/// The most that may come out of a service, in bits a second.
+fn most(service: &Service) -> f64 {
+    let eir = service.eir.map_or(0, BitRate::bits_per_sec);
+    (service.cir.bits_per_sec() as f64 + eir as f64) * (1.0 + POLICING_MARGIN)
+}
+
+/// Judges what came out of two streams of one service together: what is too
+/// much is the excess.
+fn police(steps: &mut [StepReport], service: &Service) {
+    let out: f64 = steps.iter().map(|step| step.received_bits_per_s).sum();
+    if let Some(excess) = steps.last_mut().filter(|_| out > most(service)) {
+        excess.reasons.push(TOO_MUCH.to_owned());
+        excess.passed = false;
+    }
+}
+
+/// Information rate: from the destination MAC address to the frame check
+/// sequence (Y.1564, 3.2).
+fn information_rate() -> Result<Framing, ProfileError> {
+    Ok(FRAMING.parse("bytes:overhead=4")?)
+}

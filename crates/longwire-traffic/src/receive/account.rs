@@ -1,0 +1,234 @@
+//! What is counted of the frames that arrive.
+
+use longwire_capture::CaptureWriter;
+use longwire_engine::Nanos;
+use longwire_io::PortError;
+use longwire_packet::frame;
+use longwire_packet::header::IpHeader;
+use longwire_packet::probe::Probe;
+use longwire_runtime::record::Epoch;
+use longwire_runtime::sent::SentFrames;
+use longwire_units::number_of;
+
+use super::ReceiveConfig;
+use super::comparison::Comparison;
+use super::live::LiveComparison;
+use super::rates::Series;
+use super::report::{ReceiveReport, Unseen};
+use super::spread::Distribution;
+use super::streams::Streams;
+use super::timing::Against;
+
+/// Everything that is known of what arrived.
+pub(super) struct Account {
+    config: ReceiveConfig,
+    /// What turns arrivals into times since 1970.
+    epoch: Epoch,
+    packets: u64,
+    bytes: u64,
+    left_out: u64,
+    first: Nanos,
+    last: Nanos,
+    latest: Nanos,
+    /// Frames whose stamp lay before their predecessor's.
+    set_back: u64,
+    gaps: Distribution,
+    series: Series,
+    expected: Option<Against>,
+    comparison: Option<Comparison>,
+    live: Option<LiveComparison>,
+    streams: Streams,
+    capture: Option<CaptureWriter>,
+    error: Option<String>,
+    pub unseen: Unseen,
+}
+
+impl Account {
+    /// Opens the trace to compare with and the capture to write, if any.
+    /// `epoch` says what arrivals are since 1970.
+    ///
+    /// # Errors
+    /// When either cannot be opened.
+    pub(super) fn open(config: ReceiveConfig, epoch: Epoch) -> Result<Account, PortError> {
+        let comparison = config.against.clone().map(Comparison::open).transpose()?;
+        let capture = config.capture.as_deref().map(CaptureWriter::create);
+        Ok(Account {
+            epoch,
+            packets: 0,
+            bytes: 0,
+            left_out: 0,
+            first: Nanos::ZERO,
+            last: Nanos::ZERO,
+            latest: Nanos::ZERO,
+            set_back: 0,
+            // The gaps of a steady flow lie close together.
+            gaps: Distribution::with_digits(4),
+            series: Series::new(),
+            expected: config.expect_gap.map(|_| Against::new()),
+            comparison,
+            live: None,
+            streams: Streams::default(),
+            capture: capture.transpose()?,
+            error: None,
+            unseen: Unseen::default(),
+            config,
+        })
+    }
+
+    /// What arrives is compared with what this process sends.
+    pub(super) fn compare_with(&mut self, sent: SentFrames) {
+        self.live = Some(LiveComparison::new(sent));
+    }
+
+    /// A frame arrived: all of it, or its beginning if it was captured so.
+    #[inline]
+    pub(super) fn frame(&mut self, bytes: &[u8], wire_len: u32, arrival: Nanos) {
+        if self.is_complete() {
+            return;
+        }
+        let filter = self.config.filter.as_ref();
+        if filter.is_some_and(|filter| !filter.matches(bytes, wire_len)) {
+            self.left_out += 1;
+            return;
+        }
+        if self.packets == 0 {
+            (self.first, self.last, self.latest) = (arrival, arrival, arrival);
+        } else {
+            let gap = arrival.as_nanos().wrapping_sub(self.last.as_nanos());
+            self.gaps.record(gap.cast_signed());
+            self.set_back += u64::from(arrival < self.last);
+            self.last = arrival;
+            self.latest = self.latest.max(arrival);
+        }
+        if let (Some(against), Some(gap)) = (&mut self.expected, self.config.expect_gap) {
+            against.came(gap.saturating_mul(self.packets), arrival, self.packets > 0);
+        }
+        self.packets += 1;
+        self.bytes += u64::from(wire_len);
+        let since = arrival.saturating_sub(self.first);
+        self.series.record(since, u64::from(wire_len));
+        if let Some(comparison) = &mut self.comparison {
+            comparison.came(bytes, wire_len, arrival);
+        }
+        if let Some(live) = &mut self.live {
+            live.came(bytes, arrival);
+        }
+        if let Some(probe) = payload_of(bytes).and_then(Probe::find) {
+            self.streams.came(&probe, self.epoch.wall_time(arrival));
+        }
+        if self.capture.is_some() {
+            self.write(bytes, wire_len, arrival);
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8], wire_len: u32, arrival: Nanos) {
+        let stamp = self.epoch.wall_time(arrival);
+        if let Some(capture) = &mut self.capture
+            && let Err(error) = capture.write(stamp, bytes, wire_len)
+        {
+            self.error.get_or_insert(error.to_string());
+            self.capture = None;
+        }
+    }
+
+    /// To be called between bursts of at most [`Account::burst_max`] frames:
+    /// what takes longer than a frame may.
+    pub(super) fn rest(&mut self) {
+        if let Some(comparison) = &mut self.comparison
+            && comparison.room() > 0
+        {
+            comparison.read_ahead();
+        }
+        if let Some(live) = &mut self.live {
+            live.settle();
+        }
+    }
+
+    /// As many frames came as were asked for.
+    #[inline]
+    pub(super) fn is_complete(&self) -> bool {
+        self.config.count.is_some_and(|count| self.packets >= count)
+    }
+
+    /// How many frames came.
+    pub(super) fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// Something went wrong that ends the run.
+    pub(super) fn fail(&mut self, error: String) {
+        self.error.get_or_insert(error);
+    }
+
+    /// The end: what is left of the capture is written.
+    pub(super) fn finish(&mut self) {
+        if let Some(live) = &mut self.live {
+            live.settle();
+        }
+        if let Some(Err(error)) = self.capture.take().map(CaptureWriter::finish) {
+            self.error.get_or_insert(error.to_string());
+        }
+    }
+
+    /// The report as of now; of what others know, nothing is in it.
+    pub(super) fn report(&self) -> ReceiveReport {
+        let seconds = self.latest.saturating_sub(self.first).as_secs_f64();
+        // Of n frames the time is that of n - 1 gaps, so the first frame is
+        // not part of it.
+        let per_second = |amount: f64| match self.packets {
+            0 | 1 => 0.0,
+            _ if seconds == 0.0 => 0.0,
+            packets => amount * (packets - 1) as f64 / packets as f64 / seconds,
+        };
+        let trace = self.comparison.as_ref().map(Comparison::report);
+        let live = self.live.as_ref();
+        let trace_error = self.comparison.as_ref().and_then(Comparison::error);
+        let mut notes = Vec::new();
+        if self.set_back > 0 {
+            notes.push(format!(
+                "{} with a stamp before the preceding frame's, whose gap counts as negative",
+                number_of(self.set_back, "frame")
+            ));
+        }
+        ReceiveReport {
+            duration_s: seconds,
+            packets: self.packets,
+            bytes: self.bytes,
+            packets_per_s: per_second(self.packets as f64),
+            bits_per_s: per_second(self.bytes as f64 * 8.0),
+            left_out: self.left_out,
+            unseen: self.unseen,
+            rates: self.series.report(),
+            gap_us: self.gaps.spread(1e3),
+            expected_gap: self.expected.as_ref().map(Against::report),
+            trace: trace.or(live.map(LiveComparison::report)),
+            delay: live.map(LiveComparison::delay),
+            streams: self.streams.report(),
+            stray_probes: self.streams.stray(),
+            notes,
+            error: self.error.clone().or(trace_error),
+            ..ReceiveReport::default()
+        }
+    }
+}
+
+/// What a frame carries behind its headers, where a probe would stand.
+#[inline]
+fn payload_of(bytes: &[u8]) -> Option<&[u8]> {
+    let Some(ip) = IpHeader::parse(bytes) else {
+        return bytes.get(frame::mac_header_len(bytes) as usize..);
+    };
+    let transport = ip.transport(bytes)?;
+    let header = match transport.protocol {
+        // ICMP, UDP, ICMPv6: eight bytes.
+        1 | 17 | 58 => 8,
+        // TCP says how many words.
+        6 => usize::from(bytes.get(transport.at + 12)? >> 4) * 4,
+        _ => 0,
+    };
+    bytes.get(transport.at + header..)
+}
+
+#[cfg(test)]
+#[path = "account_tests.rs"]
+mod tests;

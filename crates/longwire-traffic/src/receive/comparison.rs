@@ -1,0 +1,130 @@
+//! What arrives, against a trace: reading the trace along.
+
+use longwire_capture::CaptureReader;
+use longwire_engine::Nanos;
+use longwire_engine::replay::{Pace, Schedule};
+use longwire_io::PortError;
+use longwire_runtime::sent::{Ignored, digest};
+
+use super::matching::{Expected, Matching};
+use super::report::TraceReport;
+
+/// What arrivals are compared with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgainstTrace {
+    /// The trace that is sent: a capture's name.
+    pub trace: String,
+    /// The pace at which it is sent.
+    pub pace: Pace,
+    /// The longest gap that its sender leaves.
+    pub gap_cap: Option<Nanos>,
+    /// How often it is sent; 0 is for ever.
+    pub rounds: u64,
+    /// What may change on the way.
+    pub ignored: Ignored,
+}
+
+/// A trace that is read along with what arrives.
+pub(super) struct Comparison {
+    config: AgainstTrace,
+    reader: Option<CaptureReader>,
+    schedule: Schedule,
+    rounds_left: u64,
+    frames_of_round: u64,
+    cut: u64,
+    matching: Matching,
+    error: Option<PortError>,
+}
+
+impl Comparison {
+    /// Opens the trace and reads its beginning.
+    ///
+    /// # Errors
+    /// When the trace cannot be opened.
+    pub(super) fn open(config: AgainstTrace) -> Result<Comparison, PortError> {
+        let reader = CaptureReader::open(&config.trace)?;
+        let mut comparison = Comparison {
+            schedule: Schedule::new(config.pace, config.gap_cap),
+            rounds_left: match config.rounds {
+                0 => u64::MAX,
+                rounds => rounds,
+            },
+            config,
+            reader: Some(reader),
+            frames_of_round: 0,
+            cut: 0,
+            matching: Matching::new(),
+            error: None,
+        };
+        comparison.read_ahead();
+        Ok(comparison)
+    }
+
+    /// How many frames may come before the trace must be read on.
+    #[inline]
+    pub(super) fn room(&self) -> u64 {
+        self.matching.room()
+    }
+
+    /// Reads the trace as far ahead as there is room.
+    pub(super) fn read_ahead(&mut self) {
+        while self.matching.room() > 0 {
+            match self.next_expected() {
+                Ok(Some(expected)) => self.matching.expect(expected),
+                Ok(None) => return,
+                Err(error) => {
+                    self.reader = None;
+                    self.error = Some(error);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn next_expected(&mut self) -> Result<Option<Expected>, PortError> {
+        loop {
+            let Some(reader) = &mut self.reader else {
+                return Ok(None);
+            };
+            if let Some(record) = reader.next()? {
+                self.frames_of_round += 1;
+                self.cut += u64::from((record.bytes.len() as u64) < u64::from(record.wire_len));
+                return Ok(Some(Expected {
+                    digest: digest(record.bytes, record.wire_len, &self.config.ignored),
+                    due: self.schedule.due(record.stamp, record.wire_len),
+                    wire_len: record.wire_len,
+                    late: 0,
+                }));
+            }
+            self.rounds_left -= 1;
+            self.reader = None;
+            // A trace without frames never gets on.
+            if self.rounds_left > 0 && self.frames_of_round > 0 {
+                self.reader = Some(CaptureReader::open(&self.config.trace)?);
+                self.schedule.next_round(None);
+                self.frames_of_round = 0;
+            }
+        }
+    }
+
+    /// A frame came.
+    #[inline]
+    pub(super) fn came(&mut self, bytes: &[u8], wire_len: u32, arrival: Nanos) {
+        let digest = digest(bytes, wire_len, &self.config.ignored);
+        self.matching.came(digest, wire_len, arrival);
+    }
+
+    pub(super) fn report(&self) -> TraceReport {
+        TraceReport {
+            trace: self.config.trace.clone(),
+            goes_on: self.reader.is_some(),
+            cut: self.cut,
+            ..self.matching.report()
+        }
+    }
+
+    /// What went wrong while the trace was read.
+    pub(super) fn error(&self) -> Option<String> {
+        self.error.as_ref().map(ToString::to_string)
+    }
+}

@@ -1,0 +1,70 @@
+//! The receiver: frames that arrive at a port, and how true they are to the frames sent.
+//!
+//! A [`Receiver`] is a thread at a port with the kernel's stamps; a [`CaptureReceiver`]
+//! reads a capture instead. Both keep the same account: rates and gaps; each frame
+//! compared with an expected gap, with a trace ([`AgainstTrace`]), with the frames that
+//! the same process sends ([`longwire_runtime::sent`]), or with the times in probes
+//! ([`longwire_packet::probe`]); frames lost, duplicated, reordered or changed. The
+//! accounting takes bytes and times, and knows neither port nor clock.
+
+mod account;
+mod comparison;
+mod drift;
+mod jitter;
+mod live;
+mod matching;
+mod offline;
+mod rates;
+mod report;
+mod sequence;
+mod spread;
+mod streams;
+mod thread;
+mod timing;
+mod witness;
+
+use longwire_engine::Nanos;
+use longwire_io::PortError;
+use longwire_packet::filter::Filter;
+
+pub use comparison::AgainstTrace;
+pub use offline::CaptureReceiver;
+pub use report::{
+    DelayReport, Drift, Rates, ReceiveReport, ReceivedLinkReport, SequenceReport, Spread,
+    StreamReport, Timing, TraceReport, Unseen, WitnessReport,
+};
+pub use thread::{Receiver, open_options};
+
+/// Configuration of a receiver: the frames that count, and what they are compared with.
+#[derive(Clone, Debug, Default)]
+pub struct ReceiveConfig {
+    /// Frames are to be so far apart, the first from the second and so on.
+    /// Each frame that is lost makes all later ones come that much too late,
+    /// so this is for paths that lose nothing.
+    pub expect_gap: Option<Nanos>,
+    /// The trace that is being sent.
+    pub against: Option<AgainstTrace>,
+    /// Only frames that match count.
+    pub filter: Option<Filter>,
+    /// End after so many frames.
+    pub count: Option<u64>,
+    /// End after so long without a frame, once there was one.
+    pub idle: Option<Nanos>,
+    /// Write what arrives to this capture.
+    pub capture: Option<String>,
+    /// Watch for pauses of the machine, with a thread that spins while no other
+    /// thread wants the core.
+    pub witness: bool,
+    /// Receive, and watch, on this core.
+    pub core: Option<usize>,
+}
+
+/// The error of a receiver that cannot be started.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum ReceiveError {
+    #[error(transparent)]
+    Port(#[from] PortError),
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
+}

@@ -1,0 +1,355 @@
+//! The thread that receives.
+//!
+//! It must not disturb what it measures. The kernel stamps frames as they come
+//! in, so nothing depends on when they are read: the thread sleeps, and never
+//! asks to be woken by a frame, for that would cost the sender time.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use longwire_engine::Nanos;
+use longwire_io::port::offload::finish_checksum;
+use longwire_io::port::options::{OpenOptions, Purpose};
+use longwire_io::port::{AnyRx, Arrived, Port, registry};
+use longwire_io::{PortError, RxPort};
+use longwire_runtime::RunReport;
+use longwire_runtime::clock::monotonic_now;
+use longwire_runtime::host;
+use longwire_runtime::record::Epoch;
+use longwire_runtime::sent::SentFrames;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+
+use super::account::Account;
+use super::report::{ReceiveReport, Unseen};
+use super::witness::{Witness, stolen_s};
+use super::{ReceiveConfig, ReceiveError};
+
+/// Frames that are taken at once.
+const BURST: usize = 1024;
+
+/// Bursts between two looks at anything else.
+const BURSTS_MAX: usize = 16;
+
+/// How long the thread sleeps while frames come: the ring holds what half a
+/// million frames a second bring in ten times as long.
+const REST: Duration = Duration::from_millis(2);
+
+/// How long it sleeps while none do.
+const REST_IDLE: Duration = Duration::from_millis(10);
+
+/// Without frames for so long, none come.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// How often the port is asked what it lost.
+const ASK: Duration = Duration::from_millis(250);
+
+/// Bytes of the receive ring: more than a port that forwards needs, and less
+/// than a processor's cache.
+const RING_BYTES: usize = 16 << 20;
+
+/// Returns the options of a port that receives: every frame has its size on the wire,
+/// and the ring is large.
+pub fn open_options() -> OpenOptions {
+    OpenOptions {
+        offloads: false,
+        ring_bytes: Some(RING_BYTES),
+        purpose: Purpose::Receive,
+        ..OpenOptions::default()
+    }
+}
+
+/// A running receiver.
+pub struct Receiver {
+    name: String,
+    notes: Vec<String>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<f64>>,
+    witness: Option<Witness>,
+    stolen_before: Option<f64>,
+}
+
+struct Shared {
+    stop: AtomicBool,
+    account: Mutex<Account>,
+}
+
+impl Shared {
+    fn account(&self) -> MutexGuard<'_, Account> {
+        // Counters stay readable whatever a thread that held them did.
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Receiver {
+    /// Opens a port by its name, as [`open_options`] says, in the calling
+    /// thread's network namespace, and starts to receive.
+    ///
+    /// # Errors
+    /// When the port, the trace or the capture cannot be opened.
+    pub fn open(port: &str, config: ReceiveConfig) -> Result<Receiver, ReceiveError> {
+        let port = registry::open(port, &open_options())?;
+        Receiver::start(port, config)
+    }
+
+    /// Like [`Receiver::open`], and compares what arrives with what this
+    /// process sends elsewhere: see [`longwire_runtime::sent`].
+    ///
+    /// # Errors
+    /// As of [`Receiver::open`].
+    pub fn of_sent(
+        port: &str,
+        config: ReceiveConfig,
+        sent: SentFrames,
+    ) -> Result<Receiver, ReceiveError> {
+        let port = registry::open(port, &open_options())?;
+        Receiver::start_with(port, config, Some(sent))
+    }
+
+    /// Starts to receive at an open port.
+    ///
+    /// # Errors
+    /// When the trace or the capture cannot be opened, or no thread started.
+    pub fn start(port: Port, config: ReceiveConfig) -> Result<Receiver, ReceiveError> {
+        Receiver::start_with(port, config, None)
+    }
+
+    fn start_with(
+        port: Port,
+        config: ReceiveConfig,
+        sent: Option<SentFrames>,
+    ) -> Result<Receiver, ReceiveError> {
+        let (core, idle, witness) = (config.core, config.idle, config.witness);
+        let mut account = Account::open(config, sharp_epoch())?;
+        if let Some(sent) = sent {
+            account.compare_with(sent);
+        }
+        let shared = Arc::new(Shared {
+            stop: AtomicBool::new(false),
+            account: Mutex::new(account),
+        });
+        let worker = Worker {
+            // What the port changed on its interface is put back when both
+            // halves are gone.
+            _tx: port.tx,
+            port: port.rx,
+            shared: Arc::clone(&shared),
+            idle: idle.map(|idle| Duration::from_nanos(idle.as_nanos())),
+            scratch: Vec::new(),
+        };
+        let thread = std::thread::Builder::new()
+            .name("longwire-receive".to_owned())
+            .spawn(move || {
+                host::give_up_rights();
+                if let Some(core) = core {
+                    // Elsewhere it receives as well.
+                    let _ = host::pin(core);
+                }
+                worker.run()
+            })
+            .map_err(ReceiveError::Thread)?;
+        let witness = witness.then(|| Witness::start(core)).transpose();
+        Ok(Receiver {
+            name: port.name,
+            notes: port.notes,
+            shared,
+            thread: Some(thread),
+            witness: witness.map_err(ReceiveError::Thread)?,
+            stolen_before: stolen_s(),
+        })
+    }
+
+    /// The choices and changes made at the port, in sentences.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The number of frames that have arrived.
+    pub fn packets(&self) -> u64 {
+        self.shared.account().packets()
+    }
+
+    /// Whether it has ended by itself: enough frames came, none did for long
+    /// enough, or the port failed.
+    pub fn ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// The report as of now.
+    pub fn snapshot(&self) -> ReceiveReport {
+        let mut report = self.shared.account().report();
+        report.port.clone_from(&self.name);
+        report.notes.extend(self.notes.iter().cloned());
+        report.witness = self.witness.as_ref().map(Witness::seen);
+        report.stolen_s = self
+            .stolen_before
+            .and_then(|before| Some((stolen_s()? - before).max(0.0)));
+        report
+    }
+
+    /// Takes what has arrived, ends, and reports on all of it.
+    pub fn stop(mut self) -> ReceiveReport {
+        let cpu_s = self.end();
+        let witness = self.witness.take().map(Witness::stop);
+        let mut report = self.snapshot();
+        report.witness = witness;
+        report.cpu_s = cpu_s;
+        report
+    }
+
+    /// Waits for frames under way, then ends and reports on all of them. It waits until
+    /// as many frames have come as `run` sent, for `time` at the most, or until `stop` is
+    /// set.
+    pub fn settle(self, run: &RunReport, time: Nanos, stop: &AtomicBool) -> ReceiveReport {
+        const LOOK: Duration = Duration::from_millis(5);
+        let sent: u64 = run.links.iter().map(|link| link.packets_out).sum();
+        let until = Instant::now() + Duration::from_nanos(time.as_nanos());
+        while self.packets() < sent && Instant::now() < until && !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(LOOK);
+        }
+        self.stop()
+    }
+
+    fn end(&mut self) -> f64 {
+        self.shared.stop.store(true, Ordering::Release);
+        let Some(thread) = self.thread.take() else {
+            return 0.0;
+        };
+        thread.join().unwrap_or_else(|_| {
+            let error = "the receiver's thread ended unexpectedly";
+            self.shared.account().fail(error.to_owned());
+            0.0
+        })
+    }
+}
+
+impl Drop for Receiver {
+    /// A receiver that is dropped is stopped; its report is lost.
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The two clocks at one instant: the closest of a few readings, for one may
+/// be interrupted between the clocks.
+fn sharp_epoch() -> Epoch {
+    let read = || {
+        let before = monotonic_now();
+        let mut epoch = Epoch::now();
+        let after = monotonic_now();
+        let width = after.saturating_sub(before);
+        epoch.monotonic = before.saturating_add(Nanos::from_nanos(width.as_nanos() / 2));
+        (width, epoch)
+    };
+    let readings = std::iter::repeat_with(read).take(16);
+    let closest = readings.min_by_key(|(width, _)| *width);
+    closest.map_or_else(Epoch::now, |(_, epoch)| epoch)
+}
+
+/// What the thread owns.
+struct Worker {
+    port: AnyRx,
+    _tx: longwire_io::port::AnyTx,
+    shared: Arc<Shared>,
+    idle: Option<Duration>,
+    /// For frames whose checksum must be finished before they are looked at.
+    scratch: Vec<u8>,
+}
+
+impl Worker {
+    /// Receives until told to stop. Returns the CPU time it took, in seconds.
+    fn run(mut self) -> f64 {
+        let (mut active, mut asked) = (Instant::now(), Instant::now());
+        loop {
+            // Looked at first: what came before the stop is taken after it.
+            let stopping = self.shared.stop.load(Ordering::Acquire);
+            match self.take_waiting() {
+                Ok(Taken::Some) => active = Instant::now(),
+                Ok(Taken::None) => {}
+                Ok(Taken::End) => break,
+                Err(error) => {
+                    self.shared.account().fail(error.to_string());
+                    break;
+                }
+            }
+            let quiet = active.elapsed();
+            if stopping || self.is_over(quiet) {
+                break;
+            }
+            if asked.elapsed() >= ASK {
+                asked = Instant::now();
+                self.ask_losses();
+            }
+            std::thread::sleep(if quiet < QUIET { REST } else { REST_IDLE });
+        }
+        self.ask_losses();
+        self.shared.account().finish();
+        let usage = getrusage(UsageWho::RUSAGE_THREAD);
+        usage.map_or(0.0, |usage| {
+            let micros =
+                usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+            micros as f64 / 1e6
+        })
+    }
+
+    /// Enough has come, or nothing did for long enough.
+    fn is_over(&self, quiet: Duration) -> bool {
+        let account = self.shared.account();
+        let silent = self.idle.is_some_and(|idle| quiet >= idle);
+        account.is_complete() || silent && account.packets() > 0
+    }
+
+    /// Takes what waits, and at most so much as the ring can hold.
+    fn take_waiting(&mut self) -> Result<Taken, PortError> {
+        let mut taken = Taken::None;
+        for _ in 0..BURSTS_MAX {
+            let mut account = self.shared.account();
+            let scratch = &mut self.scratch;
+            let received = self.port.receive(monotonic_now(), BURST, &mut |arrived| {
+                take(&mut account, scratch, &arrived);
+            })?;
+            account.rest();
+            if received.end {
+                return Ok(Taken::End);
+            }
+            if received.frames > 0 {
+                taken = Taken::Some;
+            }
+            if received.frames < BURST || account.is_complete() {
+                break;
+            }
+        }
+        Ok(taken)
+    }
+
+    fn ask_losses(&mut self) {
+        let losses = self.port.losses();
+        self.shared.account().unseen = Unseen {
+            ring_full: losses.ring_full,
+            too_long: losses.too_long,
+            unusable: losses.unusable,
+        };
+    }
+}
+
+/// What a look at the port came to.
+enum Taken {
+    Some,
+    None,
+    /// Nothing will ever come again.
+    End,
+}
+
+#[inline]
+fn take(account: &mut Account, scratch: &mut Vec<u8>, arrived: &Arrived<'_>) {
+    let Some(checksum) = arrived.offload.checksum else {
+        account.frame(arrived.bytes, arrived.wire_len, arrived.arrival);
+        return;
+    };
+    scratch.clear();
+    scratch.extend_from_slice(arrived.bytes);
+    finish_checksum(scratch, checksum);
+    account.frame(scratch, arrived.wire_len, arrived.arrival);
+}

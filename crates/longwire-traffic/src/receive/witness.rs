@@ -1,0 +1,178 @@
+//! A thread that does nothing but look at the clock: when it did not run and
+//! nobody else had its core, the machine itself stood still.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use longwire_engine::Nanos;
+use longwire_runtime::clock::monotonic_now;
+use longwire_runtime::host;
+use nix::sys::resource::{UsageWho, getrusage};
+
+use super::report::WitnessReport;
+
+/// A gap this long between two looks at the clock is a pause, unless the
+/// scheduler gave the core to somebody else.
+const PAUSE_MIN: Nanos = Nanos::from_micros(100);
+
+/// How often what was seen is put where others can read it.
+const PUBLISH: Nanos = Nanos::from_millis(20);
+
+/// Watches a core until it is dropped.
+pub(super) struct Witness {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    stop: AtomicBool,
+    seen: Mutex<WitnessReport>,
+}
+
+impl Witness {
+    /// Watches `core`, or whichever the scheduler gives it. It runs on the
+    /// idle class, so that it takes the core from nobody.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub(super) fn start(core: Option<usize>) -> std::io::Result<Witness> {
+        let shared = Arc::new(Shared::default());
+        let watched = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("longwire-witness".to_owned())
+            .spawn(move || {
+                host::give_up_rights();
+                if let Some(core) = core {
+                    // Then it watches another one.
+                    let _ = host::pin(core);
+                }
+                yield_to_everybody();
+                watch(&watched);
+            })?;
+        Ok(Witness {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// What it has seen so far.
+    pub(super) fn seen(&self) -> WitnessReport {
+        *self
+            .shared
+            .seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it has seen, at its end.
+    pub(super) fn stop(mut self) -> WitnessReport {
+        self.end();
+        self.seen()
+    }
+
+    fn end(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// SCHED_IDLE: the core is taken away as soon as anybody else wants it.
+fn yield_to_everybody() {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the pointer is to a value that lives during the call, which
+    // only reads it; 0 is the calling thread. Should it fail, the witness is
+    // an ordinary thread.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
+}
+
+fn watch(shared: &Shared) {
+    let mut seen = WitnessReport::default();
+    let mut taken = times_taken();
+    let mut last = monotonic_now();
+    let mut published = last;
+    while !shared.stop.load(Ordering::Relaxed) {
+        let now = monotonic_now();
+        let gap = now.saturating_sub(last);
+        last = now;
+        if gap >= PAUSE_MIN {
+            let before = std::mem::replace(&mut taken, times_taken());
+            if taken != before {
+                continue;
+            }
+            seen.pauses.count += 1;
+            seen.pauses.total_us += gap.as_micros_f64();
+            seen.pauses.max_us = seen.pauses.max_us.max(gap.as_micros_f64());
+        }
+        seen.watched_s += gap.as_secs_f64();
+        if now.saturating_sub(published) >= PUBLISH {
+            published = now;
+            publish(shared, seen);
+        }
+    }
+    publish(shared, seen);
+}
+
+fn publish(shared: &Shared, seen: WitnessReport) {
+    *shared.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+}
+
+/// How often the scheduler took the core from this thread.
+fn times_taken() -> i64 {
+    getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| {
+        usage.involuntary_context_switches() + usage.voluntary_context_switches()
+    })
+}
+
+/// CPU time that the hypervisor gave to others while there was work, all cores
+/// together, in seconds since the system started; `None` where it is not told.
+pub(super) fn stolen_s() -> Option<f64> {
+    // SAFETY: sysconf takes an integer and touches no memory of ours.
+    let ticks_per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    (ticks_per_s > 0).then_some(stolen_ticks(&stat)? as f64 / ticks_per_s as f64)
+}
+
+/// The eighth number of the line `cpu`.
+fn stolen_ticks(stat: &str) -> Option<u64> {
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    line.split_whitespace().nth(7)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn stolen_time_is_read() {
+        let stat = "cpu  2914304 59497 398798 1331093 7323 0 14672 1320 0 0\ncpu0 1 2 3\n";
+        assert_eq!(stolen_ticks(stat), Some(1_320));
+        assert_eq!(stolen_ticks("cpu  1 2 3\n"), None);
+        assert_eq!(stolen_ticks(""), None);
+    }
+
+    #[test]
+    fn a_witness_watches_no_longer_than_it_lives() {
+        let start = Instant::now();
+        let Ok(witness) = Witness::start(None) else {
+            panic!("a thread starts");
+        };
+        std::thread::sleep(Duration::from_millis(100));
+        let seen = witness.stop();
+        let lived = start.elapsed().as_secs_f64();
+        assert!(seen.watched_s <= lived, "{seen:?}");
+        assert!(seen.pauses.total_us <= lived * 1e6, "{seen:?}");
+        assert!(seen.pauses.max_us <= seen.pauses.total_us);
+    }
+}

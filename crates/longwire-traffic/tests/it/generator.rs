@@ -1,0 +1,372 @@
+//! Generated frames: whole, right in every checksum, in their flows, at their
+//! times.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use longwire_engine::Nanos;
+use longwire_engine::models::{ARRIVALS, SIZES};
+use longwire_packet::probe::Probe;
+use longwire_packet::repair_checksums;
+use longwire_runtime::record::Epoch;
+use longwire_runtime::{Fed, Feed};
+use longwire_traffic::generator::{
+    AddressRange, FlowConfig, FlowOrder, GeneratorConfig, GeneratorError, GeneratorFeed,
+    MacAddress, Payload, PortRange, Protocol, TcpFlags, VlanTag,
+};
+
+/// A frame that was handed out.
+struct Frame {
+    bytes: Vec<u8>,
+    due: Nanos,
+}
+
+fn config(sizes: &str, flows: FlowConfig) -> GeneratorConfig {
+    GeneratorConfig {
+        flows,
+        sizes: Arc::from(SIZES.parse(sizes).expect(sizes)),
+        arrivals: Arc::from(ARRIVALS.parse("constant").expect("constant")),
+        rate: Some("1mpps".parse().expect("a rate")),
+        payload: Payload::Counting,
+        probe: Some(7),
+        count: None,
+        time: None,
+        seed: 1,
+    }
+}
+
+const START: Epoch = Epoch {
+    monotonic: Nanos::from_secs(5),
+    wall: Nanos::from_secs(1_700_000_000),
+};
+
+fn generate(config: GeneratorConfig, count: usize) -> Vec<Frame> {
+    let mut feed = GeneratorFeed::new(config).expect("it fits together");
+    feed.begin(START);
+    let mut frames = Vec::new();
+    while frames.len() < count {
+        let mut take = |fed: Fed<'_>| {
+            assert_eq!(fed.bytes.len(), fed.wire_len as usize);
+            assert_eq!(fed.output, 0);
+            frames.push(Frame {
+                bytes: fed.bytes.to_vec(),
+                due: fed.due,
+            });
+        };
+        // An odd number, so that bursts end everywhere.
+        if feed.feed(37, &mut take).expect("it never fails").end {
+            break;
+        }
+    }
+    frames
+}
+
+fn v6() -> FlowConfig {
+    FlowConfig {
+        sources: "2001:2::1-2001:2::ff".parse().expect("a range"),
+        destinations: "2001:2:0:1::/64".parse().expect("a prefix"),
+        ..FlowConfig::default()
+    }
+}
+
+fn payload(frame: &[u8], headers: usize) -> &[u8] {
+    &frame[headers..]
+}
+
+/// Every checksum of a frame is that which another implementation computes.
+fn assert_right(frame: &[u8], what: &str) {
+    let mut repaired = frame.to_vec();
+    repair_checksums(&mut repaired);
+    assert_eq!(frame, repaired, "{what}");
+    // And it is looked at: a spoilt one is repaired.
+    let mut spoilt = frame.to_vec();
+    let last = spoilt.len() - 1;
+    spoilt[last] ^= 0x55;
+    repair_checksums(&mut spoilt);
+    assert_ne!(frame[..last], spoilt[..last], "{what}");
+}
+
+#[test]
+fn checksums_are_right_whatever_is_inside() {
+    for family in [FlowConfig::default(), v6()] {
+        for protocol in [Protocol::Udp, Protocol::Tcp, Protocol::Icmp] {
+            for (vlans, probe) in [(0, Some(7)), (2, Some(7)), (0, None)] {
+                let tag = VlanTag {
+                    id: 100,
+                    priority: 5,
+                };
+                let flows = FlowConfig {
+                    protocol,
+                    count: 50,
+                    dscp: 46,
+                    vlans: vec![tag; vlans],
+                    ..family.clone()
+                };
+                let what = format!("{flows}, {vlans} tags, {probe:?}");
+                for payload in [Payload::Counting, Payload::Random, Payload::Zeros] {
+                    let config = GeneratorConfig {
+                        probe,
+                        payload,
+                        ..config("uniform:min=120,max=1600", flows.clone())
+                    };
+                    for frame in generate(config, 2_000) {
+                        assert_right(&frame.bytes, &what);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Of 65,536 sums in a row one gives a checksum of zero, which UDP writes as
+/// its other form.
+#[test]
+fn a_checksum_of_zero_is_written_as_ones() {
+    let flows = FlowConfig {
+        count: 65_535,
+        source_ports: "1-65535".parse().expect("ports"),
+        ..FlowConfig::default()
+    };
+    let config = GeneratorConfig {
+        probe: None,
+        ..config("60", flows)
+    };
+    let frames = generate(config, 65_535);
+    let sums = frames
+        .iter()
+        .map(|frame| [frame.bytes[40], frame.bytes[41]]);
+    let sums: BTreeSet<[u8; 2]> = sums.collect();
+    assert!(sums.contains(&[0xff, 0xff]) && !sums.contains(&[0, 0]));
+    frames
+        .iter()
+        .for_each(|frame| assert_right(&frame.bytes, "UDP"));
+}
+
+#[test]
+fn headers_say_what_was_asked_for() {
+    let flows = FlowConfig {
+        vlans: vec![
+            "200".parse().expect("a tag"),
+            "100:5".parse().expect("a tag"),
+        ],
+        source_mac: "02:11:22:33:44:55".parse().expect("an address"),
+        destination_mac: MacAddress([0xff; 6]),
+        ttl: 3,
+        dscp: 46,
+        source_ports: PortRange::one(4_000),
+        destination_ports: PortRange::one(53),
+        ..FlowConfig::default()
+    };
+    let frame = &generate(config("200", flows), 1)[0].bytes;
+    assert_eq!(frame[..6], [0xff; 6]);
+    assert_eq!(frame[6..12], [2, 0x11, 0x22, 0x33, 0x44, 0x55]);
+    assert_eq!(
+        frame[12..22],
+        [0x88, 0xa8, 0, 200, 0x81, 0, 0xa0, 100, 8, 0]
+    );
+    let ip = &frame[22..];
+    assert_eq!((ip[0], ip[1], ip[8], ip[9]), (0x45, 46 << 2, 3, 17));
+    assert_eq!(ip[2..4], (200u16 - 22).to_be_bytes());
+    assert_eq!(ip[12..20], [198, 18, 0, 1, 198, 19, 0, 1]);
+    assert_eq!(ip[20..26], [0x0f, 0xa0, 0, 53, 0, (200 - 22 - 20) as u8]);
+    // The payload counts up behind the probe.
+    let payload = payload(frame, 22 + 28);
+    assert_eq!(payload[18..22], [18, 19, 20, 21]);
+}
+
+#[test]
+fn flows_differ_and_take_turns() {
+    let flows = FlowConfig {
+        count: 30,
+        sources: "10.0.0.0/29".parse().expect("a prefix"),
+        destinations: "10.1.0.1-10.1.0.2".parse().expect("a range"),
+        source_ports: "1000-1003".parse().expect("ports"),
+        ..FlowConfig::default()
+    };
+    let frames = generate(config("60", flows.clone()), 90);
+    let of = |frame: &Frame| frame.bytes[26..38].to_vec();
+    let round: Vec<Vec<u8>> = frames[..30].iter().map(of).collect();
+    assert_eq!(round.iter().collect::<BTreeSet<_>>().len(), 30);
+    assert_eq!(frames[30..60].iter().map(of).collect::<Vec<_>>(), round);
+    // The hosts of the prefix, without the network's own and the last address.
+    let hosts: BTreeSet<u8> = round.iter().map(|flow| flow[3]).collect();
+    assert_eq!(hosts.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+    // 6 sources times 2 destinations times 4 ports are 48, and not 49.
+    let refused = |count| {
+        GeneratorFeed::new(config(
+            "60",
+            FlowConfig {
+                count,
+                ..flows.clone()
+            },
+        ))
+        .err()
+    };
+    assert_eq!(refused(48), None);
+    assert_eq!(
+        refused(49),
+        Some(GeneratorError::TooManyFlows {
+            count: 49,
+            possible: 48
+        })
+    );
+    assert_eq!(refused(0), Some(GeneratorError::FlowsRange { count: 0 }));
+}
+
+/// Each of 10 flows within five standard deviations of its tenth of 50,000
+/// frames (seed 1): probability 6e-7 to be outside.
+#[test]
+fn random_flows_are_even() {
+    let flows = FlowConfig {
+        count: 10,
+        order: FlowOrder::Random,
+        ..FlowConfig::default()
+    };
+    let mut counts = [0u32; 10];
+    for frame in generate(config("60", flows), 50_000).iter().take(50_000) {
+        let port = u16::from_be_bytes([frame.bytes[34], frame.bytes[35]]);
+        counts[usize::from(port - 49_152)] += 1;
+    }
+    let deviation = (50_000.0f64 * 0.1 * 0.9).sqrt();
+    for count in counts {
+        assert!(
+            (f64::from(count) - 5_000.0).abs() < 5.0 * deviation,
+            "{counts:?}"
+        );
+    }
+}
+
+#[test]
+fn probes_tell_sequence_and_time() {
+    for (number, frame) in generate(config("60", FlowConfig::default()), 5_000)
+        .iter()
+        .enumerate()
+    {
+        let number = number as u64;
+        assert_eq!(frame.due, Nanos::from_nanos(number * 1_000));
+        let probe = Probe::find(payload(&frame.bytes, 42)).expect("a probe");
+        assert_eq!((probe.stream, probe.sequence), (7, number));
+        assert_eq!(probe.sent, START.wall.saturating_add(frame.due));
+    }
+}
+
+#[test]
+fn segments_of_a_flow_follow_each_other() {
+    let flows = FlowConfig {
+        protocol: Protocol::Tcp,
+        count: 2,
+        tcp_flags: "ack".parse().expect("flags"),
+        ..FlowConfig::default()
+    };
+    let frames = generate(config("154", flows), 6);
+    let sequence = |frame: &Frame| u32::from_be_bytes(frame.bytes[38..42].try_into().expect("4"));
+    let sequences: Vec<u32> = frames.iter().map(sequence).take(6).collect();
+    assert_eq!(sequences, [0, 0, 100, 100, 200, 200]);
+    assert!(frames.iter().all(|frame| frame.bytes[47] == 0x10));
+}
+
+#[test]
+fn count_and_time_end_it() {
+    let limited = |count, time| GeneratorConfig {
+        count,
+        time,
+        ..config("60", FlowConfig::default())
+    };
+    assert_eq!(generate(limited(Some(1_000), None), 5_000).len(), 1_000);
+    // Frames 0 to 999 are due before 1 ms is over.
+    let time = Some(Nanos::from_millis(1));
+    assert_eq!(generate(limited(None, time), 5_000).len(), 1_000);
+    assert_eq!(generate(limited(Some(10), time), 5_000).len(), 10);
+    assert_eq!(generate(limited(Some(0), None), 5_000).len(), 0);
+    let mut feed = GeneratorFeed::new(limited(Some(100), None)).expect("it fits");
+    assert_eq!(feed.status().fraction, Some(0.0));
+    feed.feed(50, &mut |_| {}).expect("frames");
+    assert_eq!(feed.status().fraction, Some(0.5));
+}
+
+#[test]
+fn frames_without_a_rate_are_due_at_once() {
+    let config = GeneratorConfig {
+        rate: None,
+        count: Some(100),
+        ..config("imix", FlowConfig::default())
+    };
+    let frames = generate(config.clone(), 200);
+    assert_eq!(frames.len(), 100);
+    assert!(frames.iter().all(|frame| frame.due == Nanos::ZERO));
+    assert!(!GeneratorFeed::new(config).expect("it fits").is_paced());
+}
+
+#[test]
+fn the_seed_decides_everything() {
+    let flows = FlowConfig {
+        count: 100,
+        order: FlowOrder::Random,
+        ..FlowConfig::default()
+    };
+    let draw = |seed| {
+        let config = GeneratorConfig {
+            seed,
+            payload: Payload::Random,
+            arrivals: Arc::from(ARRIVALS.parse("poisson").expect("poisson")),
+            ..config("uniform:min=60,max=1514", flows.clone())
+        };
+        let frames = generate(config, 500).into_iter();
+        frames
+            .map(|frame| (frame.due, frame.bytes))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(draw(3), draw(3));
+    assert_ne!(draw(3), draw(4));
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let refused = |config| {
+        GeneratorFeed::new(config)
+            .err()
+            .map(|error| error.to_string())
+    };
+    let short = refused(config("59", FlowConfig::default())).unwrap_or_default();
+    assert!(short.contains("the least is 60"), "{short}");
+    assert_eq!(refused(config("60", FlowConfig::default())), None);
+    let without = GeneratorConfig {
+        probe: None,
+        ..config("42", FlowConfig::default())
+    };
+    assert_eq!(refused(without), None);
+    let mixed = FlowConfig {
+        destinations: AddressRange::one("::1".parse().expect("an address")),
+        ..FlowConfig::default()
+    };
+    assert!(refused(config("60", mixed)).is_some());
+    for text in [
+        "10.0.0.0/33",
+        "10.0.0.9-10.0.0.1",
+        "10.0.0.1-::1",
+        "host",
+        "1.2.3.4/x",
+    ] {
+        assert!(text.parse::<AddressRange>().is_err(), "{text}");
+    }
+    for text in ["", "70000", "9-8", "a", "-1"] {
+        assert!(text.parse::<PortRange>().is_err(), "{text}");
+    }
+    for text in [
+        "02:00:00:00:00",
+        "02:00:00:00:00:0g",
+        "02:00:00:00:00:01:02",
+        "+2:00:00:00:00:01",
+    ] {
+        assert!(text.parse::<MacAddress>().is_err(), "{text}");
+    }
+    for text in ["4096", "1:8", "x"] {
+        assert!(text.parse::<VlanTag>().is_err(), "{text}");
+    }
+    for text in ["0x", "0x123", "0xzz", "text"] {
+        assert!(text.parse::<Payload>().is_err(), "{text}");
+    }
+    assert!("ack,xyz".parse::<TcpFlags>().is_err());
+    let whole: AddressRange = "::/0".parse().expect("a prefix");
+    assert!(whole.is_v6() && whole.count() > 1 << 100);
+}

@@ -1,0 +1,20 @@
+//! The reports of receivers next to those of links.
+
+use std::collections::BTreeMap;
+
+use longwire_runtime::RunReport;
+use longwire_traffic::receive::{ReceiveReport, ReceivedLinkReport};
+
+/// The reports of receivers, by the names of the links whose frames they received.
+pub type ReceivedByLink = BTreeMap<String, ReceiveReport>;
+
+/// Returns the report of a run, with the reports of the receivers in those of its links.
+pub fn with_received(
+    report: RunReport,
+    received: &ReceivedByLink,
+) -> RunReport<ReceivedLinkReport> {
+    report.map_links(|link| ReceivedLinkReport {
+        received: received.get(&link.name).cloned(),
+        link,
+    })
+}
