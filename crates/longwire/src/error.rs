@@ -43,7 +43,7 @@ pub enum Error {
     },
     /// The networks of `exec`, or a command in them.
     #[error(transparent)]
-    Exec(EnvironmentError),
+    Exec(Box<EnvironmentError>),
     /// A verdict log.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -77,7 +77,7 @@ impl From<EnvironmentError> for Error {
     fn from(error: EnvironmentError) -> Error {
         match error {
             EnvironmentError::Port(error) => Error::Port(error),
-            error => Error::Exec(error),
+            error => Error::Exec(Box::new(error)),
         }
     }
 }

@@ -40,10 +40,15 @@ pub fn of(error: &Error) -> Option<String> {
     match error {
         Error::Port(error) => of_port(error),
         Error::Start(StartError::Memory(_) | StartError::Thread(_)) => of_memory(),
-        Error::Exec(EnvironmentError::Net(NetError::System { what, source, .. })) => {
-            of_tun(what, source)
-        }
+        Error::Exec(error) => of_environment(error),
         Error::Serve(error) => error.denied_socket().map(of_socket),
+        _ => None,
+    }
+}
+
+fn of_environment(error: &EnvironmentError) -> Option<String> {
+    match error {
+        EnvironmentError::Net(NetError::System { what, source, .. }) => of_tun(what, source),
         _ => None,
     }
 }
@@ -117,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_missing_control_file_of_tap_devices_has_one() {
-        let error = Error::Exec(EnvironmentError::Net(NetError::System {
+        let error = Error::from(EnvironmentError::Net(NetError::System {
             action: "open",
             what: "/dev/net/tun".to_owned(),
             source: io::ErrorKind::NotFound.into(),
