@@ -1,0 +1,85 @@
+//! Numbers in words.
+
+/// A count with its noun, its thousands apart: `1,234 frames`, `1 frame`. The
+/// noun is given in the singular.
+pub fn count_of(value: u64, noun: &str) -> String {
+    let ending = if value == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", count(value))
+}
+
+/// A count, its thousands apart: `1,234,567`.
+pub fn count(value: u64) -> String {
+    longwire_units::grouped(value)
+}
+
+/// A time in microseconds, in the unit that reads best, to three digits.
+pub fn micros(micros: f64) -> String {
+    let (value, unit) = match micros {
+        us if us >= 1e6 => (us / 1e6, "s"),
+        us if us >= 1e3 => (us / 1e3, "ms"),
+        us => (us, "us"),
+    };
+    match value {
+        0.0 => format!("0 {unit}"),
+        v if v < 10.0 => format!("{v:.2} {unit}"),
+        v if v < 100.0 => format!("{v:.1} {unit}"),
+        v => format!("{v:.0} {unit}"),
+    }
+}
+
+/// A rate as it is read, not as it is set: `12.3 Mbit/s`.
+pub fn rate(bits: f64) -> String {
+    let (value, unit) = match bits {
+        b if b >= 1e9 => (b / 1e9, "Gbit/s"),
+        b if b >= 1e6 => (b / 1e6, "Mbit/s"),
+        b if b >= 1e3 => (b / 1e3, "kbit/s"),
+        b => return format!("{b:.0} bit/s"),
+    };
+    match value {
+        v if v < 10.0 => format!("{v:.2} {unit}"),
+        v if v < 100.0 => format!("{v:.1} {unit}"),
+        v => format!("{v:.0} {unit}"),
+    }
+}
+
+/// A share as it is read: `0.02%`, `20%`.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        0.0 => "0%".to_owned(),
+        p if p < 0.01 => format!("{p:.1e}%"),
+        p if p < 10.0 => format!("{p:.2}%"),
+        p if p < 99.95 => format!("{p:.1}%"),
+        p => format!("{p:.0}%"),
+    }
+}
+
+/// `1 link`, `2 links`.
+pub fn links_in_words(links: usize) -> String {
+    match links {
+        1 => "1 link".to_owned(),
+        links => format!("{} links", count(links as u64)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_stand_apart() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_000), "1,000");
+        assert_eq!(count(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn times_take_the_unit_that_reads_best() {
+        assert_eq!(micros(0.0), "0 us");
+        assert_eq!(micros(0.35), "0.35 us");
+        assert_eq!(micros(12.34), "12.3 us");
+        assert_eq!(micros(1_234.0), "1.23 ms");
+        assert_eq!(micros(2_500_000.0), "2.50 s");
+    }
+}
