@@ -26,6 +26,8 @@ mod whole_file;
 
 use std::process::ExitCode;
 
+use clap::CommandFactory;
+
 pub use cli::{Cli, Command, Globals};
 pub use error::Error;
 
@@ -51,7 +53,7 @@ pub fn run(cli: &Cli) -> Result<ExitCode, Error> {
         Command::Models(args) => commands::models::run(args, globals),
         Command::Preset(args) => commands::preset::run(args, globals),
         Command::Doctor(args) => commands::doctor::run(args, globals),
-        Command::Completions(args) => commands::completions::run(args),
-        Command::Man(args) => commands::man::run(args),
+        Command::Completions(args) => commands::completions::run(args, Cli::command()),
+        Command::Man(args) => commands::man::run(args, Cli::command()),
     }
 }

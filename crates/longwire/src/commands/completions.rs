@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::{Cli, Error};
+use crate::Error;
 
 /// What `completions` takes.
 #[derive(Debug, Args)]
@@ -21,14 +21,14 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
-/// Writes the completions to stdout.
+/// Writes the completions of a command line to stdout.
 ///
 /// # Errors
 /// If stdout cannot be written.
-pub fn run(args: &CompletionsArgs) -> Result<ExitCode, Error> {
+pub fn run(args: &CompletionsArgs, mut command: Command) -> Result<ExitCode, Error> {
     // Into memory first: the generator panics when its output is closed.
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "longwire", &mut script);
+    clap_complete::generate(args.shell, &mut command, "longwire", &mut script);
     std::io::stdout().write_all(&script)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,9 +4,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 
-use crate::{Cli, Error};
+use crate::Error;
 
 /// What `man` takes.
 #[derive(Debug, Args)]
@@ -20,21 +20,21 @@ pub struct ManArgs {
     pub dir: Option<PathBuf>,
 }
 
-/// Writes the pages.
+/// Writes the pages of a command line.
 ///
 /// # Errors
 /// If the directory or stdout cannot be written.
-pub fn run(args: &ManArgs) -> Result<ExitCode, Error> {
+pub fn run(args: &ManArgs, command: Command) -> Result<ExitCode, Error> {
     let Some(dir) = &args.dir else {
         let mut page = Vec::new();
-        clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+        clap_mangen::Man::new(command).render(&mut page)?;
         std::io::stdout().write_all(&page)?;
         return Ok(ExitCode::SUCCESS);
     };
     let write = || {
         std::fs::create_dir_all(dir)?;
         // The pages of `help help` and the like would say nothing.
-        clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), dir)
+        clap_mangen::generate_to(command.disable_help_subcommand(true), dir)
     };
     write().map_err(|source| Error::File {
         path: dir.clone(),
