@@ -1,6 +1,6 @@
-//! What a frame of 64 bytes costs in a link with one model, for every
-//! registered model of the kinds listed in [`KINDS`]: the table of
-//! SPECIFICATION.md. A model that is registered is measured.
+//! Cost of a frame of 64 bytes in a link with one model, for every registered model of
+//! the kinds in [`KINDS`]: the table of SPECIFICATION.md. New models are included
+//! automatically.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::cell::RefCell;
@@ -60,8 +60,8 @@ fn value(info: &ModelInfo, param: &Param) -> &'static str {
     better.map_or(param.unit.example(), |(_, _, value)| value)
 }
 
-/// The model with what must be given, and a second time with correlation if
-/// it can have it: what it is called in the table, and its text.
+/// Returns the cases of a model, with the required parameters, and a second time with
+/// correlation if it has the parameter: the name in the table, and the model's text.
 fn texts(info: &ModelInfo) -> Vec<(String, String)> {
     let pair = |param: &Param| format!("{}={}", param.name, value(info, param));
     let required = info.params.iter().filter(|param| param.default.is_none());
@@ -122,7 +122,7 @@ fn frame() -> [u8; LEN] {
     bytes
 }
 
-/// Offers frames for ever, and does to them what their deliveries say.
+/// Offers frames endlessly, and applies the edits of their deliveries.
 struct Traffic {
     link: Link,
     bytes: [u8; LEN],
@@ -165,7 +165,7 @@ impl Traffic {
         released
     }
 
-    /// What so many frames take.
+    /// Measures the time of `frames` frames.
     fn time(&mut self, frames: u64) -> Duration {
         let rounds = frames.div_ceil(FRAMES);
         let start = Instant::now();
@@ -212,7 +212,7 @@ fn bench_models(criterion: &mut Criterion) {
             measure(criterion, &table, &format!("{kind} {name}"), config);
         }
     }
-    // Tried out without being measured, there are no figures.
+    // Without `--bench`, no figures are measured.
     if std::env::args().any(|argument| argument == "--bench") {
         print(&table.borrow());
     }
@@ -230,7 +230,7 @@ fn print(table: &[(String, f64)]) {
 
 criterion_group! {
     name = benches;
-    // So many links: a short time for each.
+    // A short time for each of the many links.
     config = Criterion::default()
         .warm_up_time(Duration::from_millis(200))
         .measurement_time(Duration::from_millis(800));

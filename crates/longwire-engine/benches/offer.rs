@@ -1,5 +1,5 @@
-//! What a frame costs in `Link::offer`: the figure behind the engine's line
-//! in SPECIFICATION.md.
+//! Cost of a frame in `Link::offer`: the figure of the engine's line in
+//! SPECIFICATION.md.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
@@ -13,7 +13,7 @@ use longwire_engine::{
 /// Frames in one measured round: enough that the timer costs nothing.
 const FRAMES: u64 = 1_024;
 
-/// 100 Gbit/s, of which the frames offered below take all but a little.
+/// 100 Gbit/s, slightly more than the load of the frames below.
 const RATE: u64 = 100_000_000_000;
 
 fn full_link(loss: &[&str], delay: &str) -> Link {

@@ -1,6 +1,5 @@
-//! What a frame of 64 bytes costs in each registered queue, offered and
-//! polled: the table of SPECIFICATION.md. The times shown are those of one
-//! frame.
+//! Cost of a frame of 64 bytes in each registered queue, offered and polled: the table
+//! of SPECIFICATION.md. The printed times are those of one frame.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
@@ -22,10 +21,10 @@ const BURST: u64 = 32;
 /// Flows that send in turn.
 const FLOWS: u8 = 16;
 
-/// How much of the rate is offered.
+/// Offered load relative to the rate.
 const LOADS: [(&str, f64); 2] = [("full load", 1.0), ("twice the rate", 2.0)];
 
-/// The queue as it is by default; what must be given is its unit's example.
+/// Returns the queue with its defaults; required parameters have their unit's example.
 fn text(info: &ModelInfo) -> String {
     let required = info.params.iter().filter(|param| param.default.is_none());
     let arguments: Vec<String> = match info.name {
@@ -58,7 +57,7 @@ fn frame(flow: u8) -> [u8; LEN as usize] {
     bytes
 }
 
-/// Offers bursts for ever.
+/// Offers bursts endlessly.
 struct Traffic {
     link: Link,
     frames: Vec<[u8; LEN as usize]>,
@@ -77,8 +76,8 @@ impl Traffic {
         }
     }
 
-    /// Offers one burst and takes what was decided before: the releases, so
-    /// that nothing is left out.
+    /// Offers one burst and polls earlier decisions: returns the sum of releases, so
+    /// that no computation is optimised away.
     fn burst(&mut self) -> u64 {
         self.bursts += 1;
         let now = Nanos::from_nanos((self.bursts as f64 * self.burst_nanos) as u64);
@@ -102,7 +101,7 @@ impl Traffic {
         sum
     }
 
-    /// What so many frames take.
+    /// Measures the time of `frames` frames.
     fn time(&mut self, frames: u64) -> Duration {
         let bursts = frames.div_ceil(BURST);
         let start = Instant::now();

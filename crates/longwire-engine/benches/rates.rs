@@ -1,6 +1,6 @@
-//! What a frame of 64 bytes costs in a link with one rate model, at ten
-//! million frames a second and rates that carry them: the table of
-//! SPECIFICATION.md. Every registered model has its case here.
+//! Cost of a frame of 64 bytes in a link with one rate model, at ten million frames a
+//! second and rates that carry them: the table of SPECIFICATION.md. Every registered
+//! model has its case here.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::cell::RefCell;
@@ -104,7 +104,7 @@ impl Loader for Files {
     }
 }
 
-/// Offers frames for ever.
+/// Offers frames endlessly.
 struct Traffic {
     link: Link,
     clock: u64,
@@ -140,7 +140,7 @@ impl Traffic {
         released
     }
 
-    /// What so many frames take.
+    /// Measures the time of `frames` frames.
     fn time(&mut self, frames: u64) -> Duration {
         let rounds = frames.div_ceil(FRAMES);
         let start = Instant::now();
@@ -184,7 +184,7 @@ fn bench_rates(criterion: &mut Criterion) {
             table.borrow_mut().push((name, best));
         }
     }
-    // Tried out without being measured, there are no figures.
+    // Without `--bench`, no figures are measured.
     if std::env::args().any(|argument| argument == "--bench") {
         println!("\n| rate, frames of 64 bytes | ns a frame |\n|---|---:|");
         for (name, nanos) in table.borrow().iter() {

@@ -1,5 +1,5 @@
-//! What a frame costs in the release queue: one push and one pop, with 1 to
-//! 10,000 links that each hold a backlog.
+//! Cost of a frame in the release queue: one push and one pop, with 1 to 10,000 links
+//! that each hold a backlog.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -8,7 +8,7 @@ use longwire_engine::{LinkId, Nanos, ReleaseQueue};
 /// Pushes and pops in one measured round.
 const FRAMES: u64 = 1_024;
 
-/// What a stage keeps of a frame: about three words.
+/// A stage's record of a frame: about three words.
 type Item = [u64; 3];
 
 /// A queue of `links` links which hold `backlog` items in all, one a

@@ -1,11 +1,10 @@
-//! What a frame costs in the delay line: pushed, published, read, copied out
-//! into a ring as a network card's driver has one. On one core, and from one
-//! core to another; with next to nothing waiting, and with what 100 Gbit/s
-//! put into 20 ms.
+//! Cost of a frame in the delay line: pushed, published, read, copied out into a ring
+//! as in a network card's driver. On one core, and from one core to another; with next
+//! to no backlog, and with the backlog of 100 Gbit/s for 20 ms.
 //!
-//! The two-core figures depend on how far apart the two cores are, and on a
-//! virtual machine that changes from minute to minute: the time that a cache
-//! line takes to cross is printed with them.
+//! The two-core figures depend on the distance of the two cores, and on a virtual
+//! machine that changes from minute to minute: the time that a cache line takes between
+//! them is printed too.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::{black_box, spin_loop};

@@ -1,9 +1,8 @@
-//! What it costs to finish a checksum, and to cut a segment out of a
-//! super-packet: processor time, so that other programs on the machine do not
-//! count.
+//! Cost of finishing a checksum, and of cutting a segment out of a super-packet:
+//! processor time, so that other programs on the machine do not count.
 //!
-//! `cargo bench -p longwire-io --bench offload`; with `-- --test` each
-//! measurement runs for a moment only.
+//! `cargo bench -p longwire-io --bench offload`; with `-- --test` each measurement runs
+//! for a moment only.
 
 #[path = "../tests/it/common/frames.rs"]
 #[allow(dead_code, missing_docs, reason = "the tests use the rest")]

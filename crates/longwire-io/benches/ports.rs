@@ -47,8 +47,8 @@ fn open(kind: Kind, name: &str) -> Result<(AnyRx, AnyTx), longwire_io::PortError
     Ok((AnyRx::Xdp(port.rx), AnyTx::Xdp(port.tx)))
 }
 
-/// What the calling thread has used of a processor, in nanoseconds. Unlike
-/// wall time it does not grow when other programs want the processor too.
+/// Returns the processor time of the calling thread, in nanoseconds. Unlike wall time
+/// it does not grow when other programs use the processor too.
 fn cpu_time() -> u64 {
     let clock = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID;
     let time = nix::time::clock_gettime(clock).unwrap();
@@ -144,7 +144,7 @@ fn send_rate(kind: Kind, len: usize, time: Duration) {
     );
 }
 
-/// What it costs to take a frame that waits.
+/// Measures the cost of receiving a waiting frame.
 fn drain(kind: Kind, len: usize, rounds: usize) {
     let Some(pair) = Pair::new() else { return };
     let (mut rx, _tx) = pair.in_port(|| open(kind, PORT)).unwrap();

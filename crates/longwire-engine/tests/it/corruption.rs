@@ -1,4 +1,4 @@
-//! Corruption: how many bits, which, and what becomes of the checksums.
+//! Corruption: number and position of bits, and the checksums.
 
 use crate::common::binomial_bounds;
 use crate::common::frames::{self, Ipv4, PLAIN4, Sample};
@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 const CONFIDENCE: f64 = 0.9998;
 
-/// Sends so many copies of a frame over a link that corrupts, and gives what
-/// arrives, with which bits are other ones.
+/// Sends `count` copies of a frame over a link with corruption, and passes each
+/// arriving frame with the positions of its changed bits to `take`.
 fn send(corrupt: &str, frame: &[u8], count: u64, mut take: impl FnMut(&[u8], &[u64])) {
     let mut link = crate::common::link(&[("corrupt", corrupt)], 1);
     for index in 0..count {
@@ -41,7 +41,7 @@ fn assert_within(what: &str, count: u64, trials: u64, p: f64) {
     );
 }
 
-/// Each of 80 bits is turned over alike, and as many in each frame as asked.
+/// Each of 80 bits is inverted equally often, and in each frame as many as requested.
 #[test]
 fn random_bits_are_spread_evenly() {
     const FRAMES: u64 = 40_000;
@@ -100,7 +100,7 @@ fn bit_errors_are_binomial() {
     }
 }
 
-/// So many errors that their number is drawn in parts.
+/// At this rate the number of errors is drawn in parts.
 #[test]
 fn many_bit_errors_are_binomial_too() {
     const FRAMES: u64 = 1_000;
@@ -213,8 +213,8 @@ fn the_length_of_a_datagram_counts_in_its_checksum() {
     }
 }
 
-/// What is repaired away was not corrupted: only frames that arrive with other
-/// bytes than they left with are said to be.
+/// A frame whose corruption the repair reverts is not corrupted: only frames that
+/// arrive with changed bytes are reported as such.
 #[test]
 fn a_frame_that_the_repair_gives_back_is_not_corrupted() {
     let mut restored = 0;
@@ -237,8 +237,7 @@ fn a_frame_that_the_repair_gives_back_is_not_corrupted() {
         restored += 1;
     }
     assert!(restored > 4);
-    // Whatever the bits: the flag `corrupted` differs, and nothing else
-    // does.
+    // For all bits: only the flag `corrupted` differs.
     for sample in frames::samples() {
         let mut link = crate::common::link(&[("corrupt", "random:rate=80%,checksum=repair")], 9);
         let (mut differs, mut same) = (0, 0);
@@ -263,8 +262,8 @@ fn changed_bytes(one: &[u8], other: &[u8]) -> Vec<usize> {
     (0..one.len()).filter(differs).collect()
 }
 
-/// What has no checksum gets none, and what covers bytes that are elsewhere
-/// keeps its own.
+/// A frame without a checksum gets none, and a checksum over bytes outside the frame
+/// stays as it is.
 #[test]
 fn some_checksums_are_left_alone() {
     let mut udp = frames::transport(4, 17, (1, 2), 0, &[5; 20]);
@@ -349,8 +348,8 @@ fn loss_and_corruption_leave_each_other_alone() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever bits are spoilt, repairing changes nothing but checksums, and
-    /// repairing again nothing at all.
+    /// For all corrupted bits, repairing changes only checksums, and repairing again
+    /// nothing at all.
     #[test]
     fn repair_is_its_own_repair(
         which in 0usize..11,

@@ -11,8 +11,8 @@ use longwire_units::random::{Purpose, Stream};
 const CONFIDENCE: f64 = 0.998;
 const MS: f64 = 1e6;
 
-/// Every so many frames count, so that those that count are all but
-/// independent: 0.9^64 is about 10^-3.
+/// Distance of the frames that count, so that they are nearly independent: 0.9^64 is
+/// about 10^-3.
 const THIN: usize = 64;
 
 /// Successive delays of a model, in nanoseconds.
@@ -116,7 +116,7 @@ fn a_distribution_from_a_file_is_kept() {
     assert!((low..=high).contains(&at_twenty), "{at_twenty} of {count}");
 }
 
-/// What is drawn for the copies leaves the frames' delays as they were.
+/// The draws for the copies leave the frames' delays unchanged.
 #[test]
 fn copies_do_not_disturb_the_frames() {
     for delay in [

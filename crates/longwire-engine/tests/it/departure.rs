@@ -9,7 +9,7 @@ use longwire_engine::{
 };
 use proptest::prelude::*;
 
-/// What a wire adds, as the oracle sees it.
+/// The oracle's framing of a wire.
 #[derive(Clone, Copy, Debug)]
 struct Wire {
     overhead: u64,

@@ -75,7 +75,7 @@ fn random_copies_come_with_their_probability() {
     assert!((low..=high).contains(&of_survivors), "{of_survivors}");
 }
 
-/// Which frames of so many are sent ahead of their delay.
+/// Returns which of `frames` frames are sent ahead of their delay.
 fn hurried(reorder: &str, frames: u64) -> Vec<bool> {
     let parts = [("reorder", reorder), ("delay", "10ms")];
     let mut link = link(&parts, 1);
@@ -104,9 +104,8 @@ fn each_gap_ends_with_a_frame_that_hurries() {
     assert!(numbers("gap:gap=4,rate=0%").is_empty());
 }
 
-/// From the last one ahead, gap - 1 frames are delayed, and then a geometric
-/// number more: as netem counts, a frame that is not chosen does not begin
-/// the gap anew.
+/// From the last one ahead, gap - 1 frames are delayed, and then a geometric number
+/// more: as netem counts, a frame that is not chosen does not restart the gap.
 #[test]
 fn gaps_are_longer_with_a_probability() {
     let hurried = hurried("gap:gap=5,rate=30%", 400_000);
@@ -161,8 +160,8 @@ fn correlated_decisions_keep_their_rate() {
     }
 }
 
-/// Who is out of turn neither waits nor holds others up, whatever the order
-/// policy; the others stay in order.
+/// A displaced frame neither waits nor holds others up, under either order policy; the
+/// others stay in order.
 #[test]
 fn those_in_turn_stay_in_order() {
     for reorder in ["gap:gap=7,rate=50%", "hold:rate=10%,time=40ms"] {

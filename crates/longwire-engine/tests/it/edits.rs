@@ -6,7 +6,7 @@ use longwire_engine::{DropReason, Link, Verdict};
 use longwire_packet::header::{Ecn, IpHeader};
 use proptest::prelude::*;
 
-/// What a link makes of one frame's bytes, or why it loses it.
+/// Passes one frame through a link; returns its bytes, or the reason of its drop.
 fn cross(link: &mut Link, frame: &[u8]) -> Result<Vec<u8>, DropReason> {
     let meta = crate::common::frame(0, frame.len() as u32);
     match link.offer(meta, frame) {

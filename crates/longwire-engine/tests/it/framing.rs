@@ -1,4 +1,4 @@
-//! What framing profiles make of a frame.
+//! Lengths of frames under the framing profiles.
 
 use longwire_engine::models;
 use longwire_engine::models::framing::Framing;

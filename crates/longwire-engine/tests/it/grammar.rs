@@ -127,7 +127,8 @@ fn missing_repeated_and_empty_values_are_refused() {
 
 #[test]
 fn values_are_refused_with_their_unit() {
-    // A plain value is told its unit alone, a named one its parameter too.
+    // The error of a plain value names its unit only, that of a named one its parameter
+    // too.
     assert_eq!(
         refusal(&models::DELAY, "20"),
         "'20' has no unit; write for example 20ms"
@@ -163,8 +164,8 @@ fn values_are_refused_with_their_unit() {
     );
 }
 
-/// A queue is given in packets or bytes: a value that is neither is told of
-/// both, and one that is out of its range is told so.
+/// A queue is given in packets or bytes: the error of a value that is neither names
+/// both, and a value out of its range has a separate error.
 #[test]
 fn a_queue_is_refused_in_the_unit_it_was_meant_in() {
     let neither = |text| {
@@ -214,8 +215,8 @@ proptest! {
         }
     }
 
-    /// Whatever was read, with whatever spaces, is written so that it reads
-    /// back to the same.
+    /// Every parsed delay, with any spaces, is written so that it reads back to the
+    /// same.
     #[test]
     fn delays_read_back(a in 0u64..90_000_000_000, b in 0u64..90_000_000_000, space in " ?") {
         let (low, high) = (a.min(b), a.max(b));

@@ -15,7 +15,7 @@ const CONFIDENCE: f64 = 0.999_999;
 const THIN: usize = 128;
 const FRAMES: usize = 4_000_000;
 
-/// Which of so many frames are lost.
+/// Returns which frames are lost.
 fn losses(model: &str, seed: u64) -> Vec<bool> {
     let mut placed = LOSS.parse(model).unwrap_or_else(|error| panic!("{error}"));
     let name = placed.model.name();

@@ -170,7 +170,7 @@ fn filters_match_what_they_say() {
         ("src net 10.0.0.0/8", "abcgh"),
         ("net 10.1.2.2/31", "abcgh"),
         ("net 10.1.2.4/30", ""),
-        // ARP tells addresses too.
+        // ARP contains addresses too.
         ("net 0.0.0.0/0", "abcfgh"),
         ("ip6 host 2001:db8::1", "dei"),
         ("dst net 2001:db8:9::/48", "dei"),
@@ -311,8 +311,8 @@ fn values_are_refused_at_their_column() {
     }
 }
 
-/// The link tells the reason, and the probability is kept: 20,000 frames, at
-/// a confidence of 99.98 %.
+/// The link returns the reason, and the probability is kept: 20,000 frames, at a
+/// confidence of 99.98 %.
 #[test]
 fn a_matching_frame_is_lost_with_its_probability() {
     let all = all();

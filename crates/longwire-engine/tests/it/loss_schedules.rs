@@ -24,7 +24,7 @@ fn refusal(model: &str, contents: &str) -> String {
         .to_string()
 }
 
-/// The numbers, from 1, of those lost of so many frames.
+/// Returns the numbers, from 1, of the lost ones of `frames` frames.
 fn lost(model: &str, contents: &str, frames: u64) -> Vec<u64> {
     let mut model = parse(model, contents);
     let frame = passing(EPOCH, 1000);
@@ -124,7 +124,7 @@ fn outages_come_with_their_period() {
         assert!(!down(&mut outage, start + 500 * MS));
         assert!(!down(&mut outage, start + 9 * SECOND));
     }
-    // Before the first one there is none, whatever the period.
+    // Before the first one there is none, for any period.
     let frame = passing(EPOCH - SECOND, 1000);
     assert_eq!(outage.judge(&frame, &mut stream()), None);
     assert!(!down(&mut outage, 0));
@@ -150,7 +150,7 @@ fn outages_come_at_their_times() {
             .iter()
             .any(|(start, end)| (start * SECOND..end * SECOND).contains(&since))
     };
-    // Forwards and backwards, on every second and beside it.
+    // Forwards and backwards, on every second and next to it.
     let times = (0..60).chain((0..60).rev());
     for since in times.flat_map(|second| [second * SECOND, (second + 1) * SECOND - 1]) {
         assert_eq!(down(&mut once, since), is_in(since), "{since}");

@@ -42,7 +42,7 @@ fn values(part: &str) -> Vec<(String, u64)> {
     }))
 }
 
-/// What a reader makes of a document, once through.
+/// Returns one repetition of a document, as the reader parses it.
 fn contents(quantity: Quantity, text: &str) -> Vec<(String, u64)> {
     match read(quantity, text) {
         Contents::Series(series, false) => joined(

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 const SEED: u64 = 11;
 
-/// A frame: its number, and bytes of its own.
+/// A frame: its number, and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Frame {
     number: u64,
@@ -80,7 +80,7 @@ fn link(options: &LinkOptions, id: usize) -> Link {
     Link::new(config, SEED, LinkId(id as u32))
 }
 
-/// What is sent: when, on which path.
+/// Frames to send: arrival and path.
 type Sent = Vec<(Nanos, usize, Frame)>;
 
 /// Bursts and pauses on random paths. No two frames arrive at once: links
@@ -313,8 +313,8 @@ fn a_path_is_as_fast_as_its_slowest_link() {
     assert_eq!(found, expected);
 }
 
-/// Copies and fragments are frames of their own on the links that follow, and
-/// what one link does to bytes is there on the next.
+/// Copies and fragments are separate frames on the following links, and one link's
+/// edits are visible on the next.
 #[test]
 fn copies_fragments_and_edits_go_on() {
     let links = [

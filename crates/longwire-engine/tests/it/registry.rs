@@ -1,5 +1,5 @@
-//! What every registered model must do: whoever adds a line to a kind's table
-//! adds it to these tests.
+//! Tests of every registered model: a new line in a kind's table is included
+//! automatically.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;

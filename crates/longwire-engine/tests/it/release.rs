@@ -4,7 +4,7 @@ use crate::common::{config, frame};
 use longwire_engine::{Delivery, Emulator, Link, LinkId, Nanos, ReleaseQueue, Verdict};
 use proptest::prelude::*;
 
-/// What waits, in no order: the next is searched for.
+/// Waiting items, in no order: the next is searched for.
 #[derive(Default)]
 struct Oracle {
     waiting: Vec<(Nanos, usize, LinkId)>,
@@ -126,7 +126,7 @@ proptest! {
     }
 }
 
-/// What is never released waits for ever, behind all that is.
+/// An item that is never released waits for ever, after all others.
 #[test]
 fn never_comes_last() {
     let mut queue = ReleaseQueue::new();
@@ -179,7 +179,7 @@ fn emulator(seed: u64) -> Emulator<usize> {
     Emulator::new((0..).zip(&links).map(link).collect())
 }
 
-/// What is polled, and every verdict.
+/// Polled deliveries, and every verdict.
 type Run = (Vec<(LinkId, usize, Delivery)>, Vec<Verdict>);
 
 /// Offers the frames, (link, gap, length), and polls at each release in its

@@ -1,4 +1,4 @@
-//! What a seed decides, and the order of what leaves a link.
+//! The effects of a seed, and the order of frames that leave a link.
 
 use crate::common::{link, release, verdicts};
 use longwire_engine::{DropReason, Link, LinkId, Verdict};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 const FRAMES: u64 = 20_000;
 
-/// What becomes of the frames of a link of these parts.
+/// Returns the verdicts of a link of these parts.
 fn outcome(parts: &[(&str, &str)]) -> Vec<Verdict> {
     verdicts(&mut link(parts, 42), FRAMES, 1_000_000_000)
 }
@@ -67,8 +67,8 @@ fn streams_of_different_places_differ() {
     assert_eq!(first_draws.len(), count);
 }
 
-/// Loss of another kind before it or behind it, or of its own behind it,
-/// leaves a model's losses as they were.
+/// Loss of another kind before or after it, or of the same kind after it, leaves a
+/// model's losses unchanged.
 #[test]
 fn a_loss_model_draws_the_same_whatever_stands_beside_it() {
     let alone = outcome(&[("loss", "5%")]);

@@ -167,7 +167,7 @@ fn of_rows_of_one_time_the_last_counts_and_equal_ones_are_kept_once() {
     );
 }
 
-/// What a series says, by counting through its rows.
+/// Returns a series' value by counting through its rows.
 fn oracle(rows: &[(u64, u64)], length: u64, since: u64, end: End) -> Option<u64> {
     let inside = match end {
         End::Loop => since % length,
@@ -210,7 +210,7 @@ proptest! {
             prop_assert_eq!(found.value, oracle(&rows, length, since, end));
             prop_assert!(found.start.as_nanos() <= since);
             prop_assert!(since < found.end.as_nanos() || found.end == Nanos::MAX);
-            // What it says of the whole stretch is true of its last instant.
+            // The value of the whole stretch also applies to its last instant.
             if found.end < Nanos::MAX {
                 let last = found.end.as_nanos() - 1;
                 prop_assert_eq!(found.value, oracle(&rows, length, last, end));

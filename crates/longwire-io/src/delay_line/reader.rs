@@ -202,7 +202,7 @@ impl DelayLineReader {
             let mut head: Head = unsafe { self.shared.memory.load(at) };
             if let Some(segment) = head.jump_target() {
                 at = segment as usize * SEGMENT;
-                // SAFETY: as in `follow`: a record is published behind it.
+                // SAFETY: as in `follow`: a record is published after the jump.
                 head = unsafe { self.shared.memory.load(at) };
             }
             if head.release() > time {

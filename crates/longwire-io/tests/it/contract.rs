@@ -13,7 +13,8 @@ use longwire_io::port::options::OpenOptions;
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::registry::{self, AnyRx, AnyTx, Port};
 use longwire_io::{Arrived, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
-use pair::{PORT, Pair, STATION, namespace, now};
+use longwire_testbed::support::namespace;
+use pair::{PORT, Pair, STATION, now};
 
 fn open(text: &str) -> Result<Port, PortError> {
     registry::open(text, &OpenOptions::default())

@@ -1,5 +1,5 @@
-//! Frames of which a capture kept only the beginning: how long they were on
-//! the wire comes out at the other end, whatever they pass on the way.
+//! Frames of which a capture kept only the beginning: their length on the wire is kept
+//! from end to end, on every path.
 
 use longwire_engine::{Bytes, Nanos};
 use longwire_io::port::mem;

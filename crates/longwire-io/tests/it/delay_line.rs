@@ -92,7 +92,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..600)
 }
 
-/// What the delay line should hold, kept the simplest way.
+/// The expected contents of the delay line, in the simplest form.
 #[derive(Clone, Debug, PartialEq)]
 struct Expected {
     descriptor: Descriptor,
@@ -159,7 +159,7 @@ impl Pair {
     /// Refused only if too long, or if not even one more segment was free.
     fn check_exhausted(&self, len: usize, lent: bool) {
         let too_long = !lent && len > self.writer.frame_max();
-        // What was given back but not settled still counts as in use.
+        // Freed segments that are not settled still count as in use.
         assert!(too_long || self.writer.memory_in_use() == self.writer.memory_max());
     }
 
@@ -233,8 +233,8 @@ proptest! {
             pair.step(step);
         }
         pair.drain();
-        // Every segment is there again: the line can be filled anew, but for
-        // what was used of the one being written.
+        // Every segment is free again: the line can be refilled, except for the used
+        // part of the one being written.
         for _ in 0..segments {
             pair.push(100_000, Offload::NONE, None);
         }

@@ -81,8 +81,8 @@ fn releases(frames: &[(Nanos, Vec<u8>)]) -> Vec<Nanos> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// The promise: with gaps that a filler fits, spacing is exact to a byte
-    /// time, whatever the rate and the lengths.
+    /// The promise: with gaps that a filler fits, spacing is exact to a byte time, for
+    /// all rates and lengths.
     #[test]
     fn spacing_is_exact_to_a_byte_time(
         gaps in prop::collection::vec((84u64..6_000, 14usize..=1514), 1..60),
@@ -178,8 +178,8 @@ fn a_rate_between_two_gaps_is_kept_on_average() {
 
 #[test]
 fn while_nothing_is_known_any_gap_stays_possible() {
-    // The wire is filled ahead; a frame that becomes known as late as it may
-    // still leaves on time, whatever its gap.
+    // The wire is filled ahead; a frame that becomes known at the last permitted moment
+    // still leaves on time, for every gap.
     for (step, len) in (0..2_000u64).zip((14..=1514).cycle()) {
         let mut filler = GapFiller::new(rate(TEN_GIGABIT), FillerSizes::ETHERNET, Nanos::ZERO);
         let until = Nanos::from_nanos(20_000 + step);

@@ -150,7 +150,7 @@ proptest! {
         };
         let mut header = vnet::encode(offload, &frame);
         prop_assert_eq!(vnet::decode(&header, &frame), Ok(offload));
-        // A wrong header length is mended.
+        // A wrong header length is corrected.
         header[2..4].fill(0);
         prop_assert_eq!(vnet::decode(&header, &frame), Ok(offload));
     }

@@ -12,6 +12,7 @@ use longwire_io::net::ethtool::Ethtool;
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::packet::{self, PacketPort, PacketTx};
 use longwire_io::{Arrived, Outgoing, PortError, Pushed, RxPort, TxPort};
+use longwire_testbed::support::namespace;
 use pair::{PORT, Pair, STATION, frame, now, number_of, receive_until, send};
 
 fn open(pair: &Pair) -> PacketPort {
@@ -247,7 +248,7 @@ fn ipv6_of_the_kernel_is_silent_until_the_port_is_closed() {
 
 #[test]
 fn without_offloads_the_peer_in_the_same_namespace_sends_wire_frames() {
-    let Some(place) = pair::namespace() else {
+    let Some(place) = namespace() else {
         return;
     };
     let features = || {

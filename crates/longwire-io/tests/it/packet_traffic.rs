@@ -201,8 +201,7 @@ fn inside_a_user_namespace() {
     assert_eq!(got[0].bytes, frame(1, 64));
 }
 
-/// A TCP super-packet with so many bytes of payload, and what is left undone
-/// in it.
+/// Builds a TCP super-packet with this many bytes of payload, and its unfinished work.
 fn super_packet(payload: usize) -> (Vec<u8>, Offload) {
     let spec = FrameSpec::tcp(payload);
     let offload = Offload {

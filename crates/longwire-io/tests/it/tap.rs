@@ -15,11 +15,12 @@ use longwire_io::port::offload::{cut, finish_checksum};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::tap::{self, TapPort, TapRx, TapTx};
 use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, RxPort, TxPort};
-use pair::{frame, namespace, now, receive_until, send};
+use longwire_testbed::support::namespace;
+use pair::{frame, now, receive_until, send};
 
 const NAME: &str = "tap0";
 
-/// A TAP port in a namespace of its own, with an address.
+/// Creates a TAP port in a separate namespace, with an address.
 fn station(number: u8, options: &OpenOptions) -> Option<(NetNamespace, TapPort)> {
     let place = namespace()?;
     let port = place

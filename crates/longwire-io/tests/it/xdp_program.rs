@@ -1,6 +1,6 @@
-//! What `xdp:IF` attaches to an interface and changes on it, and that all of
-//! it goes. Without the right to make namespaces the tests say so and pass,
-//! except in CI, where that is a failure.
+//! The attachments and changes of `xdp:IF` on an interface, and their removal. Without
+//! the right to create namespaces the tests print so and pass, except in CI, where that
+//! is a failure.
 
 use crate::common::pair;
 use std::io::{BufRead, BufReader};
@@ -14,6 +14,7 @@ use longwire_io::net::interface::Interface;
 use longwire_io::port::options::{OpenOptions, XdpMode};
 use longwire_io::port::packet::{self, PacketPort};
 use longwire_io::port::xdp::{self, XdpPort};
+use longwire_testbed::support::namespace;
 use pair::{PORT, Pair, STATION, frame, number_of, receive_until, send};
 
 /// Set for the process that a test starts for itself.
@@ -68,7 +69,7 @@ fn program_and_settings_are_put_back() {
 
 #[test]
 fn a_peer_in_the_same_namespace_gets_its_segmentation_back() {
-    let Some(inside) = pair::namespace() else {
+    let Some(inside) = namespace() else {
         return;
     };
     let features = || {

@@ -5,7 +5,7 @@ use longwire_units::Nanos;
 
 /// Instants a period apart: the first lies a period after the link's epoch.
 ///
-/// A tick precedes the arrivals and departures of its own instant. It sees the queue as
+/// A tick precedes the arrivals and departures of the same instant. It sees the queue as
 /// the last event before it left it, so processing it late changes nothing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticks {

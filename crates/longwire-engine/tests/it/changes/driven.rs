@@ -6,7 +6,7 @@ use longwire_engine::{
     Delivery, DropReason, FrameBytes, FrameMeta, Link, LinkChange, Nanos, Verdict,
 };
 
-/// What happens to the link, in order of time; at one time, as listed.
+/// Events of the link, in order of time; at one time, as listed.
 #[derive(Debug)]
 pub enum Event {
     /// A frame with these bytes.
@@ -42,7 +42,7 @@ impl Run {
         }
     }
 
-    /// What is taken out at `now` is for after a change.
+    /// Polls before a change at `now`: dequeues at `now` follow the change.
     fn poll_before(&mut self, now: Nanos) {
         while let Some((number, verdict)) = self.link.poll_before(now, &self.queued) {
             self.decided(number, verdict);
@@ -61,8 +61,8 @@ impl Run {
         self.check_order(&verdict);
     }
 
-    /// In order, releases never decrease, whatever has changed; departures
-    /// never do at all. What never comes out is out of the count.
+    /// In order, releases never decrease across changes; departures never decrease at
+    /// all. Frames that are never sent are not counted.
     fn check_order(&mut self, verdict: &Verdict) {
         let Verdict::Deliver(delivery) = verdict else {
             return;
@@ -78,8 +78,8 @@ impl Run {
     }
 }
 
-/// Runs the events; `often` polls at every instant with something to tell,
-/// otherwise only as the contract asks for.
+/// Runs the events; `often` polls at every instant with a decision, otherwise only as
+/// the contract requires.
 pub fn run(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts, Link) {
     let (verdicts, offered, link) = run_all(link, events, often);
     let notified = verdicts.len() as u64;
@@ -87,8 +87,8 @@ pub fn run(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts, Lin
     (verdicts, link)
 }
 
-/// The same for links that may keep frames for ever: with how many frames were
-/// offered.
+/// The same for links that may keep frames for ever; returns the number of offered
+/// frames too.
 pub fn run_all(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts, u64, Link) {
     let mut run = Run {
         link,

@@ -76,7 +76,7 @@ proptest! {
         let (mut waiting, mut expected) = (std::collections::VecDeque::new(), Vec::new());
         for (gap, step) in steps {
             now += gap;
-            // What is taken out before `now`.
+            // Frames dequeued before `now`.
             while let Some((arrival, len)) = waiting.front().copied()
                 && oracle.free.max(arrival) < u128::from(now)
             {
@@ -224,7 +224,7 @@ fn a_link_that_stood_still_for_ever_runs_again() {
         (5 * ms, frame(1_000)),
     ];
     let (verdicts, _) = run(still, events, true);
-    // Half of the first was sent, and it was told that the rest never is.
+    // Half of the first was sent; its rest never is.
     assert_eq!(
         outcomes(&verdicts),
         [Ok(u64::MAX), Ok(13 * ms), Ok(21 * ms)]

@@ -1,5 +1,5 @@
-//! Any links and any changes: nothing panics, nothing is lost from the books,
-//! and neither polling late nor being changeable changes a verdict.
+//! Any links and any changes: no panic, every frame is accounted for, and neither
+//! polling late nor being changeable changes a verdict.
 
 use longwire_engine::models::rate::Rate;
 use longwire_engine::{
@@ -35,7 +35,7 @@ fn packet(choices: &mut Choices<'_>) -> Vec<u8> {
     bytes
 }
 
-/// A part of what might be changed, or the state.
+/// Returns a change of some options, or of the state.
 fn any_change(choices: &mut Choices<'_>) -> (LinkOptions, Option<LinkState>) {
     let any = options(choices);
     let states = [
@@ -59,7 +59,7 @@ fn any_change(choices: &mut Choices<'_>) -> (LinkOptions, Option<LinkState>) {
     (change, state)
 }
 
-/// What happens, twice the same: models cannot be copied.
+/// Returns the events; called twice, because models cannot be copied.
 fn events(data: &[u8], changes: bool, gap_least: u64) -> (Vec<(u64, Event)>, String) {
     let mut choices = Choices(data);
     let gaps = [0, 1, 500, 12_000, 120_000, 3_000_000, 90_000_000];

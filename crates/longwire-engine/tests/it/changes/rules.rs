@@ -1,5 +1,5 @@
-//! What each kind of change does to what waits, what is on its way and what
-//! comes.
+//! The effect of each kind of change on queued frames, frames in transit and later
+//! arrivals.
 
 use longwire_engine::models::{self, Entry};
 use longwire_engine::{
@@ -157,8 +157,8 @@ fn a_new_queue_knows_the_headers_of_what_waits() {
     assert_eq!(outcomes(&verdicts), expected);
 }
 
-/// Every discipline gives up what it holds to every other, once by surprise
-/// and once again after having been filled anew.
+/// Every discipline gives up its frames to every other, once unexpectedly and once
+/// after having been refilled.
 #[test]
 fn every_discipline_hands_over_to_every_other() {
     let texts: Vec<String> = models::QUEUE
@@ -181,7 +181,7 @@ fn every_discipline_hands_over_to_every_other() {
             let (verdicts, link) = run(link(&given), events, false);
             let outcomes = outcomes(&verdicts);
             let gone = |reason| outcomes.iter().filter(|o| **o == Err(reason)).count();
-            // Two were taken out before the link went down.
+            // Two were dequeued before the link went down.
             assert_eq!(gone(DropReason::Outage), 58, "{first} {second}");
             assert_eq!(gone(DropReason::QueueFull), 0, "{first} {second}");
             let sent = outcomes[60..].iter().filter(|outcome| outcome.is_ok());
@@ -233,8 +233,8 @@ fn schedules_count_from_the_change() {
     assert_eq!(releases(&verdicts), [101, 110, 112, 122].map(|ms| ms * MS));
 }
 
-/// Models that stay draw on; those that are replaced begin streams of their
-/// own, which the number of the change decides.
+/// Models that stay continue their streams; replaced ones begin separate streams, which
+/// the number of the change determines.
 #[test]
 fn streams_go_on_or_begin_anew() {
     let pattern = |changes: &[&[(&str, &str)]]| {

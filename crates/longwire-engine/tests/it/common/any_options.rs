@@ -1,11 +1,11 @@
-//! The options of links of any models at all, made from arbitrary bytes.
+//! The options of links of any models, built from arbitrary bytes.
 
 use longwire_engine::models::{self, Entry, Kind};
 use longwire_engine::spec::{ModelInfo, Param, Unit};
 use longwire_engine::{DropReason, Hook, LinkOptions, Loader, Nanos, Passing, Plugin};
 use longwire_units::random::Stream;
 
-/// Choices made by bytes, and by zeros when there are no more.
+/// Choices made by bytes, and by zeros after their end.
 pub struct Choices<'a>(pub &'a [u8]);
 
 impl Choices<'_> {
@@ -93,7 +93,7 @@ impl Plugin for Random {
     }
 }
 
-/// What a parameter of this unit might be given.
+/// Returns a value for a parameter of this unit.
 fn value(choices: &mut Choices<'_>, param: &Param, file: String) -> String {
     let some: &[&str] = match param.unit {
         Unit::Time => &["0ns", "1ns", "10us", "1ms", "20ms", "1s"],

@@ -75,7 +75,7 @@ impl ItemBytes<usize> for ByIndex<'_> {
     }
 }
 
-/// What became of the frames of one run.
+/// The verdicts of the frames of one run.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
     /// By the index of the frame: its verdicts in order.
@@ -86,7 +86,7 @@ struct Outcome {
     waiting: usize,
 }
 
-/// Checks one link, made and used as `data` says.
+/// Checks one link, built and used as `data` determines.
 pub fn check(data: &[u8]) {
     let mut choices = Choices(data);
     let options = options(&mut choices);
@@ -226,8 +226,8 @@ fn conserves(outcome: &Outcome, offered: usize, options: &LinkOptions) {
 /// Unless reordering was asked for, frames of one flow come out in the order
 /// in which they went in, and releases never decrease.
 fn keeps_order(outcome: &Outcome, frames: &[Offered], link: &Link, options: &LinkOptions) {
-    // Fragments but the first have no ports, and may go another way through a
-    // queue that tells flows apart.
+    // Fragments but the first have no ports, and may take another path through a queue
+    // that separates flows.
     if !link.in_order() || link.fragments() {
         return;
     }

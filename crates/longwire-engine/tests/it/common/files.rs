@@ -3,8 +3,7 @@
 use longwire_engine::{Hook, Loader, Passing, Plugin};
 use longwire_units::random::Stream;
 
-/// The same contents whatever file is asked for, in pieces of this many
-/// bytes.
+/// The same contents for every file, in pieces of this many bytes.
 pub struct Contents<'a> {
     pub text: &'a [u8],
     pub piece: usize,

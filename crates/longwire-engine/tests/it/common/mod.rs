@@ -1,4 +1,4 @@
-//! What several tests need: links from text, and exact statistical bounds.
+//! Common helpers: links from text, and exact statistical bounds.
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub mod any_options;
@@ -91,9 +91,9 @@ pub fn ks_distance(samples: &mut [f64], cdf: impl Fn(f64) -> f64) -> f64 {
     samples.iter().enumerate().map(distance).fold(0.0, f64::max)
 }
 
-/// What that distance exceeds with a chance of at most `1 - confidence`, for
-/// any number of samples (Massart's form of the inequality of Dvoretzky,
-/// Kiefer and Wolfowitz, 1990).
+/// Returns a bound of that distance that is exceeded with a chance of at most `1 -
+/// confidence`, for any number of samples (Massart's form of the inequality of
+/// Dvoretzky, Kiefer and Wolfowitz, 1990).
 pub fn ks_bound(samples: usize, confidence: f64) -> f64 {
     ((2.0 / (1.0 - confidence)).ln() / (2.0 * samples as f64)).sqrt()
 }

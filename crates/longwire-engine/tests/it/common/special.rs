@@ -32,7 +32,7 @@ pub fn gamma_cdf(shape: f64, gamma: f64, x: f64) -> f64 {
     (shape * x.ln() - x).exp() / gamma * sum
 }
 
-/// What is left of a distribution function between two bounds.
+/// Truncates a distribution function to two bounds.
 pub fn truncated(cdf: impl Fn(f64) -> f64, min: f64, max: f64) -> impl Fn(f64) -> f64 {
     let (at_min, at_max) = (cdf(min), cdf(max));
     move |x| ((cdf(x) - at_min) / (at_max - at_min)).clamp(0.0, 1.0)

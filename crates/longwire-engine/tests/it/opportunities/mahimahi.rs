@@ -37,8 +37,8 @@ proptest! {
     }
 }
 
-/// What the wrap does, by hand: opportunities at 2, 2 and 5 ms, then at 7, 7
-/// and 10, and so on. A full frame takes one, and a small one shares it.
+/// The wrap, computed by hand: opportunities at 2, 2 and 5 ms, then at 7, 7 and 10, and
+/// so on. A full frame takes one, and a small one shares it.
 #[test]
 fn a_trace_begins_again_at_its_last_time() {
     let files = [("t", "2\n2\n5\n".to_owned())];

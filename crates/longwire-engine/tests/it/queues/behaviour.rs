@@ -1,6 +1,6 @@
-//! What each discipline is known for, seen under TCP. The model is seeded and
-//! runs in virtual time, so that every figure is the same on every machine;
-//! the bounds leave room for changes of the model, not for chance.
+//! The known properties of each discipline, under TCP. The model is seeded and runs in
+//! virtual time, so that every figure is the same on every machine; the bounds leave a
+//! margin for changes of the model, not for chance.
 
 use crate::queues::link::link;
 use crate::queues::tcp::{Control, FRAME, Network, Seen, Sender};
@@ -11,7 +11,7 @@ const MILLISECOND: u64 = 1_000_000;
 /// 20 Mbit/s: a full frame takes 0.6 ms.
 const RATE: u64 = 20_000_000;
 
-/// What is seen is that of a minute after a warm-up.
+/// The warm-up; the minute after it is measured.
 const WARM_UP: u64 = 20 * SECOND;
 const END: u64 = 80 * SECOND;
 
@@ -118,8 +118,8 @@ fn pie_holds_the_delay_at_its_target() {
     }
 }
 
-/// Adaptive RED keeps the average between min and max, 5 and 15 packets of
-/// 0.6 ms, whatever the number of flows.
+/// Adaptive RED keeps the average between min and max, 5 and 15 packets of 0.6 ms, for
+/// any number of flows.
 #[test]
 fn adaptive_red_keeps_the_average_between_its_thresholds() {
     for count in [5, 20] {
@@ -130,9 +130,9 @@ fn adaptive_red_keeps_the_average_between_its_thresholds() {
     }
 }
 
-/// FQ-CoDel shares the link between flows whatever their round trips and
-/// controls (RFC 8290, section 1), and one that sends little does not wait
-/// for the others: at most for a frame of each and the one being sent.
+/// FQ-CoDel shares the link between flows of any round trips and controls (RFC 8290,
+/// section 1), and one that sends little does not wait for the others: at most for a
+/// frame of each and the one in service.
 #[test]
 fn fq_codel_shares_and_lets_sparse_flows_pass() {
     let sparse = sender(Control::Constant(20 * MILLISECOND), 0, 0);
@@ -156,9 +156,9 @@ fn fq_codel_shares_and_lets_sparse_flows_pass() {
     assert!(shared[4].wait_ms(0.5) > 5.0);
 }
 
-/// Beside a classic flow that keeps the C queue at its target, L4S traffic
-/// waits less than a millisecond: every packet of a minute, at 100 Mbit/s
-/// (RFC 9332, section 1.4). Neither pushes the other out.
+/// Next to a classic flow that keeps the C queue at its target, L4S traffic waits less
+/// than a millisecond: every packet of a minute, at 100 Mbit/s (RFC 9332, section 1.4).
+/// Neither starves the other.
 #[test]
 fn dualpi2_keeps_l4s_below_a_millisecond_beside_a_classic_flow() {
     let rate = 5 * RATE;
@@ -207,7 +207,7 @@ fn marks_take_the_place_of_drops() {
     }
 }
 
-/// Without ECN, nobody is marked.
+/// Without ECN, no frame is marked.
 #[test]
 fn nobody_is_marked_unless_asked() {
     for queue in [

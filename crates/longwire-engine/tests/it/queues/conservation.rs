@@ -35,7 +35,7 @@ fn every_frame_is_decided_once_and_in_its_order() {
                 continue;
             }
             let held = offered + 1 - run.order.len();
-            // Frames dropped as they came are told by the next poll.
+            // The next poll returns the drops of frames at their arrival.
             let (packets, bytes) = run.link.occupancy();
             assert!(packets.0 as usize <= held, "{text}, pattern {seed}");
             bytes_max = bytes_max.max(bytes.0);

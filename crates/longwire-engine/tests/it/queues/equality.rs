@@ -19,8 +19,8 @@ use crate::queues::traffic::{Draws, Pattern, pattern};
 /// How many patterns each discipline gets.
 const PATTERNS: u64 = 2_000;
 
-/// What the patterns of one discipline led to, so that none is compared in
-/// vain.
+/// Events that the patterns of one discipline caused, to check that the comparison
+/// covers them.
 #[derive(Debug, Default)]
 struct Seen {
     frames: u64,

@@ -1,4 +1,4 @@
-//! What pauses cost: nothing that grows with them.
+//! The cost of pauses does not grow with them.
 
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use longwire_engine::{
 use crate::queues::oracle::Oracle;
 use crate::queues::traffic::{Packet, Pattern};
 
-/// What became of a frame.
+/// The verdict on a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It departed then, marked or not.
@@ -93,7 +93,7 @@ impl Run {
     }
 }
 
-/// What the engine makes of a pattern.
+/// Runs a pattern through the engine.
 pub fn run_engine(pattern: &Pattern, queue: &str, seed: u64) -> Vec<Fate> {
     let mut run = Run::new(link(pattern.rate, queue, seed), pattern.packets.len());
     for packet in &pattern.packets {
@@ -103,9 +103,8 @@ pub fn run_engine(pattern: &Pattern, queue: &str, seed: u64) -> Vec<Fate> {
     run.finish().0
 }
 
-/// What an oracle makes of a pattern, event by event: at one instant, a tick of
-/// its timer comes before the link asks for a frame, and that before an
-/// arrival.
+/// Runs a pattern through an oracle, event by event: at one instant, a tick of its
+/// timer precedes the link's request for a frame, and that an arrival.
 pub fn run_oracle(pattern: &Pattern, oracle: &mut dyn Oracle) -> Vec<Fate> {
     let mut fates = vec![None; pattern.packets.len()];
     let mut arrivals = pattern.packets.iter().peekable();
@@ -114,8 +113,7 @@ pub fn run_oracle(pattern: &Pattern, oracle: &mut dyn Oracle) -> Vec<Fate> {
         free_at: 0,
     };
     let mut next_tick = oracle.tick_period();
-    // When the link will ask for a frame; once it has asked in vain, it does
-    // so again when one arrives.
+    // When the link will ask for a frame; after an empty dequeue, at the next arrival.
     let mut asks_at = None;
     while arrivals.peek().is_some() || oracle.len() > 0 {
         let arrival = arrivals.peek().map_or(u64::MAX, |packet| packet.arrival);

@@ -85,9 +85,9 @@ fn a_link_that_falls_free_takes_the_next_frame_before_another_is_queued() {
     }
 }
 
-/// Disciplines with one class and nothing to drop for but their limit decide
-/// as plain tail drop does with a limit of one frame more, whatever arrives at
-/// the instants at which frames depart.
+/// Disciplines with one class and no reason to drop but their limit decide as plain
+/// tail drop does with a limit of one frame more, for all arrivals at the instants at
+/// which frames depart.
 #[test]
 fn disciplines_agree_with_tail_drop() {
     const LONG: &str = "target=1000s,interval=1000s";
@@ -117,7 +117,7 @@ fn disciplines_agree_with_tail_drop() {
     }
 }
 
-/// What holds of a link that may be changed holds of one that may not.
+/// The property of a changeable link also applies to a plain one.
 #[test]
 fn the_queue_right_after_an_arrival_leaves_out_the_frame_in_service() {
     let mut run = Run::new(link(RATE, "head-drop", 1), 3);

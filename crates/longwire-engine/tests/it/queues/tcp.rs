@@ -40,7 +40,7 @@ pub struct Sender {
     pub ecn: u8,
 }
 
-/// What a flow saw after the warm-up.
+/// Measurements of a flow after the warm-up.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     pub bytes: u64,
@@ -161,7 +161,7 @@ impl Flow {
     }
 }
 
-/// What happens to a flow: the time, an order among equals, the flow.
+/// An event of a flow: the time, an order among equals, the flow.
 type Event = (u64, u64, usize, What);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

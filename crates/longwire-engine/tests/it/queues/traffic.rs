@@ -18,7 +18,7 @@ pub struct Packet {
     pub kind: Kind,
 }
 
-/// What a frame holds.
+/// The contents of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Ipv4,
@@ -35,8 +35,8 @@ impl Packet {
         }
     }
 
-    /// The frame's first bytes: a UDP datagram whose addresses and ports tell
-    /// the flow.
+    /// Returns the frame's first bytes: a UDP datagram whose addresses and ports
+    /// identify the flow.
     pub fn bytes(&self) -> Vec<u8> {
         let class = self.dscp << 2 | self.ecn;
         let mut bytes = vec![2, 0, 0, 0, 0, self.flow, 2, 0, 0, 0, 1, 1];
@@ -69,7 +69,7 @@ impl Packet {
         bytes
     }
 
-    /// What the engine reads: nothing of what holds no IP.
+    /// Returns the fields that the engine reads: none without IP.
     pub fn class(&self) -> (u8, u8) {
         match self.kind {
             Kind::Other => (0, 0),
@@ -120,7 +120,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// What 1000 bytes take on the link, in nanoseconds: the measure of all
+    /// Returns the time of 1000 bytes on the link, in nanoseconds: the unit of all
     /// times in a pattern.
     pub fn unit(&self) -> u64 {
         unit(self.rate)
@@ -160,7 +160,7 @@ pub fn pattern_at(draws: &mut Draws, frames: usize, rate: u64) -> Pattern {
     Pattern { rate, packets }
 }
 
-/// What does not change for some time.
+/// Parameters that stay constant for some time.
 struct Phase {
     load: f64,
     len: (u32, u32),

@@ -150,8 +150,8 @@ fn departures_behind_the_peak_are_rounded_down() {
     assert_eq!(departures, [46, 119]);
 }
 
-/// What is longer than the bucket leaves when that is full, and owes the
-/// rest: the rate holds in the long run.
+/// A frame longer than the bucket leaves when that is full, and owes the rest: the rate
+/// holds in the long run.
 #[test]
 fn a_frame_longer_than_the_bucket_owes_the_rest() {
     let rate = "token-bucket:rate=8mbit,burst=100b";

@@ -70,7 +70,7 @@ pub fn departures(link: &mut Link, frames: &[(u64, u32)]) -> Vec<u64> {
     departures
 }
 
-/// What both ways through the engine say, which must be the same.
+/// Returns the departures by both paths through the engine, which must be the same.
 pub fn both_ways(rate: &str, file: &str, epoch: u64, frames: &[(u64, u32)]) -> Vec<u64> {
     let at_arrival = departures(&mut link(rate, file, epoch, false), frames);
     let managed = departures(&mut link(rate, file, epoch, true), frames);

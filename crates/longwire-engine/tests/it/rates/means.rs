@@ -1,5 +1,5 @@
-//! What a model says its mean rate is, against what it sends to a queue that
-//! is never empty.
+//! A model's stated mean rate, compared with the data that it sends for a queue that is
+//! never empty.
 
 use longwire_engine::{Nanos, models};
 

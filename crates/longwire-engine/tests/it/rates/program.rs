@@ -1,4 +1,4 @@
-//! What a rate that varies over time has sent, in exact fractions.
+//! The integral of a rate that varies over time, in exact fractions.
 
 /// From `time` on, the rate is `rate`.
 #[derive(Clone, Copy, Debug)]
@@ -7,7 +7,7 @@ pub struct Step {
     pub rate: u64,
 }
 
-/// What follows the last step.
+/// Continuation after the last step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum After {
     /// The last rate.
@@ -54,7 +54,7 @@ impl Halves {
 }
 
 impl Program {
-    /// What is sent by `time`.
+    /// Returns the work sent by `time`.
     fn sent(&self, time: u64) -> Halves {
         let (laps, inside) = match self.after {
             After::Again(period) => (time / period, time % period),

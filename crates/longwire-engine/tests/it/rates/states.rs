@@ -50,8 +50,8 @@ fn the_seed_decides_and_both_ways_agree() {
     assert!(once.windows(2).all(|pair| pair[0] <= pair[1]));
 }
 
-/// What the channel does depends on the seed and not on the traffic: a frame
-/// that comes alone leaves as it would have at the end of a busy time.
+/// The channel's state depends on the seed and not on the traffic: a single frame
+/// leaves as it would have at the end of a busy time.
 #[test]
 fn the_channel_goes_on_without_traffic() {
     let rate = "two-state:good=100gbit,bad=0,good-time=2ms,bad-time=5ms";

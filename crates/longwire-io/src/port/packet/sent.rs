@@ -186,7 +186,7 @@ fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Told>> {
     // header inside of `control`.
     let mut next = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
     while !next.is_null() {
-        // SAFETY: not null, and so to a whole header, and behind it the data
+        // SAFETY: not null, so it points to a whole header, followed by the data
         // of its kind, which the kernel wrote.
         unsafe { read_part(&*next, libc::CMSG_DATA(next), &mut told) };
         // SAFETY: as for the first.

@@ -31,7 +31,7 @@ pub struct PcapRx {
     set_back: u64,
 }
 
-/// What the next frame waits for.
+/// The reason why the next frame waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
     Time,

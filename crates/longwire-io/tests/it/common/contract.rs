@@ -1,4 +1,4 @@
-//! What every port must keep, checked the same way for each.
+//! The contract of ports, checked the same way for each.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The lengths of frames that every port passes, in bytes.
 pub const LENGTHS: [usize; 6] = [14, 15, 59, 60, 64, 1514];
 
-/// What one port may do differently from another.
+/// Permitted differences between ports.
 #[derive(Clone, Debug)]
 pub struct Rules {
     /// Lengths that pass whole.
@@ -234,7 +234,7 @@ fn outgoing(bytes: &[u8]) -> Outgoing<'_> {
     Outgoing::whole(bytes, now())
 }
 
-/// A frame that nobody answers, told apart by its bytes.
+/// Builds a frame that no station answers, identified by its bytes.
 fn numbered(number: usize, len: usize) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 9, 9, 2, 0, 0, 0, 9, number as u8];
     bytes.extend(EXPERIMENTAL);

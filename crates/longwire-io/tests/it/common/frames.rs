@@ -1,7 +1,7 @@
 //! Builds frames for tests and checks them, sharing no code with what is
 //! tested: plain loops over big-endian words.
 
-/// What a test frame is made of.
+/// Parameters of a test frame.
 #[derive(Clone, Debug)]
 pub struct FrameSpec {
     pub v6: bool,

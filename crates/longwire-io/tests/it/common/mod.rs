@@ -1,4 +1,4 @@
-//! What several integration tests share.
+//! Helpers of several integration tests.
 #![allow(dead_code, missing_docs, reason = "each test uses a part of it")]
 
 pub mod contract;

@@ -1,5 +1,5 @@
-//! A port's interface with a station behind it: veth pairs in namespaces of
-//! their own, which vanish with the test.
+//! A port's interface with a station at its other end: veth pairs in separate
+//! namespaces, which vanish with the test.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};

@@ -220,7 +220,7 @@ impl Points {
     }
 
     /// Returns the probability of less than `value`, or of at most `value` if
-    /// `through`: they differ where a value has a probability of its own.
+    /// `through`: they differ where a value has a positive probability.
     fn probability(&self, value: f64, through: bool) -> f64 {
         let lower = |other: &f64| *other < value || through && *other == value;
         let next = self.values.partition_point(lower);
@@ -282,7 +282,7 @@ impl Points {
         let inside = knots.filter(|(below, _)| (self.from..=to).contains(below));
         let inside = inside.map(|(below, value)| (below, value.clamp(low, high) - centre));
         for next in inside.chain([(to, high - centre)]) {
-            // Of no width where a value has a probability of its own.
+            // Of no width where a value has a positive probability.
             let mass = (next.0 - before.0) / self.span;
             let (a, b) = (before.1, next.1);
             first += mass * (a + b) / 2.0;

@@ -138,9 +138,8 @@ pub struct Drr {
 }
 
 impl Drr {
-    /// The class with the most bytes for its weight once a packet has come to
-    /// `own`, which is it also beside others that have as many; among others,
-    /// the first.
+    /// Returns the class with the most bytes for its weight once a packet has arrived
+    /// in `own`, which wins ties; among others, the first.
     fn longest(&self, own: usize, len: u32) -> usize {
         let share = |index: usize| {
             let class = &self.classes.classes[index];
