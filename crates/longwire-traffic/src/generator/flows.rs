@@ -10,7 +10,7 @@ use super::addresses::{AddressRange, MacAddress, PortRange};
 use super::error::{GeneratorError, refused};
 use super::limits::{FLOWS_MAX, MACS_MAX};
 
-/// What is inside IP.
+/// The protocol inside IP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// Datagrams.
@@ -42,7 +42,7 @@ impl TcpFlags {
 }
 
 impl Default for TcpFlags {
-    /// What a segment with data has.
+    /// The flags of a segment with data: psh and ack.
     fn default() -> TcpFlags {
         TcpFlags(0x18)
     }
@@ -102,10 +102,10 @@ impl FromStr for VlanTag {
     }
 }
 
-/// What the headers of generated frames hold.
+/// The headers of generated frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowConfig {
-    /// What is inside IP.
+    /// The protocol inside IP.
     pub protocol: Protocol,
     /// How many flows there are; all differ. Source addresses change first,
     /// then destination addresses, source ports, destination ports.

@@ -151,7 +151,7 @@ impl<E: From<ProfileError>> Tester for PortTester<'_, E> {
     }
 }
 
-/// What trials at the same time send if all goes well.
+/// The frames that trials at the same time send if all goes well.
 struct Plan {
     /// How many frames are to be sent in all.
     frames: f64,

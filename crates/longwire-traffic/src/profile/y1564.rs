@@ -6,7 +6,7 @@
 //! its committed rate, then with the excess rate, then beyond both. When all
 //! are right, all send at their committed rates at the same time. Where frames
 //! of the excess rate are marked (colour-aware mode), they are a stream of
-//! their own, and those of the committed rate must keep to all limits beside
+//! their own, and those of the committed rate must keep to all limits next to
 //! them.
 //!
 //! Left out: bursts of the committed and excess size (CBS, EBS). Delay
@@ -105,8 +105,8 @@ enum Ask {
     Nothing,
 }
 
-/// What may come out beyond both rates and still count as policed: the burst
-/// that a policer lets through, and what rates are rounded to.
+/// The excess over both rates that still counts as policed: the burst that a policer lets
+/// through, and the rounding of rates.
 const POLICING_MARGIN: f64 = 0.05;
 
 /// How much of the guaranteed rate must come out when more is sent.
@@ -189,8 +189,8 @@ impl Y1564 {
             return Ok(steps);
         };
         let sum = |one: u64, other: u64| one.saturating_add(other);
-        // Y.1564, 8.1.2: an excess that is small beside the guaranteed rate is
-        // overstepped by more.
+        // Y.1564, 8.1.2: an excess that is small next to the guaranteed rate is
+        // exceeded by more.
         let (name, over) = match eir.saturating_mul(5) >= cir {
             true => ("policing: CIR + 125 % of EIR", sum(eir, eir / 4)),
             false => ("policing: 125 % of CIR + EIR", sum(eir, cir / 4)),

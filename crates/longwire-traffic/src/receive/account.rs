@@ -1,4 +1,4 @@
-//! What is counted of the frames that arrive.
+//! The account of the frames that arrive.
 
 use longwire_capture::CaptureWriter;
 use longwire_engine::Nanos;
@@ -22,7 +22,7 @@ use super::timing::Against;
 /// Everything that is known of what arrived.
 pub(super) struct Account {
     config: ReceiveConfig,
-    /// What turns arrivals into times since 1970.
+    /// Turns arrivals into times since 1970.
     epoch: Epoch,
     packets: u64,
     bytes: u64,
@@ -75,7 +75,7 @@ impl Account {
         })
     }
 
-    /// What arrives is compared with what this process sends.
+    /// Compares arrivals with the frames that this process sends.
     pub(super) fn compare_with(&mut self, sent: SentFrames) {
         self.live = Some(LiveComparison::new(sent));
     }
@@ -212,7 +212,7 @@ impl Account {
     }
 }
 
-/// What a frame carries behind its headers, where a probe would stand.
+/// Returns the payload of a frame, where a probe would be.
 #[inline]
 fn payload_of(bytes: &[u8]) -> Option<&[u8]> {
     let Some(ip) = IpHeader::parse(bytes) else {

@@ -1,4 +1,4 @@
-//! What arrives, against a trace: reading the trace along.
+//! Arrivals compared with a trace, which is read along.
 
 use longwire_capture::CaptureReader;
 use longwire_engine::Nanos;
@@ -9,10 +9,10 @@ use longwire_runtime::sent::{Ignored, digest};
 use super::matching::{Expected, Matching};
 use super::report::TraceReport;
 
-/// What arrivals are compared with.
+/// The trace that arrivals are compared with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgainstTrace {
-    /// The trace that is sent: a capture's name.
+    /// The name of the capture that is sent.
     pub trace: String,
     /// The pace at which it is sent.
     pub pace: Pace,
@@ -20,7 +20,7 @@ pub struct AgainstTrace {
     pub gap_cap: Option<Nanos>,
     /// How often it is sent; 0 is for ever.
     pub rounds: u64,
-    /// What may change on the way.
+    /// The fields that may change on the way.
     pub ignored: Ignored,
 }
 
@@ -123,7 +123,7 @@ impl Comparison {
         }
     }
 
-    /// What went wrong while the trace was read.
+    /// The error of reading the trace, if there was one.
     pub(super) fn error(&self) -> Option<String> {
         self.error.as_ref().map(ToString::to_string)
     }

@@ -1,4 +1,4 @@
-//! What arrives, against what is being sent by the same process.
+//! Arrivals compared with the frames that the same process sends.
 
 use longwire_engine::Nanos;
 use longwire_runtime::sent::{SentFrames, fingerprint};
@@ -18,9 +18,9 @@ struct Arrival {
 
 /// Finds what arrives in what was sent.
 ///
-/// A sender tells of a frame before the frame leaves. So arrivals are gathered
-/// first and looked up only after all has been heard that was told by then:
-/// none is looked up too early.
+/// A sender notes a frame before the frame leaves. So arrivals are gathered first, and
+/// looked up only after all notes made by then have been read: none is looked up too
+/// early.
 pub(super) struct LiveComparison {
     sent: SentFrames,
     arrivals: Vec<Arrival>,

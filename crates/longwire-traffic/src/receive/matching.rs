@@ -16,7 +16,7 @@ use super::timing::Against;
 /// Frames of the trace in the window.
 const WINDOW: usize = 1 << 18;
 
-/// Of them, those behind the last that came, at most.
+/// Of them, those after the last that came, at most.
 const AHEAD: u64 = 1 << 17;
 
 /// Frames that were not found and may be changed ones.
@@ -36,7 +36,7 @@ pub(super) struct Expected {
     pub late: u32,
 }
 
-/// What is counted of the frames of a trace.
+/// Counts of the frames of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     /// Frames of the trace up to the last that came.
@@ -47,7 +47,7 @@ pub(super) struct Counts {
     pub reordered: u64,
     pub changed: u64,
     pub foreign: u64,
-    /// Frames of the trace, as far as it was read, behind the last that came.
+    /// Frames of the trace, as far as it was read, after the last that came.
     pub behind_last: u64,
 }
 
@@ -93,7 +93,7 @@ pub(super) struct Matching {
     /// The window, in frames of the trace.
     begin: u64,
     end: u64,
-    /// One behind the last frame of the trace that came.
+    /// The place after the last frame of the trace that came.
     frontier: u64,
     /// The frames before it were given up: no gap is to be judged across them.
     gave_up: bool,

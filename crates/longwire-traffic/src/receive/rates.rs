@@ -10,8 +10,8 @@ const INTERVALS: usize = 600;
 /// How long an interval is at first.
 const LENGTH_START: Nanos = Nanos::from_millis(100);
 
-/// What came in intervals of equal length. When they run out, each takes in
-/// its neighbour.
+/// Counts in intervals of equal length. When the intervals run out, each takes in its
+/// neighbour.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     length: u64,

@@ -128,7 +128,7 @@ pub struct Timing {
     /// How much later than the first frame each came, against the schedule, in
     /// microseconds: negative for those that came earlier.
     pub offset_us: Spread,
-    /// How much slower than the schedule time passed.
+    /// How much slower than the schedule arrivals came.
     pub drift: Option<Drift>,
 }
 

@@ -1,4 +1,4 @@
-//! What is missing, double or out of order among numbered packets.
+//! Losses, duplicates and reordering among numbered packets.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ const WINDOW: u64 = 1 << 17;
 /// packet out of order should have come before.
 const RUNS: usize = 4096;
 
-/// What became of a packet.
+/// The place of a packet among those that came before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Came {
     /// Its number is the highest so far; `next` if it is one above the highest
@@ -28,7 +28,7 @@ pub(super) enum Came {
     BeyondWindow,
 }
 
-/// Numbers that came in order and right behind each other.
+/// Consecutive numbers that came in order.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     first: u64,

@@ -110,7 +110,7 @@ fn ranked(histogram: &Histogram<u32>, rank: u64) -> i64 {
 mod tests {
     use super::*;
 
-    /// What sorting says.
+    /// The percentiles by sorting.
     fn exact(values: &[i64], quantile: f64) -> i64 {
         let mut sorted = values.to_vec();
         sorted.sort_unstable();

@@ -11,7 +11,7 @@ use super::sequence::{Came, Sequence};
 use super::spread::Distribution;
 use super::timing::Against;
 
-/// Streams that are told apart, at most; each takes about half a megabyte.
+/// Streams that are distinguished, at most; each takes about half a megabyte.
 const STREAMS_MAX: usize = 256;
 
 /// A probe's time is believed if it lies so close to its arrival: other

@@ -131,7 +131,7 @@ impl Receiver {
             account: Mutex::new(account),
         });
         let worker = Worker {
-            // What the port changed on its interface is put back when both
+            // The port restores its changes to the interface when both
             // halves are gone.
             _tx: port.tx,
             port: port.rx,
@@ -248,7 +248,7 @@ fn sharp_epoch() -> Epoch {
     closest.map_or_else(Epoch::now, |(_, epoch)| epoch)
 }
 
-/// What the thread owns.
+/// The state of the thread.
 struct Worker {
     port: AnyRx,
     _tx: longwire_io::port::AnyTx,
@@ -259,7 +259,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// Receives until told to stop. Returns the CPU time it took, in seconds.
+    /// Receives until it is stopped. Returns the CPU time it took, in seconds.
     fn run(mut self) -> f64 {
         let (mut active, mut asked) = (Instant::now(), Instant::now());
         loop {
@@ -334,7 +334,7 @@ impl Worker {
     }
 }
 
-/// What a look at the port came to.
+/// The result of one look at the port.
 enum Taken {
     Some,
     None,

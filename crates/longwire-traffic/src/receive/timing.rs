@@ -6,7 +6,7 @@ use super::drift::DriftFit;
 use super::report::Timing;
 use super::spread::Distribution;
 
-/// What is kept of frames whose times are known beforehand.
+/// The account of frames whose times are known in advance.
 #[derive(Clone, Debug)]
 pub(super) struct Against {
     gap_error: Distribution,

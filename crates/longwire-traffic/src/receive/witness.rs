@@ -1,5 +1,5 @@
-//! A thread that does nothing but look at the clock: when it did not run and
-//! nobody else had its core, the machine itself stood still.
+//! A thread that does nothing but read the clock: when it did not run and no other thread
+//! had its core, the machine itself stood still.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use super::report::WitnessReport;
 
 /// A gap this long between two looks at the clock is a pause, unless the
-/// scheduler gave the core to somebody else.
+/// scheduler gave the core to another thread.
 const PAUSE_MIN: Nanos = Nanos::from_micros(100);
 
 /// How often what was seen is put where others can read it.
@@ -34,7 +34,7 @@ struct Shared {
 
 impl Witness {
     /// Watches `core`, or whichever the scheduler gives it. It runs on the
-    /// idle class, so that it takes the core from nobody.
+    /// idle class, so that it takes the core from no other thread.
     ///
     /// # Errors
     /// When no thread can be started.
@@ -58,7 +58,7 @@ impl Witness {
         })
     }
 
-    /// What it has seen so far.
+    /// Returns the pauses seen so far.
     pub(super) fn seen(&self) -> WitnessReport {
         *self
             .shared
@@ -67,7 +67,7 @@ impl Witness {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it has seen, at its end.
+    /// Ends it, and returns the pauses seen.
     pub(super) fn stop(mut self) -> WitnessReport {
         self.end();
         self.seen()
@@ -135,7 +135,7 @@ fn times_taken() -> i64 {
 }
 
 /// CPU time that the hypervisor gave to others while there was work, all cores
-/// together, in seconds since the system started; `None` where it is not told.
+/// together, in seconds since the system started; `None` where the kernel does not report it.
 pub(super) fn stolen_s() -> Option<f64> {
     // SAFETY: sysconf takes an integer and touches no memory of ours.
     let ticks_per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };

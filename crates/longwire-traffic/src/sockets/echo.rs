@@ -2,7 +2,7 @@
 //!
 //! As `ping` does, arrivals are taken from the kernel's stamps; and the time
 //! that a datagram spends with the answering program is taken off, since that
-//! is not the path's. What is left is the path, both ways.
+//! is not the path's. The rest is the path, both ways.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,9 +42,11 @@ pub struct Probes {
     pub patience: Duration,
 }
 
-/// Makes `count` round trips of the shortest datagrams, one every `interval`
-/// at the earliest and never two at a time. An answer is awaited for
-/// `patience`.
+/// Makes `count` round trips of the shortest datagrams, one every `interval` at the
+/// earliest and never two at a time. An answer is awaited for `patience`.
+///
+/// # Errors
+/// If a namespace cannot be entered, or a socket cannot be used.
 pub fn round_trips(
     path: Path<'_>,
     count: u32,
@@ -60,7 +62,10 @@ pub fn round_trips(
     probe_trips(path, probes)
 }
 
-/// Makes round trips.
+/// Makes round trips of these probes.
+///
+/// # Errors
+/// If a namespace cannot be entered, or a socket cannot be used.
 pub fn probe_trips(path: Path<'_>, probes: Probes) -> Result<RoundTrips, TrafficError> {
     let server = receiver_of(path)?;
     let target = server.local_addr().map_err(during("name a socket"))?;

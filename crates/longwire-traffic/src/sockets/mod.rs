@@ -1,8 +1,6 @@
-//! Traffic of our own, between two hosts that are network namespaces: what
-//! the probe and the benchmarks measure a link with.
+//! Flows of ordinary sockets between two hosts, each a network namespace.
 //!
-//! Everything goes through ordinary sockets, so what is measured is what a
-//! program sees.
+//! A program's traffic goes the same way, so their results are those that a program sees.
 
 mod echo;
 mod one_way;
@@ -30,7 +28,7 @@ pub struct Host<'a> {
     pub address: Ipv4Addr,
 }
 
-/// From where to where.
+/// The two ends of a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Path<'a> {
     /// The sending host.
@@ -40,7 +38,7 @@ pub struct Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// The way back.
+    /// Returns the path back.
     pub fn reversed(self) -> Path<'a> {
         Path {
             from: self.to,
@@ -49,7 +47,7 @@ impl<'a> Path<'a> {
     }
 }
 
-/// Why nothing could be measured.
+/// The error of a flow.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum TrafficError {
@@ -69,5 +67,5 @@ fn during(action: &'static str) -> impl Fn(io::Error) -> TrafficError {
     move |source| TrafficError::Socket { action, source }
 }
 
-/// Ethernet, IPv4 and UDP headers in front of a datagram's payload, in bytes.
+/// The bytes of Ethernet, IPv4 and UDP headers before a datagram's payload.
 pub const UDP_HEADERS: u32 = 14 + 20 + 8;

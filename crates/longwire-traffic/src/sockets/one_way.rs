@@ -14,11 +14,10 @@ use super::{Path, TrafficError, during};
 /// Bytes of a stamped datagram: its number and the time it was sent.
 const STAMP_LEN: usize = 16;
 
-/// After the last sending the receiver waits for stragglers so long beyond
-/// the link's own delay.
+/// How long the receiver waits for late datagrams, beyond the link's own delay.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// What came of a stamped flow.
+/// The result of a stamped flow.
 #[derive(Clone, Debug, Default)]
 pub struct OneWay {
     /// One-way times in nanoseconds, sorted.
@@ -30,14 +29,14 @@ pub struct OneWay {
 }
 
 impl OneWay {
-    /// The time below which this share of the datagrams was.
+    /// Returns the one-way time of this quantile, in nanoseconds.
     pub fn quantile(&self, share: f64) -> i64 {
         let last = self.times_ns.len().saturating_sub(1);
         let index = (share * last as f64).round() as usize;
         self.times_ns.get(index).copied().unwrap_or(0)
     }
 
-    /// Mean and standard deviation.
+    /// Returns mean and standard deviation, in nanoseconds.
     pub fn mean_stddev(&self) -> (f64, f64) {
         let count = self.times_ns.len().max(1) as f64;
         let mean = self.times_ns.iter().map(|t| *t as f64).sum::<f64>() / count;
@@ -45,7 +44,7 @@ impl OneWay {
         (mean, (variance.sum::<f64>() / count).sqrt())
     }
 
-    /// Datagrams that did not arrive.
+    /// The number of datagrams that did not arrive.
     pub fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.times_ns.len() as u64)
     }
@@ -55,9 +54,12 @@ impl OneWay {
 /// them, and times each.
 ///
 /// The sender stamps each with CLOCK_REALTIME just before its system call,
-/// the receiver's kernel stamps it on the same clock. Both programs run on
-/// `core`, if one is given: beside an emulator that spins on another, the
-/// scheduler would now and then put one of them in its way.
+/// the receiver's kernel stamps it on the same clock. Both threads run on `core`, if one
+/// is given: with an emulator that spins on another core, the scheduler would now and
+/// then put one of them in its way.
+///
+/// # Errors
+/// If a namespace cannot be entered, or a socket cannot be used.
 pub fn one_way(
     path: Path<'_>,
     frame_len: u32,

@@ -11,7 +11,7 @@ use nix::sys::socket::{
 
 use super::{Path, TrafficError, during};
 
-/// What a TCP flow came to.
+/// The result of a TCP flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TcpFlow {
     /// Bits of payload a second at the receiver, after the warm-up.
@@ -23,8 +23,11 @@ pub struct TcpFlow {
 /// Bytes a call.
 const CHUNK: usize = 128 << 10;
 
-/// Sends for `duration` over one connection; the first `warm_up` of it does
-/// not count towards the goodput.
+/// Sends for `duration` over one connection; the first `warm_up` of it does not count
+/// towards the goodput.
+///
+/// # Errors
+/// If a namespace cannot be entered, a socket cannot be used, or no connection is made.
 pub fn tcp_flow(
     path: Path<'_>,
     duration: Duration,
@@ -34,10 +37,12 @@ pub fn tcp_flow(
     flow_to(path, duration, warm_up, listen)
 }
 
-/// The same with a receive window of about `window` bytes at the most. Where
-/// the queue on the way holds as much, nothing is ever lost: then all that is
-/// received comes in order, and the goodput of a slow link is exact also when
-/// it is measured over few frames.
+/// Sends like [`tcp_flow`], with a receive window of at most about `window` bytes. Where
+/// the queue on the way holds as much, nothing is lost: all bytes arrive in order, and the
+/// goodput of a slow link is exact also when it is measured over few frames.
+///
+/// # Errors
+/// As for [`tcp_flow`].
 pub fn windowed_tcp_flow(
     path: Path<'_>,
     duration: Duration,
@@ -96,7 +101,7 @@ fn send(mut stream: TcpStream, duration: Duration) -> Result<(), TrafficError> {
             Err(error) => return Err(during("send")(error)),
         }
     }
-    // What still waits in the queues is of no interest.
+    // Bytes that still wait in queues do not count.
     let _ = stream.shutdown(Shutdown::Both);
     Ok(())
 }

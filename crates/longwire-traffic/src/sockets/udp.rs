@@ -23,11 +23,11 @@ pub struct UdpFlow {
     pub count: Option<u64>,
     /// Sending stops after this time.
     pub duration: Duration,
-    /// The receiver waits for stragglers so long.
+    /// How long the receiver waits for late datagrams.
     pub patience: Duration,
 }
 
-/// What came of a UDP flow.
+/// The result of a UDP flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Datagrams {
     /// Sent.
@@ -62,7 +62,10 @@ pub(super) fn enlarge_receive_buffer(socket: &UdpSocket) {
     }
 }
 
-/// Sends a flow and counts what arrives.
+/// Sends a flow and counts the datagrams that arrive.
+///
+/// # Errors
+/// If a namespace cannot be entered, or a socket cannot be used.
 pub fn udp_flow(path: Path<'_>, flow: UdpFlow) -> Result<Datagrams, TrafficError> {
     let receiver = receiver_of(path)?;
     enlarge_receive_buffer(&receiver);

@@ -1,7 +1,5 @@
 //! The tests of this crate in one program: it is linked once.
 #![allow(missing_docs, reason = "tests")]
 
-mod common;
-
 mod generator;
 mod receive;

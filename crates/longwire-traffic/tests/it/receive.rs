@@ -4,14 +4,14 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::{Folder, namespace};
 use longwire_capture::{CaptureReader, CaptureWriter};
 use longwire_engine::Nanos;
-use longwire_io::net::{self, NetNamespace, veth};
+use longwire_io::net::NetNamespace;
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::{AnyTx, Offload, Outgoing, Pushed, TxPort, registry};
 use longwire_packet::probe::Probe;
 use longwire_runtime::record::Epoch;
+use longwire_testbed::support::{Folder, device, namespace, wire};
 use longwire_traffic::receive::{AgainstTrace, ReceiveConfig, Receiver};
 
 /// Two namespaces with a veth pair between them.
@@ -23,22 +23,8 @@ struct Wire {
 impl Wire {
     fn new() -> Option<Wire> {
         let (near, far) = (namespace()?, namespace()?);
-        let end = |namespace| veth::End {
-            name: "eth0",
-            namespace: Some(namespace),
-            queues: Some(1),
-            ..veth::End::default()
-        };
-        let pair = veth::VethConfig {
-            a: end(&near),
-            b: end(&far),
-        };
-        let made = near.run(|| veth::create(&pair));
-        made.expect("a thread").expect("a veth pair");
-        for host in [&near, &far] {
-            let up = host.run(|| net::link_up("eth0"));
-            up.expect("a thread").expect("an interface");
-        }
+        let end = |namespace| device("eth0", Some(namespace));
+        wire(end(&near), end(&far)).expect("a wire");
         Some(Wire { near, far })
     }
 
@@ -96,7 +82,7 @@ fn what_a_trace_holds_is_found_again_at_the_port() {
     let Some(wire) = Wire::new() else {
         return;
     };
-    let folder = Folder::new("receive");
+    let folder = Folder::new();
     let (trace, capture) = (folder.file("sent.pcap"), folder.file("came.pcap"));
     let frames: Vec<Vec<u8>> = (0..20_000u64)
         .map(|number| frame(number, 60 + (number as usize * 31) % 1_400))

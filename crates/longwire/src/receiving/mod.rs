@@ -1,4 +1,4 @@
-//! What was received, in words, and what it must have been.
+//! Reports of receivers in words, and requirements on them.
 
 mod by_link;
 mod receivers;

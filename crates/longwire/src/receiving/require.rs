@@ -11,7 +11,7 @@ use longwire_engine::Nanos;
 use longwire_traffic::receive::{ReceiveReport, Spread, Timing};
 use longwire_units::{UnitError, parse_count, parse_real};
 
-/// What must have arrived.
+/// A requirement on the report of a receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReceiveRequirement {
     clauses: Vec<Clause>,
@@ -107,7 +107,7 @@ const FIGURES: [Figure; 7] = [
 /// Those of two characters come first, so that `<=` is not read as `<`.
 const COMPARISONS: [&str; 5] = ["<=", ">=", "<", ">", "="];
 
-/// Why a requirement was refused.
+/// The error of a requirement that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum ReceiveRequireError {
@@ -207,7 +207,7 @@ fn timings(report: &ReceiveReport) -> Vec<Timing> {
 }
 
 impl ReceiveRequirement {
-    /// What of it was not met: a sentence for each clause.
+    /// Returns a sentence for each clause that was not met.
     pub fn unmet(&self, report: &ReceiveReport) -> Vec<String> {
         let clauses = self.clauses.iter();
         clauses.filter_map(|clause| clause.unmet(report)).collect()
