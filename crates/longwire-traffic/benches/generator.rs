@@ -1,4 +1,4 @@
-//! What generating a frame costs: feed to a sink in memory that copies it,
+//! The cost of generating a frame: feed to a sink in memory that copies it,
 //! as a network card's driver would.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 

@@ -1,8 +1,8 @@
 //! A log of the frames that a process sends, for a receiver in the same process.
 //!
 //! The sending stage notes each frame as it hands it to the port, and passes the
-//! notes on before the frames leave. So whatever the emulated link did to a frame
-//! (alter, corrupt, duplicate or drop it) is part of what was sent, and a receiver
+//! notes on before the frames leave. So the effects of the emulated link (it alters,
+//! corrupts, duplicates or drops frames) are part of the log, and a receiver
 //! that compares arrivals with the log finds only what the network did afterwards.
 
 mod digest;

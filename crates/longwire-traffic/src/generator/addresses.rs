@@ -84,9 +84,10 @@ impl AddressRange {
     /// The address of this number, from 0.
     pub fn address(&self, number: u128) -> IpAddr {
         let value = self.first.wrapping_add(number);
-        match self.v6 {
-            true => IpAddr::V6(value.into()),
-            false => IpAddr::V4((value as u32).into()),
+        if self.v6 {
+            IpAddr::V6(value.into())
+        } else {
+            IpAddr::V4((value as u32).into())
         }
     }
 
@@ -199,18 +200,20 @@ impl FromStr for PortRange {
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         let port = |text: &str| text.trim().parse::<u16>().map_err(|_| refused());
         let (first, last) = (port(first)?, port(last)?);
-        match first <= last {
-            true => Ok(PortRange { first, last }),
-            false => Err(refused()),
+        if first <= last {
+            Ok(PortRange { first, last })
+        } else {
+            Err(refused())
         }
     }
 }
 
 impl fmt::Display for PortRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.first == self.last {
-            true => write!(f, "{}", self.first),
-            false => write!(f, "{}-{}", self.first, self.last),
+        if self.first == self.last {
+            write!(f, "{}", self.first)
+        } else {
+            write!(f, "{}-{}", self.first, self.last)
         }
     }
 }

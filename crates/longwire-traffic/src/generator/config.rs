@@ -23,12 +23,12 @@ pub struct GeneratorConfig {
     pub rate: Option<LoadRate>,
     /// The bytes after the headers and the probe.
     pub payload: Payload,
-    /// Stamp each frame with a [`Probe`](longwire_packet::probe::Probe) at the beginning of its payload, of
-    /// this stream. A paced frame carries the time at which it was due, so
-    /// that what delays its sending counts as delay; frames without times
-    /// carry the time at which they were made.
+    /// Stamp each frame with a [`Probe`](longwire_packet::probe::Probe) of this stream at
+    /// the beginning of its payload. A paced frame carries the time at which it was due,
+    /// so that a late departure counts as delay; frames without times carry the time at
+    /// which they were made.
     pub probe: Option<u32>,
-    /// End after so many frames.
+    /// End after this many frames.
     pub count: Option<u64>,
     /// End before the frame that would be due this long after the start.
     pub time: Option<Nanos>,

@@ -69,9 +69,10 @@ impl fmt::Display for TcpFlags {
         let set = TcpFlags::NAMES.iter().enumerate();
         let set = set.filter(|(bit, _)| self.0 >> bit & 1 == 1);
         let set: Vec<&str> = set.map(|(_, name)| *name).collect();
-        match set.is_empty() {
-            true => f.write_str("none"),
-            false => f.write_str(&set.join(",")),
+        if set.is_empty() {
+            f.write_str("none")
+        } else {
+            f.write_str(&set.join(","))
         }
     }
 }
@@ -122,8 +123,8 @@ pub struct FlowConfig {
     pub destination_ports: PortRange,
     /// Source MAC address, or the first of several.
     pub source_mac: MacAddress,
-    /// How many source MAC addresses in a row frames take in turns, whatever
-    /// their flow: 1 to [`MACS_MAX`].
+    /// The number of consecutive source MAC addresses that frames of all flows take in
+    /// turns: 1 to [`MACS_MAX`].
     pub source_macs: u64,
     /// Destination MAC address, or the first of several.
     pub destination_mac: MacAddress,

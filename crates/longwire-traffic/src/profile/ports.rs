@@ -192,9 +192,10 @@ impl Plan {
         let weights: Vec<f64> = weights.collect();
         let all: f64 = weights.iter().sum();
         for (outcome, weight) in outcomes.iter_mut().zip(weights) {
-            outcome.received_bytes = match all > 0.0 {
-                true => (bytes as f64 * weight / all).round() as u64,
-                false => 0,
+            outcome.received_bytes = if all > 0.0 {
+                (bytes as f64 * weight / all).round() as u64
+            } else {
+                0
             };
         }
     }

@@ -7,9 +7,9 @@
 //! address at the port where frames to it come from does not forward them
 //! (IEEE 802.1Q, 8.6.1), and one that has not floods them. So addresses are
 //! taught by frames from them, then frames are sent to each of them from the
-//! same port: what comes out at the other was not learnt. The switch forgets
-//! by its own aging time before each trial, and each trial has addresses of
-//! its own, so that what was not forgotten is never taken for learnt.
+//! same port: the addresses of those that come out at the other were not learnt.
+//! The switch forgets by its own aging time before each trial, and each trial uses
+//! new addresses, so that one that was not forgotten is never taken for learnt.
 
 use std::sync::Arc;
 
@@ -321,8 +321,8 @@ struct Taught {
 }
 
 impl Taught {
-    /// The first of so many addresses that no trial had before, as long as
-    /// there are any.
+    /// Returns the first of `count` addresses that no trial had before, as long as there
+    /// are any.
     fn next(&mut self, count: u64) -> MacAddress {
         let first = self.addresses % MACS_MAX;
         self.addresses += count;

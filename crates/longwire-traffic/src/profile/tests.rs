@@ -310,7 +310,7 @@ fn only_loss_that_nothing_excuses_is_the_devices() {
         excusable,
         trials: 0,
     };
-    // Nobody else can have lost 10 frames.
+    // Only the device can have lost 10 frames.
     let found = search(&mut lossy(10, 0), 0.0);
     assert_eq!((found.limit, found.best.is_none()), (Limit::Device, true));
     assert_eq!(found.trials, 5, "100 %, 50 %, 25 %, 12.5 %, 6.25 %");

@@ -34,9 +34,9 @@ pub struct Headers {
     pub vlan: Option<VlanTag>,
     /// The differentiated services code point.
     pub dscp: Option<u8>,
-    /// The first of so many source MAC addresses.
+    /// The first source MAC address, and the number of them.
     pub sources: Option<(MacAddress, u64)>,
-    /// The first of so many destination MAC addresses.
+    /// The first destination MAC address, and the number of them.
     pub destinations: Option<(MacAddress, u64)>,
 }
 
@@ -64,9 +64,9 @@ impl Headers {
 /// When a trial ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// After so long.
+    /// After this time.
     Time(Nanos),
-    /// After so many frames.
+    /// After this many frames.
     Frames(u64),
 }
 

@@ -5,9 +5,8 @@
 //! Each service is configured and tested by itself: 25, 50, 75 and 100 % of
 //! its committed rate, then with the excess rate, then beyond both. When all
 //! are right, all send at their committed rates at the same time. Where frames
-//! of the excess rate are marked (colour-aware mode), they are a stream of
-//! their own, and those of the committed rate must keep to all limits next to
-//! them.
+//! of the excess rate are marked (colour-aware mode), they are a separate stream,
+//! and those of the committed rate must keep to all limits next to them.
 //!
 //! Left out: bursts of the committed and excess size (CBS, EBS). Delay
 //! variation is the 99.9th percentile of delays less the least.
@@ -191,9 +190,10 @@ impl Y1564 {
         let sum = |one: u64, other: u64| one.saturating_add(other);
         // Y.1564, 8.1.2: an excess that is small next to the guaranteed rate is
         // exceeded by more.
-        let (name, over) = match eir.saturating_mul(5) >= cir {
-            true => ("policing: CIR + 125 % of EIR", sum(eir, eir / 4)),
-            false => ("policing: 125 % of CIR + EIR", sum(eir, cir / 4)),
+        let (name, over) = if eir.saturating_mul(5) >= cir {
+            ("policing: CIR + 125 % of EIR", sum(eir, eir / 4))
+        } else {
+            ("policing: 125 % of CIR + EIR", sum(eir, cir / 4))
         };
         for (name, beyond, ask) in [
             ("CIR + EIR", eir, Ask::AtLeastCir),

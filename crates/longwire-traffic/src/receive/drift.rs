@@ -6,7 +6,7 @@ use super::report::Drift;
 /// Stretches that a run is cut into, at most.
 const STRETCHES: usize = 256;
 
-/// Fewer tell nothing.
+/// The fewest stretches that a slope is fitted to.
 const STRETCHES_MIN: usize = 8;
 
 /// How long a stretch is at first, in nanoseconds.
@@ -61,7 +61,7 @@ impl DriftFit {
         self.length = self.length.saturating_mul(2);
     }
 
-    /// The slope, once there is enough to tell it from.
+    /// Returns the slope, once there are enough stretches.
     pub(super) fn fit(&self) -> Option<Drift> {
         let points: Vec<Earliest> = self.stretches.iter().flatten().copied().collect();
         let count = points.len();

@@ -4,7 +4,7 @@
 //! digests through two tables of chains: of those that have not come, and of
 //! those that have. Nothing is allocated for a frame. Frames that are equal,
 //! byte for byte, are taken in the order of the trace: which of them was lost
-//! cannot be told.
+//! is unknown.
 
 use std::collections::VecDeque;
 

@@ -38,19 +38,18 @@ pub use thread::{Receiver, open_options};
 /// Configuration of a receiver: the frames that count, and what they are compared with.
 #[derive(Clone, Debug, Default)]
 pub struct ReceiveConfig {
-    /// Frames are to be so far apart, the first from the second and so on.
-    /// Each frame that is lost makes all later ones come that much too late,
-    /// so this is for paths that lose nothing.
+    /// The gap expected between each frame and the next. Each frame that is lost makes
+    /// all later ones late by that gap, so this is for paths without loss.
     pub expect_gap: Option<Nanos>,
     /// The trace that is being sent.
     pub against: Option<AgainstTrace>,
     /// Only frames that match count.
     pub filter: Option<Filter>,
-    /// End after so many frames.
+    /// End after this many frames.
     pub count: Option<u64>,
-    /// End after so long without a frame, once there was one.
+    /// End after this time without a frame, once there was one.
     pub idle: Option<Nanos>,
-    /// Write what arrives to this capture.
+    /// Write the frames that arrive to this capture.
     pub capture: Option<String>,
     /// Watch for pauses of the machine, with a thread that spins while no other
     /// thread wants the core.

@@ -135,8 +135,8 @@ pub struct Timing {
 /// The slope of arrivals against a schedule.
 ///
 /// The run is cut into at most 256 stretches of equal length; of each the
-/// frame counts that came earliest against the schedule, for whatever holds a
-/// frame up (a pause of the machine, a queue) makes it later and never earlier
+/// frame counts that came earliest against the schedule, because any disturbance
+/// (a pause of the machine, a queue) makes a frame later and never earlier
 /// (Moon, Skelly, Towsley: Estimation and removal of clock skew from network
 /// delay measurements, 1999). The slope is the median of the slopes between
 /// all pairs of them (Theil 1950, Sen 1968), which stays where it is until

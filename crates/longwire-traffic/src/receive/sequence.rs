@@ -24,7 +24,7 @@ pub(super) enum Came {
     Reordered,
     /// Its number had come.
     Duplicate,
-    /// Nobody remembers.
+    /// Its number is too old to be known.
     BeyondWindow,
 }
 

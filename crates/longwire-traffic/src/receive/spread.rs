@@ -20,7 +20,7 @@ pub(super) struct Distribution {
     max: i64,
 }
 
-/// Counters of values up to [`LIMIT`] with so many significant digits.
+/// Returns counters of values up to [`LIMIT`] with this number of significant digits.
 fn counters(digits: u8) -> Histogram<u32> {
     Histogram::new_with_bounds(1, LIMIT, digits)
         .unwrap_or_else(|_| unreachable!("bounds and digits are constants that fit"))
@@ -32,8 +32,8 @@ impl Distribution {
         Distribution::with_digits(3)
     }
 
-    /// Percentiles to so many significant digits, from 1 to 5; each costs ten
-    /// times the memory.
+    /// Percentiles to `digits` significant digits, from 1 to 5; each costs ten times the
+    /// memory.
     pub(super) fn with_digits(digits: u8) -> Distribution {
         Distribution {
             above: counters(digits),

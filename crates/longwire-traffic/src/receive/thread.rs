@@ -78,7 +78,7 @@ struct Shared {
 
 impl Shared {
     fn account(&self) -> MutexGuard<'_, Account> {
-        // Counters stay readable whatever a thread that held them did.
+        // Counters stay readable even if a thread that held them panicked.
         self.account.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -22,12 +22,12 @@ const PUBLISH: Nanos = Nanos::from_millis(20);
 
 /// Watches a core until it is dropped.
 pub(super) struct Witness {
-    shared: Arc<Shared>,
+    shared: Arc<Watch>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct Watch {
     stop: AtomicBool,
     seen: Mutex<WitnessReport>,
 }
@@ -39,7 +39,7 @@ impl Witness {
     /// # Errors
     /// When no thread can be started.
     pub(super) fn start(core: Option<usize>) -> std::io::Result<Witness> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Watch::default());
         let watched = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("longwire-witness".to_owned())
@@ -96,7 +96,7 @@ fn yield_to_everybody() {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
 }
 
-fn watch(shared: &Shared) {
+fn watch(shared: &Watch) {
     let mut seen = WitnessReport::default();
     let mut taken = times_taken();
     let mut last = monotonic_now();
@@ -123,7 +123,7 @@ fn watch(shared: &Shared) {
     publish(shared, seen);
 }
 
-fn publish(shared: &Shared, seen: WitnessReport) {
+fn publish(shared: &Watch, seen: WitnessReport) {
     *shared.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
 }
 

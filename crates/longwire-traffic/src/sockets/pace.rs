@@ -16,7 +16,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// So many a second from now on; zero is as fast as can be.
+    /// Makes a schedule of `per_second` sendings from now on; zero is as fast as possible.
     pub fn new(per_second: u64) -> Pace {
         Pace {
             start: monotonic_now(),

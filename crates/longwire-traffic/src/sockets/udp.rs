@@ -12,14 +12,14 @@ use super::{Path, TrafficError, UDP_HEADERS, during};
 /// Room for a receiver that is not scheduled for a while.
 const RECEIVE_BUFFER: usize = 16 << 20;
 
-/// The flow to be sent.
+/// Configuration of a UDP flow.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpFlow {
     /// Frame length in bytes, Ethernet header included.
     pub frame_len: u32,
     /// Datagrams a second; zero is as fast as the sender can.
     pub per_second: u64,
-    /// Sending stops after so many, if given.
+    /// Sending stops after this many, if given.
     pub count: Option<u64>,
     /// Sending stops after this time.
     pub duration: Duration,

@@ -78,12 +78,12 @@ fn assert_right(frame: &[u8], what: &str) {
     let mut repaired = frame.to_vec();
     repair_checksums(&mut repaired);
     assert_eq!(frame, repaired, "{what}");
-    // And it is looked at: a spoilt one is repaired.
-    let mut spoilt = frame.to_vec();
-    let last = spoilt.len() - 1;
-    spoilt[last] ^= 0x55;
-    repair_checksums(&mut spoilt);
-    assert_ne!(frame[..last], spoilt[..last], "{what}");
+    // And it is checked: a corrupted one is repaired.
+    let mut corrupted = frame.to_vec();
+    let last = corrupted.len() - 1;
+    corrupted[last] ^= 0x55;
+    repair_checksums(&mut corrupted);
+    assert_ne!(frame[..last], corrupted[..last], "{what}");
 }
 
 #[test]

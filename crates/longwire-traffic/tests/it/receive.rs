@@ -60,7 +60,7 @@ fn send<'a>(port: &mut AnyTx, frames: impl IntoIterator<Item = &'a Vec<u8>>) {
     }
 }
 
-/// Waits until so many frames have come.
+/// Waits until `packets` frames have come.
 fn await_packets(receiving: &Receiver, packets: u64) {
     let deadline = Instant::now() + Duration::from_secs(10);
     while receiving.packets() < packets && Instant::now() < deadline {

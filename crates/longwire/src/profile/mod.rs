@@ -64,9 +64,10 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     }
     // After the report, which is shown in any case.
     kept?;
-    Ok(match report.passed() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(EXIT_FIDELITY),
+    Ok(if report.passed() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(EXIT_FIDELITY)
     })
 }
 

@@ -71,9 +71,10 @@ pub(super) fn print(report: &ProfileReport, globals: &Globals) {
         ProfileReport::Rfc2889(report) => print_rfc2889(report, paint),
         ProfileReport::Y1564(report) => print_y1564(report, paint),
     }
-    let verdict = match report.passed() {
-        true => paint.good("passed"),
-        false => paint.bad("failed"),
+    let verdict = if report.passed() {
+        paint.good("passed")
+    } else {
+        paint.bad("failed")
     };
     println!("{verdict}");
 }

@@ -35,7 +35,7 @@ fn service(cir: &str, eir: Option<&str>) -> Y1564 {
     }
 }
 
-/// Information rate counts 4 bytes beside the frame.
+/// Information rate counts 4 bytes in addition to the frame.
 const INFORMATION: &str = "bytes:overhead=4";
 
 #[test]

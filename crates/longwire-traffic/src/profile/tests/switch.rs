@@ -11,12 +11,12 @@ use crate::profile::ProfileError;
 use crate::profile::rfc2889::{Rfc2889, Rfc2889Test};
 use crate::profile::trial::{Length, Outcome, Tester, Trial};
 
-/// A switch of two ports. What it has learnt at the port where frames come in
-/// it does not send out at the other.
+/// A switch of two ports. It does not forward frames to addresses learnt at the port
+/// where they come in.
 struct Switch {
-    /// So many addresses it keeps.
+    /// The number of addresses it keeps.
     room: usize,
-    /// So many frames a second it can learn from; of more, every other one.
+    /// The rate of frames it can learn from, per second; of more, every other one.
     per_second: f64,
     learnt: BTreeSet<[u8; 6]>,
     /// It lets nothing through.
