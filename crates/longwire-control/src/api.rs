@@ -1,4 +1,4 @@
-//! What the API answers, by its table of routes.
+//! The answers of the API, by its table of routes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -205,7 +205,7 @@ fn fault() -> Refusal {
 /// Returns the route of a request, and the request without its body.
 ///
 /// # Errors
-/// If there is no such route, or it does not take what is said.
+/// If there is no such route, or it does not take the parameters.
 pub fn read_head(
     method: &str,
     path: &str,

@@ -121,7 +121,7 @@ impl Tokens {
             Refusal::unknown("there must be one header Authorization: Bearer TOKEN")
         })?;
         // Both are compared, whichever it is, and each in a time that does
-        // not tell how much of it was right.
+        // not depend on how much of it was right.
         let is = |known: &Option<Vec<u8>>| {
             let known = known.as_deref();
             known.is_some_and(|known| bool::from(known.ct_eq(token)))
@@ -168,12 +168,13 @@ pub fn check_origin(peer: Peer, uri: &Uri, headers: &HeaderMap) -> Result<(), Re
     }
     let same = format!("http://{authority}");
     let foreign = |origin: &HeaderValue| !origin.as_bytes().eq_ignore_ascii_case(same.as_bytes());
-    match headers.get_all(ORIGIN).iter().any(foreign) {
-        true => Err(Refusal::new(
+    if headers.get_all(ORIGIN).iter().any(foreign) {
+        Err(Refusal::new(
             StatusCode::FORBIDDEN,
             "web pages of other origins may not ask this",
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 

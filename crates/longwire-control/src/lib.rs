@@ -23,7 +23,7 @@
 //! ```
 //!
 //! [`bind`] takes the addresses before a run starts, and [`Bound::serve`] answers
-//! requests about a [`Controller`] on a thread of its own. [`client`] sends requests.
+//! requests about a [`Controller`] on a separate thread. [`client`] sends requests.
 //! `routes.rs` has the table of routes, from which dispatch, methods and the OpenAPI
 //! document follow.
 
@@ -76,8 +76,8 @@ pub use error::ControlError;
 pub use server::Server;
 pub use token::read_token;
 
-/// Addresses at which somebody will answer. Whoever connects before that
-/// waits. Dropping it gives them back.
+/// Addresses at which a server will answer. Clients that connect before that wait.
+/// Dropping it releases them.
 pub struct Bound {
     listeners: Vec<Listener>,
     notes: Vec<String>,

@@ -3,9 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A token bucket: requests come at a mean rate, and so many as come in one
-/// second at once. Counts in requests times nanoseconds, so that nothing is
-/// rounded.
+/// A token bucket: requests at a mean rate, and those of one second at once. Counts
+/// in requests times nanoseconds, so that nothing is rounded.
 #[derive(Debug)]
 pub struct Limit {
     per_second: u64,

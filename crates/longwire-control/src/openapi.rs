@@ -58,12 +58,11 @@ pub fn document(routes: &[Route]) -> Value {
 fn operation(route: &Route) -> Value {
     let mut parameters: Vec<Value> = route.parameters.iter().map(parameter).collect();
     if let Some(name) = route.braces() {
-        let help = match route.changes() {
-            true => {
-                "a link's name, or a pattern with * for anything and ? for a character, \
+        let help = if route.changes() {
+            "a link's name, or a pattern with * for anything and ? for a character, \
                      with .up or .down behind for one direction"
-            }
-            false => "a link's name",
+        } else {
+            "a link's name"
         };
         parameters.push(json!({
             "name": name,

@@ -12,7 +12,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::places::Seat;
 
 /// A connection that fails once nothing could be written for a while, so that
-/// whoever asks and does not read what comes holds neither memory nor a place.
+/// a client that does not read its answers holds neither memory nor a place.
 pub struct Patience<S> {
     stream: S,
     seat: Arc<Seat>,

@@ -41,7 +41,7 @@ pub struct Held(pub Arc<Seat>);
 pub struct Working(Arc<Seat>);
 
 impl Places {
-    /// So many places.
+    /// Returns this many places.
     pub fn new(most: usize) -> Arc<Places> {
         Arc::new(Places {
             most,

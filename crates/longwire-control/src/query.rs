@@ -1,5 +1,4 @@
-//! What stands behind the question mark of a request: parameters from a table,
-//! from which reading, messages and the OpenAPI document follow.
+//! The query of a request: parameters from a table, from which reading, messages and the OpenAPI document follow.
 
 use std::borrow::Cow;
 
@@ -145,10 +144,13 @@ impl Kind {
                 "false" => Ok(Given::Flag(false)),
                 _ => Err("true or false".to_owned()),
             },
-            Kind::Choice(words) => match words.contains(&value.as_str()) {
-                true => Ok(Given::Text(value)),
-                false => Err(words.join(" or ")),
-            },
+            Kind::Choice(words) => {
+                if words.contains(&value.as_str()) {
+                    Ok(Given::Text(value))
+                } else {
+                    Err(words.join(" or "))
+                }
+            }
         }
     }
 

@@ -18,13 +18,13 @@ pub struct Refusal {
 
 /// The body of a refusal.
 #[derive(Serialize)]
-struct Told<'a> {
+struct RefusalBody<'a> {
     error: &'a str,
-    problems: Vec<ToldProblem<'a>>,
+    problems: Vec<ProblemBody<'a>>,
 }
 
 #[derive(Serialize)]
-struct ToldProblem<'a> {
+struct ProblemBody<'a> {
     field: &'a str,
     reason: &'a str,
     remedy: &'a str,
@@ -55,9 +55,10 @@ impl Refusal {
     /// that the document describes, 422 if a value or a name does not fit the
     /// run (RFC 9110, section 15.5.21). Nothing was changed.
     pub fn problems(problems: Vec<Problem>) -> Refusal {
-        let status = match problems.iter().any(|problem| problem.is_malformed) {
-            true => StatusCode::BAD_REQUEST,
-            false => StatusCode::UNPROCESSABLE_ENTITY,
+        let status = if problems.iter().any(|problem| problem.is_malformed) {
+            StatusCode::BAD_REQUEST
+        } else {
+            StatusCode::UNPROCESSABLE_ENTITY
         };
         let error = match problems.as_slice() {
             [] => "the change is refused".to_owned(),
@@ -70,7 +71,7 @@ impl Refusal {
         }
     }
 
-    /// 401: whoever asks must say a token.
+    /// 401: the request needs a token.
     pub fn unknown(error: impl Into<String>) -> Refusal {
         Refusal {
             header: Some(Box::new((
@@ -92,7 +93,7 @@ impl Refusal {
         }
     }
 
-    /// 429: too many requests, until so many seconds from now.
+    /// 429: too many requests, with the seconds until the next may come.
     pub fn too_many(seconds: u64) -> Refusal {
         let error = "too many requests a second; --control-limit says how many are taken";
         Refusal {
@@ -122,17 +123,17 @@ impl Refusal {
 
     /// As an answer.
     pub fn into_response(self) -> Response<Body> {
-        let problems = self.problems.iter().map(|problem| ToldProblem {
+        let problems = self.problems.iter().map(|problem| ProblemBody {
             field: &problem.field,
             reason: &problem.reason,
             remedy: &problem.remedy,
         });
-        let told = Told {
+        let body = RefusalBody {
             error: &self.error,
             problems: problems.collect(),
         };
         // Texts alone: they can always be written.
-        let text = serde_json::to_vec(&told).unwrap_or_default();
+        let text = serde_json::to_vec(&body).unwrap_or_default();
         let reply = Reply {
             status: self.status,
             kind: JSON,

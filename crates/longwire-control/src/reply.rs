@@ -70,7 +70,7 @@ pub fn response(status: StatusCode, kind: &'static str, body: Body) -> Response<
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    // What a run does is old as soon as it is told.
+    // Answers about a run are outdated as soon as they are sent.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(NO_SNIFF.0, NO_SNIFF.1);
     response

@@ -17,12 +17,11 @@ use super::stats;
 use longwire_fabric::{Done, LinkView, PathView, RuleView};
 use longwire_topology::glob::is_pattern;
 
-/// The most links, rules or changes of one answer, and how many unless it is
-/// said.
+/// The most links, rules or changes of one answer, and their number by default.
 const PAGE_MAX: u64 = 10_000;
 const PAGE: u64 = 100;
 
-/// So many links of a page are read at a time.
+/// The links of a page that are read at a time.
 const PART: usize = 200;
 
 /// The shortest period of a stream.
@@ -294,8 +293,8 @@ fn links(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     let pattern = call.query.text("match").unwrap_or("*");
     let mut links: Vec<LinkView> = Vec::new();
     let mut more = true;
-    // A part at a time, so that nobody who would change the network waits for
-    // a large page. One link more tells whether there is another page.
+    // A part at a time, so that no change of the network waits for a large page. One
+    // link more shows that there is another page.
     while more && links.len() <= limit {
         let behind = links.last().map(|link| link.name.as_str()).or(after);
         let wanted = (limit + 1 - links.len()).min(PART);
@@ -320,11 +319,10 @@ fn link(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
 }
 
 fn no_link(name: &str) -> Refusal {
-    let error = match is_pattern(name) {
-        true => {
-            format!("no link is called '{name}'; `longwire ctl get '{name}'` lists those that fit")
-        }
-        false => format!("no link is called '{name}'; `longwire ctl get` lists all"),
+    let error = if is_pattern(name) {
+        format!("no link is called '{name}'; `longwire ctl get '{name}'` lists those that fit")
+    } else {
+        format!("no link is called '{name}'; `longwire ctl get` lists all")
     };
     Refusal::missing(error)
 }

@@ -1,4 +1,4 @@
-//! Listening, and answering on a thread of its own.
+//! The server: it listens, and answers on a separate thread.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -166,7 +166,7 @@ pub fn serve(
             prompt_priority();
             run(runtime, doors, &house);
             slow.0.shutdown_background();
-            // Nobody finds a path at which nobody answers.
+            // No path is left at which no server answers.
             drop(names);
         })
         .map_err(ControlError::Start)?;

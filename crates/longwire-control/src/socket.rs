@@ -3,7 +3,7 @@
 //! * It is never open to others, not even for a moment: its mode is set
 //!   before it has a name. Linux gives the name of a socket the mode of the
 //!   socket's own inode, less the umask (unix(7), "Pathname socket ownership
-//!   and permissions"), and until it listens nobody is let in.
+//!   and permissions"), and until it listens no client can connect.
 //! * A socket that a dead run left behind is replaced. Whether it is dead is
 //!   tried by connecting. Two runs that start at once take turns, by a lock
 //!   on the folder.
@@ -94,7 +94,7 @@ pub fn open(path: &Path) -> Result<(UnixListener, Named), ControlError> {
         path: path.to_owned(),
         identity: identity(&made),
     };
-    // Nobody could connect so far.
+    // No client could connect so far.
     if made.permissions().mode() & 0o777 != MODE {
         fs::set_permissions(path, fs::Permissions::from_mode(MODE))
             .map_err(failed("its mode cannot be set"))?;
@@ -157,7 +157,7 @@ fn turn(path: &Path) -> Result<Flock<File>, ControlError> {
     }
 }
 
-/// Removes a socket at which nobody listens any more.
+/// Removes a socket at which no program listens any more.
 fn remove_dead(path: &Path, address: &UnixAddr) -> Result<(), ControlError> {
     let refuse = |why: &str| {
         Err(ControlError::Usage(format!(
@@ -191,7 +191,7 @@ fn remove_dead(path: &Path, address: &UnixAddr) -> Result<(), ControlError> {
     }
 }
 
-/// Whether nobody listens. A socket whose queue is full is alive.
+/// Whether no program listens. A socket whose queue is full is alive.
 fn is_dead(address: &UnixAddr) -> io::Result<bool> {
     let kind = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let probe: OwnedFd = socket(AddressFamily::Unix, SockType::Stream, kind, None)?;

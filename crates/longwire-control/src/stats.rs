@@ -1,4 +1,4 @@
-//! What is counted of links, as it is told, and how fast it grows.
+//! The counters of links in answers, and their growth.
 
 use std::collections::BTreeMap;
 

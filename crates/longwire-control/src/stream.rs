@@ -1,4 +1,4 @@
-//! `/v1/stats/stream`: what is counted, told again and again as server-sent
+//! `/v1/stats/stream`: counters as a stream of server-sent
 //! events (WHATWG HTML, section 9.2).
 
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ use super::stats::{Rates, Totals, seconds};
 /// The period of a stream unless the request says otherwise.
 const EVERY: Nanos = Nanos::from_secs(1);
 
-/// The most links that a stream tells one by one.
+/// The most links that a stream lists one by one.
 const EACH_MAX: usize = 10_000;
 
 /// Something is sent at least so often, so that both sides learn when the
@@ -42,13 +42,13 @@ pub struct Watcher {
     pattern: String,
     every: Duration,
     each: bool,
-    told: Option<Told>,
+    last: Option<Sample>,
     _place: OwnedSemaphorePermit,
     _working: Working,
 }
 
 /// The counters of an event.
-struct Told {
+struct Sample {
     at: Nanos,
     count: usize,
     /// The identity of these links, in any order: another number when one came or
@@ -60,7 +60,7 @@ struct Told {
 
 /// An event's data.
 #[derive(Serialize)]
-struct Event {
+struct StatsEvent {
     elapsed_s: f64,
     /// Since the event before; 0 in the first one.
     interval_s: f64,
@@ -81,8 +81,8 @@ struct Row {
 /// Returns the stream that a request asks for. `working` keeps its connection.
 ///
 /// # Errors
-/// 400 when links are to be told one by one and there are too many, 503 when
-/// there are too many streams.
+/// 400 when there are too many links to list one by one, 503 when there are too many
+/// streams.
 pub fn watcher(state: &Arc<ApiState>, call: &Call, working: Working) -> Result<Watcher, Refusal> {
     let place = Arc::clone(&state.streams)
         .try_acquire_owned()
@@ -96,7 +96,7 @@ pub fn watcher(state: &Arc<ApiState>, call: &Call, working: Working) -> Result<W
         pattern: call.query.text("match").unwrap_or("*").to_owned(),
         every: Duration::from_nanos(every.as_nanos()),
         each: call.query.text("links") == Some("each"),
-        told: None,
+        last: None,
         _place: place,
         _working: working,
     };
@@ -116,15 +116,15 @@ fn too_many(count: usize) -> String {
     )
 }
 
-/// Starts to tell.
+/// Starts the stream.
 pub fn open(watcher: Watcher) -> Response<Body> {
-    // One event waits at most; while nobody takes it, none is made.
+    // At most one event waits; until it is sent, none is made.
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(tell(watcher, sender));
-    response(StatusCode::OK, EVENTS, Events(receiver).boxed_unsync())
+    response(StatusCode::OK, EVENTS, EventBody(receiver).boxed_unsync())
 }
 
-/// Tells until nobody listens or the run ends.
+/// Sends events until the client has gone or the run ends.
 async fn tell(mut watcher: Watcher, sender: mpsc::Sender<Bytes>) {
     let state = Arc::clone(&watcher.state);
     let mut stopped = state.stopped.clone();
@@ -178,15 +178,15 @@ impl Watcher {
             let error = serde_json::json!({ "error": too_many(now.count) });
             return Err(event("error", &error));
         }
-        let told = event("", &self.compare(&now));
-        self.told = Some(now);
-        Ok(told)
+        let text = event("", &self.compare(&now));
+        self.last = Some(now);
+        Ok(text)
     }
 
     /// Reads the counters.
-    fn look(&self) -> Told {
+    fn look(&self) -> Sample {
         let controller = &self.state.controller;
-        let mut now = Told {
+        let mut now = Sample {
             at: controller.elapsed(),
             count: 0,
             which: 0,
@@ -207,12 +207,12 @@ impl Watcher {
     }
 
     /// Returns an event: the counters, and their growth since the last one.
-    fn compare(&self, now: &Told) -> Event {
-        let before = self.told.as_ref();
+    fn compare(&self, now: &Sample) -> StatsEvent {
+        let before = self.last.as_ref();
         let passed = before.map_or(Nanos::ZERO, |before| now.at.saturating_sub(before.at));
         // What links had counted that have gone is no longer in the sum.
         let same = before.filter(|before| before.which == now.which);
-        Event {
+        StatsEvent {
             elapsed_s: seconds(now.at),
             interval_s: seconds(passed),
             links: now.count,
@@ -224,7 +224,7 @@ impl Watcher {
 }
 
 /// Each link by its name, in their order.
-fn rows(before: Option<&Told>, now: &Told, passed: Nanos) -> Vec<Row> {
+fn rows(before: Option<&Sample>, now: &Sample, passed: Nanos) -> Vec<Row> {
     let mut rows: Vec<Row> = now
         .each
         .iter()
@@ -242,9 +242,9 @@ fn rows(before: Option<&Told>, now: &Told, passed: Nanos) -> Vec<Row> {
 }
 
 /// Events as the body of a response.
-struct Events(mpsc::Receiver<Bytes>);
+struct EventBody(mpsc::Receiver<Bytes>);
 
-impl HttpBody for Events {
+impl HttpBody for EventBody {
     type Data = Bytes;
     type Error = Infallible;
 

@@ -166,9 +166,10 @@ impl ChangeFiles {
 
     fn read_whole(&self, path: &Path, budget: &mut Budget) -> Result<Arc<[u8]>, String> {
         let own = path.to_str().is_some_and(|path| self.own.contains(path));
-        let access = match own {
-            true => FileAccess::Any,
-            false => self.access.clone().ok_or(NO_ACCESS)?,
+        let access = if own {
+            FileAccess::Any
+        } else {
+            self.access.clone().ok_or(NO_ACCESS)?
         };
         let usual = ReadLimits::default();
         let limits = ReadLimits {

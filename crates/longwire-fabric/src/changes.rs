@@ -60,12 +60,12 @@ impl Serialize for SentChange {
     }
 }
 
-/// So many changes are remembered, of so many bytes in all; older ones are
+/// The most changes that are remembered, and their bytes in all; older ones are
 /// counted.
 const REMEMBERED_MAX: usize = 10_000;
 const REMEMBERED_BYTES_MAX: usize = 32 << 20;
 
-/// The first step of a ramp is looked for among so many of the last changes.
+/// The number of last changes among which the first step of a ramp is searched.
 const LOOKED_AT_MAX: usize = 1_000;
 
 /// The changes of a run.

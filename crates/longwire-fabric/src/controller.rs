@@ -1,5 +1,5 @@
 //! A running network that may be read and changed by several at once: its
-//! scenario, and whoever speaks to its control API.
+//! scenario, and the clients of its control API.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, Sender};
@@ -263,7 +263,7 @@ impl Controller {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let is_done = known.leaving.is_empty();
         drop(known);
-        // Whoever waits to write keeps others from reading: seldom, then.
+        // A waiting writer keeps others from reading, so write only when needed.
         if is_done {
             return;
         }
@@ -316,7 +316,7 @@ impl Controller {
             ramp: None,
         };
         // The models of a hundred thousand links take a while. Others may look
-        // meanwhile, and nobody else changes anything.
+        // meanwhile, and no other change is made.
         let prepared = self.look(|network| {
             let coming = network.coming(&change.added, first, &**files);
             let coming = coming.map_err(|(link, error)| refused(&link, &error))?;

@@ -9,8 +9,8 @@ use longwire_runtime::fabric::Work;
 use super::controller::Controller;
 use super::numbered::{Coming, Going};
 
-/// So many rules or links are added or taken away in one go, and then frames
-/// have their turn.
+/// The most rules or links that are added or removed at once, before frames have
+/// their turn.
 const TOGETHER_MAX: usize = 512;
 
 /// The time that frames have between two parts of a change.
@@ -75,11 +75,10 @@ impl Controller {
         let mut at = at;
         let last = orders.len().saturating_sub(1);
         for (nth, work) in orders.into_iter().enumerate() {
-            match nth == last {
-                true => {
-                    self.give(vec![(at, work)], true);
-                }
-                false => self.handle().order(Some(at), work),
+            if nth == last {
+                self.give(vec![(at, work)], true);
+            } else {
+                self.handle().order(Some(at), work)
             }
             at = at.saturating_add(TURN);
         }
@@ -96,14 +95,15 @@ impl Controller {
                 Some(at),
                 Box::new(move |core, now| {
                     work(core, now);
-                    // Nobody waits for what is done later.
+                    // No caller waits for later work.
                     let _ = tell.send(now.saturating_sub(start));
                 }),
             );
         }
-        match wait {
-            true => told.recv_timeout(PATIENCE).ok(),
-            false => None,
+        if wait {
+            told.recv_timeout(PATIENCE).ok()
+        } else {
+            None
         }
     }
 
@@ -132,7 +132,7 @@ impl Controller {
     }
 }
 
-/// Lists of at most so many as are done together.
+/// Lists of at most [`TOGETHER_MAX`] items.
 fn chunks<T>(items: Vec<T>) -> impl Iterator<Item = Vec<T>> {
     let mut items = items.into_iter().peekable();
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! What is known of a running network: as of now, and of what is to come.
+//! The known state of a running network: now, and after its pending changes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

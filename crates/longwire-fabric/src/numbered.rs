@@ -330,7 +330,7 @@ impl Numbered {
         fitting.collect()
     }
 
-    /// The numbers of the links that fit a pattern, among so many names behind
+    /// The numbers of the links that fit a pattern, among this many names after
     /// `after`; and the last of these names, if there are more.
     pub(super) fn some_fitting(
         &self,

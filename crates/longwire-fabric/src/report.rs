@@ -26,7 +26,7 @@ pub struct LinkRow {
 }
 
 impl LinkRow {
-    /// Frames handed over later than the tolerance, for whatever reason.
+    /// Frames handed over later than the tolerance, for any reason.
     pub fn late(&self) -> u64 {
         self.totals.late + self.totals.overload
     }

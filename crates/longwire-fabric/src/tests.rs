@@ -49,7 +49,7 @@ impl Site {
         let named = ["a", "b"].map(str::to_owned).into_iter().zip(near);
         let config = RunConfig {
             realtime: false,
-            // A cable wakes nobody.
+            // A cable wakes no thread.
             wait: WaitMode::Spin,
             tolerance: Nanos::from_secs(10),
             ..RunConfig::default()
@@ -296,8 +296,7 @@ fn a_change_is_made_at_its_time_and_seen_then() {
     assert_eq!(site.next(PATIENCE).expect("it arrives").0, 2);
 }
 
-/// Changes that cannot be, with the field and a part of the reason that are
-/// told.
+/// Impossible changes, with the field and a part of the reason of their problem.
 fn impossible() -> Vec<(Value, &'static str, &'static str)> {
     vec![
         (json!([]), "", "no JSON object"),

@@ -1,4 +1,4 @@
-//! What a running network is made of, as the control API tells it.
+//! The links, paths and rules of a running network, as the control API shows them.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -60,7 +60,7 @@ pub struct WayView {
 pub struct PathView {
     /// Its name.
     pub name: String,
-    /// Its links in the order of the way forth, `.down` behind those that are
+    /// Its links in the order of the direction up, with `.down` for those that are
     /// crossed downwards.
     pub via: Vec<String>,
     /// Its matchers, of both directions.
@@ -162,10 +162,10 @@ impl Controller {
     }
 
     /// The name and the counters of every engine link that fits a pattern.
-    /// Names are looked at a part at a time, so that nobody who would change
-    /// the network waits for all of them.
+    /// Names are compared a part at a time, so that no change of the network waits
+    /// for all of them.
     pub fn each_totals(&self, pattern: &str, tell: &mut dyn FnMut(&str, LinkTotals)) {
-        /// So many names are looked at in less than a millisecond.
+        /// This many names are compared in less than a millisecond.
         const PART: usize = 1000;
         if !is_pattern(pattern) {
             self.look(|network| network.tell_totals(network.fitting(pattern), tell));

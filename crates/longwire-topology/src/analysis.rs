@@ -1,4 +1,4 @@
-//! What is allowed and probably not meant.
+//! Warnings: valid values that are probably not meant.
 
 use longwire_packet::classify::{Classifier, RuleId};
 use longwire_units::number_of;

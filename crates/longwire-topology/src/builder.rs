@@ -124,7 +124,7 @@ impl Builder<'_> {
         Some(name)
     }
 
-    /// Makes the rules of a link or a path, forth and back.
+    /// Makes the rules of a link or a path in both directions.
     pub fn add_rules(
         &mut self,
         class: Class,
@@ -193,7 +193,7 @@ impl Builder<'_> {
 /// The most names that are compared with an unknown one.
 const NAMES_COMPARED_MAX: usize = 10_000;
 
-/// A name without `.up` or `.down` behind it, and which of them that was.
+/// Splits a name into the link and the direction of its suffix `.up` or `.down`.
 pub fn direction(name: &str) -> (&str, Option<Way>) {
     for way in [Way::Up, Way::Down] {
         let bare = name.strip_suffix(way.name());

@@ -257,32 +257,27 @@ fn fitting(
     builder: &mut Builder,
 ) -> Vec<Class> {
     let pattern = text.value;
-    let found: Vec<Class> = match glob::is_pattern(pattern) {
-        true => {
-            let links = builder.links[..links].iter().enumerate();
-            let links =
-                links.filter(|(_, link)| !link.is_gone() && glob::fits(pattern, &link.name));
-            let paths = builder.paths[..paths].iter().enumerate();
-            let paths =
-                paths.filter(|(_, path)| !path.is_gone() && glob::fits(pattern, &path.name));
-            let links = links.map(|(index, _)| Class::Link(index as u32));
-            links
-                .chain(paths.map(|(index, _)| Class::Path(index as u32)))
-                .collect()
-        }
-        false => {
-            let old = |class: &Class| match class {
-                Class::Link(link) => (*link as usize) < links,
-                Class::Path(path) => (*path as usize) < paths,
-            };
-            builder
-                .names
-                .get(pattern)
-                .copied()
-                .filter(old)
-                .into_iter()
-                .collect()
-        }
+    let found: Vec<Class> = if glob::is_pattern(pattern) {
+        let links = builder.links[..links].iter().enumerate();
+        let links = links.filter(|(_, link)| !link.is_gone() && glob::fits(pattern, &link.name));
+        let paths = builder.paths[..paths].iter().enumerate();
+        let paths = paths.filter(|(_, path)| !path.is_gone() && glob::fits(pattern, &path.name));
+        let links = links.map(|(index, _)| Class::Link(index as u32));
+        links
+            .chain(paths.map(|(index, _)| Class::Path(index as u32)))
+            .collect()
+    } else {
+        let old = |class: &Class| match class {
+            Class::Link(link) => (*link as usize) < links,
+            Class::Path(path) => (*path as usize) < paths,
+        };
+        builder
+            .names
+            .get(pattern)
+            .copied()
+            .filter(old)
+            .into_iter()
+            .collect()
     };
     if found.is_empty() {
         let known = builder.links.iter().take(1000).map(|link| &*link.name);

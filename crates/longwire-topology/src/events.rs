@@ -103,15 +103,16 @@ pub(super) fn actions(table: &DeTable, at: &str, builder: &mut Builder) -> Vec<A
 /// Complains of a pattern that no link fits.
 fn check_pattern(text: &str, span: Range<usize>, at: &str, builder: &mut Builder) {
     let (name, way) = direction(text);
-    let fits = match glob::is_pattern(name) {
-        true => builder
+    let fits = if glob::is_pattern(name) {
+        builder
             .links
             .iter()
-            .position(|link| !link.is_gone() && glob::fits(name, &link.name)),
-        false => match builder.names.get(name) {
+            .position(|link| !link.is_gone() && glob::fits(name, &link.name))
+    } else {
+        match builder.names.get(name) {
             Some(Class::Link(link)) => Some(*link as usize),
             _ => None,
-        },
+        }
     };
     match fits {
         None if glob::is_pattern(name) => {

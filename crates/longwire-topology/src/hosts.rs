@@ -62,9 +62,10 @@ impl Hosts {
         };
         let ((family, first), (other_family, other_first)) = (range(self), range(other));
         let last = (first + u128::from(self.count)).min(other_first + u128::from(other.count));
-        match family == other_family {
-            true => last.saturating_sub(first.max(other_first)) as u64,
-            false => 0,
+        if family == other_family {
+            last.saturating_sub(first.max(other_first)) as u64
+        } else {
+            0
         }
     }
 

@@ -102,7 +102,7 @@ const FILE_MAX: u64 = 1 << 30;
 const LINK_PREFIX: &str = "link:";
 
 impl Topology {
-    /// Reads a file. CSV files that it names are looked for beside it, files
+    /// Reads a file. CSV files that it names are searched next to it, files
     /// that models name where the command line would look for them.
     ///
     /// # Errors
@@ -111,8 +111,7 @@ impl Topology {
         Topology::read_with(path, None)
     }
 
-    /// Reads a file, and another with the scenario that happens in place of
-    /// its own.
+    /// Reads a file, and another with the scenario that replaces that of the first.
     ///
     /// # Errors
     /// As [`Topology::read`], of both files.
@@ -161,7 +160,7 @@ impl Topology {
         Topology::parse_with(name, text, folder, None)
     }
 
-    /// The same with a scenario in a text of its own.
+    /// The same with a scenario in a separate text.
     ///
     /// # Errors
     /// As [`Topology::read`], of both texts.
@@ -257,11 +256,10 @@ fn read_file(path: &Path) -> Result<String, String> {
     let mut text = String::new();
     let read = file.take(FILE_MAX + 1).read_to_string(&mut text);
     read.map_err(|error| error.to_string())?;
-    match text.len() as u64 > FILE_MAX {
-        true => {
-            Err("the file is larger than 1 GiB; let a CSV file or count make the links".to_owned())
-        }
-        false => Ok(text),
+    if text.len() as u64 > FILE_MAX {
+        Err("the file is larger than 1 GiB; let a CSV file or count make the links".to_owned())
+    } else {
+        Ok(text)
     }
 }
 

@@ -131,15 +131,16 @@ pub(super) fn template_of(name: &str, builder: &Builder) -> Result<Duplex, Strin
     let found = builder.templates.get(name);
     let found = found.ok_or_else(|| {
         let known = builder.templates.keys().map(String::as_str);
-        match builder.templates.is_empty() {
-            true => format!("write [templates.{name}]"),
-            false => meant(name, known),
+        if builder.templates.is_empty() {
+            format!("write [templates.{name}]")
+        } else {
+            meant(name, known)
         }
     })?;
     Ok(overlay(&builder.defaults, found))
 }
 
-/// Options of the direction up, and of that down where it is a link of its own.
+/// Options of the direction up, and of that down where it is a separate link.
 type Kept = (
     Arc<longwire_engine::LinkOptions>,
     Option<Arc<longwire_engine::LinkOptions>>,
@@ -176,7 +177,7 @@ fn owned(texts: Vec<Placed<&str>>) -> Vec<String> {
 }
 
 /// The matchers of a link. Between two networks, they are the hosts' pairs
-/// when nothing else is said.
+/// by default.
 pub(super) fn matches(table: &DeTable) -> Matches {
     let mut forth = owned(tree::texts(table, "match"));
     let down = tree::table(table, "down");
@@ -214,7 +215,7 @@ pub(super) fn match_all(file: &DeTable, builder: &mut Builder) {
     builder.used[0] = true;
 }
 
-/// One for each link; `None` if that cannot be told.
+/// One for each link; `None` if that is not known.
 fn instances(
     item: &Placed<&DeTable>,
     builder: &mut Builder,
@@ -259,9 +260,12 @@ fn instances(
     let width = networks.get(1).map_or(1, Hosts::count).max(1);
     let all = all && networks.len() == 2;
     let host = move |network: usize, nth| networks.get(network).map(|hosts| hosts.host(nth));
-    let hosts = (0..u64::MAX).map(move |nth| match all {
-        true => (host(0, nth / width), host(1, nth % width)),
-        false => (host(0, nth), host(1, nth)),
+    let hosts = (0..u64::MAX).map(move |nth| {
+        if all {
+            (host(0, nth / width), host(1, nth % width))
+        } else {
+            (host(0, nth), host(1, nth))
+        }
     });
     let pairs = hosts.filter(move |(a, b)| !all || a != b);
     let address = |host: Option<IpAddr>| host.map(|host| host.to_string());

@@ -1,4 +1,4 @@
-//! What a file comes to: the plan that a run is built from.
+//! The plan that a run is built from.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -73,7 +73,7 @@ impl LinkPlan {
 pub struct Hop {
     /// The index in [`Topology::links`].
     pub link: u32,
-    /// In which direction, on the way forth.
+    /// Its direction, on the way up the path.
     pub way: Way,
 }
 
@@ -82,7 +82,7 @@ pub struct Hop {
 pub struct PathPlan {
     /// Its name.
     pub name: Arc<str>,
-    /// The links in the order of the way forth. No link is in it twice.
+    /// The links in the order of the direction up. No link is in it twice.
     pub hops: Vec<Hop>,
 }
 
@@ -157,8 +157,8 @@ pub struct Topology {
     pub links: Vec<LinkPlan>,
     /// The paths of more than one link.
     pub paths: Vec<PathPlan>,
-    /// The rules in the order of the file, each link's or path's way back
-    /// behind its way forth.
+    /// The rules in the order of the file, each link's or path's direction
+    /// down after its direction up.
     pub rules: Vec<RulePlan>,
     /// The rule that counts when several match.
     pub order: Order,
@@ -169,7 +169,7 @@ pub struct Topology {
     /// The scenario.
     pub timeline: Timeline,
     /// The number of events of the file that are replaced by those of a scenario in a
-    /// file of its own.
+    /// separate file.
     pub replaced: usize,
     /// Valid values that are probably not meant.
     pub warnings: Vec<Problem>,
@@ -209,9 +209,12 @@ impl Topology {
         let numbered = format!("in-port={number}");
         // A filter has a separate language.
         let (fields, filter) = text.split_at(text.find("filter=").unwrap_or(text.len()));
-        let fields = fields.split(',').map(|field| match field == numbered {
-            true => format!("in-port={}", port.name),
-            false => field.to_owned(),
+        let fields = fields.split(',').map(|field| {
+            if field == numbered {
+                format!("in-port={}", port.name)
+            } else {
+                field.to_owned()
+            }
         });
         fields.collect::<Vec<_>>().join(",") + filter
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a file, and where.
+//! Errors and warnings about a file, each with its place.
 
 use longwire_units::number_of;
 use std::fmt;
@@ -89,8 +89,7 @@ pub(super) struct Complaints<'a> {
     more: usize,
     /// Whether the shape of the file is being checked.
     pub checking_shape: bool,
-    /// Whether problems in rows of another file tell nothing of what is in
-    /// them.
+    /// Whether problems in rows of another file leave their content out.
     rows_unquoted: bool,
 }
 

@@ -33,7 +33,7 @@ enum Side {
     Down,
 }
 
-/// Columns beside options.
+/// Columns other than options.
 const COLUMNS: [(&str, Column); 4] = [
     ("name", Column::Name),
     ("match", Column::Match),

@@ -1,4 +1,4 @@
-//! A scenario in a file of its own: `[[at]]` tables and nothing else, about a
+//! A scenario in a separate file: `[[at]]` tables and nothing else, about a
 //! topology that has been read.
 
 use toml::de::DeTable;
@@ -37,7 +37,7 @@ pub(super) fn is_one(file: &DeTable) -> bool {
 }
 
 /// Reads a scenario. All links and paths must have been read. Problems are
-/// told with their places in the scenario's file.
+/// reported with their places in the scenario's file.
 pub(super) fn read<'a>(scenario: ScenarioText<'a>, builder: &mut Builder<'a>) -> Timeline {
     let complaints = Complaints::new(scenario.name, scenario.text);
     let of_topology = std::mem::replace(&mut builder.complaints, complaints);

@@ -29,9 +29,10 @@ pub fn options() -> Map<String, Value> {
     let one = || json!({ "type": ["string", "number"] });
     let mut properties = Map::new();
     for option in &LINK_OPTIONS {
-        let mut value = match option.is_repeated() {
-            true => json!({ "anyOf": [one(), { "type": "array", "items": one() }] }),
-            false => one(),
+        let mut value = if option.is_repeated() {
+            json!({ "anyOf": [one(), { "type": "array", "items": one() }] })
+        } else {
+            one()
         };
         value["description"] = json!(option.summary);
         properties.insert(option.name.to_owned(), value);

@@ -1,4 +1,4 @@
-//! What a topology is, in numbers and in words.
+//! A topology in numbers and in words.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl Facts {
         let by_packets = limit
             .packets
             .map(|most| most.0.saturating_mul(FRAME_LEN + FRAME_OVERHEAD));
-        // The smallest frames take the most beside their bytes.
+        // The smallest frames take the most memory in addition to their bytes.
         let by_bytes = limit.bytes.map(|most| most.0.saturating_mul(2));
         let queue = by_packets.into_iter().chain(by_bytes).min();
         // Without a rate nothing bounds what is on its way for a delay.

@@ -1,4 +1,4 @@
-//! What changes while a run goes on: commands in order of time.
+//! The changes of a running network: commands in order of time.
 //!
 //! Ramps and repetitions are not written out: [`Timeline::commands`] makes
 //! their commands one after the other, so that a scenario without end takes

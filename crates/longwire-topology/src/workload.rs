@@ -127,12 +127,11 @@ impl LinkCounts {
             return *count;
         }
         let (bare, _) = direction(pattern);
-        let count = match glob::is_pattern(bare) {
-            true => {
-                let links = builder.links.iter().filter(|link| !link.is_gone());
-                links.filter(|link| glob::fits(bare, &link.name)).count() as u64
-            }
-            false => 1,
+        let count = if glob::is_pattern(bare) {
+            let links = builder.links.iter().filter(|link| !link.is_gone());
+            links.filter(|link| glob::fits(bare, &link.name)).count() as u64
+        } else {
+            1
         };
         self.0.insert(pattern.to_owned(), count.max(1));
         count.max(1)

@@ -91,9 +91,8 @@ impl Connection {
 
     /// Whether the other side has kept it open, as far as is known here.
     pub async fn is_open(&self) -> bool {
-        // While nobody asked, nobody looked at it either: once for the system
-        // to be asked what came, once for the connection to read it, and once
-        // more to be behind both.
+        // An idle connection is not polled: once for the system to report received
+        // bytes, once for the connection to read them, and once more to be after both.
         for _ in 0..3 {
             tokio::task::yield_now().await;
         }
@@ -122,9 +121,12 @@ impl Connection {
         let body = Limited::new(response.into_body(), ANSWER_MAX);
         let collected = timeout(ANSWER_TIME, body.collect()).await;
         let collected = collected.map_err(|_| self.slow())?;
-        let text = collected.map_err(|error| match error.is::<LengthLimitError>() {
-            true => ClientError::strange(&self.address, "its answer has no end"),
-            false => cut(&self.address, &*error),
+        let text = collected.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                ClientError::strange(&self.address, "its answer has no end")
+            } else {
+                cut(&self.address, &*error)
+            }
         })?;
         Ok(Asked {
             status,
@@ -160,12 +162,12 @@ impl Connection {
     }
 }
 
-/// Speaks HTTP on a stream, driven by whoever waits for an answer.
+/// Speaks HTTP on a stream, driven by the caller that waits for an answer.
 async fn greet(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
 ) -> hyper::Result<SendRequest<Full<Bytes>>> {
     let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-    // What goes wrong on it is told to whoever waits for an answer.
+    // Its errors are reported to the caller that waits for an answer.
     tokio::spawn(async move { drop(connection.await) });
     Ok(sender)
 }
@@ -260,9 +262,10 @@ impl Flow {
 
 /// Returns the error of a failed request.
 fn failed(address: &Address, error: &hyper::Error) -> ClientError {
-    match error.is_parse() || error.is_parse_too_large() {
-        true => ClientError::strange(address, format!("it does not speak HTTP ({error})")),
-        false => cut(address, error),
+    if error.is_parse() || error.is_parse_too_large() {
+        ClientError::strange(address, format!("it does not speak HTTP ({error})"))
+    } else {
+        cut(address, error)
     }
 }
 
@@ -280,7 +283,7 @@ fn cut(address: &Address, error: &(dyn std::error::Error + 'static)) -> ClientEr
     }
 }
 
-/// In words, with what to do where it can be told.
+/// In words, with a remedy where one is known.
 fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such socket".to_owned(),

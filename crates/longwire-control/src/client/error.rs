@@ -42,7 +42,7 @@ pub enum ClientError {
     System(io::Error),
     #[error("the token has characters that a header cannot carry; is this the right file?")]
     Token,
-    /// Nobody listens there.
+    /// No program listens there.
     #[error(
         "no Longwire answers at {address}: {reason}; start one with `longwire run network.toml \
          --control {address}`{TOKEN_HINT}, or say where it listens with --control or \

@@ -61,17 +61,19 @@ impl Events {
         }
         self.line.extend_from_slice(rest);
         let size = self.line.len() + self.data.as_ref().map_or(0, String::len);
-        match size > EVENT_MAX {
-            true => Err(TooLarge),
-            false => Ok(events),
+        if size > EVENT_MAX {
+            Err(TooLarge)
+        } else {
+            Ok(events)
         }
     }
 
     /// Takes a whole line, and returns the event that it completes.
     fn end_line(&mut self, line: &[u8]) -> Option<Event> {
-        let line = match self.begun {
-            true => line,
-            false => line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line),
+        let line = if self.begun {
+            line
+        } else {
+            line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)
         };
         self.begun = true;
         if line.is_empty() {

@@ -1,7 +1,7 @@
 //! Asking a running Longwire: HTTP/1.1 over its Unix socket or over TCP.
 //!
 //! A [`Client`] asks one thing after the other and waits for each answer. It
-//! needs no thread: whoever calls drives the connection.
+//! needs no thread: the caller drives the connection.
 
 mod connection;
 mod error;
@@ -91,7 +91,7 @@ impl Client {
     /// Reads what is at a path.
     ///
     /// # Errors
-    /// If nobody answers, the answer is cut short or none of Longwire's, or
+    /// If no program answers, the answer is cut short or none of Longwire's, or
     /// the request is refused.
     pub fn get(&mut self, path: &str) -> Result<Value, ClientError> {
         self.ask(Method::GET, path, None)
@@ -137,7 +137,7 @@ impl Client {
     /// enough, `stop` is set, or the stream ends.
     ///
     /// # Errors
-    /// As [`Client::get`]; or whatever `take` fails with.
+    /// As [`Client::get`]; or the error of `take`.
     pub fn stream<E: From<ClientError>>(
         &mut self,
         path: &str,

@@ -32,7 +32,7 @@ fn server(answers: Vec<Vec<&'static [u8]>>) -> (Address, JoinHandle<Vec<String>>
     (Address::Tcp(address), thread)
 }
 
-/// What a client gets of such an answer.
+/// The result that a client returns for such an answer.
 fn get(answer: Vec<&'static [u8]>) -> Result<Value, ClientError> {
     let (address, thread) = server(vec![answer]);
     let mut client = Client::new(address, Some(b"0123456789abcdef")).expect("a client");
@@ -136,7 +136,7 @@ fn a_connection_that_was_closed_meanwhile_is_made_again() {
 const EVENTS: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
-/// The events of a stream, until so many.
+/// The first `most` events of a stream.
 fn stream(answer: Vec<&'static [u8]>, most: usize) -> (Vec<Value>, Result<Ended, ClientError>) {
     let (address, thread) = server(vec![answer]);
     let mut client = Client::new(address, None).expect("a client");
@@ -144,9 +144,10 @@ fn stream(answer: Vec<&'static [u8]>, most: usize) -> (Vec<Value>, Result<Ended,
     let stop = AtomicBool::new(false);
     let ended = client.stream("/v1/stats/stream", &stop, |event| {
         events.push(event);
-        Ok::<_, ClientError>(match events.len() < most {
-            true => Next::More,
-            false => Next::Enough,
+        Ok::<_, ClientError>(if events.len() < most {
+            Next::More
+        } else {
+            Next::Enough
         })
     });
     thread.join().expect("the server ends");

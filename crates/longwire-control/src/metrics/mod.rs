@@ -24,7 +24,7 @@ use crate::config::Detail;
 use crate::state::ApiState;
 use table::{METRICS, Metric, Source};
 
-/// The most links that are told one by one.
+/// The most links that are listed one by one.
 const EACH_MAX: usize = 20_000;
 
 /// The counters at one time.
@@ -46,21 +46,20 @@ pub fn answer(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     };
     let controller = &state.controller;
     let (count, sums) = controller.totals(pattern);
-    let links = match each {
-        false => vec![(None, sums)],
-        true if count > EACH_MAX => {
-            return Err(Refusal::bad(format!(
-                "{count} links fit, directions counted apart, and at most {EACH_MAX} are told one \
-                 by one; narrow ?match=, or ask for ?links=sum"
-            )));
-        }
-        true => {
-            let mut links = Vec::with_capacity(count);
-            controller.each_totals(pattern, &mut |name, totals| {
-                links.push((Some(split(name)), totals));
-            });
-            links
-        }
+    if each && count > EACH_MAX {
+        return Err(Refusal::bad(format!(
+            "{count} links fit, directions counted apart, and at most {EACH_MAX} are told one by \
+             one; narrow ?match=, or ask for ?links=sum"
+        )));
+    }
+    let links = if each {
+        let mut links = Vec::with_capacity(count);
+        controller.each_totals(pattern, &mut |name, totals| {
+            links.push((Some(split(name)), totals));
+        });
+        links
+    } else {
+        vec![(None, sums)]
     };
     let snapshot = Snapshot {
         elapsed_s: seconds(controller.elapsed()),

@@ -1,4 +1,4 @@
-//! What routes answer.
+//! The schemas of answers.
 
 use longwire_engine::DropReason;
 use serde_json::{Value, json};

@@ -169,7 +169,7 @@ fn a_live_socket_is_refused_and_a_dead_one_replaced() {
     let answer = ask_unix(&path, &["GET / HTTP/1.1", "Host: x"], "");
     assert_eq!(status(&answer), "200", "{answer}");
     drop(server);
-    // A socket that nobody closed is what a killed run leaves.
+    // A killed run leaves a socket that was never closed.
     drop(UnixListener::bind(&path).expect("a socket"));
     assert!(path.exists());
     let (server, _) = serve(&unix(&path));

@@ -1,6 +1,6 @@
 //! Topologies from scripts of ns-2 and Emulab: as much of their language as
-//! describes nodes and links. Whatever else is in a script is refused with
-//! its line, but for what says nothing of the network.
+//! describes nodes and links. Any other command of a script is refused with
+//! its line, except those that do not change the network.
 
 mod network;
 mod script;
@@ -10,7 +10,7 @@ mod variables;
 
 use std::fmt::Write;
 
-use network::{Edge, Network, Side};
+use network::{Edge, EdgeSide, Network};
 use script::Script;
 
 /// The queue of a link that gives none: both ns-2 and Emulab have 50 packets.
@@ -62,7 +62,7 @@ fn nodes(network: &Network) -> Vec<usize> {
         .collect()
 }
 
-/// Nodes without an address get one of 10.0.0.0/8 that nobody else has.
+/// Nodes without an address get one of 10.0.0.0/8 that no other node has.
 fn give_addresses(network: &mut Network, nodes: &[usize]) {
     let taken: Vec<String> = network
         .places
@@ -116,7 +116,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-fn options(side: &Side) -> String {
+fn options(side: &EdgeSide) -> String {
     let mut text = format!("rate = \"{}\"\n", side.rate);
     if side.delay_ns > 0 {
         let delay = longwire_engine::Nanos::from_nanos(side.delay_ns);

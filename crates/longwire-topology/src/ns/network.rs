@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 /// One direction of a link.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Side {
+pub struct EdgeSide {
     /// As `rate` takes it.
     pub rate: String,
     /// One way, in nanoseconds.
@@ -23,9 +23,9 @@ pub struct Edge {
     /// The nodes between which `up` leads.
     pub ends: (usize, usize),
     /// From the first to the second.
-    pub up: Side,
+    pub up: EdgeSide,
     /// Back; a simplex link has none until its counterpart is found.
-    pub down: Option<Side>,
+    pub down: Option<EdgeSide>,
     /// The line that made it.
     pub line: usize,
     /// The LAN that it leads to.
@@ -34,7 +34,7 @@ pub struct Edge {
 
 /// A node or a LAN.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct Vertex {
     /// Its name.
     pub name: String,
     /// LANs have no port.
@@ -47,7 +47,7 @@ pub struct Place {
 #[derive(Clone, Debug, Default)]
 pub struct Network {
     /// Nodes and LANs in the order of the script.
-    pub places: Vec<Place>,
+    pub places: Vec<Vertex>,
     /// Links in the order of the script.
     pub edges: Vec<Edge>,
 }

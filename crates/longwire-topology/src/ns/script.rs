@@ -1,9 +1,9 @@
-//! What the commands of a script do.
+//! The commands of a script.
 
 use std::collections::HashMap;
 
-use super::network::{Edge, Network, Place, Side};
-use super::tcl::{Command, Word, Wrong, commands};
+use super::network::{Edge, EdgeSide, Network, Vertex};
+use super::tcl::{ScriptCommand, ScriptError, Word, commands};
 use super::values::{delay, loss, rate};
 
 /// The most commands that are run, loops counted: a script is no program.
@@ -50,7 +50,7 @@ impl Script {
     ///
     /// # Errors
     /// What is not understood, with its line.
-    pub fn run(&mut self, text: &str, line: usize) -> Result<(), Wrong> {
+    pub fn run(&mut self, text: &str, line: usize) -> Result<(), ScriptError> {
         for command in commands(text, line)? {
             self.run += 1;
             if self.run > COMMANDS_MAX {
@@ -65,7 +65,7 @@ impl Script {
         Ok(())
     }
 
-    fn command(&mut self, command: &Command) -> Result<(), Reason> {
+    fn command(&mut self, command: &ScriptCommand) -> Result<(), Reason> {
         if let [
             Word::Plain(name),
             Word::Braced(first, _),
@@ -133,7 +133,7 @@ impl Script {
     }
 
     /// A command's words with all variables replaced.
-    fn words(&self, command: &Command) -> Result<Vec<String>, Reason> {
+    fn words(&self, command: &ScriptCommand) -> Result<Vec<String>, Reason> {
         let word = |word: &Word| match word {
             Word::Plain(text) => self.filled(text),
             Word::Braced(text, _) => Ok(text.clone()),
@@ -218,7 +218,7 @@ impl Script {
         if self.network.place(name).is_some() {
             return Err(format!("there is a '{name}' already").into());
         }
-        self.network.places.push(Place {
+        self.network.places.push(Vertex {
             name: name.to_owned(),
             is_lan,
             addresses: Vec::new(),
@@ -235,8 +235,8 @@ impl Script {
         &mut self,
         name: &str,
         (a, b): (&str, &str),
-        up: Side,
-        down: Option<Side>,
+        up: EdgeSide,
+        down: Option<EdgeSide>,
         line: usize,
     ) -> Result<String, Reason> {
         let ends = (self.node(a)?, self.node(b)?);
@@ -278,7 +278,7 @@ impl Script {
         line: usize,
     ) -> Result<String, Reason> {
         let whole = side(bandwidth, time, "DropTail")?;
-        let half = Side {
+        let half = EdgeSide {
             delay_ns: whole.delay_ns / 2,
             ..whole
         };
@@ -338,9 +338,10 @@ impl Script {
                 edge.down.iter_mut().for_each(|down| down.loss = each);
             }
         }
-        match found {
-            true => Ok(()),
-            false => Err(format!("there is no LAN '{lan}'").into()),
+        if found {
+            Ok(())
+        } else {
+            Err(format!("there is no LAN '{lan}'").into())
         }
     }
 
@@ -356,7 +357,7 @@ impl Script {
     }
 }
 
-fn side(bandwidth: &str, time: &str, queue: &str) -> Result<Side, Reason> {
+fn side(bandwidth: &str, time: &str, queue: &str) -> Result<EdgeSide, Reason> {
     if queue != "DropTail" {
         let reason = format!(
             "the queue '{queue}' is not understood; DropTail is. Import that, and give the link \
@@ -364,7 +365,7 @@ fn side(bandwidth: &str, time: &str, queue: &str) -> Result<Side, Reason> {
         );
         return Err(reason.into());
     }
-    Ok(Side {
+    Ok(EdgeSide {
         rate: rate(bandwidth)?,
         delay_ns: delay(time)?,
         loss: 0.0,
@@ -377,7 +378,7 @@ pub(super) enum Reason {
     /// At its own line.
     Here(String),
     /// At a line within it.
-    There(Wrong),
+    There(ScriptError),
 }
 
 impl From<String> for Reason {

@@ -14,7 +14,7 @@ pub enum Word {
 
 /// A command and its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct ScriptCommand {
     /// From 1.
     pub line: usize,
     /// Never empty.
@@ -22,13 +22,13 @@ pub struct Command {
 }
 
 /// A line and what is wrong with it.
-pub type Wrong = (usize, String);
+pub type ScriptError = (usize, String);
 
 /// Cuts a script into commands; `line` is the number of its first.
 ///
 /// # Errors
 /// A brace, bracket or quote that is not closed.
-pub fn commands(script: &str, line: usize) -> Result<Vec<Command>, Wrong> {
+pub fn commands(script: &str, line: usize) -> Result<Vec<ScriptCommand>, ScriptError> {
     let mut scanner = Scanner { rest: script, line };
     let mut commands = Vec::new();
     let mut words = Vec::new();
@@ -59,10 +59,10 @@ pub fn commands(script: &str, line: usize) -> Result<Vec<Command>, Wrong> {
     Ok(commands)
 }
 
-fn end(commands: &mut Vec<Command>, words: &mut Vec<Word>, line: usize) {
+fn end(commands: &mut Vec<ScriptCommand>, words: &mut Vec<Word>, line: usize) {
     if !words.is_empty() {
         let words = std::mem::take(words);
-        commands.push(Command { line, words });
+        commands.push(ScriptCommand { line, words });
     }
 }
 
@@ -89,7 +89,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn word(&mut self) -> Result<Word, Wrong> {
+    fn word(&mut self) -> Result<Word, ScriptError> {
         let line = self.line;
         match self.peek() {
             Some('{') => Ok(Word::Braced(self.nested('{', '}')?, line)),
@@ -118,7 +118,7 @@ impl Scanner<'_> {
     }
 
     /// Reads the text between an opening and its closing character.
-    fn nested(&mut self, open: char, close: char) -> Result<String, Wrong> {
+    fn nested(&mut self, open: char, close: char) -> Result<String, ScriptError> {
         let line = self.line;
         let (mut depth, mut text) = (0, String::new());
         while let Some(next) = self.take() {

@@ -337,8 +337,8 @@ fn the_examples_are_right_and_nothing_in_them_is_doubtful() {
     }
 }
 
-/// Whatever the schema has, the reader knows, and the other way round: both
-/// follow one table, and this holds the link options to it too.
+/// The reader knows all that the schema has, and the other way round: both follow
+/// one table, and this holds the link options to it too.
 #[test]
 fn the_schema_is_what_the_reader_takes() {
     let schema = schema::schema();

@@ -1,4 +1,4 @@
-//! What is refused, where, and in which words.
+//! Refusals: their places and their words.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::refused;
 use crate::{Topology, problem};
 
 /// Every refusal there is: what is written behind the ports, the line and the
-/// field of the one problem, and a part of what is said.
+/// field of the one problem, and a part of its text.
 const REFUSED: &[(&str, usize, &str, &str)] = &[
     ("[[lnik]]\nname = \"x\"", 4, "lnik", "did you mean 'link'?"),
     (
@@ -301,7 +301,7 @@ fn files_without_ports_and_ports_twice_are_refused() {
         "{twice:?}"
     );
     assert_eq!(read("[ports]\na = \"pocket:eth1\"\n")[0].field, "ports.a");
-    // All lines that are not TOML are told of, and nothing that follows.
+    // All lines that are not TOML are reported, and nothing that follows from them.
     let broken = read("[ports\na = 1\nb = = 2\n");
     assert!(
         broken.len() >= 2 && broken.iter().all(|problem| problem.line > 0),
