@@ -72,6 +72,7 @@ mod running;
 mod silence;
 mod spawn;
 mod supervise;
+pub mod support;
 mod testbed;
 mod testbed_error;
 mod uplink;

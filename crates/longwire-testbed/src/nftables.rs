@@ -1,7 +1,7 @@
 //! One masquerade rule for `--uplink`, in a table of our own that the kernel
 //! removes with the socket that made it, however Longwire ends.
 
-use longwire_io::net::netlink::{ACK, Netlink, REQUEST, Refused};
+use longwire_io::net::netlink::{ACK, Netlink, REQUEST, NetlinkError};
 use longwire_io::net::netlink_message::Message;
 
 use crate::plan::Plan;
@@ -41,7 +41,7 @@ impl Masquerade {
     ///
     /// When the kernel has no nf_tables with masquerading, or no owned tables
     /// (before Linux 5.12).
-    pub fn new(table: &str, plan: Plan, inside: &str) -> Result<Masquerade, Refused> {
+    pub fn new(table: &str, plan: Plan, inside: &str) -> Result<Masquerade, NetlinkError> {
         let mut owner = Netlink::netfilter()?;
         owner.request_all(vec![
             batch(BATCH_BEGIN),

@@ -10,7 +10,8 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Dir, have, longwire};
+use common::{have, longwire};
+use longwire_testbed::support::Folder;
 use serde_json::Value;
 
 /// Options that a link gets in turn; together they cross every kind of queue
@@ -49,7 +50,7 @@ fn changes_for_a_long_time_leak_nothing() {
     if !have("iperf3") || !possible() {
         return;
     }
-    let dir = Dir::new();
+    let dir = Folder::new();
     let [socket, report] = ["control.sock", "report.json"].map(|name| dir.file(name));
     let longwire = env!("CARGO_BIN_EXE_longwire");
     let traffic = format!("iperf3 -c far -t {seconds} --bidir");

@@ -19,6 +19,7 @@ use serde::Serialize;
 use longwire::Error;
 use longwire::table::Table;
 use longwire_fabric::Numbered;
+use longwire_testbed::support::Folder;
 use longwire_topology::Topology;
 
 /// What `bench startup` takes.
@@ -141,30 +142,11 @@ fn addresses(number: u32) -> [String; 2] {
     [10, 11].map(|first| format!("{first}.{b}.{c}.{d}"))
 }
 
-/// A folder of this process's own that goes with the value.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Folder, Error> {
-        let name = format!("longwire-startup-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path)?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What cannot be removed is in the system's folder for such things.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 pub(super) fn measure(args: &StartupArgs) -> Result<Vec<Row>, Error> {
-    let folder = Folder::new()?;
+    let folder = Folder::create()?;
     let mut rows = Vec::new();
     for writing in WRITINGS {
-        let (file, bytes) = writing.write(&folder.0, args.links)?;
+        let (file, bytes) = writing.write(folder.path(), args.links)?;
         let mut rounds = Vec::new();
         for _ in 0..args.rounds.max(1) {
             rounds.push(Row {

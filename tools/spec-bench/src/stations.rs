@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path as FilePath;
 
-use longwire_io::net::{NetError, NetNamespace, addr_add, link_stats, link_up, veth};
+use longwire_io::net::{NetError, NetNamespace, addr_add, link_stats};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry::{self, Port};
 use longwire_runtime::fabric::{FabricParts, FabricRunning, start};
@@ -12,11 +12,12 @@ use longwire_runtime::{Faults, FileLoader, RunConfig};
 
 use longwire::Error;
 use longwire_fabric::Numbered;
+use longwire_testbed::support;
 use longwire_topology::Topology;
 use longwire_traffic::sockets::{Host, Path};
 
 /// A station's only device.
-pub(super) const DEVICE: &str = "eth0";
+pub(super) const DEVICE: &str = support::Stations::DEVICE;
 
 /// Of the networks between two stations.
 const PREFIX_LEN: u8 = 24;
@@ -48,41 +49,18 @@ impl Lane {
 impl Stations {
     /// So many stations, at most 256.
     pub fn new(count: usize) -> Result<Stations, NetError> {
-        let middle = NetNamespace::new()?;
-        let mut hosts = Vec::new();
-        for number in 0..count {
-            let host = NetNamespace::new()?;
-            let port = Stations::port(number);
-            let pair = veth::VethConfig {
-                a: veth::End {
-                    name: DEVICE,
-                    namespace: Some(&host),
-                    mac: Some(Stations::mac(number)),
-                    queues: Some(1),
-                    ..veth::End::default()
-                },
-                b: veth::End {
-                    name: &port,
-                    namespace: Some(&middle),
-                    queues: Some(1),
-                    ..veth::End::default()
-                },
-            };
-            middle.run(|| veth::create(&pair).and_then(|()| link_up(&port)))??;
-            host.run(|| link_up("lo").and_then(|()| link_up(DEVICE)))??;
-            hosts.push(host);
-        }
+        let support::Stations { middle, hosts } = support::Stations::new(count)?;
         Ok(Stations { hosts, middle })
     }
 
     /// The fabric's device towards a station.
     pub fn port(station: usize) -> String {
-        format!("port{station}")
+        support::Stations::port(station)
     }
 
     /// A station's MAC address.
     pub fn mac(station: usize) -> [u8; 6] {
-        [2, 0, 0, 0, 1, station as u8]
+        support::Stations::mac(station)
     }
 
     /// A station's namespace.

@@ -27,6 +27,7 @@ use longwire::report::Requirement;
 use longwire::report::artifacts::is_own;
 use longwire::report::require::RECOMMENDED;
 use longwire::signals::stop_flag;
+use longwire_testbed::support::Folder;
 
 /// What `bench verdict` takes.
 #[derive(Clone, Debug, Args)]
@@ -115,8 +116,7 @@ pub(super) fn measure(args: &VerdictArgs) -> Result<Findings, Error> {
         // What this thread starts inherits it.
         pin_to_first_core();
     }
-    let folder = std::env::temp_dir().join(format!("longwire-verdict-{}", std::process::id()));
-    std::fs::create_dir(&folder)?;
+    let folder = Folder::create()?;
     let mut findings = Findings {
         require: args.require.clone(),
         load: args.load,
@@ -124,12 +124,11 @@ pub(super) fn measure(args: &VerdictArgs) -> Result<Findings, Error> {
     };
     let mut ended = Ok(());
     while findings.runs < args.runs && !stop.load(Ordering::Relaxed) && ended.is_ok() {
-        ended = one_run(args, &folder.join("report.json"), &mut findings);
+        ended = one_run(args, &folder.path().join("report.json"), &mut findings);
         if findings.runs.is_multiple_of(10) {
             eprintln!("{} runs, {} failed", findings.runs, findings.failed);
         }
     }
-    let _ = std::fs::remove_dir_all(&folder);
     ended.map(|()| findings)
 }
 

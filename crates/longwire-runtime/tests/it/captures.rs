@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use crate::common::{Folder, delayed, run, write_input};
+use longwire_testbed::support::Folder;
+
+use crate::common::{delayed, run, write_input};
 use longwire_engine::{BitRate, Bytes, Nanos, models};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
@@ -11,7 +13,7 @@ use longwire_runtime::{LinkSetup, Placement, RunConfig, WaitMode, start};
 
 #[test]
 fn every_placement_and_way_of_waiting_delivers_every_frame_in_order() {
-    let folder = Folder::new("placement");
+    let folder = Folder::new();
     write_input(&folder.file("in.pcap"), 2_000, Nanos::from_micros(50));
     let placements = [
         Placement::Together,
@@ -44,7 +46,7 @@ fn every_placement_and_way_of_waiting_delivers_every_frame_in_order() {
 
 #[test]
 fn what_comes_in_leaves_is_dropped_or_is_an_artifact() {
-    let folder = Folder::new("accounts");
+    let folder = Folder::new();
     write_input(&folder.file("in.pcap"), 3_000, Nanos::from_micros(20));
     let mut lossy = delayed("uniform:min=1ms,max=3ms");
     lossy
@@ -70,7 +72,7 @@ fn what_comes_in_leaves_is_dropped_or_is_an_artifact() {
 
 #[test]
 fn the_reorder_policy_lets_jitter_reorder() {
-    let folder = Folder::new("reorder");
+    let folder = Folder::new();
     write_input(&folder.file("in.pcap"), 500, Nanos::from_micros(100));
     let mut config = delayed("uniform:min=0ms,max=5ms");
     config.order = models::ORDER.parse("reorder").expect("an order policy");
@@ -85,7 +87,7 @@ fn the_reorder_policy_lets_jitter_reorder() {
 
 #[test]
 fn a_full_arena_is_an_artifact_and_not_a_drop() {
-    let folder = Folder::new("memory");
+    let folder = Folder::new();
     write_input(&folder.file("in.pcap"), 4_000, Nanos::from_micros(10));
     let config = RunConfig {
         memory: Some(Bytes(1 << 20)),
@@ -102,7 +104,7 @@ fn a_full_arena_is_an_artifact_and_not_a_drop() {
 
 #[test]
 fn a_run_that_is_stopped_reports_what_is_in_flight() {
-    let folder = Folder::new("stop");
+    let folder = Folder::new();
     write_input(&folder.file("in.pcap"), 1_000, Nanos::from_micros(10));
     let options = OpenOptions::default();
     let a = registry::open(&format!("pcap:in={}", folder.file("in.pcap")), &options);
@@ -127,7 +129,7 @@ fn a_run_that_is_stopped_reports_what_is_in_flight() {
 
 #[test]
 fn the_same_seed_decides_the_same_whatever_the_placement() {
-    let folder = Folder::new("seed");
+    let folder = Folder::new();
     write_input(&folder.file("in.pcap"), 1_000, Nanos::from_micros(20));
     let mut outcomes = Vec::new();
     for placement in [Placement::Together, Placement::PerStage] {

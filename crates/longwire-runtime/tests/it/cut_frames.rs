@@ -2,7 +2,9 @@
 //! as long as they were, whichever stage decides, and what is written of them
 //! says how long that is.
 
-use crate::common::{Folder, delayed, run};
+use longwire_testbed::support::Folder;
+
+use crate::common::{delayed, run};
 use longwire_capture::{CaptureReader, CaptureWriter};
 use longwire_engine::models::queue::fifo::ManagedFifo;
 use longwire_engine::models::queue::{Queue, QueueLimit};
@@ -30,7 +32,7 @@ fn write_cut(path: &str) {
 
 #[test]
 fn cut_frames_take_as_long_as_they_were_and_say_so_at_the_end() {
-    let folder = Folder::new("cut");
+    let folder = Folder::new();
     write_cut(&folder.file("in.pcap"));
     let unlimited = QueueLimit::UNLIMITED;
     for queue in [

@@ -3,89 +3,57 @@
 //! without it, skipped with a word; in CI, a failure.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-use crate::common::namespace;
 use longwire_engine::{BitRate, LinkConfig, models};
-use longwire_io::net::{self, NetNamespace, veth};
-use longwire_io::port::options::OpenOptions;
-use longwire_io::port::registry;
+use longwire_io::net::{self, NetNamespace};
 use longwire_runtime::{LinkSetup, Placement, RunConfig, Running, start};
-
-const NEAR: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 1);
-const FAR: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 2);
+use longwire_testbed::support::namespace;
+use longwire_testbed::{EnvironmentConfig, Networks, Side};
 
 struct Hosts {
-    near: NetNamespace,
-    far: NetNamespace,
-    middle: NetNamespace,
+    networks: Networks,
 }
 
 impl Hosts {
     fn new() -> Option<Hosts> {
-        let hosts = Hosts {
-            near: namespace()?,
-            far: namespace()?,
-            middle: namespace()?,
-        };
-        for (name, host, address) in [("near", &hosts.near, NEAR), ("far", &hosts.far, FAR)] {
-            let end = |name, namespace| veth::End {
-                name,
-                namespace: Some(namespace),
-                queues: Some(1),
-                ..veth::End::default()
-            };
-            let pair = veth::VethConfig {
-                a: end("eth0", host),
-                b: end(name, &hosts.middle),
-            };
-            let made = hosts
-                .middle
-                .run(|| veth::create(&pair).and_then(|()| net::link_up(name)));
-            made.expect("a thread").expect("a veth pair");
-            let ready = host.run(|| {
-                net::addr_add("eth0", IpAddr::V4(address), 24)?;
-                net::link_up("eth0")
-            });
-            ready.expect("a thread").expect("an address");
-        }
-        Some(hosts)
+        // Tells whether namespaces are allowed.
+        namespace()?;
+        let networks = Networks::new(&EnvironmentConfig::default());
+        Some(Hosts {
+            networks: networks.expect("networks"),
+        })
+    }
+
+    fn host(&self, side: Side) -> (&NetNamespace, Ipv4Addr) {
+        let address = self.networks.plan().v4_of(side);
+        (self.networks.network(side), address)
     }
 
     fn start(&self, kind: &str, up: LinkConfig, down: LinkConfig, config: RunConfig) -> Running {
-        let options = OpenOptions::default();
-        let open = |name| registry::open(&format!("{kind}:{name}"), &options).expect("a port");
-        let ports = self.middle.run(|| (open("near"), open("far")));
-        let (near, far) = ports.expect("a thread");
+        let (near, far) = self.networks.open_ports(kind).expect("ports");
         let setup = |name: &str, config| LinkSetup {
             name: name.to_owned(),
             config,
         };
-        start(
-            near,
-            far,
-            setup("up", up),
-            Some(setup("down", down)),
-            config,
-        )
-        .expect("a run")
+        let (up, down) = (setup("up", up), setup("down", down));
+        start(near, far, up, Some(down), config).expect("a run")
     }
 
     /// Sends `bytes` over TCP from near to far, and checks each of them; how
     /// long it took.
     fn tcp(&self, bytes: usize) -> Duration {
-        let listener = self
-            .far
-            .run(|| TcpListener::bind((FAR, 0)))
-            .expect("a thread");
+        let ((near, _), (far, address)) = (self.host(Side::Near), self.host(Side::Far));
+        let listener = far.run(|| TcpListener::bind((address, 0)));
+        let listener = listener.expect("a thread");
         let listener = listener.expect("a listener");
         let target = listener.local_addr().expect("its address");
         let start = Instant::now();
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 let connect = || TcpStream::connect_timeout(&target, Duration::from_secs(10));
-                let stream = self.near.run(connect).expect("a thread");
+                let stream = near.run(connect).expect("a thread");
                 let data: Vec<u8> = (0..bytes).map(|i| (i % 251) as u8).collect();
                 stream
                     .expect("a connection")
@@ -110,7 +78,8 @@ impl Hosts {
 
     /// The round trip of a datagram.
     fn round_trip(&self) -> Option<Duration> {
-        let bind = |host: &NetNamespace, address| {
+        let bind = |side| {
+            let (host, address) = self.host(side);
             let socket = host
                 .run(|| UdpSocket::bind((address, 0)))
                 .expect("a thread");
@@ -120,7 +89,7 @@ impl Hosts {
                 .expect("a timeout");
             socket
         };
-        let (near, far) = (bind(&self.near, NEAR), bind(&self.far, FAR));
+        let (near, far) = (bind(Side::Near), bind(Side::Far));
         let target = far.local_addr().expect("its address");
         std::thread::scope(|scope| {
             scope.spawn(move || {
@@ -236,9 +205,9 @@ fn a_port_that_goes_away_ends_the_run_with_a_word() {
             RunConfig::default(),
         );
         assert!(hosts.round_trip().is_some());
-        hosts
-            .middle
-            .run(|| net::link_delete("far"))
+        let port = hosts.networks.port(Side::Far);
+        port.namespace
+            .run(|| net::link_delete(port.device))
             .expect("a thread")
             .expect("deleted");
         assert!(running.wait(Duration::from_secs(5)), "{kind}: the run ends");

@@ -1,6 +1,8 @@
 //! Whole runs whose link decides late, changes bytes or makes copies.
 
-use crate::common::{Folder, delayed, run, write_input};
+use longwire_testbed::support::Folder;
+
+use crate::common::{delayed, run, write_input};
 use longwire_capture::CaptureReader;
 use longwire_engine::models::queue::fifo::ManagedFifo;
 use longwire_engine::models::queue::{Queue, QueueLimit};
@@ -29,7 +31,7 @@ fn relative(frames: &[(u32, u64)]) -> Vec<(u32, u64)> {
 
 #[test]
 fn a_managed_first_in_first_out_queue_is_one_decided_at_arrival() {
-    let folder = Folder::new("managed");
+    let folder = Folder::new();
     write_input(&folder.file("in.pcap"), 1_500, Nanos::from_micros(45));
     let at_arrival = slow(Some(Queue::TailDrop(QueueLimit::UNLIMITED)));
     let (_, expected) = run(&folder, at_arrival, RunConfig::default());
@@ -54,7 +56,7 @@ fn a_managed_first_in_first_out_queue_is_one_decided_at_arrival() {
 
 #[test]
 fn a_managed_queue_accounts_for_every_frame() {
-    let folder = Folder::new("managed-accounts");
+    let folder = Folder::new();
     write_input(&folder.file("in.pcap"), 3_000, Nanos::from_micros(20));
     let limit = QueueLimit {
         packets: Some(Packets(8)),
@@ -100,7 +102,7 @@ fn bits_apart(a: &[u8], b: &[u8]) -> u32 {
 
 #[test]
 fn corrupted_frames_differ_in_as_many_bits_as_asked_and_copies_are_alike() {
-    let folder = Folder::new("corrupt");
+    let folder = Folder::new();
     write_input(&folder.file("in.pcap"), 400, Nanos::from_micros(50));
     let before = frames_of(&folder.file("in.pcap"));
     for queue in [None, managed(QueueLimit::UNLIMITED)] {
@@ -131,7 +133,7 @@ fn corrupted_frames_differ_in_as_many_bits_as_asked_and_copies_are_alike() {
 
 #[test]
 fn frames_held_back_are_overtaken() {
-    let folder = Folder::new("hold");
+    let folder = Folder::new();
     write_input(&folder.file("in.pcap"), 500, Nanos::from_micros(100));
     for queue in [None, managed(QueueLimit::UNLIMITED)] {
         let mut config = delayed("1ms");

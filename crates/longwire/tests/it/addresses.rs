@@ -8,8 +8,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::common::site::Site;
-use crate::common::{Dir, write};
+use crate::common::write;
 use longwire_io::net::addr_add;
+use longwire_testbed::support::Folder;
 use serde_json::Value;
 
 /// The notes of a report that are about address requests.
@@ -84,7 +85,7 @@ fn a_link_reports_requests_without_an_answer() {
 
 #[test]
 fn a_network_reports_requests_without_an_answer() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let file = dir.file("network.toml");
     let network = "[ports]\nhome = \"packet:p0\"\ncore = \"packet:p1\"\n\n\
                    [[link]]\nname = \"l\"\nmatch = \"in-port=home\"\ndelay = \"1500ms\"\n";

@@ -7,7 +7,8 @@
 //! machine's own lateness is not in.
 
 use crate::common::recording::{Passed, passed};
-use crate::common::{Dir, have, longwire};
+use crate::common::{have, longwire};
+use longwire_testbed::support::Folder;
 
 fn possible(stderr: &str, code: i32) -> bool {
     let impossible = code == 1 && stderr.contains("namespace");
@@ -20,7 +21,7 @@ fn run(link: &[&str], peer: &str, command: &str) -> Option<Vec<Passed>> {
     if !have("iperf3") {
         return None;
     }
-    let dir = Dir::new();
+    let dir = Folder::new();
     let log = dir.file("log.csv");
     let arguments = [
         &["exec", "-q", "--seed", "3", "--log", &log, "--peer", peer][..],
@@ -83,7 +84,7 @@ fn codel_keeps_the_standing_queue_near_its_target() {
 #[test]
 fn fq_codel_shares_between_flows() {
     let link = [&LINK[..], &["--up-queue", "fq-codel"]].concat();
-    let dir = Dir::new();
+    let dir = Folder::new();
     let results = dir.file("iperf3.json");
     let command = format!("iperf3 -c far -t 5 -O 1 -P 4 -J --logfile {results}");
     if run(&link, "iperf3 -s -1", &command).is_none() {

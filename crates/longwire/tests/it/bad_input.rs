@@ -4,7 +4,8 @@
 use std::process::{Command, Stdio};
 
 use crate::common::process::Running;
-use crate::common::{Dir, EPOCH, Ran, longwire, pcap, write};
+use crate::common::{EPOCH, Ran, longwire, pcap, write};
+use longwire_testbed::support::Folder;
 
 /// Every command that takes link options, with what it needs besides.
 const LINK_COMMANDS: [&[&str]; 3] = [
@@ -159,7 +160,7 @@ fn slips_are_refused() {
 /// report.
 #[test]
 fn doubtful_values_are_warned_of() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (capture, out) = (dir.file("in.pcap"), dir.file("out.pcap"));
     write(&capture, &pcap(&[(EPOCH, 100)]));
     let doubtful = ["--rate", "10Mbps", "--queue", "codel:target=200ms"];
@@ -191,7 +192,7 @@ fn doubtful_values_are_warned_of() {
 
 #[test]
 fn captures_that_are_missing_or_no_captures_are_named() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (missing, out) = (dir.file("missing.pcap"), dir.file("out.pcap"));
     let ran = longwire(&["simulate", &missing, &out]);
     assert_eq!(ran.code, 1);
@@ -219,7 +220,7 @@ fn captures_that_are_missing_or_no_captures_are_named() {
 
 #[test]
 fn outputs_that_would_destroy_something_are_refused() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let capture = dir.file("in.pcap");
     write(&capture, &pcap(&[(EPOCH, 100)]));
     let before = std::fs::read(&capture).unwrap_or_default();
@@ -291,7 +292,7 @@ fn ports_that_cannot_be_are_named_with_what_would_do() {
 /// Nothing waits for a program that may never come.
 #[test]
 fn a_fifo_is_refused_at_once() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let fifo = |name: &str| {
         let path = dir.file(name);
         nix::unistd::mkfifo(path.as_str(), nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use crate::common::process::{Capture, Running, records, tshark, wait_for_word};
 use crate::common::site::{Site, address, assert_nothing_lost, link};
-use crate::common::{Dir, have, write};
-use longwire_io::net::{addr_add, link_stats, link_up, veth};
+use crate::common::{have, write};
+use longwire_io::net::{addr_add, link_stats};
+use longwire_testbed::support::{Folder, device, wire};
 
 /// Four stations on a bridge, and no links: frames leave at once.
 const BRIDGE: &str = r#"
@@ -23,7 +24,7 @@ d = "packet:p3"
 "#;
 
 /// A bridge of four ports with these further lines, written to a file.
-fn bridge(dir: &Dir, lines: &str) -> String {
+fn bridge(dir: &Folder, lines: &str) -> String {
     let file = dir.file("bridge.toml");
     write(&file, format!("{BRIDGE}{lines}").as_bytes());
     file
@@ -45,7 +46,7 @@ fn stations_find_one_another_by_both_protocols() {
         let add = ["ip", "addr", "add", &prefix, "dev", "eth0", "nodad"];
         site.said(station, &add);
     }
-    let dir = Dir::new();
+    let dir = Folder::new();
     let lines =
         "[[link]]\nname = \"six\"\nmatch = \"src=fd00:9::1,dst=fd00:9::2\"\ndelay = \"20ms\"\n";
     let network = site.start(&bridge(&dir, lines));
@@ -82,7 +83,7 @@ fn a_station_that_moves_is_found_at_its_new_port() {
     let Some(site) = Site::new(4) else {
         return;
     };
-    let dir = Dir::new();
+    let dir = Folder::new();
     let network = site.start(&bridge(&dir, ""));
     assert!(site.round_trip(0, 1).is_some(), "no answer before");
     // The last station becomes the second one; the second one is nobody then.
@@ -125,7 +126,7 @@ fn vlan_tags_are_carried_and_choose_links() {
     if !have("dumpcap") || !have("tshark") {
         return;
     }
-    let dir = Dir::new();
+    let dir = Folder::new();
     let lines =
         "[[link]]\nname = \"seven\"\nmatch = \"vlan=7\"\nshared = true\nloss = \"nth:every=2\"\n";
     let network = site.start(&bridge(&dir, lines));
@@ -168,21 +169,10 @@ fn a_storm_in_a_loop_is_bounded_and_told() {
         return;
     };
     // The third and the fourth port are the two ends of one wire.
-    let end = |name| veth::End {
-        name,
-        ..veth::End::default()
-    };
-    let wire = veth::VethConfig {
-        a: end("p2"),
-        b: end("p3"),
-    };
-    let made = site.middle.run(|| {
-        veth::create(&wire)?;
-        link_up("p2")?;
-        link_up("p3")
-    });
+    let loop_wire = || wire(device("p2", None), device("p3", None));
+    let made = site.middle.run(loop_wire);
     made.expect("it is entered").expect("a wire");
-    let dir = Dir::new();
+    let dir = Folder::new();
     let lines = "[switching]\nmode = \"bridge\"\nstorm-limit = \"500pps\"\nstorm-burst = 50\n";
     let network = site.start(&bridge(&dir, lines));
     let mut broadcasts = Command::new(env!("CARGO_BIN_EXE_longwire"));
@@ -236,7 +226,7 @@ fn a_lease_arrives_by_dhcp_over_a_slow_link() {
     if !have("dnsmasq") || !have("udhcpc") {
         return;
     }
-    let dir = Dir::new();
+    let dir = Folder::new();
     let network = site.start(&bridge(&dir, DHCP));
     let given = site.stations[0].run(|| addr_add("eth0", address(0).into(), 24));
     given.expect("it is entered").expect("an address");

@@ -10,8 +10,9 @@ use std::process::{Command, Stdio};
 use crate::common::process::{Capture, Running, SUSPECT, records, tshark};
 use crate::common::recording::{Passed, passed};
 use crate::common::site::{Site, address, assert_nothing_lost, link};
-use crate::common::{Dir, have, write};
+use crate::common::{have, write};
 use longwire_engine::Nanos;
+use longwire_testbed::support::Folder;
 use serde_json::Value;
 
 /// Flows from the first station to the second, from the third to the fourth,
@@ -156,7 +157,7 @@ fn flows_get_the_rates_of_their_links_and_queues_are_what_they_are() {
 /// Lets all flows run over the network, and checks all that no other program can
 /// disturb. Returns whether they filled their links.
 fn carry(site: &Site) -> bool {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let file = dir.file("flows.toml");
     write(&file, NETWORK.as_bytes());
     let log = dir.file("log.csv");

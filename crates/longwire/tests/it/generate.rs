@@ -5,8 +5,9 @@
 //! without having run, except in CI.
 
 use crate::common::wire::{inside, wired};
-use crate::common::{Dir, Ran, frames, longwire};
+use crate::common::{Ran, frames, longwire};
 use longwire_io::net::NetNamespace;
+use longwire_testbed::support::Folder;
 
 /// Two devices joined by a veth pair in a namespace of their own.
 fn pair() -> Option<NetNamespace> {
@@ -21,7 +22,7 @@ fn between(namespace: &NetNamespace, arguments: &[&str]) -> Ran {
 
 #[test]
 fn frames_leave_as_asked_for() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let out = dir.file("out.pcap");
     let to = format!("pcap:out={out}");
     let ran = longwire(&[
@@ -43,7 +44,7 @@ fn frames_leave_as_asked_for() {
 
 #[test]
 fn a_capture_is_made_in_virtual_time_and_is_the_same_each_time() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let make = |name: &str| {
         let out = dir.file(name);
         let to = format!("pcap:{out}");
@@ -72,7 +73,7 @@ fn a_capture_is_made_in_virtual_time_and_is_the_same_each_time() {
 
 #[test]
 fn the_log_has_the_name_of_the_report() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (to, log) = (
         format!("pcap:{}", dir.file("out.pcap")),
         dir.file("log.csv"),
@@ -92,7 +93,7 @@ fn the_log_has_the_name_of_the_report() {
 
 #[test]
 fn a_rate_that_may_be_a_slip_is_warned_of() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let file = dir.file("out.pcap");
     let generate = |rate: &str| {
         let to = format!("pcap:{file}");
@@ -106,7 +107,7 @@ fn a_rate_that_may_be_a_slip_is_warned_of() {
 
 #[test]
 fn a_capture_needs_an_end_and_times() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let to = format!("pcap:{}", dir.file("out.pcap"));
     for (more, words) in [
         (&["--rate", "1kpps"][..], "--time or --count"),

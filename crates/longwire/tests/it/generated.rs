@@ -1,7 +1,8 @@
 //! What is generated from the command line's own definition: help,
 //! completions, manual pages; and `models` and `doctor`.
 
-use crate::common::{Dir, longwire};
+use crate::common::longwire;
+use longwire_testbed::support::Folder;
 
 const COMMANDS: [&str; 11] = [
     "exec",
@@ -120,7 +121,7 @@ fn completions_know_every_command_and_option() {
 
 #[test]
 fn manual_pages_are_written_for_every_command() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let ran = longwire(&["man", &dir.file("man1")]);
     assert_eq!(ran.code, 0, "{ran:?}");
     let page = |name: &str| {

@@ -4,7 +4,8 @@
 //! `exec` needs namespaces. Where they are not allowed its tests pass without
 //! having run, except in CI.
 
-use crate::common::{Dir, EPOCH, Ran, frames, longwire, pcap, write};
+use crate::common::{EPOCH, Ran, frames, longwire, pcap, write};
+use longwire_testbed::support::Folder;
 
 const MS: u64 = 1_000_000;
 
@@ -18,7 +19,7 @@ fn exec(arguments: &[&str]) -> Option<Ran> {
 
 #[test]
 fn a_live_run_comes_out_the_same_in_virtual_time() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (input, live, offline) = (
         dir.file("in.pcap"),
         dir.file("live.pcap"),
@@ -67,7 +68,7 @@ fn a_live_run_comes_out_the_same_in_virtual_time() {
 
 #[test]
 fn run_names_its_directions_and_ends_with_its_time() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let input = dir.file("in.pcap");
     write(&input, &pcap(&[(EPOCH, 100), (EPOCH + 60_000 * MS, 100)]));
     let from = format!("pcap:in={input}");
@@ -124,7 +125,7 @@ fn exec_passes_on_the_exit_code_of_its_command() {
 
 #[test]
 fn exec_reports_beside_the_commands_own_output() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let file = dir.file("report.json");
     let options = [
         "--up-delay",

@@ -7,7 +7,8 @@
 use std::time::{Duration, Instant};
 
 use crate::common::site::{Site, address, assert_nothing_lost, link};
-use crate::common::{Dir, longwire, write};
+use crate::common::{longwire, write};
+use longwire_testbed::support::Folder;
 
 const NETWORK: &str = r#"
 [ports]
@@ -38,7 +39,7 @@ fn stations_meet_over_links_that_change() {
     let Some(site) = Site::new(4) else {
         return;
     };
-    let dir = Dir::new();
+    let dir = Folder::new();
     let file = dir.file("network.toml");
     write(&file, NETWORK.as_bytes());
     let began = Instant::now();
@@ -69,7 +70,7 @@ fn stations_meet_over_links_that_change() {
 
 #[test]
 fn a_file_that_is_refused_starts_nothing() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let file = dir.file("wrong.toml");
     write(
         &file,

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{Dir, EPOCH, Ran, pcap, ran, write};
+use crate::common::{EPOCH, Ran, pcap, ran, write};
+use longwire_testbed::support::Folder;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -16,14 +17,14 @@ fn root() -> PathBuf {
 
 /// A plugin with every fault, and a capture of 300 frames, 1 ms apart.
 struct Site {
-    dir: Dir,
+    dir: Folder,
     library: String,
     input: String,
 }
 
 impl Site {
     fn new() -> Site {
-        let dir = Dir::new();
+        let dir = Folder::new();
         let (library, input) = (dir.file("plugin.so"), dir.file("in.pcap"));
         let made = Command::new("cc")
             .args(["-std=c99", "-O1", "-shared", "-fPIC", "-pthread", "-I"])

@@ -4,14 +4,15 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Dir, EPOCH, frames, longwire, pcap, write};
+use crate::common::{EPOCH, frames, longwire, pcap, write};
+use longwire_testbed::support::Folder;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// Compiles a plugin of the repository.
-fn compile(dir: &Dir, source: &str) -> String {
+fn compile(dir: &Folder, source: &str) -> String {
     let library = dir.file("plugin.so");
     let made = Command::new("cc")
         .args(["-std=c99", "-O2", "-shared", "-fPIC", "-I"])
@@ -27,7 +28,7 @@ fn compile(dir: &Dir, source: &str) -> String {
 const PROBE: &str = "crates/longwire-runtime/tests/it/plugins/probe.c";
 
 /// A capture of 300 frames, 1 ms apart; the first byte of each is its number.
-fn capture(dir: &Dir) -> String {
+fn capture(dir: &Folder) -> String {
     let input = dir.file("in.pcap");
     let frame = |number: u64| (EPOCH + number * 1_000_000, 60);
     write(&input, &pcap(&(0..300).map(frame).collect::<Vec<_>>()));
@@ -36,7 +37,7 @@ fn capture(dir: &Dir) -> String {
 
 #[test]
 fn a_plugin_decides_and_the_report_says_so() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let library = compile(&dir, "examples/plugins/data_loss.c");
     let (input, output) = (capture(&dir), dir.file("out.pcap"));
     // The number of each frame is its first byte: 0x1f comes twice in 300.
@@ -51,7 +52,7 @@ fn a_plugin_decides_and_the_report_says_so() {
 
 #[test]
 fn a_fault_ends_the_simulation_with_its_message() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let library = compile(&dir, PROBE);
     let (input, output) = (capture(&dir), dir.file("out.pcap"));
     let delay = format!("plugin:{library},after=100,fault=hook");
@@ -65,7 +66,7 @@ fn a_fault_ends_the_simulation_with_its_message() {
 
 #[test]
 fn a_fault_ends_the_generation_of_a_capture_with_its_message() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let library = compile(&dir, PROBE);
     let output = dir.file("out.pcap");
     let (to, delay) = (
@@ -84,7 +85,7 @@ fn a_fault_ends_the_generation_of_a_capture_with_its_message() {
 
 #[test]
 fn a_fault_ends_a_live_run_with_its_message() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let library = compile(&dir, PROBE);
     let a = format!("pcap:in={}", capture(&dir));
     let b = format!("pcap:out={}", dir.file("out.pcap"));
@@ -98,7 +99,7 @@ fn a_fault_ends_a_live_run_with_its_message() {
 
 #[test]
 fn what_a_plugin_logs_comes_to_standard_error_within_limits() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let library = compile(&dir, PROBE);
     let (input, output) = (capture(&dir), dir.file("out.pcap"));
     let delay = format!("plugin:{library},fault=log");
@@ -112,7 +113,7 @@ fn what_a_plugin_logs_comes_to_standard_error_within_limits() {
 
 #[test]
 fn what_is_wrong_with_a_plugin_is_told_before_anything_runs() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let library = compile(&dir, PROBE);
     let (input, output) = (capture(&dir), dir.file("out.pcap"));
     for (loss, words) in [
@@ -141,7 +142,7 @@ fn what_is_wrong_with_a_plugin_is_told_before_anything_runs() {
 
 #[test]
 fn its_cost_is_measured_hook_by_hook() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let library = compile(&dir, "examples/plugins/bursty_wireless.c");
     let arguments = ["bench", "plugin", &library, "good=8ms,bad=1ms", "loss=30%"];
     let quick: Vec<&str> = arguments.into_iter().chain(["--quick", "--json"]).collect();
@@ -163,7 +164,7 @@ fn its_cost_is_measured_hook_by_hook() {
 
 #[test]
 fn gap_frames_are_refused_where_there_is_no_wire() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let a = format!("pcap:in={}", capture(&dir));
     let b = format!("pcap:out={}", dir.file("out.pcap"));
     let ran = longwire(&["run", &a, &b, "--one-way", "--gap-frames", "10gbit"]);

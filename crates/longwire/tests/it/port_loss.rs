@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use crate::common::site::{Site, link, run_in};
-use crate::common::{Dir, write};
+use crate::common::write;
+use longwire_testbed::support::Folder;
 
 const NETWORK: &str = r#"
 [ports]
@@ -27,7 +28,7 @@ fn the_others_go_on_without_a_port_that_went_away() {
     let Some(site) = Site::new(3) else {
         return;
     };
-    let dir = Dir::new();
+    let dir = Folder::new();
     let file = dir.file("network.toml");
     let text = format!("on-port-loss = \"continue\"\n{NETWORK}");
     write(&file, text.as_bytes());
@@ -55,7 +56,7 @@ fn by_default_a_port_that_goes_away_ends_the_run() {
     let Some(site) = Site::new(3) else {
         return;
     };
-    let dir = Dir::new();
+    let dir = Folder::new();
     let file = dir.file("network.toml");
     write(&file, NETWORK.as_bytes());
     let running = site.start(&file);

@@ -3,10 +3,11 @@
 
 use std::process::Command;
 
-use crate::common::{Dir, EPOCH, frames, longwire, pcap, write};
+use crate::common::{EPOCH, frames, longwire, pcap, write};
 use clap::Parser;
 use longwire::cli::{Cli, DuplexArgs};
 use longwire_engine::presets::PRESETS;
+use longwire_testbed::support::Folder;
 
 /// The words that a shell makes of a text.
 fn shell_words(text: &str) -> Vec<String> {
@@ -109,7 +110,7 @@ fn other_options_are_laid_over_a_preset() {
 
 #[test]
 fn simulate_takes_the_direction_that_it_simulates() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (input, output) = (dir.file("in.pcap"), dir.file("out.pcap"));
     write(&input, &pcap(&[(EPOCH, 1_000)]));
     // 8000 bits at 2.43 or 19.73 Mbit/s, and 300 ms.
@@ -134,7 +135,7 @@ fn simulate_takes_the_direction_that_it_simulates() {
 
 #[test]
 fn a_table_of_phones_is_a_preset() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let file = dir.file("profiles.csv");
     let table = "operator,country,rat,signal_quality,download_kbps,upload_kbps,latency_ms_avg,\
                  latency_ms_stdev\ntelia,norway,4G,good,21487.6,15707.7,92.9,43.8\n";

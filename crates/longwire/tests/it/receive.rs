@@ -1,7 +1,8 @@
 //! `receive` through the program itself: a capture judged against the trace
 //! it was made from, and what is refused.
 
-use crate::common::{Dir, EPOCH, longwire, pcap, write};
+use crate::common::{EPOCH, longwire, pcap, write};
+use longwire_testbed::support::Folder;
 
 const US: u64 = 1_000;
 
@@ -33,7 +34,7 @@ fn capture(kept: impl Fn(u64) -> Option<u64>) -> Vec<u8> {
 
 #[test]
 fn a_capture_is_judged_against_its_trace() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (sent, came) = (dir.file("sent.pcap"), dir.file("came.pcap"));
     write(&sent, &pcap(&trace()));
     // An hour later, slower by 100 ppm, every hundredth lost, and each a
@@ -79,7 +80,7 @@ fn a_capture_is_judged_against_its_trace() {
 
 #[test]
 fn a_trace_at_twice_its_speed_is_judged_so() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (sent, came) = (dir.file("sent.pcap"), dir.file("came.pcap"));
     write(&sent, &pcap(&trace()));
     write(&came, &capture(|number| Some(EPOCH + number * 35 * US)));
@@ -104,7 +105,7 @@ fn a_trace_at_twice_its_speed_is_judged_so() {
 
 #[test]
 fn what_arrives_is_captured_as_it_came() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (sent, copy) = (dir.file("sent.pcap"), dir.file("copy.pcap"));
     write(&sent, &pcap(&trace()));
     let options = ["--capture", &copy, "--count", "500"];
@@ -115,7 +116,7 @@ fn what_arrives_is_captured_as_it_came() {
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let sent = dir.file("sent.pcap");
     write(&sent, &pcap(&trace()));
     let port = format!("pcap:{sent}");
@@ -136,7 +137,7 @@ fn what_makes_no_sense_is_refused() {
 
 #[test]
 fn a_capture_cut_short_is_judged_as_far_as_it_goes() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let sent = dir.file("sent.pcap");
     let mut bytes = pcap(&trace());
     bytes.truncate(bytes.len() - 7);

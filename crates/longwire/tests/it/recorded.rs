@@ -6,9 +6,10 @@
 //! without having run, except in CI.
 
 use longwire_capture::CaptureReader;
+use longwire_testbed::support::Folder;
 
 use crate::common::recording::decided;
-use crate::common::{Dir, Ran, have, longwire};
+use crate::common::{Ran, have, longwire};
 
 fn frames(file: &str) -> Vec<Vec<u8>> {
     let mut reader = CaptureReader::open(file).unwrap_or_else(|error| panic!("{error}"));
@@ -20,7 +21,7 @@ fn frames(file: &str) -> Vec<Vec<u8>> {
 }
 
 /// TCP through the link, recorded. `None` where that is impossible.
-fn record(dir: &Dir, link: &[&str]) -> Option<Ran> {
+fn record(dir: &Folder, link: &[&str]) -> Option<Ran> {
     let (prefix, log) = (dir.file("run"), dir.file("live.csv"));
     let arguments = [
         &["exec", "--json", "--seed", "7", "--peer", "iperf3 -s -1"][..],
@@ -43,7 +44,7 @@ fn record(dir: &Dir, link: &[&str]) -> Option<Ran> {
 
 /// Runs the link live, then offline on what was captured, and compares.
 fn assert_same_offline(link: &[&str]) {
-    let dir = Dir::new();
+    let dir = Folder::new();
     if !have("iperf3") {
         return;
     }

@@ -12,8 +12,9 @@ use std::time::Duration;
 use crate::common::process::Running;
 use crate::common::recording::decided;
 use crate::common::site::{Site, assert_nothing_lost, link};
-use crate::common::{Dir, have, longwire, write};
+use crate::common::{have, longwire, write};
 use longwire_capture::CaptureReader;
+use longwire_testbed::support::Folder;
 use serde_json::Value;
 
 /// Stations 10.9.0.1 to 3 on a bridge: a link with jitter and loss behind
@@ -101,7 +102,7 @@ fn frames(file: &str) -> HashMap<(String, Vec<u8>), u64> {
 }
 
 /// Runs the network with traffic over all its links; its report.
-fn record(site: &Site, dir: &Dir, file: &str) -> Value {
+fn record(site: &Site, dir: &Folder, file: &str) -> Value {
     let (prefix, log) = (dir.file("run"), dir.file("live.csv"));
     let running = site.start_with(&[
         file,
@@ -134,7 +135,7 @@ fn a_recorded_network_decides_the_same_again() {
     let Some(site) = Site::new(3) else {
         return;
     };
-    let dir = Dir::new();
+    let dir = Folder::new();
     let file = dir.file("network.toml");
     write(&file, NETWORK.as_bytes());
     let report = record(&site, &dir, &file);

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use crate::common::process::Running;
 use crate::common::wire::{inside, wired};
-use crate::common::{Dir, EPOCH, Frame, Ran, longwire, pcap, write};
+use crate::common::{EPOCH, Frame, Ran, longwire, pcap, write};
 use longwire_io::net::NetNamespace;
+use longwire_testbed::support::Folder;
 use serde_json::Value;
 
 /// Replays from `near` to `far` with these options.
@@ -22,7 +23,7 @@ fn replay(namespace: &NetNamespace, trace: &str, options: &[&str]) -> Ran {
 }
 
 /// A trace of so many frames, 200 us apart.
-fn trace(dir: &Dir, frames: u64) -> String {
+fn trace(dir: &Folder, frames: u64) -> String {
     let file = dir.file("sent.pcap");
     let frames = (0..frames).map(|n| (EPOCH + n * 200_000, 60 + (n as usize * 37) % 1_400));
     write(&file, &pcap(&frames.collect::<Vec<Frame>>()));
@@ -40,7 +41,7 @@ fn what_arrives_is_compared_and_what_left_is_stamped() {
     let Some(namespace) = wired(&[("near", "far")]) else {
         return;
     };
-    let dir = Dir::new();
+    let dir = Folder::new();
     let require = "received.lost=0,received.matched=2000,received.delay.max<10s,sent.p50<10s";
     let ran = replay(&namespace, &trace(&dir, 2_000), &["--require", require]);
     let link = link(&ran);
@@ -81,7 +82,7 @@ fn what_the_emulated_link_does_is_not_the_networks_doing() {
     let Some(namespace) = wired(&[("near", "far")]) else {
         return;
     };
-    let dir = Dir::new();
+    let dir = Folder::new();
     let options = [
         "--loop",
         "3",
@@ -134,7 +135,7 @@ fn what_a_network_loses_is_found() {
     let Some(namespace) = wired(&[("near", "in"), ("out", "far")]) else {
         return;
     };
-    let dir = Dir::new();
+    let dir = Folder::new();
     let trace = trace(&dir, 1_000);
     let _network = network(&namespace);
     // It takes a while until it forwards.
@@ -177,7 +178,7 @@ fn a_path_that_is_dead_has_lost_everything() {
     let Some(namespace) = wired(&[("near", "in"), ("out", "far")]) else {
         return;
     };
-    let dir = Dir::new();
+    let dir = Folder::new();
     let ran = replay(&namespace, &trace(&dir, 100), &["--receive-wait", "50ms"]);
     let found = link(&ran)["received"]["trace"].clone();
     assert_eq!(
@@ -188,7 +189,7 @@ fn a_path_that_is_dead_has_lost_everything() {
 
 #[test]
 fn what_cannot_be_is_refused_before_anything_is_sent() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (trace, out) = (trace(&dir, 3), dir.file("out.pcap"));
     let to = format!("pcap:out={out}");
     for (options, code, says) in [

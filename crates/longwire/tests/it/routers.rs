@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use crate::common::process::{PATIENCE, Running};
 use crate::common::site::{Site, assert_nothing_lost, link, run_in};
-use crate::common::{Dir, have, write};
+use crate::common::{have, write};
 use longwire_io::net::NetNamespace;
+use longwire_testbed::support::Folder;
 
 /// Where Debian and FRR's own packages put the daemons.
 const DAEMONS: &str = "/usr/lib/frr";
@@ -94,7 +95,7 @@ const BGP: Protocol = Protocol {
 /// A router's daemons, run by hand: everything of theirs is in its folder.
 struct Router {
     daemons: Vec<(&'static str, Running)>,
-    dir: Dir,
+    dir: Folder,
 }
 
 impl Router {
@@ -102,7 +103,7 @@ impl Router {
     fn start(station: &NetNamespace, number: u8, protocol: &Protocol) -> Option<Router> {
         let mut router = Router {
             daemons: Vec::new(),
-            dir: Dir::new(),
+            dir: Folder::new(),
         };
         let other = 3 - number;
         let settings = (protocol.settings)(number, other);
@@ -186,7 +187,7 @@ fn routes_follow_the_link(protocol: &Protocol) {
         let own = format!("192.168.{number}.1/32");
         site.said(station, &["ip", "addr", "add", &own, "dev", "lo"]);
     }
-    let dir = Dir::new();
+    let dir = Folder::new();
     let file = dir.file("routers.toml");
     write(&file, NETWORK.as_bytes());
     let network = site.start(&file);

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crate::common::process::Running;
 use crate::common::site::Site;
-use crate::common::wire::namespace;
-use crate::common::{Dir, EPOCH, write};
+use crate::common::{EPOCH, write};
 use longwire_capture::CaptureWriter;
 use longwire_engine::Nanos;
+use longwire_testbed::support::{Folder, namespace};
 use nix::sys::signal::Signal;
 
 /// As much as a scenario may do.
@@ -42,7 +42,7 @@ fn a_simulation_ends_at_a_signal_between_two_frames() {
     let Some(here) = namespace() else {
         return;
     };
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (file, input) = (dir.file("busy.toml"), dir.file("in.pcap"));
     write(&file, BUSY.as_bytes());
     capture(&input);
@@ -63,7 +63,7 @@ fn a_run_ends_at_a_signal_however_much_its_scenario_does() {
     let Some(site) = Site::without_addresses(2) else {
         return;
     };
-    let dir = Dir::new();
+    let dir = Folder::new();
     let file = dir.file("busy.toml");
     write(&file, BUSY.as_bytes());
     let running = site.start(&file);
@@ -124,7 +124,7 @@ fn a_single_command_that_takes_long_to_prepare_counts_as_late() {
     let Some(site) = Site::without_addresses(2) else {
         return;
     };
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (source, library) = (dir.file("slow.c"), dir.file("slow.so"));
     write(&source, SLOW.as_bytes());
     let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../../include");

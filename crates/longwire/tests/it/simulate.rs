@@ -1,11 +1,12 @@
 //! `simulate` end to end, against numbers worked out by hand.
 
-use crate::common::{Dir, EPOCH, Ran, frames, longwire, pcap, write};
+use crate::common::{EPOCH, Ran, frames, longwire, pcap, write};
+use longwire_testbed::support::Folder;
 
 const MS: u64 = 1_000_000;
 
 /// Simulates these bytes, and returns what was said and where the output is.
-fn simulate(dir: &Dir, input: &[u8], options: &[&str]) -> (Ran, String) {
+fn simulate(dir: &Folder, input: &[u8], options: &[&str]) -> (Ran, String) {
     let (from, to) = (dir.file("in.pcap"), dir.file("out.pcap"));
     write(&from, input);
     let mut arguments = vec!["simulate", &from, &to];
@@ -15,7 +16,7 @@ fn simulate(dir: &Dir, input: &[u8], options: &[&str]) -> (Ran, String) {
 
 #[test]
 fn a_rate_and_a_delay_move_stamps_to_the_nanosecond() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     // Three at once, and one when the link has long been idle.
     let input = [
         (EPOCH, 1500),
@@ -51,7 +52,7 @@ fn a_rate_and_a_delay_move_stamps_to_the_nanosecond() {
 
 #[test]
 fn remainders_of_a_nanosecond_are_carried() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     // 100 bytes at 3 Mbit/s: 266,666.67 ns each.
     let input: Vec<_> = (0..6).map(|_| (EPOCH, 100)).collect();
     let (_, out) = simulate(&dir, &pcap(&input), &["--rate", "3mbit"]);
@@ -67,7 +68,7 @@ fn remainders_of_a_nanosecond_are_carried() {
 
 #[test]
 fn framing_takes_its_time_on_the_wire() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let options = ["--rate", "8mbit", "--framing", "ethernet"];
     let (_, out) = simulate(&dir, &pcap(&[(EPOCH, 76)]), &options);
     // 76 + 24 bytes at a byte a microsecond.
@@ -76,7 +77,7 @@ fn framing_takes_its_time_on_the_wire() {
 
 #[test]
 fn a_full_queue_and_the_mtu_drop_and_say_so() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let input: Vec<_> = (0..5)
         .map(|_| (EPOCH, 1000))
         .chain([(EPOCH, 1515)])
@@ -117,7 +118,7 @@ fn a_full_queue_and_the_mtu_drop_and_say_so() {
 
 #[test]
 fn a_seed_repeats_itself_and_others_differ() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let input: Vec<_> = (0..2_000).map(|n| (EPOCH + n * MS, 200)).collect();
     let input = pcap(&input);
     let simulated = |options: &[&str]| {
@@ -139,7 +140,7 @@ fn a_seed_repeats_itself_and_others_differ() {
 
 #[test]
 fn schedules_begin_with_the_first_frame_or_when_told() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let input: Vec<_> = (0..9).map(|n| (EPOCH + n * MS, 1_000)).collect();
     // A frame a millisecond; the link stands still after 4 ms.
     let rate = ["--rate", "steps:at=0s/8mbit;4ms/0bit", "--json"];
@@ -157,7 +158,7 @@ fn schedules_begin_with_the_first_frame_or_when_told() {
 
 #[test]
 fn jitter_keeps_the_order_unless_told_not_to() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let input: Vec<_> = (0..1_000)
         .map(|n| (EPOCH + n * 10_000, 100 + n as usize))
         .collect();
@@ -186,7 +187,7 @@ fn jitter_keeps_the_order_unless_told_not_to() {
 
 #[test]
 fn records_that_go_back_in_time_are_simultaneous_and_counted() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let input = [(EPOCH + 5 * MS, 100), (EPOCH, 200), (EPOCH + 6 * MS, 300)];
     let (ran, out) = simulate(&dir, &pcap(&input), &["--delay", "1ms"]);
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -202,7 +203,7 @@ fn records_that_go_back_in_time_are_simultaneous_and_counted() {
 
 #[test]
 fn frames_without_a_header_pass_by_their_length() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let input = [(EPOCH, 0), (EPOCH, 5), (EPOCH, 14)];
     let (ran, out) = simulate(&dir, &pcap(&input), &["--rate", "8mbit", "--mtu", "1500"]);
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -212,7 +213,7 @@ fn frames_without_a_header_pass_by_their_length() {
 
 #[test]
 fn a_capture_cut_in_the_middle_is_simulated_up_to_there() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let mut input = pcap(&[(EPOCH, 100), (EPOCH + MS, 100), (EPOCH + 2 * MS, 100)]);
     input.truncate(input.len() - 30);
     let (ran, out) = simulate(&dir, &input, &["--delay", "20ms"]);
@@ -228,7 +229,7 @@ fn a_capture_cut_in_the_middle_is_simulated_up_to_there() {
 
 #[test]
 fn a_requirement_decides_the_exit_code() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let input = pcap(&[(EPOCH, 100), (EPOCH, 100)]);
     let (ran, _) = simulate(&dir, &input, &["--require", "artifacts=0,packets_out=2"]);
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -252,7 +253,7 @@ fn a_requirement_decides_the_exit_code() {
 
 #[test]
 fn the_report_goes_to_a_file_too() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let file = dir.file("report.json");
     let (ran, _) = simulate(&dir, &pcap(&[(EPOCH, 100)]), &["--report", &file]);
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -266,7 +267,7 @@ fn the_report_goes_to_a_file_too() {
 
 #[test]
 fn captures_pass_through_pipes() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (ran, out) = simulate(&dir, &pcap(&[(EPOCH, 100)]), &["--delay", "1ms"]);
     assert_eq!(ran.code, 0);
     let expected = std::fs::read(out).unwrap_or_default();
@@ -286,7 +287,7 @@ fn an_interrupted_simulation_keeps_what_it_wrote_and_says_so() {
     use std::io::Write;
     use std::process::{Command, Stdio};
 
-    let dir = Dir::new();
+    let dir = Folder::new();
     let out = dir.file("out.pcap");
     let mut child = Command::new(env!("CARGO_BIN_EXE_longwire"))
         .args(["simulate", "-", &out])

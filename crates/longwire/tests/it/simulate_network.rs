@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{Dir, EPOCH, Ran, longwire, write};
+use crate::common::{EPOCH, Ran, longwire, write};
 use longwire_capture::log::{Fate, LogReader};
 use longwire_capture::{CaptureReader, CaptureWriter};
 use longwire_engine::Nanos;
+use longwire_testbed::support::Folder;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
@@ -61,7 +62,7 @@ fn bytes(sent: &Sent) -> Vec<u8> {
 }
 
 /// Writes what is sent as a file a port; their arguments.
-fn inputs(dir: &Dir, sent: &[Sent]) -> Vec<String> {
+fn inputs(dir: &Folder, sent: &[Sent]) -> Vec<String> {
     let mut arguments = Vec::new();
     for (index, port) in PORTS.iter().enumerate() {
         let file = dir.file(&format!("{port}.in.pcap"));
@@ -90,7 +91,7 @@ fn left(file: &str) -> BTreeMap<String, Vec<(u64, u8)>> {
     left
 }
 
-fn simulate(dir: &Dir, network: &str, arguments: &[String], more: &[&str]) -> Ran {
+fn simulate(dir: &Folder, network: &str, arguments: &[String], more: &[&str]) -> Ran {
     let file = dir.file("network.toml");
     write(&file, network.as_bytes());
     let arguments = arguments.iter().map(String::as_str);
@@ -120,7 +121,7 @@ fn sent() -> Vec<Sent> {
 
 #[test]
 fn frames_cross_switch_links_and_scenario() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let mut sent = sent();
     sent.sort_by_key(|sent| (sent.1, sent.0));
     let (out, log) = (dir.file("out.pcapng"), dir.file("log.csv"));
@@ -191,7 +192,7 @@ fn frames_cross_switch_links_and_scenario() {
 
 #[test]
 fn one_capture_with_interfaces_is_as_one_for_each_port() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let mut sent = sent();
     sent.sort_by_key(|sent| (sent.0, sent.1));
     let all = dir.file("all.pcapng");
@@ -227,7 +228,7 @@ fn one_capture_with_interfaces_is_as_one_for_each_port() {
 
 #[test]
 fn a_scenario_goes_on_while_frames_are_inside_and_not_for_ever() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (out, scenario) = (dir.file("out.pcapng"), dir.file("pause.toml"));
     let inputs = inputs(&dir, &[Sent(EPOCH + SECOND, 0, 2, 125)]);
     let epoch = EPOCH.to_string();
@@ -262,7 +263,7 @@ fn a_scenario_goes_on_while_frames_are_inside_and_not_for_ever() {
 
 #[test]
 fn frames_lost_while_they_are_moved_have_their_reason_and_rows() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let times = [SECOND - 1, SECOND, SECOND + 50 * MS - 1, SECOND + 50 * MS];
     let sent = times.map(|at| Sent(EPOCH + at, 0, 2, 125));
     let (out, log) = (dir.file("out.pcapng"), dir.file("log.csv"));
@@ -319,7 +320,7 @@ fn refused(ran: &Ran, words: &[&str]) {
 
 #[test]
 fn what_means_nothing_is_refused_with_the_reason() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let ins = inputs(&dir, &sent()[..1]);
     let with = |more: &[&str]| simulate(&dir, NETWORK, &ins, more);
     refused(&with(&["--near", "10.0.0.0/8"]), &["--near", "--in PORT"]);
@@ -351,7 +352,7 @@ fn what_means_nothing_is_refused_with_the_reason() {
 
 #[test]
 fn scenarios_are_checked_against_the_topology() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (file, scenario) = (dir.file("network.toml"), dir.file("wrong.toml"));
     write(&file, NETWORK.as_bytes());
     write(

@@ -1,8 +1,9 @@
 //! `simulate` on captures of both directions, and its verdict log.
 
 use longwire_capture::log::{Fate, LogReader, Row};
+use longwire_testbed::support::Folder;
 
-use crate::common::{Dir, EPOCH, Frame, Ran, frames, longwire, write};
+use crate::common::{EPOCH, Frame, Ran, frames, longwire, write};
 
 const MS: u64 = 1_000_000;
 
@@ -66,7 +67,7 @@ fn traffic() -> Vec<(bool, Captured)> {
         .collect()
 }
 
-fn simulate(dir: &Dir, input: &[u8], name: &str, options: &[&str]) -> (Ran, String, Vec<Row>) {
+fn simulate(dir: &Folder, input: &[u8], name: &str, options: &[&str]) -> (Ran, String, Vec<Row>) {
     let (from, to) = (dir.file("in.pcap"), dir.file(&format!("{name}.pcap")));
     let log = dir.file(&format!("{name}.parquet"));
     write(&from, input);
@@ -120,7 +121,7 @@ fn both_ways_at_once_are_the_same_as_each_on_its_own() {
         .map(|(_, captured)| captured.clone())
         .collect();
     for (name, link) in LINKS {
-        let dir = Dir::new();
+        let dir = Folder::new();
         let rates = ["--up-rate", RATES[0], "--down-rate", RATES[1]];
         let options = [link, &rates, &["--near", "10.0.0.0/24", "--seed", "5"]].concat();
         let (ran, both, rows) = simulate(&dir, &pcap(&all), "both", &options);
@@ -154,7 +155,7 @@ fn both_ways_at_once_are_the_same_as_each_on_its_own() {
 
 #[test]
 fn the_same_seed_gives_the_same_bytes() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let input: Vec<Captured> = traffic()
         .into_iter()
         .map(|(_, captured)| captured)
@@ -179,7 +180,7 @@ fn the_same_seed_gives_the_same_bytes() {
 
 #[test]
 fn the_log_agrees_with_the_output_and_the_report() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let input: Vec<Captured> = traffic()
         .into_iter()
         .map(|(_, captured)| captured)
@@ -245,7 +246,7 @@ fn the_log_agrees_with_the_output_and_the_report() {
 
 #[test]
 fn the_log_has_every_time_by_hand() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     // Two frames at once, at a byte a microsecond with room for one, one
     // later, one that is too long.
     let input: Vec<Captured> = [(0, 1_000), (0, 1_000), (0, 1_000), (9, 500), (9, 1_600)]
@@ -284,7 +285,7 @@ fn the_log_has_every_time_by_hand() {
 
 #[test]
 fn what_no_address_tells_goes_by_its_station_or_is_counted() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let lldp = |from: [u8; 6]| {
         let group = [1, 0x80, 0xc2, 0, 0, 0x0e];
         let mut frame = [&group[..], &from, &[0x88, 0xcc]].concat();
@@ -326,7 +327,7 @@ fn what_no_address_tells_goes_by_its_station_or_is_counted() {
 
 #[test]
 fn a_side_that_is_named_wrong_is_remarked() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let input: Vec<Captured> = (0..5).map(|n| (EPOCH + n, ipv4(true, 100, 1))).collect();
     let (ran, ..) = simulate(&dir, &pcap(&input), "out", &["--near", "172.16.0.0/12"]);
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -341,7 +342,7 @@ fn frames_held_at_the_end_are_in_the_log_and_reported() {
     // A frame a millisecond; nothing leaves after 4 ms.
     let rate = "steps:at=0s/8mbit;4ms/0bit";
     for queue in ["100p", "codel"] {
-        let dir = Dir::new();
+        let dir = Folder::new();
         let options = ["--rate", rate, "--queue", queue];
         let (ran, out, rows) = simulate(&dir, &pcap(&input), "out", &options);
         assert_eq!(ran.code, 0, "{ran:?}");
@@ -360,7 +361,7 @@ fn frames_held_at_the_end_are_in_the_log_and_reported() {
 
 #[test]
 fn wrong_usage_is_refused_before_anything_is_written() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (input, out) = (dir.file("in.pcap"), dir.file("out.pcap"));
     write(&input, &pcap(&[(EPOCH, ipv4(true, 100, 1))]));
     let log = dir.file("in.csv");

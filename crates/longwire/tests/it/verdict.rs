@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::process::PATIENCE;
-use crate::common::{Dir, Ran, have, longwire, ran};
+use crate::common::{Ran, have, longwire, ran};
+use longwire_testbed::support::Folder;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -36,7 +37,7 @@ fn a_stopped_process_is_named_and_fails_the_requirement() {
     if !have("ping") {
         return;
     }
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (report, begun) = (dir.file("report.json"), dir.file("begun"));
     let child = Command::new(env!("CARGO_BIN_EXE_longwire"))
         .args([
@@ -115,7 +116,7 @@ fn without_memory(report: &str) -> Option<Ran> {
 
 #[test]
 fn too_little_memory_is_named_and_fails_the_requirement() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let report = dir.file("report.json");
     let Some(ran) = without_memory(&report) else {
         println!("skipped: no namespaces here");

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use longwire_io::net::{NetNamespace, link_up, veth};
+use longwire_io::net::NetNamespace;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -15,6 +15,7 @@ use crate::program;
 use longwire::Error;
 use longwire_control::Address;
 use longwire_control::client::Client;
+use longwire_testbed::support::{Folder, device, wire};
 
 /// The link that is used.
 pub(super) const LINK: &str = "link";
@@ -30,15 +31,6 @@ pub(super) struct Site {
     hosts: NetNamespace,
     middle: NetNamespace,
     folder: Folder,
-}
-
-/// A folder of our own, removed at the end.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 /// The emulator, ended with this.
@@ -65,23 +57,10 @@ impl Site {
     pub fn new(links: u32) -> Result<Site, Error> {
         let (hosts, middle) = (NetNamespace::new()?, NetNamespace::new()?);
         for name in ["near", "far"] {
-            let end = |namespace| veth::End {
-                name,
-                namespace: Some(namespace),
-                queues: Some(1),
-                ..veth::End::default()
-            };
-            let pair = veth::VethConfig {
-                a: end(&hosts),
-                b: end(&middle),
-            };
-            middle.run(|| veth::create(&pair).and_then(|()| link_up(name)))??;
-            hosts.run(|| link_up(name))??;
+            wire(device(name, Some(&hosts)), device(name, Some(&middle)))?;
         }
-        let name = format!("longwire-bench-{}", std::process::id());
-        let folder = Folder(std::env::temp_dir().join(name));
-        std::fs::create_dir_all(&folder.0)?;
-        std::fs::write(folder.0.join("network.toml"), topology(links))?;
+        let folder = Folder::create()?;
+        std::fs::write(folder.path().join("network.toml"), topology(links))?;
         Ok(Site {
             hosts,
             middle,
@@ -94,7 +73,7 @@ impl Site {
         let mut command = Command::new(program::path()?);
         command
             .arg("run")
-            .arg(self.folder.0.join("network.toml"))
+            .arg(self.folder.path().join("network.toml"))
             .arg("--control")
             .arg(self.socket())
             .arg("--json");
@@ -106,7 +85,7 @@ impl Site {
     }
 
     fn socket(&self) -> PathBuf {
-        self.folder.0.join("control.sock")
+        self.folder.path().join("control.sock")
     }
 }
 

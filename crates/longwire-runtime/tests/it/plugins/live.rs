@@ -3,7 +3,9 @@
 use longwire_engine::Nanos;
 use longwire_runtime::{Faults, Placement, RunConfig};
 
-use crate::common::{Folder, run, write_input};
+use longwire_testbed::support::Folder;
+
+use crate::common::{run, write_input};
 use crate::plugins::tools::{example, parse, probe};
 
 fn with(faults: &Faults, placement: Placement) -> RunConfig {
@@ -18,7 +20,7 @@ fn with(faults: &Faults, placement: Placement) -> RunConfig {
 fn a_fault_ends_the_run_with_its_message() {
     for (option, managed) in [("loss", false), ("delay", true), ("rewrite", true)] {
         for placement in [Placement::Together, Placement::PerStage] {
-            let folder = Folder::new("plugin-fault");
+            let folder = Folder::new();
             // Twenty seconds, were it not for the fault at the 51st frame.
             write_input(&folder.file("in.pcap"), 20_000, Nanos::from_millis(1));
             let text = format!("plugin:{},after=50,fault=hook", probe());
@@ -40,7 +42,7 @@ fn a_fault_ends_the_run_with_its_message() {
 fn slots_count_from_the_links_beginning() {
     // The slots of the channel count from the link's beginning, whatever the
     // clock says then: frames leave in the first 2 ms of each 10 ms.
-    let folder = Folder::new("plugin-slots");
+    let folder = Folder::new();
     write_input(&folder.file("in.pcap"), 400, Nanos::from_micros(700));
     let text = format!(
         "plugin:{},rate=1gbit,period=10ms,slot=2ms",

@@ -9,9 +9,9 @@ pub mod recording;
 pub mod site;
 pub mod wire;
 
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicU32, Ordering};
+
+use longwire_testbed::support::skip;
 
 /// What a run of the program came to.
 #[derive(Debug)]
@@ -44,48 +44,11 @@ impl Ran {
     }
 }
 
-/// `None` with a word, but in CI a failure.
-pub fn skip<T>(why: impl std::fmt::Display) -> Option<T> {
-    assert!(std::env::var_os("CI").is_none(), "{why}");
-    eprintln!("skipped: {why}");
-    None
-}
-
 /// Whether a program is there that a test cannot do without.
 pub fn have(program: &str) -> bool {
     let asked = Command::new(program).arg("--version").output();
     let missing = |error| skip::<()>(format!("{program}: {error}"));
     asked.map_or_else(|error| missing(error).is_some(), |_| true)
-}
-
-/// A directory of one test, removed at its end.
-#[derive(Debug)]
-pub struct Dir(PathBuf);
-
-impl Dir {
-    pub fn new() -> Dir {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("longwire-test-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
-        Dir(path)
-    }
-
-    /// A file's name in it.
-    pub fn file(&self, name: &str) -> String {
-        self.0.join(name).to_string_lossy().into_owned()
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 /// A captured frame: its stamp in nanoseconds, and its length.

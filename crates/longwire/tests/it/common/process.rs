@@ -6,10 +6,11 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use longwire_io::net::NetNamespace;
+use longwire_testbed::support::Folder;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::{Dir, Ran, ran};
+use super::{Ran, ran};
 
 /// How long something may take that takes no time on an idle machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -83,7 +84,7 @@ pub struct Capture {
 
 impl Capture {
     /// Captures what an interface of this namespace sees.
-    pub fn start(dir: &Dir, name: &str, namespace: &NetNamespace, options: &[&str]) -> Capture {
+    pub fn start(dir: &Folder, name: &str, namespace: &NetNamespace, options: &[&str]) -> Capture {
         let file = dir.file(name);
         let mut command = Command::new("dumpcap");
         command

@@ -4,13 +4,13 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::{Command, Stdio};
 
-use longwire_io::net::{NetNamespace, addr_add, link_up, veth};
+use longwire_io::net::{NetNamespace, addr_add};
+use longwire_testbed::support::{Folder, Stations, namespace};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::process::{Running, wait_for_word};
-use super::wire::namespace;
-use super::{Dir, Ran, ran};
+use super::{Ran, ran};
 
 /// The network's namespace, and the stations'. Station 0 has the device
 /// `eth0`, and the network's port to it is `p0`, and so on.
@@ -38,34 +38,13 @@ impl Site {
     /// Stations whose devices are up, and that have no address but those of
     /// their own IPv6 links.
     pub fn without_addresses(count: usize) -> Option<Site> {
-        let mut site = Site {
-            middle: namespace()?,
-            stations: Vec::new(),
-        };
-        for number in 0..count {
-            let station = namespace()?;
-            let port = format!("p{number}");
-            let config = veth::VethConfig {
-                a: veth::End {
-                    name: &port,
-                    ..veth::End::default()
-                },
-                b: veth::End {
-                    name: "eth0",
-                    namespace: Some(&station),
-                    ..veth::End::default()
-                },
-            };
-            let made = site.middle.run(|| {
-                veth::create(&config)?;
-                link_up(&port)
-            });
-            made.expect("it is entered").expect("a pair");
-            let up = station.run(|| link_up("lo").and_then(|()| link_up("eth0")));
-            up.expect("it is entered").expect("a device");
-            site.stations.push(station);
-        }
-        Some(site)
+        // Tells whether namespaces are allowed.
+        namespace()?;
+        let Stations { middle, hosts } = Stations::new(count).expect("stations");
+        Some(Site {
+            middle,
+            stations: hosts,
+        })
     }
 
     /// Starts a network, and waits until it runs; it runs until it is told to
@@ -76,7 +55,7 @@ impl Site {
 
     /// The same with other arguments of `run`, in which `--tolerance` may be.
     pub fn start_with(&self, arguments: &[&str]) -> Network {
-        let dir = Dir::new();
+        let dir = Folder::new();
         let report = dir.file("report.json");
         let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
         command.arg("run").args(arguments);
@@ -157,7 +136,7 @@ pub fn well(program: &[&str], ended: Ran) -> String {
 /// A network that runs.
 pub struct Network {
     running: Running,
-    dir: Dir,
+    dir: Folder,
 }
 
 impl Network {

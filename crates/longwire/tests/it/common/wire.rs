@@ -3,33 +3,17 @@
 
 use std::process::Command;
 
+use longwire_io::net::NetNamespace;
 use longwire_io::net::ethtool::Ethtool;
-use longwire_io::net::{NetNamespace, link_up, veth};
+use longwire_testbed::support::{device, namespace, wire};
 
-use super::{Ran, ran, skip};
-
-/// A namespace of a test's own.
-pub fn namespace() -> Option<NetNamespace> {
-    NetNamespace::new().map_or_else(skip, Some)
-}
+use super::{Ran, ran};
 
 /// A namespace with a veth pair for each of these, both ends up.
 pub fn wired(pairs: &[(&str, &str)]) -> Option<NetNamespace> {
     let namespace = namespace()?;
-    let end = |name| veth::End {
-        name,
-        ..veth::End::default()
-    };
     for (a, b) in pairs {
-        let config = veth::VethConfig {
-            a: end(a),
-            b: end(b),
-        };
-        let made = namespace.run(|| {
-            veth::create(&config)?;
-            link_up(a)?;
-            link_up(b)
-        });
+        let made = namespace.run(|| wire(device(a, None), device(b, None)));
         made.expect("the namespace is entered").expect("a pair");
     }
     Some(namespace)

@@ -3,8 +3,9 @@
 use std::process::Command;
 
 use crate::common::site::Site;
-use crate::common::{Dir, have, ran, write};
+use crate::common::{have, ran, write};
 use crate::control::Controlled;
+use longwire_testbed::support::Folder;
 
 const PAGE: &str = include_str!("../../../../../docs/control.md");
 
@@ -27,7 +28,7 @@ fn every_command_of_the_page_works() {
         return;
     };
     let toml = blocks("toml");
-    let dir = Dir::new();
+    let dir = Folder::new();
     let network = toml[0].replace("eth1", "p0").replace("eth2", "p1");
     let file = dir.file("network.toml");
     write(&file, network.as_bytes());

@@ -10,7 +10,8 @@ mod pair;
 mod reading;
 
 use crate::common::site::{Network, Site};
-use crate::common::{Dir, Ran, longwire, write};
+use crate::common::{Ran, longwire, write};
+use longwire_testbed::support::Folder;
 use serde_json::Value;
 
 /// A network with a control socket.
@@ -18,21 +19,21 @@ struct Controlled {
     site: Site,
     network: Network,
     socket: String,
-    dir: Dir,
+    dir: Folder,
 }
 
 impl Controlled {
     /// Runs this topology between so many stations.
     fn new(stations: usize, topology: &str) -> Option<Controlled> {
         let site = Site::new(stations)?;
-        let dir = Dir::new();
+        let dir = Folder::new();
         let file = dir.file("network.toml");
         write(&file, topology.as_bytes());
         Some(Controlled::of(site, dir, &[&file]))
     }
 
     /// Runs what these arguments say.
-    fn of(site: Site, dir: Dir, arguments: &[&str]) -> Controlled {
+    fn of(site: Site, dir: Folder, arguments: &[&str]) -> Controlled {
         let socket = dir.file("control.sock");
         let arguments = [arguments, &["--control", &socket]].concat();
         let network = site.start_with(&arguments);

@@ -1,8 +1,9 @@
 //! A link between two ports that is controlled without a file.
 
+use crate::common::longwire;
 use crate::common::site::{Site, assert_nothing_lost, link};
-use crate::common::{Dir, longwire};
 use crate::control::Controlled;
+use longwire_testbed::support::Folder;
 
 #[test]
 fn a_link_between_two_ports_is_controlled_too() {
@@ -17,7 +18,7 @@ fn a_link_between_two_ports_is_controlled_too() {
         "--up-rate",
         "80mbit",
     ];
-    let controlled = Controlled::of(site, Dir::new(), &arguments);
+    let controlled = Controlled::of(site, Folder::new(), &arguments);
     let answered = (0..5).find_map(|_| controlled.site.round_trip(0, 1));
     assert!(answered.is_some(), "no answer");
     controlled.takes(20.0);
@@ -34,7 +35,7 @@ fn a_link_between_two_ports_is_controlled_too() {
 
 #[test]
 fn what_only_a_run_without_control_takes_is_refused() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let socket = dir.file("x.sock");
     for option in ["--one-way", "--gap-frames=1gbit"] {
         let run = [

@@ -5,13 +5,14 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use longwire_io::net::{NetNamespace, link_up};
+use longwire_testbed::support::Folder;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::common::process::Running;
 use crate::common::site::Site;
 use crate::common::wire::inside;
-use crate::common::{Dir, longwire, ran, write};
+use crate::common::{longwire, ran, write};
 use crate::control::Controlled;
 
 /// More links than are asked for at once.
@@ -132,7 +133,7 @@ fn tokens_say_what_may_be_done_over_tcp() {
     };
     let up = site.middle.run(|| link_up("lo"));
     up.expect("it is entered").expect("a loopback device");
-    let dir = Dir::new();
+    let dir = Folder::new();
     let token = |name: &str, token: &str| {
         let file = dir.file(name);
         write(&file, token.as_bytes());
@@ -170,7 +171,7 @@ fn tokens_say_what_may_be_done_over_tcp() {
 
 #[test]
 fn without_a_run_it_says_how_to_start_one() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let nowhere = dir.file("nothing.sock");
     let ended = longwire(&["ctl", "--control", &nowhere, "get"]);
     assert_eq!(ended.code, 1, "{ended:?}");

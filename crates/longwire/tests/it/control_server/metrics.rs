@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 
 use super::client::{Answer, connect, exchange, request};
 use super::{NETWORK, Stage};
-use crate::common::{Ran, ran, skip};
+use crate::common::{Ran, ran};
+use longwire_testbed::support::skip;
 
 /// What `promtool check metrics` says of a text; `None` where it is not
 /// installed.

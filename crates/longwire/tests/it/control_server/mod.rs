@@ -18,8 +18,9 @@ use std::process::{Command, Stdio};
 
 use crate::common::process::{Running, wait_for_word};
 use crate::common::wire::wired;
-use crate::common::{Dir, write};
+use crate::common::write;
 use longwire_io::net::{NetNamespace, link_up};
+use longwire_testbed::support::Folder;
 
 /// Two ports with nothing behind them, a link with directions apart, a shared
 /// one, three of a kind, and a path.
@@ -61,7 +62,7 @@ down = "home"
 /// A namespace in which networks run, and a folder for what they need.
 struct Stage {
     namespace: NetNamespace,
-    dir: Dir,
+    dir: Folder,
 }
 
 impl Stage {
@@ -71,7 +72,7 @@ impl Stage {
         up.expect("it is entered").expect("lo");
         Some(Stage {
             namespace,
-            dir: Dir::new(),
+            dir: Folder::new(),
         })
     }
 

@@ -1,6 +1,7 @@
 //! The inputs of the corpus: a capture of mixed traffic, traces, networks.
 
-use crate::common::{Dir, write};
+use crate::common::write;
+use longwire_testbed::support::Folder;
 
 /// Frames in the capture.
 const FRAMES: u64 = 600;
@@ -110,7 +111,7 @@ const NETWORKS: [(&str, &str); 4] = [
 ];
 
 /// Writes the inputs of all cases.
-pub fn write_all(dir: &Dir) {
+pub fn write_all(dir: &Folder) {
     write(&dir.file("in.pcap"), &capture(1));
     write(&dir.file("back.pcap"), &capture(2));
     for (name, text) in FILES {

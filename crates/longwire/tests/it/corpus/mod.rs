@@ -13,7 +13,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 
-use crate::common::{Dir, ran};
+use crate::common::ran;
+use longwire_testbed::support::Folder;
 
 const CASES: &str = include_str!("cases.txt");
 
@@ -44,7 +45,7 @@ fn reduce(value: &mut serde_json::Value) {
 }
 
 /// Runs one case; returns its line of digests.
-fn digest(dir: &Dir, line: &str) -> String {
+fn digest(dir: &Folder, line: &str) -> String {
     let (name, options) = line.split_once(' ').unwrap_or((line, ""));
     let (out, log) = (format!("{name}.pcap"), format!("{name}.csv"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
@@ -73,7 +74,7 @@ fn digest(dir: &Dir, line: &str) -> String {
 
 #[test]
 fn every_model_keeps_its_output() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     files::write_all(&dir);
     let cases: Vec<&str> = CASES
         .lines()

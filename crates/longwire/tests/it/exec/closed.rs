@@ -4,8 +4,9 @@
 use std::io::pipe;
 use std::process::{Command, Stdio};
 
-use crate::common::{Dir, pcap, write};
+use crate::common::{pcap, write};
 use crate::exec::User;
+use longwire_testbed::support::Folder;
 
 /// The exit code of a command whose outputs have no reader.
 fn code_unread(mut command: Command, stdout_too: bool) -> Option<i32> {
@@ -59,7 +60,7 @@ fn closed_outputs_change_no_exit_code_of_the_probe() {
 
 #[test]
 fn closed_outputs_change_no_exit_code_of_a_simulation() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let frames: Vec<_> = (0..100).map(|at| (1_000_000 * (at + 1), 100)).collect();
     write(&dir.file("in.pcap"), &pcap(&frames));
     for quiet in [&[][..], &["-q"], &["--json"]] {

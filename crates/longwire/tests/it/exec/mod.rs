@@ -17,7 +17,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{Dir, Ran, ran, skip};
+use crate::common::{Ran, ran};
+use longwire_testbed::support::{Folder, skip};
 
 /// An account that no system gives to anybody.
 const ORDINARY: u32 = 61_234;
@@ -26,7 +27,7 @@ const ORDINARY: u32 = 61_234;
 struct User {
     /// `None` is the user who runs the tests.
     id: Option<u32>,
-    dir: Dir,
+    dir: Folder,
 }
 
 impl User {
@@ -44,7 +45,7 @@ impl User {
     }
 
     fn new(id: Option<u32>) -> User {
-        let dir = Dir::new();
+        let dir = Folder::new();
         let mode = std::fs::Permissions::from_mode(0o1777);
         std::fs::set_permissions(dir.path(), mode).expect("its own directory");
         if id.is_some() {

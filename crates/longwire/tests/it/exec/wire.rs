@@ -1,7 +1,8 @@
 //! The link is a wire: nothing but the user's frames crosses it.
 
-use crate::common::{have, skip};
+use crate::common::have;
 use crate::exec::{User, well};
+use longwire_testbed::support::{device, namespace, skip, wire};
 
 /// The frames of a capture, a line of tshark each.
 fn frames(user: &User, file: &str) -> Vec<String> {
@@ -99,8 +100,10 @@ fn nothing_times_out_before_a_long_queue() {
         well(user.exec(&[&link[..], &["--", "sh", "-c", send]].concat()));
         let report: serde_json::Value =
             serde_json::from_str(&user.read("r.json")).unwrap_or_default();
-        // All of them, and what far answers to a closed port comes back.
-        assert_eq!(report["links"][0]["packets_in"], 250, "{report}");
+        // All of them; on a very busy machine also late multicast reports of the
+        // kernel.
+        let entered = report["links"][0]["packets_in"].as_u64().unwrap_or(0);
+        assert!((250..256).contains(&entered), "{report}");
     }
 }
 
@@ -108,8 +111,7 @@ fn nothing_times_out_before_a_long_queue() {
 fn only_the_users_frames_cross_to_the_uplink() {
     use std::net::IpAddr;
 
-    use crate::common::wire::namespace;
-    use longwire_io::net::{addr_add, link_up, veth};
+    use longwire_io::net::{addr_add, link_up};
 
     if !nix::unistd::geteuid().is_root() || !have("tshark") {
         return;
@@ -117,21 +119,12 @@ fn only_the_users_frames_cross_to_the_uplink() {
     let (Some(host), Some(outside)) = (namespace(), namespace()) else {
         return;
     };
-    let end = |name, namespace| veth::End {
-        name,
-        namespace,
-        ..veth::End::default()
-    };
-    let pair = veth::VethConfig {
-        a: end("wan", None),
-        b: end("eth0", Some(&outside)),
-    };
     let configure = |device, last| {
         link_up("lo")?;
-        link_up(device)?;
         addr_add(device, IpAddr::from([198, 51, 100, last]), 24)
     };
-    host.run(|| veth::create(&pair).and_then(|()| configure("wan", 1)))
+    let join = || wire(device("wan", None), device("eth0", Some(&outside)));
+    host.run(|| join().and_then(|()| configure("wan", 1)))
         .expect("it is entered")
         .expect("a host");
     outside

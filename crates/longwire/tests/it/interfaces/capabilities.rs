@@ -4,10 +4,11 @@ use std::fs;
 use std::time::Instant;
 
 use longwire_io::net::NetNamespace;
+use longwire_testbed::support::Folder;
 
 use crate::common::process::PATIENCE;
 use crate::common::wire::wired;
-use crate::common::{Dir, pcap, write};
+use crate::common::{pcap, write};
 use crate::interfaces::{Live, RECEIVES, RUNS, start};
 
 const DAC_OVERRIDE: u64 = 1 << 1;
@@ -105,7 +106,7 @@ fn a_run_without_settings_to_restore_does_not_keep_the_right_to() {
 #[test]
 fn a_network_also_reads_files_and_removes_its_socket() {
     let Some(place) = place() else { return };
-    let dir = Dir::new();
+    let dir = Folder::new();
     let socket = dir.file("a.sock");
     let mut run = start(&place, &["run", "a0", "b0", "--control", &socket], RUNS);
     assert_given_up(&mut run, NET_ADMIN, DAC_OVERRIDE);
@@ -114,7 +115,7 @@ fn a_network_also_reads_files_and_removes_its_socket() {
 #[test]
 fn senders_keep_no_more() {
     let Some(place) = place() else { return };
-    let dir = Dir::new();
+    let dir = Folder::new();
     let trace = dir.file("a.pcap");
     write(&trace, &pcap(&[(0, 100), (1_000_000, 100)]));
     let replay = [

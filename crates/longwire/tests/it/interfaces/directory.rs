@@ -4,7 +4,8 @@
 
 use std::process::Command;
 
-use crate::common::{Ran, ran, skip};
+use crate::common::{Ran, ran};
+use longwire_testbed::support::skip;
 
 /// Runs a script as root of a mount namespace with an empty `/run`; `$1` is
 /// the program.

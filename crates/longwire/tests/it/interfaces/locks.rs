@@ -1,8 +1,9 @@
 //! Which programs may be on one interface at the same time.
 
+use crate::common::Ran;
 use crate::common::wire::{inside, wired};
-use crate::common::{Dir, Ran};
 use crate::interfaces::{RECEIVES, RUNS, start};
+use longwire_testbed::support::Folder;
 
 /// The program was refused, and says why and who holds the interface.
 #[track_caller]
@@ -25,7 +26,7 @@ fn a_second_run_on_an_interface_is_refused_and_told_who_has_it() {
     let words = ["packet:b0", "run packet:a0 packet:b0", "carry each twice"];
     assert_refused(&second, holder, &words);
     // Also of a network.
-    let dir = Dir::new();
+    let dir = Folder::new();
     let socket = dir.file("a.sock");
     let third = inside(
         &place,

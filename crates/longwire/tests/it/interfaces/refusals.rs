@@ -2,11 +2,12 @@
 
 use std::process::Command;
 
+use longwire_testbed::support::{namespace, skip};
 use serde_json::Value;
 
 use crate::common::site::run_in;
-use crate::common::wire::{inside, namespace};
-use crate::common::{Ran, ran, skip};
+use crate::common::wire::inside;
+use crate::common::{Ran, ran};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_longwire");
 

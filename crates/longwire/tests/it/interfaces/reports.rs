@@ -3,14 +3,15 @@
 use std::process::Command;
 
 use crate::common::wire::{inside, wired};
-use crate::common::{Dir, Ran, longwire, ran, skip};
+use crate::common::{Ran, longwire, ran};
+use longwire_testbed::support::{Folder, skip};
 
 #[test]
 fn a_report_that_cannot_be_written_is_known_before_the_run() {
     let Some(place) = wired(&[("a0", "a1"), ("b0", "b1")]) else {
         return;
     };
-    let dir = Dir::new();
+    let dir = Folder::new();
     let missing = dir.file("no/such.json");
     for words in [
         &["run", "packet:a0", "packet:b0", "--time", "1min"][..],
@@ -96,7 +97,7 @@ fn the_run_s_own_error_is_kept() {
 }
 
 /// Runs a script with a small file system at `$2`; `$1` is the program.
-fn on_a_small_disk(dir: &Dir, script: &str) -> Option<Ran> {
+fn on_a_small_disk(dir: &Folder, script: &str) -> Option<Ran> {
     let mut command = Command::new("unshare");
     if !nix::unistd::geteuid().is_root() {
         command.args(["--user", "--map-root-user"]);
@@ -115,7 +116,7 @@ fn on_a_small_disk(dir: &Dir, script: &str) -> Option<Ran> {
 
 #[test]
 fn a_picture_on_a_full_disk_leaves_the_one_before() {
-    let (dir, disk) = (Dir::new(), Dir::new());
+    let (dir, disk) = (Folder::new(), Folder::new());
     let log = dir.file("a.csv");
     let capture = dir.file("a.pcap");
     let frames: Vec<_> = (0..2000).map(|number| (number * 1_000_000, 500)).collect();

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use longwire_io::net::ethtool::Ethtool;
 use longwire_io::net::{NetNamespace, sysctl};
+use longwire_testbed::support::skip;
 
 use crate::common::process::PATIENCE;
 use crate::common::site::run_in;
-use crate::common::skip;
 use crate::common::wire::{inside, wired};
 use crate::interfaces::{RECEIVES, RUNS, start};
 

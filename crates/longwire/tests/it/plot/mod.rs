@@ -4,9 +4,10 @@
 mod form;
 mod refused;
 
-use crate::common::{Dir, longwire, write};
+use crate::common::{longwire, write};
 use form::{BLUE, Scale, check_form, coordinates};
 use longwire_capture::log::{Fate, LogWriter, Name, Row};
+use longwire_testbed::support::Folder;
 
 const MS: i64 = 1_000_000;
 
@@ -61,7 +62,7 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-fn log(dir: &Dir, name: &str, rows: &[Row]) -> String {
+fn log(dir: &Folder, name: &str, rows: &[Row]) -> String {
     let path = dir.file(name);
     let mut log = LogWriter::create(&path).unwrap_or_else(|error| panic!("{error}"));
     for row in rows {
@@ -72,7 +73,7 @@ fn log(dir: &Dir, name: &str, rows: &[Row]) -> String {
 }
 
 /// Draws an SVG of a log, and returns it after a look at its form.
-fn svg(dir: &Dir, arguments: &[&str]) -> String {
+fn svg(dir: &Folder, arguments: &[&str]) -> String {
     let out = dir.file("out.svg");
     let ran = longwire(&[&["plot", "-o", &out], arguments].concat());
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -83,7 +84,7 @@ fn svg(dir: &Dir, arguments: &[&str]) -> String {
 
 #[test]
 fn a_figure_says_what_the_log_holds() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let rows = rows();
     for name in ["run.csv", "run.parquet"] {
         let svg = svg(&dir, &[&log(&dir, name, &rows)]);
@@ -115,7 +116,7 @@ fn a_figure_says_what_the_log_holds() {
 
 #[test]
 fn pictures_are_the_same_every_time_and_for_both_formats_of_a_log() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let rows = rows();
     let inputs = [log(&dir, "run.csv", &rows), log(&dir, "run.parquet", &rows)];
     for picture in ["a.svg", "a.png"] {
@@ -132,7 +133,7 @@ fn pictures_are_the_same_every_time_and_for_both_formats_of_a_log() {
 
 #[test]
 fn a_png_has_the_size_asked_for_and_ink_on_it() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let input = log(&dir, "run.parquet", &rows());
     let out = dir.file("out.png");
     let size = ["--width", "600", "--height", "900", "--scale", "3"];
@@ -155,7 +156,7 @@ fn a_png_has_the_size_asked_for_and_ink_on_it() {
 
 #[test]
 fn one_extreme_among_very_many_frames_is_drawn() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     // 200,000 frames of 20 ms, one of 200 ms, one of 2 ms.
     let rows = (0..200_000u64).map(|number| {
         let row = row(number, "up", 0);
@@ -193,7 +194,7 @@ fn one_extreme_among_very_many_frames_is_drawn() {
 
 #[test]
 fn throughput_is_bytes_a_bin() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     // 1,000 bytes a millisecond are 8 Mbit/s, for half a second.
     let rows: Vec<Row> = (0..500).map(|n| row(n, "up", n as i64)).collect();
     let input = log(&dir, "run.csv", &rows);
@@ -231,7 +232,7 @@ fn throughput_is_bytes_a_bin() {
 
 #[test]
 fn a_window_is_cut_out_of_every_panel() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let input = log(&dir, "run.csv", &rows());
     let svg = svg(&dir, &[&input, "--from", "200ms", "--until", "400ms"]);
     assert!(
@@ -245,7 +246,7 @@ fn a_window_is_cut_out_of_every_panel() {
 
 #[test]
 fn inputs_are_told_apart_and_texts_are_escaped() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let rows = rows();
     let inputs = [log(&dir, "a & b.csv", &rows), log(&dir, "<c>.csv", &rows)];
     let title = "\"1\" < '2' & 3\u{1}";
@@ -272,7 +273,7 @@ const REPORT: &str = r#"{"seed": 1, "duration_s": 2.5, "links": [
 
 #[test]
 fn a_networks_report_is_drawn_in_both_of_its_forms() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     for (file, drops) in [
         ("named.json", r#"{"loss": 45, "mtu": 0}"#),
         ("numbered.json", "[0, 45]"),
@@ -310,7 +311,7 @@ fn a_networks_report_is_drawn_in_both_of_its_forms() {
 
 #[test]
 fn a_report_is_drawn_by_what_it_holds() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let input = dir.file("run.json");
     write(&input, REPORT.as_bytes());
     let drawn = svg(&dir, &[&input]);
@@ -344,7 +345,7 @@ fn a_report_is_drawn_by_what_it_holds() {
 
 #[test]
 fn the_report_that_simulate_writes_is_one() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (capture, out) = (dir.file("in.pcap"), dir.file("out.pcap"));
     let frames: Vec<_> = (0..50).map(|n| (crate::common::EPOCH + n, 1_000)).collect();
     write(&capture, &crate::common::pcap(&frames));
@@ -359,7 +360,7 @@ fn the_report_that_simulate_writes_is_one() {
 
 #[test]
 fn what_was_drawn_is_said() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (input, out) = (log(&dir, "run.csv", &rows()), dir.file("out.svg"));
     let plot = ["plot", &input, "-o", &out, "--panel", "queue,delay"];
     let ran = longwire(&plot);

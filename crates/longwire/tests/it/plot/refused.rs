@@ -1,7 +1,8 @@
 //! What `plot` refuses, and what it says of it.
 
-use crate::common::{Dir, longwire, write};
+use crate::common::{longwire, write};
 use crate::plot::{REPORT, log, rows};
+use longwire_testbed::support::Folder;
 
 /// Draws, and returns the exit code and what was complained of.
 fn refused(arguments: &[&str]) -> (i32, String) {
@@ -12,7 +13,7 @@ fn refused(arguments: &[&str]) -> (i32, String) {
 
 #[test]
 fn wrong_usage_is_refused_with_what_would_do() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (input, out) = (log(&dir, "run.csv", &rows()), dir.file("out.svg"));
     let report = dir.file("run.json");
     write(&report, REPORT.as_bytes());
@@ -59,7 +60,7 @@ fn wrong_usage_is_refused_with_what_would_do() {
 
 #[test]
 fn the_height_that_is_said_to_do_does() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (input, out) = (log(&dir, "run.csv", &rows()), dir.file("out.svg"));
     let (_, said) = refused(&[&input, "-o", &out, "--height", "150"]);
     let needed = said
@@ -72,7 +73,7 @@ fn the_height_that_is_said_to_do_does() {
 
 #[test]
 fn files_that_cannot_be_drawn_are_named_with_the_reason() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let good = log(&dir, "good.parquet", &rows());
     let bytes = std::fs::read(&good).unwrap_or_default();
     let text = std::fs::read_to_string(log(&dir, "good.csv", &rows())).unwrap_or_default();

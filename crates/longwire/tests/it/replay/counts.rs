@@ -1,14 +1,15 @@
 //! How many frames are sent, and when: rounds, parts of a trace, a pace. To a
 //! capture file, which is a port that needs no rights.
 
-use crate::common::{Dir, Ran, frames, longwire, write};
+use crate::common::{Ran, frames, longwire, write};
 use crate::replay::frames::{Timed, numbered};
 use crate::replay::wire::pcap_of;
+use longwire_testbed::support::Folder;
 
 const MS: u64 = 1_000_000;
 
 /// 100 frames 2 ms apart.
-fn trace(dir: &Dir) -> String {
+fn trace(dir: &Folder) -> String {
     let frames: Timed = (0..100)
         .map(|n| (n * 2 * MS, numbered(true, n as u32)))
         .collect();
@@ -19,7 +20,7 @@ fn trace(dir: &Dir) -> String {
 
 /// Replays into a file; returns when frames left, in microseconds after the
 /// first.
-fn replay(dir: &Dir, options: &[&str]) -> (Ran, Vec<u64>) {
+fn replay(dir: &Folder, options: &[&str]) -> (Ran, Vec<u64>) {
     let trace = trace(dir);
     let out = dir.file("out.pcap");
     let to = format!("pcap:out={out}");
@@ -33,7 +34,7 @@ fn replay(dir: &Dir, options: &[&str]) -> (Ran, Vec<u64>) {
 
 #[test]
 fn as_many_frames_as_asked_for_at_their_times() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let every = |gap: u64, count: u64| (0..count).map(|n| n * gap).collect::<Vec<u64>>();
     let cases: [(&[&str], Vec<u64>); 12] = [
         (&[], every(2_000, 100)),
@@ -81,7 +82,7 @@ fn as_many_frames_as_asked_for_at_their_times() {
 
 #[test]
 fn a_gap_between_rounds_is_kept() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (ran, times) = replay(&dir, &["--loop", "2", "--loop-gap", "30ms"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(times[99..102], [198_000, 228_000, 230_000]);
@@ -90,7 +91,7 @@ fn a_gap_between_rounds_is_kept() {
 
 #[test]
 fn a_pipe_is_sent_as_it_comes() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (trace, out) = (trace(&dir), dir.file("out.pcap"));
     let command = format!(
         "(head -c 1000; sleep 0.3; cat) < {trace} | {} replay - --to pcap:out={out} --json",
@@ -109,7 +110,7 @@ fn a_pipe_is_sent_as_it_comes() {
 /// Two traces to two ports, of 100 ms and of 30 ms: rounds begin together.
 #[test]
 fn traces_side_by_side_stay_in_step() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let write_trace = |name: &str, times: &[u64]| {
         let frames: Timed = times
             .iter()

@@ -4,11 +4,12 @@ use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use longwire_testbed::support::Folder;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::common::process::{Capture, records};
-use crate::common::{Dir, Ran, have, ran, write};
+use crate::common::{Ran, have, ran, write};
 use crate::replay::frames::{Timed, numbered_of};
 use crate::replay::wire::{Wire, pcap_of};
 
@@ -48,7 +49,7 @@ fn trace(times: &[u64]) -> Vec<u8> {
 
 /// Runs a line where the near ends are; one that does not end by itself is
 /// interrupted.
-fn shell(wire: &Wire, dir: &Dir, line: &str) -> Ran {
+fn shell(wire: &Wire, dir: &Folder, line: &str) -> Ran {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_longwire"));
     let folder = program.parent().expect("a folder").display();
     let line = line.replace("eth1", "near0").replace("eth2", "near1");
@@ -72,7 +73,7 @@ fn the_five_tasks_do_what_the_page_says() {
     let Some(wire) = Wire::new(2, 1_500).filter(|_| have("dumpcap")) else {
         return;
     };
-    let dir = Dir::new();
+    let dir = Folder::new();
     let commands = documented();
     let tasks: Vec<usize> = commands.iter().map(|(task, _)| *task).collect();
     assert_eq!(tasks, [1, 2, 2, 3, 4, 5]);

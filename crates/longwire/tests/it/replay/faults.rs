@@ -6,10 +6,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use longwire_io::net::{self, interface::Interface};
+use longwire_testbed::support::Folder;
 use nix::sys::signal::Signal;
 
 use crate::common::process::{Capture, PATIENCE, Running, records};
-use crate::common::{Dir, Ran, have, longwire, write};
+use crate::common::{Ran, have, longwire, write};
 use crate::replay::frames::{Timed, number_of, numbered};
 use crate::replay::wire::{Wire, pcap_of};
 
@@ -28,7 +29,7 @@ fn trace(frames: u32) -> Vec<u8> {
 
 /// Replays these bytes at ten times their speed into a file; returns the
 /// numbers of the frames that left.
-fn replay(dir: &Dir, name: &str, bytes: &[u8]) -> (Ran, Vec<u32>) {
+fn replay(dir: &Folder, name: &str, bytes: &[u8]) -> (Ran, Vec<u32>) {
     let (trace, out) = (dir.file(name), dir.file("out.pcap"));
     write(&trace, bytes);
     let to = format!("pcap:out={out}");
@@ -39,7 +40,7 @@ fn replay(dir: &Dir, name: &str, bytes: &[u8]) -> (Ran, Vec<u32>) {
 
 #[test]
 fn what_could_be_read_is_sent_and_the_fault_is_said() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let whole = trace(2_000);
     let cut = whole[..24 + RECORD * 1_000 + 30].to_vec();
     let mut absurd = whole.clone();
@@ -58,7 +59,7 @@ fn of_a_packed_file_that_ends_early_all_that_is_there_is_sent() {
     if !have("gzip") {
         return;
     }
-    let dir = Dir::new();
+    let dir = Folder::new();
     let packed = dir.file("early.pcap");
     write(&packed, &trace(2_000));
     let run = Command::new("gzip").arg(&packed).status();
@@ -70,7 +71,12 @@ fn of_a_packed_file_that_ends_early_all_that_is_there_is_sent() {
 
 /// What was read of a faulty trace is sent, each frame once, and the fault is
 /// said.
-fn check_fault(dir: &Dir, (name, bytes): (&str, &[u8]), frames: RangeInclusive<usize>, says: &str) {
+fn check_fault(
+    dir: &Folder,
+    (name, bytes): (&str, &[u8]),
+    frames: RangeInclusive<usize>,
+    says: &str,
+) {
     let (ran, sent) = replay(dir, name, bytes);
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(
@@ -92,7 +98,7 @@ fn check_fault(dir: &Dir, (name, bytes): (&str, &[u8]), frames: RangeInclusive<u
 
 #[test]
 fn odd_records_are_left_out_or_kept_in_their_place_and_counted() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let mut frames: Timed = (0..6)
         .map(|n| (n * 10 * MS, numbered(true, n as u32)))
         .collect();
@@ -112,7 +118,7 @@ fn odd_records_are_left_out_or_kept_in_their_place_and_counted() {
 
 #[test]
 fn what_cannot_be_replayed_is_refused_before_anything_is_sent() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let (ran, _) = replay(&dir, "private.pcap", &pcap_of(147, &[(0, vec![0; 60])]));
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
     assert!(ran.stderr.contains("link type 147"), "{ran:?}");
@@ -151,14 +157,14 @@ struct Midway {
     wire: Wire,
     running: Running,
     capture: Capture,
-    _dir: Dir,
+    _dir: Folder,
 }
 
 impl Midway {
     /// `None` where there can be no wire. Some frames have arrived.
     fn reach() -> Option<Midway> {
         let wire = Wire::new(1, 1_500).filter(|_| have("dumpcap"))?;
-        let dir = Dir::new();
+        let dir = Folder::new();
         let file = dir.file("long.pcap");
         write(&file, &trace(10_000));
         let capture = Capture::start(&dir, "arrived.pcap", &wire.far, &["-i", "far0"]);
@@ -271,7 +277,7 @@ fn a_signal_ends_the_replay_with_its_report() {
 
 #[test]
 fn less_than_is_required_is_exit_code_3() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let good = dir.file("good.pcap");
     write(&good, &trace(100));
     let to = format!("pcap:out={}", dir.file("out.pcap"));

@@ -1,14 +1,15 @@
 //! Which frames leave by which port.
 
 use crate::common::process::records;
-use crate::common::{Dir, frames, longwire, write};
+use crate::common::{frames, longwire, write};
 use crate::replay::frames::{Timed, number_of, numbered};
 use crate::replay::wire::{Wire, pcap_of};
+use longwire_testbed::support::Folder;
 
 const MS: u64 = 1_000_000;
 
 /// A question and its answer, over and over; even numbers are questions.
-fn conversation(dir: &Dir) -> String {
+fn conversation(dir: &Folder) -> String {
     let frames: Timed = (0..100)
         .map(|n| (u64::from(n) * MS, numbered(n % 2 == 0, n)))
         .collect();
@@ -19,7 +20,7 @@ fn conversation(dir: &Dir) -> String {
 
 #[test]
 fn clients_and_servers_go_to_two_ports() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let trace = conversation(&dir);
     let outs = [dir.file("up.pcap"), dir.file("down.pcap")];
     let to = outs.each_ref().map(|out| format!("pcap:out={out}"));
@@ -50,7 +51,7 @@ fn two_devices_get_their_sides() {
     let Some(wire) = Wire::new(2, 1_500) else {
         return;
     };
-    let dir = Dir::new();
+    let dir = Folder::new();
     let trace = conversation(&dir);
     let split = [
         "--split",
@@ -77,7 +78,7 @@ fn two_devices_get_their_sides() {
 
 #[test]
 fn ports_and_traces_that_do_not_go_together_are_refused() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let trace = conversation(&dir);
     let to = format!("pcap:out={}", dir.file("out.pcap"));
     let refused: [(&[&str], &str); 4] = [

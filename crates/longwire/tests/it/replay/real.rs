@@ -2,10 +2,11 @@
 //! nothing wrong with what arrives.
 
 use crate::common::process::{Capture, SUSPECT, records, tshark};
-use crate::common::{Dir, have, write};
+use crate::common::{have, write};
 use crate::replay::frames::{extension_headers, sctp_association, tagged, timed};
 use crate::replay::traffic::{Stations, VOICE_PACKETS};
 use crate::replay::wire::{Wire, pcap_of};
+use longwire_testbed::support::Folder;
 
 /// What a frame must not be after [`REWRITING`].
 const NOT_REWRITTEN: &str = "not vlan.id == 77 or not eth.dst == 02:00:00:00:00:0b or \
@@ -42,7 +43,7 @@ fn expect_none(file: &str, filter: &str, of: &str) {
 
 /// Where captures are replayed to.
 struct Bench {
-    dir: Dir,
+    dir: Folder,
     wire: Wire,
 }
 
@@ -53,7 +54,7 @@ impl Bench {
         // Each that is missing is named.
         let missing = here.filter(|program| !have(program)).count();
         let all = missing == 0;
-        let dir = Dir::new();
+        let dir = Folder::new();
         let wire = Wire::new(1, 9_000).filter(|_| all)?;
         Some(Bench { dir, wire })
     }

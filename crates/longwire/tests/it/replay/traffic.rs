@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 
 use longwire_io::net::veth::{self, End, VethConfig};
 use longwire_io::net::{self, NetNamespace, sysctl};
+use longwire_testbed::support::{Folder, namespace};
 
-use crate::common::Dir;
 use crate::common::process::{Capture, PATIENCE};
-use crate::common::wire::{finish_frames, namespace};
+use crate::common::wire::finish_frames;
 use crate::replay::frames::{CLIENT4, CLIENT6, SERVER4, SERVER6};
 
 /// A client and a server on one wire.
@@ -59,7 +59,7 @@ impl Stations {
     /// many frames.
     pub fn capture(
         &self,
-        (dir, name): (&Dir, &str),
+        (dir, name): (&Folder, &str),
         options: &[&str],
         frames: usize,
         speak: impl FnOnce(&Stations),

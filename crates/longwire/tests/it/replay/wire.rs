@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use longwire_io::net::veth::{self, End, VethConfig};
 use longwire_io::net::{self, NetNamespace, sysctl};
+use longwire_testbed::support::namespace;
 
 use crate::common::process::{PATIENCE, Running};
-use crate::common::wire::namespace;
 use crate::common::{Ran, ran};
 
 /// Devices `near0`, `near1`… with `far0`, `far1`… behind them, in two

@@ -1,0 +1,166 @@
+//! Building blocks of other set-ups in tests: namespaces, wires, stations, folders.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{fs, io};
+
+use longwire_io::net::veth::{self, End, VethConfig};
+use longwire_io::net::{NetError, NetNamespace, link_up};
+
+/// Skips a test: returns `None` and prints why. In CI, where the variable `CI`
+/// exists, every test must run.
+///
+/// # Panics
+///
+/// In CI.
+pub fn skip<T>(why: impl Display) -> Option<T> {
+    assert!(std::env::var_os("CI").is_none(), "not skipped in CI: {why}");
+    eprintln!("skipped: {why}");
+    None
+}
+
+/// Makes a network namespace, or skips the test where none may be made.
+///
+/// # Panics
+///
+/// As [`skip`].
+pub fn namespace() -> Option<NetNamespace> {
+    NetNamespace::new().map_or_else(skip, Some)
+}
+
+/// One end of a wire: a device with one queue. Without a namespace, it is that of
+/// the calling thread.
+pub fn device<'a>(name: &'a str, namespace: Option<&'a NetNamespace>) -> End<'a> {
+    End {
+        name,
+        namespace,
+        queues: Some(1),
+        ..End::default()
+    }
+}
+
+/// Makes a veth pair, both ends up.
+///
+/// # Errors
+///
+/// If the pair cannot be made, or a namespace not be entered.
+pub fn wire(a: End<'_>, b: End<'_>) -> Result<(), NetError> {
+    let ends = [(a.namespace, a.name), (b.namespace, b.name)];
+    let pair = VethConfig { a, b };
+    // Not from the caller's, where a user namespace has no rights.
+    inside(ends[0].0, || veth::create(&pair))?;
+    ends.into_iter()
+        .try_for_each(|(namespace, name)| inside(namespace, || link_up(name)))
+}
+
+/// Runs `work` in a namespace, or in that of the calling thread.
+fn inside(
+    namespace: Option<&NetNamespace>,
+    work: impl FnOnce() -> Result<(), NetError> + Send,
+) -> Result<(), NetError> {
+    match namespace {
+        Some(namespace) => namespace.run(work)?,
+        None => work(),
+    }
+}
+
+/// Hosts without addresses in namespaces of their own, each with a wire to one
+/// namespace between them.
+#[derive(Debug)]
+pub struct Stations {
+    /// The namespace between them, with a device for each host.
+    pub middle: NetNamespace,
+    /// The hosts' namespaces. Each has the device [`Stations::DEVICE`].
+    pub hosts: Vec<NetNamespace>,
+}
+
+impl Stations {
+    /// The device of a host.
+    pub const DEVICE: &str = "eth0";
+
+    /// Makes so many hosts, at most 256.
+    ///
+    /// # Errors
+    ///
+    /// If a namespace or a device cannot be made.
+    pub fn new(count: usize) -> Result<Stations, NetError> {
+        let mut stations = Stations {
+            middle: NetNamespace::new()?,
+            hosts: Vec::new(),
+        };
+        for number in 0..count {
+            let host = NetNamespace::new()?;
+            host.run(|| link_up("lo"))??;
+            let end = End {
+                mac: Some(Stations::mac(number)),
+                ..device(Stations::DEVICE, Some(&host))
+            };
+            let port = Stations::port(number);
+            wire(device(&port, Some(&stations.middle)), end)?;
+            stations.hosts.push(host);
+        }
+        Ok(stations)
+    }
+
+    /// The name of the device towards a host: `p0` and so on.
+    pub fn port(host: usize) -> String {
+        format!("p{host}")
+    }
+
+    /// The MAC address of a host.
+    pub fn mac(host: usize) -> [u8; 6] {
+        [2, 0, 0, 0, 1, host as u8]
+    }
+}
+
+/// A folder of one test, removed when it is dropped.
+#[derive(Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// Makes a folder with a name that nothing else has.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be made.
+    pub fn new() -> Folder {
+        Folder::create().unwrap_or_else(|error| panic!("no folder for the test: {error}"))
+    }
+
+    /// As [`Folder::new`], for programs.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be made.
+    pub fn create() -> io::Result<Folder> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("longwire-test-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path)?;
+        Ok(Folder(path))
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The path of a file in it.
+    pub fn file(&self, name: &str) -> String {
+        self.0.join(name).to_string_lossy().into_owned()
+    }
+}
+
+impl Default for Folder {
+    fn default() -> Folder {
+        Folder::new()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
