@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::runner::{Outcome, Runner, cargo, locked, root, run, run_all, target_dir};
-use crate::{bench, deny, fuzz, leftovers, memory};
+use crate::{bench, book, deny, fuzz, leftovers, memory};
 
 /// Seconds that each fuzz target gets.
 const FUZZ_SECONDS: u32 = 5;
@@ -22,6 +22,7 @@ pub fn run_steps(runner: &mut Runner) {
     runner.step("docs", docs);
     memory::loom(runner);
     memory::asan(runner);
+    book::run_steps(runner);
     runner.step("probe", || probe(false));
     bench::run_tiny(runner);
     fuzz::run_targets(runner, FUZZ_SECONDS);

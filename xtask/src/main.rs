@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 mod api;
 mod bench;
+mod book;
 mod ci;
 mod deny;
 mod fuzz;
@@ -29,6 +30,7 @@ cargo xtask TASK
   asan            the tests of longwire-io under AddressSanitizer (needs nightly)
   bench-tiny      every bench once, as small as it gets, to see that it runs
   spec-bench …    a measurement behind SPECIFICATION.md, built in release (--help lists them)
+  book            docs/ with its generated pages, links checked, as HTML in target/book (needs mdbook)
   fuzz [SECONDS]  every fuzz target for so long (5), where nightly and cargo-fuzz are
   long [SECONDS]  each fuzz target and a soak for so long (600); adds to docs/long-runs.md
   api             the control API with tools from PyPI: a generated client, schemathesis
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         ["spec-bench", rest @ ..] => return bench::run_specification(rest),
         ["bench-tiny"] => bench::run_tiny(&mut runner),
         ["api"] => api::run_steps(&mut runner),
+        ["book"] => book::run_steps(&mut runner),
         ["deny"] => deny::run_steps(&mut runner),
         ["fuzz"] => fuzz::run_targets(&mut runner, FUZZ_SECONDS_DEFAULT),
         ["fuzz", seconds] => match seconds.parse() {

@@ -1,0 +1,155 @@
+//! The book: docs/ with its generated pages, checked and rendered.
+//!
+//! The sources of the book are a copy in `target/book-src`. Generated pages
+//! are written there and not committed: the help of every command, the control
+//! API, the models, the list of decisions. mdbook renders the copy to
+//! `target/book`.
+
+mod api;
+mod json;
+mod links;
+mod options;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::runner::{
+    Outcome, Runner, cargo, is_ci, limited, locked, root, run, succeeds, target_dir,
+};
+use links::Pages;
+
+/// Builds the program, then the book.
+pub fn run_steps(runner: &mut Runner) {
+    runner.step("book", || {
+        let mut build = cargo(["build", "--package", "longwire", "--bin", "longwire"]);
+        build.args(locked());
+        match run(build) {
+            Outcome::Passed => book(),
+            other => other,
+        }
+    });
+}
+
+fn book() -> Outcome {
+    let folder = target_dir().join("book-src");
+    let program = target_dir().join("debug/longwire");
+    match write_sources(&folder, &program) {
+        Ok(problems) if problems.is_empty() => render(&folder),
+        Ok(problems) => Outcome::Failed(format!(
+            "{} broken links:\n{}",
+            problems.len(),
+            problems.join("\n")
+        )),
+        Err(error) => Outcome::Failed(error),
+    }
+}
+
+fn render(folder: &Path) -> Outcome {
+    if !succeeds("mdbook", &["--version"]) {
+        let why = "links and generated pages are checked, but mdbook is not installed: \
+                   cargo install mdbook --locked --debug";
+        return if is_ci() {
+            Outcome::Failed(why.to_owned())
+        } else {
+            Outcome::Skipped(why.to_owned())
+        };
+    }
+    let mut command = limited("mdbook");
+    command.arg("build").arg(folder);
+    run(command)
+}
+
+/// Writes all pages of the book; returns the broken links.
+fn write_sources(folder: &Path, program: &Path) -> Result<Vec<String>, String> {
+    let at = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(|error| at(folder, error))?;
+    }
+    copy(&root().join("docs"), folder).map_err(|error| at(folder, error))?;
+    let models = folder.join("models");
+    options::output(program, &["models", "--pages", &models.to_string_lossy()])?;
+    fill(
+        folder,
+        "reference/options.md",
+        "options",
+        &options::page(program)?,
+    )?;
+    fill(folder, "reference/api.md", "api", &api::page(program)?)?;
+
+    let summary = folder.join("SUMMARY.md");
+    let text = fs::read_to_string(&summary).map_err(|error| at(&summary, error))?;
+    let text = with_decisions(folder, &text).map_err(|error| at(folder, error))?;
+    // Pages outside of docs/ that the book has too.
+    for page in links::targets(&text).filter_map(|link| link.strip_prefix("../")) {
+        let from = root().join(page);
+        fs::copy(&from, folder.join(page)).map_err(|error| at(&from, error))?;
+    }
+    let text = text
+        .replace("](../", "](")
+        .replace("README.md)", "index.md)");
+    fs::write(&summary, text).map_err(|error| at(&summary, error))?;
+    name_indexes(folder).map_err(|error| at(folder, error))?;
+    let pages = Pages::read(folder)?;
+    pages.move_links(folder)?;
+    Ok(Pages::read(folder)?.broken())
+}
+
+/// Copies a folder and all that is in it.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Renames each README.md to index.md: mdbook writes index.html for both, but
+/// leaves links to README.md as they are.
+fn name_indexes(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            name_indexes(&path)?;
+        } else if path.ends_with("README.md") {
+            fs::rename(&path, path.with_file_name("index.md"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Replaces the mark of a generated part in a page.
+fn fill(folder: &Path, page: &str, part: &str, text: &str) -> Result<(), String> {
+    let path = folder.join(page);
+    let mark = format!("<!-- generated: {part} -->");
+    let before = fs::read_to_string(&path).map_err(|error| format!("{page}: {error}"))?;
+    if !before.contains(&mark) {
+        return Err(format!("{page} has no line {mark}"));
+    }
+    fs::write(&path, before.replace(&mark, text)).map_err(|error| format!("{page}: {error}"))
+}
+
+/// The summary with a line for each decision: mdbook renders no other pages.
+fn with_decisions(folder: &Path, summary: &str) -> io::Result<String> {
+    let entries = fs::read_dir(folder.join("decisions"))?;
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<io::Result<_>>()?;
+    files.sort();
+    let mut lines = String::new();
+    for file in files.iter().filter(|file| !file.ends_with("README.md")) {
+        let text = fs::read_to_string(file)?;
+        let title = text.lines().find_map(|line| line.strip_prefix("# "));
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let title = title.unwrap_or(&name);
+        lines += &format!("  - [{title}](decisions/{name})\n");
+    }
+    let mark = "(decisions/README.md)\n";
+    Ok(summary.replacen(mark, &format!("{mark}{lines}"), 1))
+}

@@ -1,0 +1,170 @@
+//! As much of JSON as the OpenAPI document needs: `cargo xtask` has no
+//! dependencies.
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Json {
+    /// `null`, a boolean or a number, as written.
+    Plain(String),
+    /// A string.
+    Text(String),
+    /// An array.
+    List(Vec<Json>),
+    /// An object, in the order of the document.
+    Object(Vec<(String, Json)>),
+}
+
+impl Json {
+    /// Reads a document; `None` if it is none.
+    pub fn read(text: &str) -> Option<Json> {
+        let mut reader = Reader { rest: text };
+        let value = reader.value()?;
+        reader.rest.trim().is_empty().then_some(value)
+    }
+
+    /// A field of an object.
+    pub fn get(&self, name: &str) -> Option<&Json> {
+        let mut fields = self.fields();
+        fields.find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// The fields of an object; none of any other value.
+    pub fn fields(&self) -> impl Iterator<Item = &(String, Json)> {
+        let fields = match self {
+            Json::Object(fields) => fields.as_slice(),
+            _ => &[],
+        };
+        fields.iter()
+    }
+
+    /// The elements of an array; none of any other value.
+    pub fn list(&self) -> &[Json] {
+        match self {
+            Json::List(list) => list,
+            _ => &[],
+        }
+    }
+
+    /// A string field; empty if there is none.
+    pub fn text(&self, name: &str) -> &str {
+        self.get(name).map_or("", Json::as_text)
+    }
+
+    /// A string or a plain value.
+    pub fn as_text(&self) -> &str {
+        match self {
+            Json::Text(text) | Json::Plain(text) => text,
+            _ => "",
+        }
+    }
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+}
+
+impl Reader<'_> {
+    /// Takes a character, after blanks.
+    fn take(&mut self, wanted: char) -> Option<()> {
+        self.rest = self.rest.trim_start().strip_prefix(wanted)?;
+        Some(())
+    }
+
+    fn value(&mut self) -> Option<Json> {
+        self.rest = self.rest.trim_start();
+        match self.rest.chars().next()? {
+            '{' => self.object(),
+            '[' => self.array(),
+            '"' => self.string().map(Json::Text),
+            _ => {
+                let end = self.rest.find([',', '}', ']']).unwrap_or(self.rest.len());
+                let (plain, rest) = self.rest.split_at(end);
+                self.rest = rest;
+                let plain = plain.trim();
+                (!plain.is_empty()).then(|| Json::Plain(plain.to_owned()))
+            }
+        }
+    }
+
+    fn object(&mut self) -> Option<Json> {
+        self.take('{')?;
+        let mut fields = Vec::new();
+        if self.take('}').is_some() {
+            return Some(Json::Object(fields));
+        }
+        loop {
+            self.rest = self.rest.trim_start();
+            let name = self.string()?;
+            self.take(':')?;
+            fields.push((name, self.value()?));
+            if self.take(',').is_none() {
+                self.take('}')?;
+                return Some(Json::Object(fields));
+            }
+        }
+    }
+
+    fn array(&mut self) -> Option<Json> {
+        self.take('[')?;
+        let mut list = Vec::new();
+        if self.take(']').is_some() {
+            return Some(Json::List(list));
+        }
+        loop {
+            list.push(self.value()?);
+            if self.take(',').is_none() {
+                self.take(']')?;
+                return Some(Json::List(list));
+            }
+        }
+    }
+
+    fn string(&mut self) -> Option<String> {
+        let inside = self.rest.strip_prefix('"')?;
+        let mut text = String::new();
+        let mut chars = inside.char_indices();
+        while let Some((at, char)) = chars.next() {
+            match char {
+                '"' => {
+                    self.rest = inside.get(at + 1..)?;
+                    return Some(text);
+                }
+                '\\' => match chars.next()?.1 {
+                    'n' => text.push('\n'),
+                    't' => text.push('\t'),
+                    'u' => {
+                        let digits: String = chars.by_ref().take(4).map(|(_, c)| c).collect();
+                        text.push(char::from_u32(u32::from_str_radix(&digits, 16).ok()?)?);
+                    }
+                    other => text.push(other),
+                },
+                other => text.push(other),
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read() {
+        let read = Json::read(r#" {"a": [1, -2.5, null], "b": {"c": "x\"\u00e9\n"}, "d": []} "#);
+        let read = read.expect("a document");
+        let list: Vec<&str> = read
+            .get("a")
+            .expect("a")
+            .list()
+            .iter()
+            .map(Json::as_text)
+            .collect();
+        assert_eq!(list, ["1", "-2.5", "null"]);
+        assert_eq!(read.get("b").expect("b").text("c"), "x\"é\n");
+        assert_eq!(read.get("d"), Some(&Json::List(Vec::new())));
+        for wrong in ["", "{", "[1", r#"{"a" 1}"#, r#""x"#, "1 }"] {
+            assert_eq!(Json::read(wrong), None, "{wrong}");
+        }
+    }
+}
