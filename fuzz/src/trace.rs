@@ -7,8 +7,8 @@
 //! it is `mahimahi`, `cellreplay` or `errant`, for what reads such files.
 
 use longwire_engine::trace::format::{Contents, Format, TraceReader};
-use longwire_engine::trace::schedule::{Place, Schedule};
-use longwire_engine::trace::{Cursor, End, Mapping, Quantity, Series, Times};
+use longwire_engine::trace::schedule::{OpportunityCursor, OpportunitySchedule};
+use longwire_engine::trace::{Cursor, End, Mapping, Quantity, RowTimes, Series};
 use longwire_engine::{
     FrameMeta, Hook, Link, LinkConfig, LinkId, Loader, Nanos, Plugin, Verdict, models, presets,
 };
@@ -63,8 +63,8 @@ fn mapping(quantity: Quantity, words: &[&str]) -> Mapping {
             "column" => mapping.column = Some(value.to_owned()),
             "unit" => mapping.unit = Some(value.to_owned()),
             "time-unit" => mapping.time_unit = Some(value.to_owned()),
-            "time" => mapping.times = Times::Column(value.to_owned()),
-            "every" => mapping.times = Times::Every(value.parse().unwrap_or(1).max(1)),
+            "time" => mapping.times = RowTimes::Column(value.to_owned()),
+            "every" => mapping.times = RowTimes::Every(value.parse().unwrap_or(1).max(1)),
             "where" => {
                 let (name, wanted) = value.split_once('/').unwrap_or((value, ""));
                 mapping.filter = Some((name.to_owned(), wanted.to_owned()));
@@ -136,10 +136,10 @@ fn check_series(series: &Series, quantity: Quantity) {
     }
 }
 
-fn check_schedule(schedule: &Schedule) {
+fn check_schedule(schedule: &OpportunitySchedule) {
     assert!(schedule.count() > 0 && schedule.length() > Nanos::ZERO);
     for repeats in [false, true] {
-        let (mut place, mut last) = (Place::default(), 0u64);
+        let (mut place, mut last) = (OpportunityCursor::default(), 0u64);
         for look in LOOKS.iter().cycle().take(40) {
             let least = last.saturating_add(*look);
             schedule.skip(&mut place, least, repeats);

@@ -30,14 +30,14 @@ impl CorrelatedCoin {
         correlation: Correlation,
     ) -> Result<CorrelatedCoin, SpecError> {
         if correlation == Correlation::ONE {
-            return Err(arguments.unfit(
+            return Err(arguments.invalid(
                 "correlation=100% would decide about every frame as about the first one; it is \
                  below 100%",
             ));
         }
         CorrelatedCoin::new(rate, correlation).map_err(|least| {
             let percent = least * 100.0;
-            arguments.unfit(format!(
+            arguments.invalid(format!(
                 "correlation={correlation} cannot be had at rate={rate}: the least is \
                  {percent:.4}%"
             ))

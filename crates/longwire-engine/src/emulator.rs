@@ -18,20 +18,20 @@ use crate::verdict::{Delivery, DropReason, Verdict};
 /// a frame; a duplicate is a clone of it.
 #[derive(Debug)]
 pub struct Emulator<T> {
-    links: Vec<Managed<T>>,
+    links: Vec<ManagedLink<T>>,
     waiting: ReleaseQueue<(T, Delivery)>,
     /// Times at which managed links have to decide, as far as they are known.
     due: BTreeSet<(Nanos, LinkId)>,
     /// Verdicts that [`Emulator::offer`] did not return and the caller has not yet
     /// taken.
-    decided: VecDeque<Decided<T>>,
+    decided: VecDeque<DeferredVerdict<T>>,
     /// Latest time passed to [`Emulator::advance`].
     latest: Nanos,
 }
 
 /// A decision made after the frame was offered: by a managed queue, or for a duplicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decided<T> {
+pub struct DeferredVerdict<T> {
     /// The frame's link.
     pub link: LinkId,
     /// The frame.
@@ -44,7 +44,7 @@ pub struct Decided<T> {
 
 /// A managed link with the frames that its queue holds.
 #[derive(Debug)]
-struct Managed<T> {
+struct ManagedLink<T> {
     link: Link,
     held: HeldItems<T>,
     due: Option<Nanos>,
@@ -53,7 +53,7 @@ struct Managed<T> {
 impl<T: Clone> Emulator<T> {
     /// Creates an emulator of these links, numbered from 0.
     pub fn new(links: Vec<Link>) -> Emulator<T> {
-        let managed = |link| Managed {
+        let managed = |link| ManagedLink {
             link,
             held: HeldItems::new(),
             due: None,
@@ -108,7 +108,7 @@ impl<T: Clone> Emulator<T> {
                 let waiting = (item.clone(), delivery);
                 self.waiting.push(id, delivery.release, waiting);
             }
-            self.decided.push_back(Decided {
+            self.decided.push_back(DeferredVerdict {
                 link: id,
                 item,
                 verdict,
@@ -150,7 +150,7 @@ impl<T: Clone> Emulator<T> {
                     more = copy.more;
                     let release = copy.release;
                     self.waiting.push(id, release, (item.clone(), copy));
-                    self.decided.push_back(Decided {
+                    self.decided.push_back(DeferredVerdict {
                         link: id,
                         item: item.clone(),
                         verdict: Verdict::Deliver(copy),
@@ -170,7 +170,7 @@ impl<T: Clone> Emulator<T> {
     /// Returns the next decision that [`Emulator::offer`] did not return. Decisions are
     /// kept until taken: take them after every [`Emulator::advance`] and
     /// [`Emulator::offer`].
-    pub fn next_decided(&mut self) -> Option<Decided<T>> {
+    pub fn next_decided(&mut self) -> Option<DeferredVerdict<T>> {
         self.decided.pop_front()
     }
 
@@ -194,7 +194,7 @@ impl<T: Clone> Emulator<T> {
 
     /// Returns the number of frames in managed queues.
     pub fn queued(&self) -> usize {
-        let held = |managed: &Managed<T>| managed.held.len();
+        let held = |managed: &ManagedLink<T>| managed.held.len();
         self.links.iter().map(held).sum()
     }
 
@@ -209,7 +209,7 @@ impl<T: Clone> Emulator<T> {
     }
 }
 
-impl<T> Decided<T> {
+impl<T> DeferredVerdict<T> {
     /// Returns the reason, if the frame was dropped.
     pub fn dropped(&self) -> Option<DropReason> {
         match self.verdict {

@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use crate::passing::FrameBytes;
+use crate::frame_context::FrameBytes;
 
 /// Items by the numbers of their frames, from 0. Frames leave nearly in order, so the
 /// items nearly form a queue. The head is stored inline: a link that holds at most one

@@ -15,6 +15,7 @@ extern crate alloc;
 mod coin;
 pub mod emulator;
 mod fifo;
+pub mod frame_context;
 mod held;
 mod lines;
 pub mod link;
@@ -25,7 +26,6 @@ pub mod models;
 pub mod network;
 pub mod options;
 mod origin;
-pub mod passing;
 pub mod presets;
 pub mod release;
 pub mod replay;
@@ -36,14 +36,14 @@ pub mod trace;
 pub mod verdict;
 
 pub use emulator::Emulator;
-pub use link::{Doubt, Link, LinkChange, LinkConfig, LinkId, LinkState, Replaced};
+pub use frame_context::{FrameBytes, FrameContext};
+pub use link::{Doubt, Link, LinkChange, LinkConfig, LinkId, LinkState, ReplacedParts};
 pub use loader::{Hook, Loader, NoLoader, Plugin, PluginHints};
 pub use longwire_packet::FrameMeta;
 pub use longwire_units::{
     BitRate, Bytes, Correlation, Nanos, PacketRate, Packets, Probability, Speed,
 };
-pub use network::{Network, PathId, Removed};
+pub use network::{Network, PathId, RemovedLink};
 pub use options::{LinkOptions, OptionError};
-pub use passing::{FrameBytes, Passing};
 pub use release::ReleaseQueue;
 pub use verdict::{Delivery, DropReason, Edits, Verdict};

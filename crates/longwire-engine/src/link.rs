@@ -9,10 +9,11 @@ use longwire_packet::frame::FrameMeta;
 use longwire_units::random::Stream;
 use longwire_units::{Bytes, Nanos, Packets};
 
+use crate::frame_context::{FrameBytes, FrameContext};
 use crate::losses::Losses;
 use crate::medium::Medium;
 use crate::models::corruption::CorruptionModel;
-use crate::models::delay::{DelayModel, constant::Constant};
+use crate::models::delay::{DelayModel, constant::ConstantDelay};
 use crate::models::duplication::DuplicationModel;
 use crate::models::framing::Framing;
 use crate::models::loss::PlacedLoss;
@@ -22,15 +23,14 @@ use crate::models::queue::{Queue, QueueLimit, TailDrop};
 use crate::models::rate::{Rate, Transmitter};
 use crate::models::reordering::ReorderingModel;
 use crate::models::rewrite::RewriteModel;
-use crate::passing::{FrameBytes, Passing};
 use crate::server::Server;
 use crate::verdict::{Delivery, DropReason, Edits, Verdict};
 
 mod building;
 mod change;
 
-use change::Changing;
-pub use change::{LinkChange, LinkState, Replaced};
+use change::ChangeState;
+pub use change::{LinkChange, LinkState, ReplacedParts};
 
 /// Number of a link in its run. With the seed it determines the link's random streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,7 +87,7 @@ impl Default for LinkConfig {
             loss: Vec::new(),
             corruption: None,
             duplication: None,
-            delay: Box::new(Constant(Nanos::ZERO)),
+            delay: Box::new(ConstantDelay(Nanos::ZERO)),
             reordering: None,
             order: OrderPolicy::InOrder,
             mtu: Mtu::None,
@@ -134,7 +134,7 @@ pub struct Link {
     /// The link drops all arrivals.
     down: bool,
     /// Present in a changeable link.
-    changing: Option<Box<Changing>>,
+    changing: Option<Box<ChangeState>>,
 }
 
 impl Link {
@@ -191,7 +191,7 @@ impl Link {
         // Only a queue that is not managed decides at arrival.
         let admitted = (!PLAIN && self.server.is_some()) || self.queue.admits(arrival, len);
         let (queue, server) = (&self.queue, &mut self.server);
-        let passing = |at| Passing {
+        let frame_context = |at| FrameContext {
             frame,
             at,
             bytes,
@@ -200,7 +200,7 @@ impl Link {
                 None => queue.occupancy(),
             },
         };
-        if !PLAIN && self.entry.judge(|| passing(arrival)).is_some() {
+        if !PLAIN && self.entry.judge(|| frame_context(arrival)).is_some() {
             return Verdict::Drop(DropReason::EntryLoss);
         }
         if !PLAIN && let Some(server) = server {
@@ -213,7 +213,7 @@ impl Link {
         let departure = if PLAIN {
             self.transmitter.depart_exactly(arrival, len)
         } else {
-            self.transmitter.depart(&passing(arrival))
+            self.transmitter.depart(&frame_context(arrival))
         };
         // A frame that departs as it arrives never waits.
         if departure > arrival {
@@ -223,13 +223,13 @@ impl Link {
             self.medium.set_rate_delay(self.transmitter.delay());
         }
         let queue = &self.queue;
-        let passing = || Passing {
+        let frame_context = || FrameContext {
             frame,
             at: departure,
             bytes,
             waiting: queue.occupancy(),
         };
-        self.medium.pass::<PLAIN>(departure, false, passing)
+        self.medium.pass::<PLAIN>(departure, false, frame_context)
     }
 
     /// Decides, for a managed queue, about the next frame by events up to and including
@@ -324,10 +324,14 @@ impl Link {
     /// Reads a word of each part of the link that the next frame will use, to bring it
     /// into cache. The returned value has no meaning.
     #[inline]
-    pub(crate) fn look_at(&self) -> u64 {
-        let words = self.last_arrival.as_nanos() ^ self.medium.look_at();
-        let words = words ^ self.transmitter.look_at() ^ u64::from(self.plain);
-        words ^ self.server.as_ref().map_or(0, |server| server.look_at())
+    pub(crate) fn prefetch_hint(&self) -> u64 {
+        let words = self.last_arrival.as_nanos() ^ self.medium.prefetch_hint();
+        let words = words ^ self.transmitter.prefetch_hint() ^ u64::from(self.plain);
+        words
+            ^ self
+                .server
+                .as_ref()
+                .map_or(0, |server| server.prefetch_hint())
     }
 
     /// Whether the queue decides after a frame's arrival: [`Link::poll`] returns the

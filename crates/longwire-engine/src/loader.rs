@@ -9,7 +9,7 @@ use core::fmt;
 use longwire_units::random::Stream;
 use longwire_units::{BitRate, Nanos};
 
-use crate::passing::Passing;
+use crate::frame_context::FrameContext;
 use crate::verdict::DropReason;
 
 /// Reads files and loads plugins for models.
@@ -64,10 +64,10 @@ pub trait Plugin: fmt::Debug + Send {
     fn start(&mut self, epoch: Nanos);
 
     /// Returns the reason if the frame is lost.
-    fn lose(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Option<DropReason>;
+    fn lose(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<DropReason>;
 
     /// Returns the frame's propagation delay.
-    fn delay(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Nanos;
+    fn delay(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos;
 
     /// Returns the earliest instant, at or after `from`, at which the link dequeues the
     /// next frame.
@@ -77,7 +77,7 @@ pub trait Plugin: fmt::Debug + Send {
 
     /// Returns the departure of the last bit of a frame of `wire_bits` whose service
     /// begins at `frame.at`.
-    fn depart(&mut self, frame: &Passing<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos;
+    fn depart(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos;
 
     /// Changes the frame's bytes, not its length.
     fn rewrite(&mut self, at: Nanos, bytes: &mut [u8], stream: &mut Stream);

@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 use longwire_units::Probability;
 use longwire_units::random::{Purpose, Stream};
 
+use crate::frame_context::FrameContext;
 use crate::models::loss::{LossModel, LossPlace, PlacedLoss};
 use crate::origin::Origin;
-use crate::passing::Passing;
 use crate::verdict::DropReason;
 
 /// Loss models that act at one place.
@@ -61,7 +61,7 @@ impl Losses {
     /// The first model that loses the frame determines the reason; the others still
     /// draw, so that one model's outcome never shifts another's.
     #[inline]
-    pub fn judge<'a>(&mut self, frame: impl Fn() -> Passing<'a>) -> Option<DropReason> {
+    pub fn judge<'a>(&mut self, frame: impl Fn() -> FrameContext<'a>) -> Option<DropReason> {
         let mut lost = None;
         for loss in &mut self.0 {
             if let Some(reason) = loss.judge(&frame) {
@@ -74,7 +74,7 @@ impl Losses {
 
 impl Loss {
     #[inline]
-    fn judge<'a>(&mut self, frame: impl Fn() -> Passing<'a>) -> Option<DropReason> {
+    fn judge<'a>(&mut self, frame: impl Fn() -> FrameContext<'a>) -> Option<DropReason> {
         match self.fixed {
             Some((probability, reason)) => self.stream.chance(probability).then_some(reason),
             None => self.model.judge(&frame(), &mut self.stream),

@@ -9,6 +9,7 @@ use longwire_packet::edit::{self, Corruption};
 use longwire_units::Nanos;
 use longwire_units::random::{Purpose, Stream};
 
+use crate::frame_context::FrameContext;
 use crate::losses::Losses;
 use crate::models::corruption::CorruptionModel;
 use crate::models::delay::DelayModel;
@@ -16,7 +17,6 @@ use crate::models::duplication::{Copies, DuplicationModel};
 use crate::models::order::OrderPolicy;
 use crate::models::reordering::{Displacement, ReorderingModel};
 use crate::origin::Origin;
-use crate::passing::Passing;
 use crate::verdict::{Delivery, DropReason, Edits, Verdict};
 
 mod change;
@@ -125,7 +125,7 @@ impl Medium {
 
     /// Reads a word of each of its parts.
     #[inline]
-    pub fn look_at(&self) -> u64 {
+    pub fn prefetch_hint(&self) -> u64 {
         let delay = self.delay_fixed.map_or(0, Nanos::as_nanos);
         self.last_release.as_nanos() ^ delay ^ self.copies.len() as u64
     }
@@ -174,7 +174,7 @@ impl Medium {
         &mut self,
         departure: Nanos,
         mark: bool,
-        frame: impl Fn() -> Passing<'a>,
+        frame: impl Fn() -> FrameContext<'a>,
     ) -> Verdict {
         let lost = self.losses.judge(&frame);
         if !PLAIN && self.extras.is_some() {
@@ -198,7 +198,7 @@ impl Medium {
         Verdict::Deliver(self.in_turn(departure, departure.saturating_add(delay), edits))
     }
 
-    fn draw_delay(&mut self, frame: &Passing<'_>) -> Nanos {
+    fn draw_delay(&mut self, frame: &FrameContext<'_>) -> Nanos {
         let delay = match self.delay_fixed {
             Some(delay) => delay,
             None => self.delay.draw(frame, &mut self.delay_stream),
@@ -232,7 +232,7 @@ impl Medium {
     #[inline(never)]
     fn pass_with_extras(
         &mut self,
-        frame: &Passing<'_>,
+        frame: &FrameContext<'_>,
         mark: bool,
         lost: Option<DropReason>,
     ) -> Verdict {
@@ -303,7 +303,7 @@ impl Medium {
     /// duplicates as without.
     fn duplicate(
         &mut self,
-        frame: &Passing<'_>,
+        frame: &FrameContext<'_>,
         extras: &mut Extras,
         delay: Nanos,
         copies: Copies,

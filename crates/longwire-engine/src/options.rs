@@ -71,7 +71,7 @@ impl LinkOptions {
     /// Parses every option; files and plugins come from `loader`.
     pub fn parse_with(&self, loader: &dyn Loader) -> Result<LinkConfig, OptionError> {
         let mut config = LinkConfig::default();
-        let mut reader = Reader {
+        let mut reader = OptionReader {
             loader,
             doubts: Vec::new(),
         };
@@ -244,12 +244,12 @@ fn refused(option: &'static str, source: SpecError) -> OptionError {
 }
 
 /// Parses options and collects doubts about them.
-struct Reader<'a> {
+struct OptionReader<'a> {
     loader: &'a dyn Loader,
     doubts: Vec<Doubt>,
 }
 
-impl Reader<'_> {
+impl OptionReader<'_> {
     fn parse<M>(&mut self, kind: &Kind<M>, text: &str) -> Result<M, OptionError> {
         let mut doubts = Vec::new();
         let model = kind.parse_noting(text, self.loader, &mut doubts);

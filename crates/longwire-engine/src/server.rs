@@ -10,11 +10,11 @@ use longwire_packet::header::{IpHeader, flow_hash};
 use longwire_units::random::Stream;
 use longwire_units::{Bytes, Nanos, Packets};
 
+use crate::frame_context::{FrameBytes, FrameContext};
 use crate::medium::Medium;
 use crate::models::queue::fifo::ManagedFifo;
-use crate::models::queue::{Discipline, LinkFacts, QueueContext, QueuedFrame, Reads};
+use crate::models::queue::{Discipline, HeaderFields, LinkFacts, QueueContext, QueuedFrame};
 use crate::models::rate::{Aggregate, Transmitter};
-use crate::passing::{FrameBytes, Passing};
 use crate::verdict::{Delivery, DropReason, Verdict};
 
 mod change;
@@ -22,8 +22,8 @@ mod change;
 /// A managed queue and the state of its service.
 #[derive(Debug)]
 pub(crate) struct Server {
-    queue: Held,
-    reads: Reads,
+    queue: ServedQueue,
+    reads: HeaderFields,
     context: QueueContext,
     aggregate: Aggregate,
     /// The frames of one aggregate; reused memory.
@@ -42,40 +42,40 @@ pub(crate) struct Server {
     stopped: bool,
     /// In a changeable link: the frame in service, which a tail-drop queue of such a
     /// link counts until it has departed.
-    sending: Option<Sending>,
+    sending: Option<FrameInService>,
     counts_sending: bool,
     occupancy_max: (Packets, Bytes),
 }
 
 /// The queue of a managed link.
 #[derive(Debug)]
-pub(crate) enum Held {
+pub(crate) enum ServedQueue {
     /// First in, first out, with tail drop.
     Fifo(ManagedFifo),
     /// Any other discipline.
     Discipline(Box<dyn Discipline>),
 }
 
-impl Held {
+impl ServedQueue {
     #[inline]
     fn discipline(&mut self) -> &mut dyn Discipline {
         match self {
-            Held::Fifo(fifo) => fifo,
-            Held::Discipline(discipline) => &mut **discipline,
+            ServedQueue::Fifo(fifo) => fifo,
+            ServedQueue::Discipline(discipline) => &mut **discipline,
         }
     }
 }
 
 /// The frame in service.
 #[derive(Clone, Copy, Debug)]
-struct Sending {
+struct FrameInService {
     departure: Nanos,
     len: u32,
 }
 
 impl Server {
     pub fn new(
-        mut queue: Held,
+        mut queue: ServedQueue,
         aggregate: Aggregate,
         facts: &LinkFacts,
         mut stream: Stream,
@@ -109,7 +109,7 @@ impl Server {
             "a frame was offered before the link was polled up to its arrival"
         );
         let mut queued = QueuedFrame::new(self.next_number, frame);
-        if self.reads != Reads::Nothing {
+        if self.reads != HeaderFields::Nothing {
             self.read_header(&mut queued, bytes);
         }
         self.next_number += 1;
@@ -144,8 +144,8 @@ impl Server {
         self.context.entered(&frame);
         let sending = self.counted_sending(now);
         let fifo = match &mut self.queue {
-            Held::Fifo(fifo) => fifo,
-            Held::Discipline(queue) => return queue.enqueue(now, frame, &mut self.context),
+            ServedQueue::Fifo(fifo) => fifo,
+            ServedQueue::Discipline(queue) => return queue.enqueue(now, frame, &mut self.context),
         };
         let gone = |fifo: &ManagedFifo| {
             if self.stopped || !self.counts_sending {
@@ -177,7 +177,7 @@ impl Server {
     #[inline]
     fn counts_frame_sent(&self) -> bool {
         let alone = self.aggregate == Aggregate::ONE;
-        self.counts_sending && alone && matches!(self.queue, Held::Fifo(_))
+        self.counts_sending && alone && matches!(self.queue, ServedQueue::Fifo(_))
     }
 
     #[inline]
@@ -186,7 +186,7 @@ impl Server {
         if let Some(ip) = &ip {
             queued.set_class(ip.dscp, ip.ecn);
         }
-        if self.reads == Reads::Flow {
+        if self.reads == HeaderFields::Flow {
             queued.flow = flow_hash(bytes, ip.as_ref(), self.perturbation);
         }
     }
@@ -233,11 +233,11 @@ impl Server {
 
     /// Reads a word of each of its parts.
     #[inline]
-    pub fn look_at(&self) -> u64 {
+    pub fn prefetch_hint(&self) -> u64 {
         let (packets, bytes) = self.context.occupancy();
         let queue = match &self.queue {
-            Held::Fifo(fifo) => fifo.look_at(),
-            Held::Discipline(_) => 0,
+            ServedQueue::Fifo(fifo) => fifo.prefetch_hint(),
+            ServedQueue::Discipline(_) => 0,
         };
         let times = self.waiting_since.as_nanos() ^ self.occupancy_max.1.0;
         self.next_number ^ packets.0 ^ bytes.0 ^ queue ^ times
@@ -277,7 +277,7 @@ impl Server {
             return None;
         };
         self.context.left(&first);
-        let passing = Passing {
+        let frame_context = FrameContext {
             frame: FrameMeta {
                 arrival: first.arrival,
                 len: first.len,
@@ -287,23 +287,23 @@ impl Server {
             waiting: self.context.occupancy(),
         };
         if self.aggregate != Aggregate::ONE {
-            self.serve_aggregate(first, &passing, transmitter, medium, frames);
+            self.serve_aggregate(first, &frame_context, transmitter, medium, frames);
             return None;
         }
-        let departure = transmitter.serve(&passing, first.len);
+        let departure = transmitter.serve(&frame_context, first.len);
         if self.counts_sending {
-            self.sending = Some(Sending {
+            self.sending = Some(FrameInService {
                 departure,
                 len: first.len,
             });
         }
         self.asks_at = Some(departure);
-        let passing = Passing {
+        let frame_context = FrameContext {
             at: departure,
-            ..passing
+            ..frame_context
         };
         medium.set_rate_delay(transmitter.delay());
-        let verdict = medium.pass::<false>(departure, first.is_marked(), || passing);
+        let verdict = medium.pass::<false>(departure, first.is_marked(), || frame_context);
         if self.context.decided.is_empty() && !has_copies(&verdict) {
             return Some((first.number, verdict));
         }
@@ -315,7 +315,7 @@ impl Server {
     fn serve_aggregate(
         &mut self,
         first: QueuedFrame,
-        passing: &Passing<'_>,
+        frame_context: &FrameContext<'_>,
         transmitter: &mut Transmitter,
         medium: &mut Medium,
         frames: &impl FrameBytes,
@@ -326,7 +326,7 @@ impl Server {
         let mut wire_bits = transmitter.wire_bits(first.len);
         while (taken.len() as u32) < self.aggregate.frames && bytes < self.aggregate.bytes {
             let queue = self.queue.discipline();
-            let Some(next) = queue.dequeue(passing.at, &mut self.context) else {
+            let Some(next) = queue.dequeue(frame_context.at, &mut self.context) else {
                 break;
             };
             self.context.left(&next);
@@ -334,11 +334,11 @@ impl Server {
             wire_bits += transmitter.wire_bits(next.len);
             taken.push(next);
         }
-        let departure = transmitter.serve_bits(passing, wire_bits);
+        let departure = transmitter.serve_bits(frame_context, wire_bits);
         medium.set_rate_delay(transmitter.delay());
         self.asks_at = Some(departure);
         for frame in &taken {
-            let passing = Passing {
+            let frame_context = FrameContext {
                 frame: FrameMeta {
                     arrival: frame.arrival,
                     len: frame.len,
@@ -347,7 +347,7 @@ impl Server {
                 bytes: frames.bytes(frame.number),
                 waiting: self.context.occupancy(),
             };
-            let verdict = medium.pass::<false>(departure, frame.is_marked(), || passing);
+            let verdict = medium.pass::<false>(departure, frame.is_marked(), || frame_context);
             self.decide(frame.number, verdict, medium);
         }
         taken.clear();

@@ -18,12 +18,12 @@ pub(crate) use loom::sync::{
 /// them in pairs, including a neighbour's.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct Padded<T>(pub(crate) T);
+pub(crate) struct CachePadded<T>(pub(crate) T);
 
 /// Watches accesses to memory that loom does not know: one loom cell stands for each
 /// granule of it. Empty without loom.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct AccessWatch {
     #[cfg(feature = "loom")]
     granules: Box<[loom::cell::UnsafeCell<()>]>,
 }
@@ -32,14 +32,14 @@ pub(crate) struct Watch {
 #[cfg(feature = "loom")]
 const GRANULE: usize = 16;
 
-impl Watch {
+impl AccessWatch {
     /// Creates a watch for memory of `len` bytes.
     #[cfg_attr(
         not(feature = "loom"),
         allow(unused_variables, reason = "nothing is watched")
     )]
-    pub(crate) fn new(len: usize) -> Watch {
-        Watch {
+    pub(crate) fn new(len: usize) -> AccessWatch {
+        AccessWatch {
             #[cfg(feature = "loom")]
             granules: (0..len.div_ceil(GRANULE))
                 .map(|_| loom::cell::UnsafeCell::new(()))

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use longwire_units::Nanos;
 use longwire_units::random::{Purpose, Stream};
 
-use super::change::Changing;
+use super::change::ChangeState;
 use super::{Link, LinkConfig, LinkId};
 use crate::losses::Losses;
 use crate::medium::{Medium, MediumParts};
@@ -17,7 +17,7 @@ use crate::models::queue::{LinkFacts, Queue, QueueLimit, TailDrop};
 use crate::models::rate::{Aggregate, Transmitter};
 use crate::models::rewrite::RewriteModel;
 use crate::origin::Origin;
-use crate::server::{Held, Server};
+use crate::server::{ServedQueue, Server};
 
 impl Link {
     /// Creates a link. The same configuration, seed and arrivals give the same
@@ -53,12 +53,12 @@ impl Link {
             epoch: config.epoch,
             rate: config.rate.bit_rate(),
         };
-        let changing = changeable.then(|| Box::new(Changing::new(&config, origin)));
+        let changing = changeable.then(|| Box::new(ChangeState::new(&config, origin)));
         let aggregate = config.rate.aggregate();
         let held = match config.queue {
-            Some(Queue::Managed(discipline)) => Some(Held::Discipline(discipline)),
+            Some(Queue::Managed(discipline)) => Some(ServedQueue::Discipline(discipline)),
             _ if changeable || aggregate != Aggregate::ONE => {
-                Some(Held::Fifo(ManagedFifo::new(limit)))
+                Some(ServedQueue::Fifo(ManagedFifo::new(limit)))
             }
             _ => None,
         };

@@ -9,6 +9,7 @@ use longwire_units::{BitRate, Nanos};
 
 use super::building::start_rewriting;
 use super::{Link, LinkConfig};
+use crate::frame_context::FrameBytes;
 use crate::losses::Losses;
 use crate::medium::MediumChange;
 use crate::models::corruption::CorruptionModel;
@@ -24,8 +25,7 @@ use crate::models::rate::{Rate, RateModel};
 use crate::models::reordering::ReorderingModel;
 use crate::models::rewrite::RewriteModel;
 use crate::origin::Origin;
-use crate::passing::FrameBytes;
-use crate::server::{Held, Server};
+use crate::server::{ServedQueue, Server};
 
 /// A partial update of a link; `None` keeps a field with its state and its random
 /// streams.
@@ -94,9 +94,9 @@ impl LinkState {
 /// frame: models may hold traces of many megabytes.
 #[derive(Debug)]
 #[must_use = "drop it where that takes no time from frames"]
-pub struct Replaced {
+pub struct ReplacedParts {
     _rate: Option<Box<dyn RateModel>>,
-    _queue: Option<Held>,
+    _queue: Option<ServedQueue>,
     _entry: Option<Losses>,
     _medium: MediumChange,
     _rewrite: Vec<(Box<dyn RewriteModel>, Stream)>,
@@ -104,7 +104,7 @@ pub struct Replaced {
 
 /// State of a changeable link.
 #[derive(Debug)]
-pub(super) struct Changing {
+pub(super) struct ChangeState {
     /// Origin of the latest change.
     origin: Origin,
     state: LinkState,
@@ -114,9 +114,9 @@ pub(super) struct Changing {
     delay: Nanos,
 }
 
-impl Changing {
-    pub fn new(config: &LinkConfig, origin: Origin) -> Changing {
-        Changing {
+impl ChangeState {
+    pub fn new(config: &LinkConfig, origin: Origin) -> ChangeState {
+        ChangeState {
             origin,
             state: LinkState::Up,
             derived: config.queue.is_none(),
@@ -180,11 +180,11 @@ impl Link {
         at: Nanos,
         mut change: LinkChange,
         frames: &impl FrameBytes,
-    ) -> Replaced {
+    ) -> ReplacedParts {
         debug_assert!(self.changing.is_some(), "a link that cannot be changed");
         let (Some(mut changing), Some(mut server)) = (self.changing.take(), self.server.take())
         else {
-            return Replaced::nothing();
+            return ReplacedParts::nothing();
         };
         self.last_arrival = self.last_arrival.max(at);
         changing.origin.epoch = self.last_arrival;
@@ -223,7 +223,7 @@ impl Link {
     fn change_rate(
         &mut self,
         change: &mut LinkChange,
-        changing: &mut Changing,
+        changing: &mut ChangeState,
         server: &mut Server,
     ) -> Option<Box<dyn RateModel>> {
         let origin = &changing.origin;
@@ -245,10 +245,10 @@ impl Link {
         &mut self,
         change: LinkChange,
         rate: Option<Box<dyn RateModel>>,
-        queue: Option<Held>,
+        queue: Option<ServedQueue>,
         origin: &Origin,
         set_state: impl FnOnce(LinkState),
-    ) -> Replaced {
+    ) -> ReplacedParts {
         let (mut losses, mut entry) = (None, None);
         if let Some(mut loss) = change.loss {
             losses = Some(Losses::take(&mut loss, LossPlace::Medium, origin));
@@ -272,7 +272,7 @@ impl Link {
         if let Some(state) = change.state {
             set_state(state);
         }
-        Replaced {
+        ReplacedParts {
             _rate: rate,
             _queue: queue,
             _entry: entry,
@@ -296,14 +296,14 @@ impl Link {
     }
 }
 
-impl Changing {
+impl ChangeState {
     /// Builds the new queue and records whether its limit is derived.
-    fn held(&mut self, queue: Option<Queue>) -> Held {
+    fn held(&mut self, queue: Option<Queue>) -> ServedQueue {
         self.derived = queue.is_none();
         match queue {
-            Some(Queue::Managed(discipline)) => Held::Discipline(discipline),
-            Some(Queue::TailDrop(limit)) => Held::Fifo(ManagedFifo::new(limit)),
-            None => Held::Fifo(ManagedFifo::new(self.derived_limit())),
+            Some(Queue::Managed(discipline)) => ServedQueue::Discipline(discipline),
+            Some(Queue::TailDrop(limit)) => ServedQueue::Fifo(ManagedFifo::new(limit)),
+            None => ServedQueue::Fifo(ManagedFifo::new(self.derived_limit())),
         }
     }
 
@@ -331,9 +331,9 @@ impl Changing {
     }
 }
 
-impl Replaced {
-    fn nothing() -> Replaced {
-        Replaced {
+impl ReplacedParts {
+    fn nothing() -> ReplacedParts {
+        ReplacedParts {
             _rate: None,
             _queue: None,
             _entry: None,

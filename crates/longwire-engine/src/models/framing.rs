@@ -244,7 +244,7 @@ fn build_wireguard(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
     let mtu = arguments.read("mtu", parse_count)?;
     if !(TUNNEL_MTU_MIN..=BYTES_MAX).contains(&mtu) {
         let message = format!("mtu={mtu} is outside {TUNNEL_MTU_MIN}..{BYTES_MAX}");
-        return Err(arguments.unfit(message));
+        return Err(arguments.invalid(message));
     }
     Ok(Framing {
         overhead: -(ETHERNET_HEADER_LEN as i32),
@@ -331,7 +331,7 @@ fn build_bytes(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
         let value = arguments.read(key, parse_count)?;
         if value < least || value > BYTES_MAX {
             let message = format!("{key}={value} is outside {least}..{BYTES_MAX}");
-            return Err(arguments.unfit(message));
+            return Err(arguments.invalid(message));
         }
         Ok(value as u32)
     };
@@ -340,7 +340,7 @@ fn build_bytes(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
         let message = format!(
             "overhead={overhead} is outside {OVERHEAD_MIN}..{BYTES_MAX}; -14 counts packets of IP"
         );
-        return Err(arguments.unfit(message));
+        return Err(arguments.invalid(message));
     }
     Ok(Framing {
         overhead: overhead as i32,

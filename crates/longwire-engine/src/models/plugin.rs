@@ -30,7 +30,7 @@ pub(crate) const OWN: Param = Param {
 
 /// A plugin as its user wrote it.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct PluginText {
     file: String,
     own: Vec<(String, String)>,
 }
@@ -39,16 +39,16 @@ pub(crate) struct Written {
 pub(crate) fn load(
     arguments: &Arguments<'_>,
     hook: Hook,
-) -> Result<(Box<dyn Plugin>, Written), SpecError> {
+) -> Result<(Box<dyn Plugin>, PluginText), SpecError> {
     let plugin = arguments.plugin(FILE.name, hook)?;
-    let written = Written {
+    let written = PluginText {
         file: arguments.word(FILE.name).unwrap_or_default().into(),
         own: arguments.rest().to_vec(),
     };
     Ok((plugin, written))
 }
 
-impl fmt::Display for Written {
+impl fmt::Display for PluginText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{NAME}:{}={}", FILE.name, self.file)?;
         self.own

@@ -84,12 +84,12 @@ struct IpRewrite {
 
 fn build_ip(arguments: &Arguments<'_>) -> Result<Box<dyn RewriteModel>, SpecError> {
     let ttl = arguments.read("ttl", parse_count)?;
-    let ttl = u8::try_from(ttl).map_err(|_| arguments.unfit("ttl is 0 to 255"))?;
+    let ttl = u8::try_from(ttl).map_err(|_| arguments.invalid("ttl is 0 to 255"))?;
     let dscp = match arguments.word("dscp") {
         None | Some("keep") => None,
         Some(_) => match arguments.read("dscp", parse_count)? {
             code @ 0..=63 => Some(code as u8),
-            _ => return Err(arguments.unfit("dscp is 0 to 63, or keep")),
+            _ => return Err(arguments.invalid("dscp is 0 to 63, or keep")),
         },
     };
     let ecn = ECN_WORDS[arguments.choice("ecn")?].1;

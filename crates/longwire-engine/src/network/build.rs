@@ -5,15 +5,15 @@ use alloc::boxed::Box;
 use longwire_units::Nanos;
 
 use super::path::Path;
-use super::{Inside, Network, Node, PathId, Surroundings};
+use super::{FrameHost, Network, Node, PathId, TravellerBytes};
 use crate::held::{HeldBytes, HeldItems};
-use crate::link::{Link, LinkChange, LinkId, Replaced};
+use crate::link::{Link, LinkChange, LinkId, ReplacedParts};
 
 /// A removed link. The caller drops it at a time that delays no frame: models may hold
 /// traces of many megabytes.
 #[derive(Debug)]
 #[must_use = "drop it where that takes no time from frames"]
-pub struct Removed<T>(#[allow(dead_code, reason = "it is only dropped")] Box<Node<T>>);
+pub struct RemovedLink<T>(#[allow(dead_code, reason = "it is only dropped")] Box<Node<T>>);
 
 impl<T> Network<T> {
     /// Adds a link under an unused number.
@@ -69,9 +69,9 @@ impl<T> Network<T> {
     }
 
     /// Removes a link, unless a path crosses it.
-    pub fn remove_link(&mut self, id: LinkId) -> Option<Removed<T>> {
+    pub fn remove_link(&mut self, id: LinkId) -> Option<RemovedLink<T>> {
         let place = self.nodes.get_mut(id.0 as usize)?;
-        place.take_if(|node| node.crossed_by == 0).map(Removed)
+        place.take_if(|node| node.crossed_by == 0).map(RemovedLink)
     }
 
     fn count_crossings(&mut self, path: &Path, change: i32) {
@@ -95,15 +95,15 @@ impl<T> Network<T> {
         id: LinkId,
         at: Nanos,
         change: LinkChange,
-        around: &mut impl Surroundings<T>,
-    ) -> Option<Replaced> {
+        host: &mut impl FrameHost<T>,
+    ) -> Option<ReplacedParts> {
         let node = self.nodes.get_mut(id.0 as usize)?.as_mut()?;
         let frames = HeldBytes {
             held: &node.held,
-            of: &Inside(&*around),
+            of: &TravellerBytes(&*host),
         };
         let replaced = node.link.change(at, change, &frames);
-        self.serve(id, at, false, around);
+        self.serve(id, at, false, host);
         self.note_due(id);
         Some(replaced)
     }

@@ -21,13 +21,13 @@ use crate::link::{Link, LinkId};
 use crate::release::ReleaseQueue;
 use crate::verdict::{Delivery, DropReason, Verdict};
 use agenda::Agenda;
-pub use build::Removed;
+pub use build::RemovedLink;
 use path::Path;
 pub use path::PathId;
 
 /// Interface of a network to its caller: access to frames, and the events of each
 /// frame. `T` is the caller's handle of a frame.
-pub trait Surroundings<T>: ItemBytes<T> {
+pub trait FrameHost<T>: ItemBytes<T> {
     /// Changes a frame's bytes. If another handle refers to the same bytes, this one
     /// gets a separate copy first.
     fn edit(&mut self, item: &mut T, edit: &mut dyn FnMut(&mut [u8]));
@@ -40,7 +40,7 @@ pub trait Surroundings<T>: ItemBytes<T> {
     fn fragment(&mut self, of: &T, bytes: &[u8]) -> Option<T>;
 
     /// A frame of `len` bytes arrives at a link.
-    fn came(&mut self, link: LinkId, len: u32);
+    fn on_arrival(&mut self, link: LinkId, len: u32);
 
     /// A link has been offered a frame. The host may number it for its accounts. The
     /// link is in the state right after the offer; its decision has not been reported
@@ -53,10 +53,17 @@ pub trait Surroundings<T>: ItemBytes<T> {
 
     /// A link delivers a frame of `len` bytes: to the next link of its path, or to its
     /// end. `is_duplicate`: a copy of a frame that it has already delivered.
-    fn delivered(&mut self, link: LinkId, item: &T, len: u32, delivery: &Delivery, again: bool);
+    fn delivered(
+        &mut self,
+        link: LinkId,
+        item: &T,
+        len: u32,
+        delivery: &Delivery,
+        is_duplicate: bool,
+    );
 
     /// A frame leaves the last link of its path.
-    fn leaves(&mut self, item: T, last: LinkId, release: Nanos);
+    fn on_exit(&mut self, item: T, last: LinkId, release: Nanos);
 
     /// A frame that is not a copy is discarded: it has been fragmented.
     fn forget(&mut self, item: T);
@@ -66,7 +73,7 @@ pub trait Surroundings<T>: ItemBytes<T> {
 const STALE_MIN: usize = 1_024;
 
 /// Maximum number of paths, and of links, that are prefetched.
-const LOOKED_AT_MAX: usize = 64;
+const PREFETCHED_MAX: usize = 64;
 
 /// This many links, with all their data, fit into a core's cache.
 const IN_CACHE_MAX: usize = 512;
@@ -94,9 +101,9 @@ struct Node<T> {
 
 impl<T> Traveller<T> {
     /// Returns another handle of the same frame, at the same place.
-    fn copied(&self, around: &mut impl Surroundings<T>) -> Traveller<T> {
+    fn copied(&self, host: &mut impl FrameHost<T>) -> Traveller<T> {
         Traveller {
-            item: around.copy(&self.item),
+            item: host.copy(&self.item),
             ..*self
         }
     }
@@ -104,19 +111,19 @@ impl<T> Traveller<T> {
 
 impl<T> Node<T> {
     /// Applies a delivery's edits to a queued frame.
-    fn edit(&mut self, number: u64, delivery: &Delivery, around: &mut impl Surroundings<T>) {
+    fn edit(&mut self, number: u64, delivery: &Delivery, host: &mut impl FrameHost<T>) {
         let link = &mut self.link;
         if let Some(traveller) = self.held.get_mut(number) {
             let edit = &mut |bytes: &mut [u8]| link.edit(delivery, bytes);
-            around.edit(&mut traveller.item, edit);
+            host.edit(&mut traveller.item, edit);
         }
     }
 }
 
 /// Finds the bytes of travellers.
-struct Inside<'a, S>(&'a S);
+struct TravellerBytes<'a, S>(&'a S);
 
-impl<T, S: ItemBytes<T>> ItemBytes<Traveller<T>> for Inside<'_, S> {
+impl<T, S: ItemBytes<T>> ItemBytes<Traveller<T>> for TravellerBytes<'_, S> {
     #[inline]
     fn bytes<'a>(&'a self, traveller: &'a Traveller<T>) -> &'a [u8] {
         self.0.bytes(&traveller.item)
@@ -155,15 +162,15 @@ impl<T> Network<T> {
 
     /// Processes all events before `until`. Call it with a frame's arrival before
     /// offering the frame. The result does not depend on the pattern of calls.
-    pub fn advance(&mut self, until: Nanos, around: &mut impl Surroundings<T>) {
+    pub fn advance(&mut self, until: Nanos, host: &mut impl FrameHost<T>) {
         loop {
             let service = self.agenda.next_at().filter(|at| *at < until);
             let arrival = self.between.next_at().filter(|at| *at < until);
             match (service, arrival) {
                 (Some(at), arrival) if arrival.is_none_or(|time| at <= time) => {
-                    self.serve_next(at, around);
+                    self.serve_next(at, host);
                 }
-                (_, Some(_)) => self.arrive(until, around),
+                (_, Some(_)) => self.arrive(until, host),
                 (_, None) => return,
             }
         }
@@ -190,7 +197,7 @@ impl<T> Network<T> {
         path: PathId,
         frame: FrameMeta,
         item: T,
-        around: &mut impl Surroundings<T>,
+        host: &mut impl FrameHost<T>,
     ) -> Result<(), T> {
         let Some(Some(there)) = self.paths.get_mut(path.0 as usize) else {
             return Err(item);
@@ -202,7 +209,7 @@ impl<T> Network<T> {
             hop: 0,
             len: frame.len,
         };
-        self.offer_to_link(traveller, frame.arrival, around);
+        self.offer_to_link(traveller, frame.arrival, host);
         Ok(())
     }
 
@@ -210,15 +217,17 @@ impl<T> Network<T> {
     /// the next events, so that cache misses of several links overlap; `prefetch_link`
     /// does the same for the caller's data of a link. Changes nothing; the returned
     /// value has no meaning.
-    pub fn look_ahead(&self, paths: &[PathId], beside: impl Fn(LinkId) -> u64) -> u64 {
-        let mut links = [None; LOOKED_AT_MAX];
+    pub fn prefetch(&self, paths: &[PathId], prefetch_link: impl Fn(LinkId) -> u64) -> u64 {
+        let mut links = [None; PREFETCHED_MAX];
         for (link, path) in links.iter_mut().zip(paths) {
             let path = self.paths.get(path.0 as usize).and_then(Option::as_ref);
             *link = path.and_then(|path| path.link(0));
         }
-        let due = self.agenda.next_links().take(LOOKED_AT_MAX);
+        let due = self.agenda.next_links().take(PREFETCHED_MAX);
         let links = links.into_iter().take(paths.len()).flatten().chain(due);
-        links.fold(0, |words, link| words ^ self.look_at(link) ^ beside(link))
+        links.fold(0, |words, link| {
+            words ^ self.prefetch_hint(link) ^ prefetch_link(link)
+        })
     }
 
     /// Whether all data is in cache anyway, so that prefetching only costs time.
@@ -227,9 +236,11 @@ impl<T> Network<T> {
     }
 
     #[inline]
-    fn look_at(&self, link: LinkId) -> u64 {
+    fn prefetch_hint(&self, link: LinkId) -> u64 {
         let node = self.nodes.get(link.0 as usize).and_then(Option::as_ref);
-        node.map_or(0, |node| node.link.look_at() ^ u64::from(node.crossed_by))
+        node.map_or(0, |node| {
+            node.link.prefetch_hint() ^ u64::from(node.crossed_by)
+        })
     }
 
     /// Returns the number of frames on paths.
@@ -238,12 +249,12 @@ impl<T> Network<T> {
     }
 
     /// Offers the frame in transit that arrives next to its next link.
-    fn arrive(&mut self, until: Nanos, around: &mut impl Surroundings<T>) {
+    fn arrive(&mut self, until: Nanos, host: &mut impl FrameHost<T>) {
         let Some((_, at, mut traveller)) = self.between.pop_due(until) else {
             return;
         };
         traveller.hop += 1;
-        self.offer_to_link(traveller, at, around);
+        self.offer_to_link(traveller, at, host);
     }
 
     /// Offers a frame to the link that it has reached.
@@ -251,10 +262,10 @@ impl<T> Network<T> {
         &mut self,
         mut traveller: Traveller<T>,
         arrival: Nanos,
-        around: &mut impl Surroundings<T>,
+        host: &mut impl FrameHost<T>,
     ) {
         while self.agenda.next_at().is_some_and(|at| at <= arrival) {
-            self.serve_next(arrival, around);
+            self.serve_next(arrival, host);
         }
         let Some(id) = self.link_of(&traveller) else {
             return;
@@ -262,35 +273,35 @@ impl<T> Network<T> {
         let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
             return;
         };
-        if node.link.fragments() && self.cut(&traveller, arrival, id, around) {
+        if node.link.fragments() && self.cut(&traveller, arrival, id, host) {
             self.left(traveller.path);
-            return around.forget(traveller.item);
+            return host.forget(traveller.item);
         }
         let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
             return;
         };
-        around.came(id, traveller.len);
+        host.on_arrival(id, traveller.len);
         let meta = FrameMeta {
             arrival,
             len: traveller.len,
         };
-        let verdict = node.link.offer(meta, around.bytes(&traveller.item));
-        around.offered(id, &mut traveller.item, meta, &node.link);
+        let verdict = node.link.offer(meta, host.bytes(&traveller.item));
+        host.offered(id, &mut traveller.item, meta, &node.link);
         match verdict {
             Verdict::Queued => node.held.push(traveller),
-            Verdict::Drop(reason) => self.drop_frame(id, traveller, reason, around),
-            Verdict::Deliver(delivery) => self.deliver_at_once(id, traveller, delivery, around),
+            Verdict::Drop(reason) => self.drop_frame(id, traveller, reason, host),
+            Verdict::Deliver(delivery) => self.deliver_at_once(id, traveller, delivery, host),
         }
-        self.tell(id, arrival, around);
+        self.report_drops(id, arrival, host);
         self.note_due(id);
     }
 
     /// Reports frames that a queue has dropped because another one arrived.
     #[inline]
-    fn tell(&mut self, id: LinkId, now: Nanos, around: &mut impl Surroundings<T>) {
+    fn report_drops(&mut self, id: LinkId, now: Nanos, host: &mut impl FrameHost<T>) {
         let node = self.nodes.get(id.0 as usize).and_then(Option::as_ref);
         if node.is_some_and(|node| node.link.has_decided()) {
-            self.serve(id, now, false, around);
+            self.serve(id, now, false, host);
         }
     }
 
@@ -301,18 +312,18 @@ impl<T> Network<T> {
         whole: &Traveller<T>,
         arrival: Nanos,
         id: LinkId,
-        around: &mut impl Surroundings<T>,
+        host: &mut impl FrameHost<T>,
     ) -> bool {
         let mut pieces: Vec<Vec<u8>> = Vec::new();
         let mut piece = core::mem::take(&mut self.piece);
         let cut = self.link(id).is_some_and(|link| {
-            link.fragment(around.bytes(&whole.item), &mut piece, |bytes| {
+            link.fragment(host.bytes(&whole.item), &mut piece, |bytes| {
                 pieces.push(bytes.to_vec())
             })
         });
         self.piece = piece;
         for bytes in &pieces {
-            let Some(item) = around.fragment(&whole.item, bytes) else {
+            let Some(item) = host.fragment(&whole.item, bytes) else {
                 continue;
             };
             self.entered(whole.path);
@@ -321,13 +332,13 @@ impl<T> Network<T> {
                 len: bytes.len() as u32,
                 ..*whole
             };
-            self.offer_to_link(fragment, arrival, around);
+            self.offer_to_link(fragment, arrival, host);
         }
         cut
     }
 
     /// Processes the first event of the agenda, at or before `until`.
-    fn serve_next(&mut self, until: Nanos, around: &mut impl Surroundings<T>) {
+    fn serve_next(&mut self, until: Nanos, host: &mut impl FrameHost<T>) {
         let Some((at, id)) = self.agenda.take_due(until) else {
             return;
         };
@@ -335,7 +346,7 @@ impl<T> Network<T> {
         // Otherwise the link's time has changed since, or the link is gone.
         if let Some(node) = node.filter(|node| node.due == Some(at)) {
             node.due = None;
-            self.serve(id, at, true, around);
+            self.serve(id, at, true, host);
             self.note_due(id);
         }
     }

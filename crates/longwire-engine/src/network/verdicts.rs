@@ -3,7 +3,7 @@
 use longwire_packet::frame::FrameMeta;
 use longwire_units::Nanos;
 
-use super::{Inside, Network, PathId, Surroundings, Traveller};
+use super::{FrameHost, Network, PathId, Traveller, TravellerBytes};
 use crate::held::HeldBytes;
 use crate::link::LinkId;
 use crate::verdict::{Delivery, DropReason, Verdict};
@@ -21,7 +21,7 @@ impl<T> Network<T> {
         frame: FrameMeta,
         mut item: T,
         reason: DropReason,
-        around: &mut impl Surroundings<T>,
+        host: &mut impl FrameHost<T>,
     ) -> Result<(), T> {
         let path = self.paths.get(path.0 as usize).and_then(Option::as_ref);
         let Some(id) = path.and_then(|path| path.link(0)) else {
@@ -30,9 +30,9 @@ impl<T> Network<T> {
         let Some(Some(node)) = self.nodes.get(id.0 as usize) else {
             return Err(item);
         };
-        around.came(id, frame.len);
-        around.offered(id, &mut item, frame, &node.link);
-        around.dropped(id, item, reason);
+        host.on_arrival(id, frame.len);
+        host.offered(id, &mut item, frame, &node.link);
+        host.dropped(id, item, reason);
         Ok(())
     }
 
@@ -43,17 +43,17 @@ impl<T> Network<T> {
         id: LinkId,
         now: Nanos,
         at_now: bool,
-        around: &mut impl Surroundings<T>,
+        host: &mut impl FrameHost<T>,
     ) {
         // The deliveries of one frame follow each other directly.
-        let mut again = false;
+        let mut is_duplicate = false;
         loop {
             let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
                 return;
             };
             let frames = HeldBytes {
                 held: &node.held,
-                of: &Inside(&*around),
+                of: &TravellerBytes(&*host),
             };
             let decided = if at_now {
                 node.link.poll(now, &frames)
@@ -65,11 +65,11 @@ impl<T> Network<T> {
             };
             match verdict {
                 Verdict::Deliver(delivery) => {
-                    if delivery.edits.any() && !again {
-                        node.edit(number, &delivery, around);
+                    if delivery.edits.any() && !is_duplicate {
+                        node.edit(number, &delivery, host);
                     }
                     let traveller = if delivery.more {
-                        node.held.get(number).map(|held| held.copied(around))
+                        node.held.get(number).map(|held| held.copied(host))
                     } else {
                         node.held.take(number)
                     };
@@ -77,13 +77,13 @@ impl<T> Network<T> {
                         if delivery.more {
                             self.entered(traveller.path);
                         }
-                        self.deliver(id, traveller, &delivery, again, around);
+                        self.deliver(id, traveller, &delivery, is_duplicate, host);
                     }
-                    again = delivery.more;
+                    is_duplicate = delivery.more;
                 }
                 Verdict::Drop(reason) => {
                     if let Some(traveller) = node.held.take(number) {
-                        self.drop_frame(id, traveller, reason, around);
+                        self.drop_frame(id, traveller, reason, host);
                     }
                 }
                 Verdict::Queued => {}
@@ -97,29 +97,29 @@ impl<T> Network<T> {
         id: LinkId,
         mut traveller: Traveller<T>,
         mut delivery: Delivery,
-        around: &mut impl Surroundings<T>,
+        host: &mut impl FrameHost<T>,
     ) {
         if delivery.edits.any()
             && let Some(Some(node)) = self.nodes.get_mut(id.0 as usize)
         {
             let link = &mut node.link;
-            around.edit(&mut traveller.item, &mut |bytes| {
+            host.edit(&mut traveller.item, &mut |bytes| {
                 link.edit(&delivery, bytes)
             });
         }
-        let mut again = false;
+        let mut is_duplicate = false;
         while delivery.more {
-            let copy = traveller.copied(around);
+            let copy = traveller.copied(host);
             self.entered(copy.path);
-            self.deliver(id, copy, &delivery, again, around);
-            again = true;
+            self.deliver(id, copy, &delivery, is_duplicate, host);
+            is_duplicate = true;
             let node = self.nodes.get_mut(id.0 as usize).and_then(Option::as_mut);
             match node.and_then(|node| node.link.next_copy()) {
                 Some(next) => delivery = next,
                 None => break,
             }
         }
-        self.deliver(id, traveller, &delivery, again, around);
+        self.deliver(id, traveller, &delivery, is_duplicate, host);
     }
 
     /// Delivers a frame to the next link, or to the path's end.
@@ -129,19 +129,19 @@ impl<T> Network<T> {
         id: LinkId,
         traveller: Traveller<T>,
         delivery: &Delivery,
-        again: bool,
-        around: &mut impl Surroundings<T>,
+        is_duplicate: bool,
+        host: &mut impl FrameHost<T>,
     ) {
-        around.delivered(id, &traveller.item, traveller.len, delivery, again);
+        host.delivered(id, &traveller.item, traveller.len, delivery, is_duplicate);
         let path = self.paths.get_mut(traveller.path.0 as usize);
         let Some(path) = path.and_then(Option::as_mut) else {
-            return around.leaves(traveller.item, id, delivery.release);
+            return host.on_exit(traveller.item, id, delivery.release);
         };
         if path.link(traveller.hop + 1).is_some() {
             self.between.push(id, delivery.release, traveller);
         } else {
             path.frames -= 1;
-            around.leaves(traveller.item, id, delivery.release);
+            host.on_exit(traveller.item, id, delivery.release);
         }
     }
 
@@ -150,9 +150,9 @@ impl<T> Network<T> {
         id: LinkId,
         traveller: Traveller<T>,
         reason: DropReason,
-        around: &mut impl Surroundings<T>,
+        host: &mut impl FrameHost<T>,
     ) {
         self.left(traveller.path);
-        around.dropped(id, traveller.item, reason);
+        host.dropped(id, traveller.item, reason);
     }
 }

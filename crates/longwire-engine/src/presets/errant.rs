@@ -85,7 +85,7 @@ const NANOS_PER_MILLI: u64 = 1_000_000;
 /// Reads the only row that matches the parameters.
 pub fn read(parameters: &str, loader: &dyn Loader) -> Result<Duplex, SpecError> {
     let arguments = Arguments::parse(&INFO, parameters, loader)?;
-    let mut table = Table::default();
+    let mut table = ErrantTable::default();
     arguments.lines("file", &mut |_, line| table.line(&arguments, line))?;
     let refuse = |message: String| arguments.file_error("file", message);
     match table.fitting.as_slice() {
@@ -117,7 +117,7 @@ fn asked(arguments: &Arguments<'_>) -> String {
 
 /// State of the reader.
 #[derive(Default)]
-struct Table {
+struct ErrantTable {
     /// Index of each column of [`KEYS`], then of [`VALUES`].
     columns: Option<Vec<usize>>,
     /// The key of each row, for messages.
@@ -128,7 +128,7 @@ struct Table {
 /// Maximum number of rows shown in a message.
 const SHOWN: usize = 100;
 
-impl Table {
+impl ErrantTable {
     fn line(&mut self, arguments: &Arguments<'_>, line: &str) -> Result<(), String> {
         if line.trim().is_empty() {
             return Ok(());

@@ -24,9 +24,9 @@ use wheel::{Wheel, slot_of};
 #[derive(Debug)]
 pub struct ReleaseQueue<T> {
     /// Items of the current slot: sorted, the next one last.
-    current: Vec<Waiting<T>>,
+    current: Vec<WaitingItem<T>>,
     /// Items pushed for the current slot, or an earlier one, after it had begun.
-    late: BinaryHeap<Waiting<T>>,
+    late: BinaryHeap<WaitingItem<T>>,
     /// First slot that is still in the wheel.
     slot_next: u64,
     wheel: Wheel<T>,
@@ -36,15 +36,15 @@ pub struct ReleaseQueue<T> {
 
 /// Sort key of an item. Sequence numbers never repeat, so no two keys are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct ReleaseKey {
     release: Nanos,
     sequence: u64,
 }
 
 /// An item and its key.
 #[derive(Debug)]
-struct Waiting<T> {
-    place: Place,
+struct WaitingItem<T> {
+    place: ReleaseKey,
     link: LinkId,
     item: T,
 }
@@ -74,11 +74,11 @@ impl<T> ReleaseQueue<T> {
     /// Adds an item of `link`, to be released at `release`.
     #[inline]
     pub fn push(&mut self, link: LinkId, release: Nanos, item: T) {
-        let place = Place {
+        let place = ReleaseKey {
             release,
             sequence: self.pushed,
         };
-        let waiting = Waiting { place, link, item };
+        let waiting = WaitingItem { place, link, item };
         self.pushed += 1;
         self.len += 1;
         if slot_of(release) >= self.slot_next {
@@ -151,7 +151,7 @@ impl<T> ReleaseQueue<T> {
 
     /// Removes the items for whose link and release `keep` returns `false`. Visits all.
     pub fn retain(&mut self, keep: impl Fn(LinkId, Nanos) -> bool) {
-        let keep = |waiting: &Waiting<T>| keep(waiting.link, waiting.place.release);
+        let keep = |waiting: &WaitingItem<T>| keep(waiting.link, waiting.place.release);
         self.current.retain(keep);
         self.late.retain(keep);
         self.wheel.retain(keep, self.slot_next);
@@ -176,23 +176,23 @@ impl<T> ReleaseQueue<T> {
     }
 }
 
-impl<T> PartialEq for Waiting<T> {
-    fn eq(&self, other: &Waiting<T>) -> bool {
+impl<T> PartialEq for WaitingItem<T> {
+    fn eq(&self, other: &WaitingItem<T>) -> bool {
         self.place == other.place
     }
 }
 
-impl<T> Eq for Waiting<T> {}
+impl<T> Eq for WaitingItem<T> {}
 
-impl<T> PartialOrd for Waiting<T> {
-    fn partial_cmp(&self, other: &Waiting<T>) -> Option<Ordering> {
+impl<T> PartialOrd for WaitingItem<T> {
+    fn partial_cmp(&self, other: &WaitingItem<T>) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> Ord for Waiting<T> {
+impl<T> Ord for WaitingItem<T> {
     /// Reversed: the standard heap keeps the greatest on top.
-    fn cmp(&self, other: &Waiting<T>) -> Ordering {
+    fn cmp(&self, other: &WaitingItem<T>) -> Ordering {
         other.place.cmp(&self.place)
     }
 }

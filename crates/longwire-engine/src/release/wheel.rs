@@ -5,7 +5,7 @@ use core::mem;
 
 use longwire_units::Nanos;
 
-use super::Waiting;
+use super::WaitingItem;
 
 /// A slot is as wide as 2^16 nanoseconds.
 const SLOT_BITS: u32 = 16;
@@ -39,12 +39,12 @@ pub(super) struct Wheel<T> {
     /// The release of the next item of all; `MAX` also if there is none.
     next: Nanos,
     len: usize,
-    spares: Vec<Vec<Waiting<T>>>,
+    spares: Vec<Vec<WaitingItem<T>>>,
 }
 
 #[derive(Debug)]
 struct Slot<T> {
-    items: Vec<Waiting<T>>,
+    items: Vec<WaitingItem<T>>,
     /// The release of the first of them.
     first: Nanos,
 }
@@ -68,7 +68,7 @@ impl<T> Wheel<T> {
 
     /// Adds an item. Its slot must not have been taken.
     #[inline]
-    pub fn push(&mut self, waiting: Waiting<T>) {
+    pub fn push(&mut self, waiting: WaitingItem<T>) {
         if self.slots.is_empty() {
             self.make_slots();
         }
@@ -90,12 +90,12 @@ impl<T> Wheel<T> {
 
     /// Moves the items of the next item's slot into `out`, which is empty. Items of
     /// later rounds stay.
-    pub fn take(&mut self, number: u64, out: &mut Vec<Waiting<T>>) {
+    pub fn take(&mut self, number: u64, out: &mut Vec<WaitingItem<T>>) {
         let index = index_of(number);
         let slot = &mut self.slots[index];
         mem::swap(&mut slot.items, out);
         if out.iter().any(|item| slot_of(item.place.release) > number) {
-            let later = |item: &mut Waiting<T>| slot_of(item.place.release) > number;
+            let later = |item: &mut WaitingItem<T>| slot_of(item.place.release) > number;
             slot.items.extend(out.extract_if(.., later));
         }
         let releases = slot.items.iter().map(|item| item.place.release);
@@ -114,7 +114,7 @@ impl<T> Wheel<T> {
 
     /// Removes the items for which `keep` returns `false`. Slot `number` is the first
     /// that has not been taken.
-    pub fn retain(&mut self, keep: impl Fn(&Waiting<T>) -> bool, number: u64) {
+    pub fn retain(&mut self, keep: impl Fn(&WaitingItem<T>) -> bool, number: u64) {
         for index in 0..self.slots.len() {
             let slot = &mut self.slots[index];
             if slot.items.is_empty() {

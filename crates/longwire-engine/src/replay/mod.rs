@@ -9,4 +9,4 @@ mod pace;
 mod schedule;
 
 pub use pace::Pace;
-pub use schedule::{RoundEnd, Schedule};
+pub use schedule::{ReplaySchedule, RoundEnd};

@@ -13,8 +13,8 @@ const ROUND_GAP: Nanos = Nanos::from_millis(1);
 /// Times never decrease: a frame whose stamp lies before an earlier frame's is due
 /// together with it, and counted.
 #[derive(Clone, Debug)]
-pub struct Schedule {
-    clock: Clock,
+pub struct ReplaySchedule {
+    clock: PaceClock,
     /// Maximum gap of the trace; longer ones are cut to it.
     gap_cap: Nanos,
     /// Stamp from which every round counts, where several traces share one time base.
@@ -30,7 +30,7 @@ pub struct Schedule {
 
 /// Source of due times.
 #[derive(Clone, Debug)]
-enum Clock {
+enum PaceClock {
     Trace(Speed),
     Wire(Serializer),
     Packets(PacketRate),
@@ -78,16 +78,18 @@ impl Round {
     }
 }
 
-impl Schedule {
+impl ReplaySchedule {
     /// Creates a schedule at this pace. Gaps of the trace longer than `gap_cap` are cut
     /// to it, in the trace's time.
-    pub fn new(pace: Pace, gap_cap: Option<Nanos>) -> Schedule {
-        Schedule {
+    pub fn new(pace: Pace, gap_cap: Option<Nanos>) -> ReplaySchedule {
+        ReplaySchedule {
             clock: match pace {
-                Pace::Trace(speed) => Clock::Trace(speed),
-                Pace::Bits { rate, framing } => Clock::Wire(Serializer::new(Some(rate), framing)),
-                Pace::Packets(rate) => Clock::Packets(rate),
-                Pace::TopSpeed => Clock::TopSpeed,
+                Pace::Trace(speed) => PaceClock::Trace(speed),
+                Pace::Bits { rate, framing } => {
+                    PaceClock::Wire(Serializer::new(Some(rate), framing))
+                }
+                Pace::Packets(rate) => PaceClock::Packets(rate),
+                Pace::TopSpeed => PaceClock::TopSpeed,
             },
             gap_cap: gap_cap.unwrap_or(Nanos::MAX),
             common_origin: None,
@@ -111,20 +113,20 @@ impl Schedule {
     #[inline]
     pub fn due(&mut self, stamp: Nanos, wire_len: u32) -> Nanos {
         let due = match &mut self.clock {
-            Clock::Trace(speed) => {
+            PaceClock::Trace(speed) => {
                 let speed = *speed;
                 let position = self.position(stamp);
                 self.base.saturating_add(speed.pass(position))
             }
-            Clock::Wire(wire) => {
+            PaceClock::Wire(wire) => {
                 // It is due when the wire is free, and keeps it busy.
                 let due = self.last;
                 self.last = wire.depart(Nanos::ZERO, wire_len);
                 self.frames += 1;
                 return due;
             }
-            Clock::Packets(rate) => rate.due(self.frames),
-            Clock::TopSpeed => Nanos::ZERO,
+            PaceClock::Packets(rate) => rate.due(self.frames),
+            PaceClock::TopSpeed => Nanos::ZERO,
         };
         self.frames += 1;
         self.last = due;
@@ -167,7 +169,7 @@ impl Schedule {
     /// or by default the trace's mean gap.
     pub fn round_end(&self, gap: Option<Nanos>) -> RoundEnd {
         let own = || match self.clock {
-            Clock::Trace(speed) => speed.pass(self.mean_gap()),
+            PaceClock::Trace(speed) => speed.pass(self.mean_gap()),
             _ => Nanos::ZERO,
         };
         RoundEnd {
@@ -185,7 +187,7 @@ impl Schedule {
 
     /// Only stamps begin again with a round: a rate continues.
     fn rebase(&mut self, base: Nanos) {
-        if let Clock::Trace(_) = self.clock {
+        if let PaceClock::Trace(_) = self.clock {
             self.base = base;
         }
     }
@@ -218,11 +220,11 @@ impl Schedule {
 
     /// Whether frames follow the trace's stamps.
     pub fn is_by_stamps(&self) -> bool {
-        matches!(self.clock, Clock::Trace(_))
+        matches!(self.clock, PaceClock::Trace(_))
     }
 
     /// Whether frames have no due times.
     pub fn is_top_speed(&self) -> bool {
-        matches!(self.clock, Clock::TopSpeed)
+        matches!(self.clock, PaceClock::TopSpeed)
     }
 }

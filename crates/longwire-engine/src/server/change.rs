@@ -6,10 +6,10 @@ use core::mem;
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
-use super::{Held, Server};
-use crate::models::queue::{Discipline, LinkFacts, QueueLimit, QueuedFrame, Reads};
+use super::{ServedQueue, Server};
+use crate::frame_context::FrameBytes;
+use crate::models::queue::{Discipline, HeaderFields, LinkFacts, QueueLimit, QueuedFrame};
 use crate::models::rate::{Aggregate, Transmitter};
-use crate::passing::FrameBytes;
 use crate::verdict::{DropReason, Verdict};
 
 impl Server {
@@ -60,12 +60,12 @@ impl Server {
     /// one, empty.
     pub fn replace_queue(
         &mut self,
-        queue: Held,
+        queue: ServedQueue,
         facts: &LinkFacts,
         mut stream: Stream,
         transmitter: &Transmitter,
         frames: &impl FrameBytes,
-    ) -> Held {
+    ) -> ServedQueue {
         let waiting = self.take_all();
         let old = mem::replace(&mut self.queue, queue);
         self.perturbation = stream.next_u64();
@@ -73,7 +73,7 @@ impl Server {
         self.queue.discipline().start(facts);
         self.reads = self.queue.discipline().reads();
         for mut frame in waiting {
-            if self.reads != Reads::Nothing {
+            if self.reads != HeaderFields::Nothing {
                 let bytes = frames.bytes(frame.number);
                 self.read_header(&mut frame, bytes);
             }
@@ -85,7 +85,7 @@ impl Server {
 
     /// Sets the limit of tail drop. Excess frames are dropped, the latest first.
     pub fn set_fifo_limit(&mut self, at: Nanos, limit: QueueLimit, transmitter: &Transmitter) {
-        let Held::Fifo(fifo) = &mut self.queue else {
+        let ServedQueue::Fifo(fifo) = &mut self.queue else {
             return;
         };
         fifo.set_limit(limit);
@@ -95,7 +95,7 @@ impl Server {
     /// Drops the frames that a tail-drop queue holds beyond its limit.
     pub fn drop_excess(&mut self, at: Nanos, transmitter: &Transmitter) {
         let sending = self.counted_sending(at);
-        if matches!(&self.queue, Held::Fifo(fifo) if fifo.exceeds(sending)) {
+        if matches!(&self.queue, ServedQueue::Fifo(fifo) if fifo.exceeds(sending)) {
             for frame in self.take_all() {
                 self.admit(at, frame, transmitter);
             }
@@ -106,8 +106,8 @@ impl Server {
     /// Returns the limit of the effective queue.
     pub fn limit(&self) -> QueueLimit {
         match &self.queue {
-            Held::Fifo(fifo) => fifo.limit(),
-            Held::Discipline(discipline) => discipline.limit(),
+            ServedQueue::Fifo(fifo) => fifo.limit(),
+            ServedQueue::Discipline(discipline) => discipline.limit(),
         }
     }
 

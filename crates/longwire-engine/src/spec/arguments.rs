@@ -234,7 +234,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// Returns an error about the combination of arguments.
-    pub fn unfit(&self, message: impl Into<String>) -> SpecError {
+    pub fn invalid(&self, message: impl Into<String>) -> SpecError {
         SpecError::Unfit {
             model: self.model.name,
             message: message.into(),

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use super::netem_trace::{self, Syntax};
 use super::pensieve::PensieveReader;
 use super::quantity::Quantity;
-use super::schedule::{Schedule, ScheduleReader};
+use super::schedule::{OpportunitySchedule, ScheduleReader};
 use super::series::Series;
 use super::table::{Mapping, TableReader};
 use super::trains::{Trains, TrainsReader};
@@ -75,7 +75,7 @@ pub enum Contents {
     /// Patterns of probabilities over time. The flag is that of `Series`.
     Patterns(Patterns, bool),
     /// Packet delivery opportunities.
-    Schedule(Schedule),
+    Schedule(OpportunitySchedule),
     /// Packet trains.
     Trains(Trains),
 }
@@ -104,11 +104,11 @@ pub struct TraceReader {
     mapping: Mapping,
     /// Text read before the format was known.
     head: Vec<u8>,
-    reader: Option<Reader>,
+    reader: Option<FormatReader>,
 }
 
 #[derive(Debug)]
-enum Reader {
+enum FormatReader {
     Lines(Box<LineSplitter>, Lines),
     Document(Vec<u8>),
 }
@@ -191,7 +191,7 @@ impl TraceReader {
             self.choose(format)?;
         }
         match self.reader {
-            Some(Reader::Lines(mut splitter, mut lines)) => {
+            Some(FormatReader::Lines(mut splitter, mut lines)) => {
                 splitter.finish(&mut |_, text| lines.line(text))?;
                 match lines {
                     Lines::Table(reader) => reader
@@ -204,7 +204,7 @@ impl TraceReader {
                     Lines::CellReplay(reader) => reader.finish().map(Contents::Trains),
                 }
             }
-            Some(Reader::Document(bytes)) => {
+            Some(FormatReader::Document(bytes)) => {
                 let text = core::str::from_utf8(&bytes).map_err(|_| "it is not UTF-8 text")?;
                 let syntax = Syntax::of(text);
                 let model = netem_trace::read(text, syntax, self.mapping.quantity)?;
@@ -223,7 +223,7 @@ impl TraceReader {
     /// Creates the reader of a format and passes it the text read so far.
     fn choose(&mut self, format: Format) -> Result<(), String> {
         check(format, &self.mapping)?;
-        let lines = |lines| Reader::Lines(Box::default(), lines);
+        let lines = |lines| FormatReader::Lines(Box::default(), lines);
         let mut reader = match format {
             Format::Table => lines(Lines::Table(Box::new(TableReader::new(
                 self.mapping.clone(),
@@ -231,7 +231,7 @@ impl TraceReader {
             Format::Mahimahi => lines(Lines::Mahimahi(ScheduleReader::default())),
             Format::Pensieve => lines(Lines::Pensieve(PensieveReader::default())),
             Format::CellReplay => lines(Lines::CellReplay(TrainsReader::default())),
-            Format::NetemTrace => Reader::Document(Vec::new()),
+            Format::NetemTrace => FormatReader::Document(Vec::new()),
         };
         let head = core::mem::take(&mut self.head);
         let taken = take(&mut reader, &head);
@@ -286,14 +286,16 @@ pub(super) fn check_ramps(line: &str) -> Result<(), String> {
     }
 }
 
-fn take(reader: &mut Reader, piece: &[u8]) -> Result<(), String> {
+fn take(reader: &mut FormatReader, piece: &[u8]) -> Result<(), String> {
     match reader {
-        Reader::Lines(splitter, lines) => splitter.feed(piece, &mut |_, text| lines.line(text)),
-        Reader::Document(bytes) if bytes.len() + piece.len() > DOCUMENT_MAX => Err(format!(
+        FormatReader::Lines(splitter, lines) => {
+            splitter.feed(piece, &mut |_, text| lines.line(text))
+        }
+        FormatReader::Document(bytes) if bytes.len() + piece.len() > DOCUMENT_MAX => Err(format!(
             "it is longer than {} MB; a long trace is better kept as a table",
             DOCUMENT_MAX >> 20
         )),
-        Reader::Document(bytes) => {
+        FormatReader::Document(bytes) => {
             bytes.extend_from_slice(piece);
             Ok(())
         }

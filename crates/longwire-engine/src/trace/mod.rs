@@ -31,8 +31,8 @@ pub use chances::{Chances, read_chances};
 pub use format::{Contents, Format, Patterns, TraceReader};
 pub use quantity::Quantity;
 pub use series::{Cursor, END, End, Series, SeriesBuilder, Stretch};
-pub use table::{Mapping, TableReader, Times};
-pub use written::Written;
+pub use table::{Mapping, RowTimes, TableReader};
+pub use written::ModelText;
 
 /// The parameter for a trace's file. The example has the columns that the examples of
 /// [`TIME_COLUMN`] and [`WHERE`] name, and one for each quantity.
@@ -88,7 +88,7 @@ pub enum Recording {
     /// Rates over time.
     Series(Series),
     /// Packet delivery opportunities.
-    Schedule(schedule::Schedule),
+    Schedule(schedule::OpportunitySchedule),
 }
 
 /// Reads a trace of rates by the parameters of its model: those of this module,
@@ -186,7 +186,7 @@ fn format(arguments: &Arguments<'_>) -> Result<Option<Format>, SpecError> {
     found.map(|(_, format)| Some(*format)).ok_or_else(|| {
         let names: Vec<&str> = Format::ALL.iter().map(|(name, _)| *name).collect();
         let known = names.join(", ");
-        arguments.unfit(format!("format: '{word}' is none of auto, {known}"))
+        arguments.invalid(format!("format: '{word}' is none of auto, {known}"))
     })
 }
 
@@ -198,16 +198,16 @@ fn mapping(
     unit: &'static str,
 ) -> Result<Mapping, SpecError> {
     let times = match arguments.word(TIME_COLUMN.name) {
-        None => Times::Usual,
+        None => RowTimes::Usual,
         Some(text) => match text.parse::<Nanos>() {
-            Ok(step) if step > Nanos::ZERO => Times::Every(step.as_nanos()),
-            _ => Times::Column(text.to_owned()),
+            Ok(step) if step > Nanos::ZERO => RowTimes::Every(step.as_nanos()),
+            _ => RowTimes::Column(text.to_owned()),
         },
     };
     let filter = arguments.word(WHERE.name).map(|text| {
         let (name, value) = text.split_once('/').ok_or_else(|| {
             let message = format!("where={text}: write COLUMN/VALUE, for example where=cell/7");
-            arguments.unfit(message)
+            arguments.invalid(message)
         })?;
         Ok::<_, SpecError>((name.trim().to_owned(), value.trim().to_owned()))
     });

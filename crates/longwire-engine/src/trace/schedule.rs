@@ -11,7 +11,7 @@ const NANOS_PER_MILLI: u64 = 1_000_000;
 /// Instants at which a link could deliver a packet: eight bytes for each millisecond
 /// with opportunities, regardless of their number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Schedule {
+pub struct OpportunitySchedule {
     groups: Vec<Group>,
     count: u64,
 }
@@ -71,7 +71,7 @@ impl ScheduleReader {
     ///
     /// # Errors
     /// If there were none, or the last one is at 0 ms, which is the length.
-    pub fn finish(mut self) -> Result<Schedule, String> {
+    pub fn finish(mut self) -> Result<OpportunitySchedule, String> {
         match self.groups.last() {
             None => return Err("it holds no opportunity".to_string()),
             Some(Group { milli: 0, .. }) => {
@@ -80,7 +80,7 @@ impl ScheduleReader {
             Some(_) => {}
         }
         self.groups.shrink_to_fit();
-        Ok(Schedule {
+        Ok(OpportunitySchedule {
             groups: self.groups,
             count: self.count,
         })
@@ -89,7 +89,7 @@ impl ScheduleReader {
 
 /// Position of the next unused opportunity.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Place {
+pub struct OpportunityCursor {
     /// When the current lap began, in nanoseconds; `u64::MAX` after the end.
     lap: u64,
     group: usize,
@@ -97,7 +97,7 @@ pub struct Place {
     used: u32,
 }
 
-impl Schedule {
+impl OpportunitySchedule {
     /// Returns the time of the last opportunity, after which the schedule begins again.
     pub fn length(&self) -> Nanos {
         let last = self.groups[self.groups.len() - 1];
@@ -111,7 +111,7 @@ impl Schedule {
 
     /// Returns the time of the opportunity at `cursor`; `None` after the end.
     #[inline]
-    pub fn time(&self, place: &Place) -> Option<u64> {
+    pub fn time(&self, place: &OpportunityCursor) -> Option<u64> {
         let inside = u64::from(self.groups[place.group].milli) * NANOS_PER_MILLI;
         // A lap at the end of the clock has no space for its opportunities.
         place.lap.checked_add(inside)
@@ -119,13 +119,13 @@ impl Schedule {
 
     /// Skips every opportunity before `least`.
     #[inline]
-    pub fn skip(&self, place: &mut Place, least: u64, repeats: bool) {
+    pub fn skip(&self, place: &mut OpportunityCursor, least: u64, repeats: bool) {
         if self.time(place).is_some_and(|time| time < least) {
             self.seek(place, least, repeats);
         }
     }
 
-    fn seek(&self, place: &mut Place, least: u64, repeats: bool) {
+    fn seek(&self, place: &mut OpportunityCursor, least: u64, repeats: bool) {
         let length = self.length().as_nanos();
         let beyond = (least - place.lap).saturating_sub(length);
         if beyond > 0 {
@@ -160,7 +160,12 @@ impl Schedule {
 
     /// Uses `count` opportunities in sequence and returns the time of the last one.
     /// `None` if the schedule ends before.
-    pub fn take(&self, place: &mut Place, mut count: u64, repeats: bool) -> Option<u64> {
+    pub fn take(
+        &self,
+        place: &mut OpportunityCursor,
+        mut count: u64,
+        repeats: bool,
+    ) -> Option<u64> {
         if count > self.count && repeats {
             // Whole laps lead to the same position.
             let laps = (count - 1) / self.count;
@@ -189,9 +194,9 @@ impl Schedule {
     }
 
     /// Moves to the beginning of a later lap, or to the end.
-    fn lap(&self, place: &mut Place, laps: u64, repeats: bool) {
+    fn lap(&self, place: &mut OpportunityCursor, laps: u64, repeats: bool) {
         let later = laps.saturating_mul(self.length().as_nanos());
-        *place = Place {
+        *place = OpportunityCursor {
             lap: if repeats {
                 place.lap.saturating_add(later)
             } else {

@@ -24,7 +24,7 @@ pub struct Mapping {
     /// The unit of values without one, regardless of the header.
     pub unit: Option<String>,
     /// When rows begin.
-    pub times: Times,
+    pub times: RowTimes,
     /// The unit of times without one, regardless of the header.
     pub time_unit: Option<String>,
     /// Only rows with this text (second) in this column (first) count.
@@ -33,7 +33,7 @@ pub struct Mapping {
 
 /// Source of the rows' times.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Times {
+pub enum RowTimes {
     /// The column of times.
     Usual,
     /// This column.
@@ -49,7 +49,7 @@ impl Mapping {
             quantity,
             column: None,
             unit: None,
-            times: Times::Usual,
+            times: RowTimes::Usual,
             time_unit: None,
             filter: None,
         }
@@ -150,7 +150,7 @@ impl TableReader {
             return Err(format!("no row has '{value}' in its column '{column}'"));
         }
         match self.mapping.times {
-            Times::Every(step) => {
+            RowTimes::Every(step) => {
                 let length = self.count.checked_mul(step).ok_or("it is too long")?;
                 self.rows.finish_at(length)
             }
@@ -192,7 +192,7 @@ fn row(
         return Ok(());
     }
     let start = match (&mapping.times, columns.time) {
-        (Times::Every(step), _) => count.checked_mul(*step).ok_or("it is too long")?,
+        (RowTimes::Every(step), _) => count.checked_mul(*step).ok_or("it is too long")?,
         (_, Some(column)) => {
             let time = time.ok_or_else(|| lacking(&column))?;
             Quantity::Time.read(&time, column.scale)?
@@ -226,9 +226,9 @@ impl Columns {
             })
         };
         let time = match &mapping.times {
-            Times::Every(_) => None,
-            Times::Usual => Some(find(None, Quantity::Time, 0, &mapping.time_unit)?),
-            Times::Column(name) => Some(find(
+            RowTimes::Every(_) => None,
+            RowTimes::Usual => Some(find(None, Quantity::Time, 0, &mapping.time_unit)?),
+            RowTimes::Column(name) => Some(find(
                 Some(name.as_str()),
                 Quantity::Time,
                 0,

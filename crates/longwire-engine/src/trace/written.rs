@@ -10,16 +10,16 @@ use crate::spec::{Arguments, ModelInfo};
 /// A model's name and every parameter that was given or has a default: a file's
 /// contents cannot be written back into a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct ModelText {
     name: &'static str,
     values: Vec<(&'static str, String)>,
 }
 
-impl Written {
+impl ModelText {
     /// Returns the text of these arguments of the model.
-    pub fn of(arguments: &Arguments<'_>, model: &'static ModelInfo) -> Written {
+    pub fn of(arguments: &Arguments<'_>, model: &'static ModelInfo) -> ModelText {
         let value = |key| Some((key, arguments.word(key)?.to_owned()));
-        Written {
+        ModelText {
             name: model.name,
             values: model
                 .params
@@ -30,7 +30,7 @@ impl Written {
     }
 }
 
-impl fmt::Display for Written {
+impl fmt::Display for ModelText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)?;
         let mut mark = ':';

@@ -21,7 +21,7 @@ fn delays(model: &str, contents: &str, seed: u64, count: usize) -> Vec<f64> {
         .parse_with(model, &file(contents))
         .unwrap_or_else(|error| panic!("{model}: {error}"));
     let mut stream = Stream::new(seed, 0, Purpose::Delay);
-    let frame = crate::common::files::passing(0, 1000);
+    let frame = crate::common::files::frame_context(0, 1000);
     (0..count)
         .map(|_| model.draw(&frame, &mut stream).as_nanos() as f64)
         .collect()

@@ -1,7 +1,7 @@
 //! Delay distributions from files: what is read, what is drawn from it, and
 //! what is refused, with its line.
 
-use crate::common::files::{Contents, file, passing};
+use crate::common::files::{Contents, file, frame_context};
 use crate::common::{ks_bound, ks_distance};
 use longwire_engine::models::DELAY;
 use longwire_engine::models::delay::DelayModel;
@@ -26,7 +26,7 @@ fn refusal(model: &str, contents: &str) -> String {
 
 fn draws(model: &mut dyn DelayModel, seed: u64) -> Vec<f64> {
     let mut stream = Stream::new(seed, 0, Purpose::Delay);
-    let frame = passing(0, 1000);
+    let frame = frame_context(0, 1000);
     let draw = |_| model.draw(&frame, &mut stream).as_nanos() as f64;
     (0..SAMPLES).map(draw).collect()
 }

@@ -1,7 +1,7 @@
 //! Delays over time and one by one: times count from the epoch, and ends are
 //! as the model says.
 
-use crate::common::files::{file, passing, stream};
+use crate::common::files::{file, frame_context, stream};
 use longwire_engine::Nanos;
 use longwire_engine::models::DELAY;
 use longwire_engine::models::delay::DelayModel;
@@ -28,7 +28,7 @@ fn refusal(model: &str, contents: &str) -> String {
 
 /// The delay of a frame so long after the epoch.
 fn at(model: &mut Box<dyn DelayModel>, since: u64) -> u64 {
-    let frame = passing(EPOCH + since, 1000);
+    let frame = frame_context(EPOCH + since, 1000);
     model.draw(&frame, &mut stream()).as_nanos()
 }
 
@@ -54,7 +54,7 @@ fn steps_hold_from_their_time_on() {
     assert_eq!(mean(steps.as_ref()), 30 * MS);
     assert_eq!(steps.least().as_nanos(), 20 * MS);
     // Before the epoch there is the first delay.
-    let frame = passing(EPOCH - 1, 1000);
+    let frame = frame_context(EPOCH - 1, 1000);
     assert_eq!(steps.draw(&frame, &mut stream()).as_nanos(), 20 * MS);
 }
 
@@ -165,7 +165,7 @@ fn a_list_has_a_delay_for_each_frame() {
         for delay in [20_500, 30_000, 10_000, 5_000_000, 7_000] {
             assert_eq!(next(&mut looped), delay);
             // A copy has the frame's own, and takes none from the list.
-            let frame = passing(0, 100);
+            let frame = frame_context(0, 100);
             let copy = looped.draw_copy(&frame, &mut stream());
             assert_eq!(copy.as_nanos() / 1_000, delay);
         }

@@ -4,7 +4,7 @@
 //! models stay within each: one in a thousand would fail.
 
 use crate::common::binomial_bounds;
-use crate::common::files::passing;
+use crate::common::files::frame_context;
 use longwire_engine::models::LOSS;
 use longwire_units::random::{Purpose, Stream};
 
@@ -20,7 +20,7 @@ fn losses(model: &str, seed: u64) -> Vec<bool> {
     let mut placed = LOSS.parse(model).unwrap_or_else(|error| panic!("{error}"));
     let name = placed.model.name();
     let mut stream = Stream::of_model(seed, 0, Purpose::MediumLoss, name, 0);
-    let frame = passing(0, 1000);
+    let frame = frame_context(0, 1000);
     let judge = |_| placed.model.judge(&frame, &mut stream).is_some();
     (0..FRAMES).map(judge).collect()
 }

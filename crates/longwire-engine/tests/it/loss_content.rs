@@ -4,7 +4,7 @@
 use crate::common::frames::{self, Ipv4, PLAIN4, ethernet, ipv6, transport};
 use longwire_engine::models::LOSS;
 use longwire_engine::models::loss::LossModel;
-use longwire_engine::{Bytes, DropReason, Nanos, Packets, Passing, Verdict};
+use longwire_engine::{Bytes, DropReason, FrameContext, Nanos, Packets, Verdict};
 use longwire_packet::filter::{Filter, LANGUAGE};
 use longwire_units::random::{Purpose, Stream};
 use proptest::prelude::*;
@@ -70,14 +70,14 @@ fn what_the_help_names_is_understood() {
 }
 
 fn matches(model: &mut dyn LossModel, bytes: &[u8], len: usize) -> bool {
-    let passing = Passing {
+    let frame_context = FrameContext {
         frame: crate::common::frame(0, len as u32),
         at: Nanos::ZERO,
         bytes,
         waiting: (Packets(0), Bytes(0)),
     };
     let mut stream = Stream::new(1, 0, Purpose::MediumLoss);
-    let lost = model.judge(&passing, &mut stream);
+    let lost = model.judge(&frame_context, &mut stream);
     assert!(matches!(lost, None | Some(DropReason::Content)));
     lost.is_some()
 }

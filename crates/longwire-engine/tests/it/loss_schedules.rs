@@ -1,7 +1,7 @@
 //! Losses by count, by list and over time: which frames they are is certain.
 
 use crate::common::binomial_bounds;
-use crate::common::files::{file, passing, stream};
+use crate::common::files::{file, frame_context, stream};
 use longwire_engine::models::LOSS;
 use longwire_engine::models::loss::LossModel;
 use longwire_engine::{DropReason, Nanos, Verdict};
@@ -27,7 +27,7 @@ fn refusal(model: &str, contents: &str) -> String {
 /// Returns the numbers, from 1, of the lost ones of `frames` frames.
 fn lost(model: &str, contents: &str, frames: u64) -> Vec<u64> {
     let mut model = parse(model, contents);
-    let frame = passing(EPOCH, 1000);
+    let frame = frame_context(EPOCH, 1000);
     let mut judge = |_: &u64| model.judge(&frame, &mut stream()) == Some(DropReason::Loss);
     (1..=frames).filter(|number| judge(number)).collect()
 }
@@ -107,7 +107,7 @@ fn a_file_says_which_frames_are_lost() {
 
 /// Whether a frame is lost so long after the epoch.
 fn down(model: &mut Box<dyn LossModel>, since: u64) -> bool {
-    let frame = passing(EPOCH + since, 1000);
+    let frame = frame_context(EPOCH + since, 1000);
     let lost = model.judge(&frame, &mut stream());
     assert!(matches!(lost, None | Some(DropReason::Outage)));
     lost.is_some()
@@ -125,7 +125,7 @@ fn outages_come_with_their_period() {
         assert!(!down(&mut outage, start + 9 * SECOND));
     }
     // Before the first one there is none, for any period.
-    let frame = passing(EPOCH - SECOND, 1000);
+    let frame = frame_context(EPOCH - SECOND, 1000);
     assert_eq!(outage.judge(&frame, &mut stream()), None);
     assert!(!down(&mut outage, 0));
     let mut always = parse("outage:period=1s,duration=1s", "");
@@ -213,7 +213,7 @@ fn a_trace_says_how_probable_losses_are() {
             // A loop is four minutes long; its second one comes last.
             let minute = if minute == 4 { 5 } else { minute as u64 };
             let lost = (0..60_000).filter(|index| {
-                let frame = passing(EPOCH + minute * 60 * SECOND + index * MS, 500);
+                let frame = frame_context(EPOCH + minute * 60 * SECOND + index * MS, 500);
                 trace.judge(&frame, &mut stream) == Some(DropReason::Loss)
             });
             let lost = lost.count() as u64;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use longwire_engine::trace::{Contents, Mapping, Quantity, TraceReader};
 use longwire_engine::{Nanos, models};
 
-use crate::common::files::{file, passing, stream};
+use crate::common::files::{file, frame_context, stream};
 
 /// A model's file, and the parts in it by their names.
 fn parts(text: &'static str) -> HashMap<&'static str, &'static str> {
@@ -140,7 +140,10 @@ fn patterns_count_the_frames_chosen_in_a_row() {
         .parse_with("trace:file=x", &file(text))
         .unwrap();
     loss.model.start(Nanos::from_nanos(100));
-    let lost = |at| match loss.model.judge(&passing(100 + at, 64), &mut stream()) {
+    let lost = |at| match loss
+        .model
+        .judge(&frame_context(100 + at, 64), &mut stream())
+    {
         Some(_) => '1',
         None => '0',
     };
@@ -152,7 +155,7 @@ fn patterns_count_the_frames_chosen_in_a_row() {
     let spec = "trace:file=x,copies=3";
     let mut model = models::DUPLICATION.parse_with(spec, &file(&text)).unwrap();
     model.start(Nanos::from_nanos(100));
-    let doubled = |at| match model.judge(&passing(100 + at, 64), &mut stream()) {
+    let doubled = |at| match model.judge(&frame_context(100 + at, 64), &mut stream()) {
         Some(copies) if copies.count == 3 => '1',
         _ => '0',
     };

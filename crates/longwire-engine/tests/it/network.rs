@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use longwire_engine::emulator::ItemBytes;
-use longwire_engine::network::Surroundings;
+use longwire_engine::network::FrameHost;
 use longwire_engine::{
     Delivery, DropReason, Emulator, FrameMeta, Link, LinkId, LinkOptions, Nanos, Network, PathId,
     Verdict,
@@ -37,7 +37,7 @@ impl ItemBytes<Frame> for Notes {
     }
 }
 
-impl Surroundings<Frame> for Notes {
+impl FrameHost<Frame> for Notes {
     fn edit(&mut self, frame: &mut Frame, edit: &mut dyn FnMut(&mut [u8])) {
         edit(&mut frame.bytes);
     }
@@ -53,7 +53,7 @@ impl Surroundings<Frame> for Notes {
         })
     }
 
-    fn came(&mut self, link: LinkId, _len: u32) {
+    fn on_arrival(&mut self, link: LinkId, _len: u32) {
         *self.came.entry(link).or_default() += 1;
     }
 
@@ -61,12 +61,20 @@ impl Surroundings<Frame> for Notes {
         self.dropped.push((link, frame.number, reason));
     }
 
-    fn delivered(&mut self, link: LinkId, frame: &Frame, len: u32, of: &Delivery, again: bool) {
+    fn delivered(
+        &mut self,
+        link: LinkId,
+        frame: &Frame,
+        len: u32,
+        of: &Delivery,
+        is_duplicate: bool,
+    ) {
         assert_eq!(len as usize, frame.bytes.len());
-        self.delivered.push((link, frame.number, of.release, again));
+        self.delivered
+            .push((link, frame.number, of.release, is_duplicate));
     }
 
-    fn leaves(&mut self, frame: Frame, last: LinkId, release: Nanos) {
+    fn on_exit(&mut self, frame: Frame, last: LinkId, release: Nanos) {
         self.left.push((release, last, frame));
     }
 
@@ -140,7 +148,10 @@ fn through_network(links: &[LinkOptions], paths: &[Vec<usize>], sent: &Sent, ext
     assert_eq!(network.frames(), 0);
     for (id, came) in &notes.came {
         let of_it = |link: &LinkId| usize::from(link == id);
-        let first = notes.delivered.iter().filter(|(.., again)| !again);
+        let first = notes
+            .delivered
+            .iter()
+            .filter(|(.., is_duplicate)| !is_duplicate);
         let gone = first.map(|(link, ..)| of_it(link)).sum::<usize>()
             + notes
                 .dropped

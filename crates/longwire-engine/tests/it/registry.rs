@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use longwire_engine::models::{self, Entry, Kind};
 use longwire_engine::spec::{ModelInfo, Param, SpecError, Unit, reads};
-use longwire_engine::{DropReason, Hook, Loader, Nanos, Passing, Plugin};
+use longwire_engine::{DropReason, FrameContext, Hook, Loader, Nanos, Plugin};
 use longwire_units::random::Stream;
 
 fn is_kebab_case(name: &str) -> bool {
@@ -120,15 +120,15 @@ struct Idle;
 impl Plugin for Idle {
     fn start(&mut self, _epoch: Nanos) {}
 
-    fn lose(&mut self, _frame: &Passing<'_>, _stream: &mut Stream) -> Option<DropReason> {
+    fn lose(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Option<DropReason> {
         None
     }
 
-    fn delay(&mut self, _frame: &Passing<'_>, _stream: &mut Stream) -> Nanos {
+    fn delay(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
         Nanos::ZERO
     }
 
-    fn depart(&mut self, frame: &Passing<'_>, _wire_bits: u64, _stream: &mut Stream) -> Nanos {
+    fn depart(&mut self, frame: &FrameContext<'_>, _wire_bits: u64, _stream: &mut Stream) -> Nanos {
         frame.at
     }
 

@@ -2,29 +2,29 @@
 
 use longwire_engine::models::FRAMING;
 use longwire_engine::models::framing::Framing;
-use longwire_engine::replay::{Pace, RoundEnd, Schedule};
+use longwire_engine::replay::{Pace, ReplaySchedule, RoundEnd};
 use longwire_engine::{Nanos, PacketRate, Speed};
 
-fn due(schedule: &mut Schedule, stamps: &[u64]) -> Vec<u64> {
+fn due(schedule: &mut ReplaySchedule, stamps: &[u64]) -> Vec<u64> {
     let due = stamps
         .iter()
         .map(|stamp| schedule.due(Nanos::from_nanos(*stamp), 100));
     due.map(Nanos::as_nanos).collect()
 }
 
-fn at_speed(speed: &str) -> Schedule {
-    Schedule::new(Pace::Trace(speed.parse().unwrap()), None)
+fn at_speed(speed: &str) -> ReplaySchedule {
+    ReplaySchedule::new(Pace::Trace(speed.parse().unwrap()), None)
 }
 
 #[test]
 fn times_count_from_the_first_stamp() {
-    let mut schedule = Schedule::new(Pace::default(), None);
+    let mut schedule = ReplaySchedule::new(Pace::default(), None);
     assert_eq!(due(&mut schedule, &[700, 770, 900]), [0, 70, 200]);
 }
 
 #[test]
 fn times_count_from_a_shared_origin() {
-    let mut schedule = Schedule::new(Pace::default(), None);
+    let mut schedule = ReplaySchedule::new(Pace::default(), None);
     schedule.count_from(Nanos::from_nanos(100));
     assert_eq!(due(&mut schedule, &[700, 770]), [600, 670]);
 }
@@ -42,7 +42,7 @@ fn a_speed_scales_the_whole_and_not_the_steps() {
 
 #[test]
 fn a_stamp_that_goes_back_keeps_its_place() {
-    let mut schedule = Schedule::new(Pace::default(), None);
+    let mut schedule = ReplaySchedule::new(Pace::default(), None);
     assert_eq!(
         due(&mut schedule, &[10, 30, 20, 25, 40]),
         [0, 20, 20, 20, 30]
@@ -53,7 +53,7 @@ fn a_stamp_that_goes_back_keeps_its_place() {
 #[test]
 fn long_gaps_are_cut_in_the_traces_time() {
     let pace = Pace::Trace("2x".parse().unwrap());
-    let mut schedule = Schedule::new(pace, Some(Nanos::from_nanos(100)));
+    let mut schedule = ReplaySchedule::new(pace, Some(Nanos::from_nanos(100)));
     assert_eq!(
         due(&mut schedule, &[0, 50, 1_050, 1_060, 5_000]),
         [0, 25, 75, 80, 130]
@@ -62,7 +62,7 @@ fn long_gaps_are_cut_in_the_traces_time() {
 
 #[test]
 fn a_round_begins_a_mean_gap_after_the_last_frame() {
-    let mut schedule = Schedule::new(Pace::default(), None);
+    let mut schedule = ReplaySchedule::new(Pace::default(), None);
     assert_eq!(due(&mut schedule, &[5, 15, 45]), [0, 10, 40]);
     schedule.next_round(None);
     assert_eq!(due(&mut schedule, &[5, 15, 45]), [60, 70, 100]);
@@ -105,7 +105,7 @@ fn rounds_that_begin_together_keep_traces_in_step() {
 #[test]
 fn a_rate_goes_on_over_rounds_that_begin_together() {
     let rate = PacketRate::from_packets_per_sec(1_000_000).unwrap();
-    let mut schedule = Schedule::new(Pace::Packets(rate), None);
+    let mut schedule = ReplaySchedule::new(Pace::Packets(rate), None);
     assert_eq!(due(&mut schedule, &[0, 9]), [0, 1_000]);
     schedule.begin_round(Nanos::from_secs(1));
     assert_eq!(due(&mut schedule, &[0, 9]), [2_000, 3_000]);
@@ -115,7 +115,7 @@ fn a_rate_goes_on_over_rounds_that_begin_together() {
 fn a_wire_that_is_never_idle_is_exact_over_a_billion_bits() {
     let rate = "3gbit".parse().unwrap();
     let framing = Framing::NONE;
-    let mut schedule = Schedule::new(Pace::Bits { rate, framing }, None);
+    let mut schedule = ReplaySchedule::new(Pace::Bits { rate, framing }, None);
     let last = (0..=1_250_000)
         .map(|_| schedule.due(Nanos::ZERO, 100))
         .last();
@@ -127,14 +127,14 @@ fn a_wire_that_is_never_idle_is_exact_over_a_billion_bits() {
 fn framing_counts_on_the_wire() {
     let rate = "1gbit".parse().unwrap();
     let framing = FRAMING.parse("ethernet").unwrap();
-    let mut schedule = Schedule::new(Pace::Bits { rate, framing }, None);
+    let mut schedule = ReplaySchedule::new(Pace::Bits { rate, framing }, None);
     assert_eq!(due(&mut schedule, &[0, 0]), [0, 124 * 8]);
 }
 
 #[test]
 fn packets_a_second_do_not_drift() {
     let rate: PacketRate = "3mpps".parse().unwrap();
-    let mut schedule = Schedule::new(Pace::Packets(rate), None);
+    let mut schedule = ReplaySchedule::new(Pace::Packets(rate), None);
     let times = due(&mut schedule, &[9, 9, 9, 9]);
     assert_eq!(times, [0, 333, 666, 1_000]);
     assert_eq!(rate.due(3_000_000_000), Nanos::from_secs(1_000));
@@ -142,7 +142,7 @@ fn packets_a_second_do_not_drift() {
 
 #[test]
 fn top_speed_is_due_at_once() {
-    let mut schedule = Schedule::new(Pace::TopSpeed, None);
+    let mut schedule = ReplaySchedule::new(Pace::TopSpeed, None);
     assert_eq!(due(&mut schedule, &[5, 500]), [0, 0]);
 }
 

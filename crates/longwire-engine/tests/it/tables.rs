@@ -1,7 +1,7 @@
 //! Tables of text and the series they make.
 
 use longwire_engine::Nanos;
-use longwire_engine::trace::{Cursor, End, Mapping, Quantity, Series, TableReader, Times};
+use longwire_engine::trace::{Cursor, End, Mapping, Quantity, RowTimes, Series, TableReader};
 use proptest::prelude::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -78,7 +78,7 @@ fn a_mapping_reads_what_no_custom_covers() {
     );
     let every = Mapping {
         column: Some("4".to_owned()),
-        times: Times::Every(SECOND / 10),
+        times: RowTimes::Every(SECOND / 10),
         filter: None,
         ..mapping.clone()
     };

@@ -10,7 +10,7 @@ use longwire_engine::Bytes;
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use super::{ArenaError, HugePages, SEGMENT, copy};
-use crate::sync::Watch;
+use crate::sync::AccessWatch;
 
 /// Alignment of huge pages.
 const HUGE_PAGE: usize = 2 << 20;
@@ -30,7 +30,7 @@ pub(crate) struct Memory {
     base: NonNull<u8>,
     len: usize,
     huge_pages: HugePages,
-    watch: Watch,
+    watch: AccessWatch,
 }
 
 // SAFETY: the mapping belongs to this value and not to a thread.
@@ -70,7 +70,7 @@ impl Memory {
             base,
             len,
             huge_pages: HugePages::NotAsked,
-            watch: Watch::new(len),
+            watch: AccessWatch::new(len),
         };
         if huge_pages {
             memory.huge_pages = memory.advise_huge_pages();

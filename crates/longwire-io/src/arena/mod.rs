@@ -17,7 +17,7 @@ use longwire_engine::Bytes;
 
 pub(crate) use copy::{fence_streamed, prefetch_to_read};
 pub(crate) use memory::Memory;
-pub(crate) use segments::{FreeSegments, ReturnRing, Returns};
+pub(crate) use segments::{FreeSegments, ReturnProducer, ReturnRing};
 
 /// Bytes of a segment. It must hold the longest frame (a 64 KB super-packet) and is
 /// better small, so that a held-back frame pins little memory.

@@ -1,7 +1,7 @@
 //! Free segments: the writer's stack of them, and the ring on which the reader returns
 //! them.
 
-use crate::sync::{AtomicU32, AtomicU64, Ordering, Padded};
+use crate::sync::{AtomicU32, AtomicU64, CachePadded, Ordering};
 
 /// Segments returned by the reader to the writer.
 ///
@@ -11,14 +11,14 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering, Padded};
 pub(crate) struct ReturnRing {
     slots: Box<[AtomicU32]>,
     /// Number of segments returned since the start.
-    returned: Padded<AtomicU64>,
+    returned: CachePadded<AtomicU64>,
 }
 
 impl ReturnRing {
     pub(crate) fn new(segments: u32) -> ReturnRing {
         ReturnRing {
             slots: (0..segments).map(|_| AtomicU32::new(0)).collect(),
-            returned: Padded(AtomicU64::new(0)),
+            returned: CachePadded(AtomicU64::new(0)),
         }
     }
 
@@ -30,7 +30,7 @@ impl ReturnRing {
 
 /// The reader's end of the ring.
 #[derive(Debug, Default)]
-pub(crate) struct Returns {
+pub(crate) struct ReturnProducer {
     /// Segments written to the ring.
     written: u64,
     /// Of these, published to the writer.
@@ -38,7 +38,7 @@ pub(crate) struct Returns {
     slot: usize,
 }
 
-impl Returns {
+impl ReturnProducer {
     /// Puts a segment on the ring; the writer sees it after [`Self::publish`].
     pub(crate) fn put(&mut self, ring: &ReturnRing, segment: u32) {
         // The order comes from the counter's release store.
@@ -87,7 +87,7 @@ impl FreeSegments {
     /// Takes a free segment, if there is one. The reader's accesses to it happened
     /// before.
     pub(crate) fn take(&mut self, ring: &ReturnRing) -> Option<u32> {
-        // Pairs with the release store of `Returns::publish`: the reader has
+        // Pairs with the release store of `ReturnProducer::publish`: the reader has
         // read the last byte of every segment that is collected here.
         let returned = ring.returned.0.load(Ordering::Acquire);
         while self.collected < returned {

@@ -23,7 +23,7 @@ use longwire_engine::{Bytes, LinkId, Nanos};
 
 use crate::arena::{FreeSegments, Memory, ReturnRing, segments_in};
 use crate::port::Offload;
-use crate::sync::{Arc, AtomicU64, Padded};
+use crate::sync::{Arc, AtomicU64, CachePadded};
 
 pub use crate::arena::{ArenaError, HugePages};
 pub use reader::{DelayLineReader, HeldFrame};
@@ -59,14 +59,14 @@ pub struct Note {
 /// The delay line's budget has no space for the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the delay line's memory budget is used up")]
-pub struct Exhausted;
+pub struct BudgetExhausted;
 
 /// State shared by both sides.
 #[derive(Debug)]
-struct Shared {
+struct SharedState {
     memory: Memory,
     /// Number of records that the reader may read, since the start.
-    published: Padded<AtomicU64>,
+    published: CachePadded<AtomicU64>,
     returns: ReturnRing,
     /// Distinguishes frames of this line from those of another.
     line: u64,
@@ -83,9 +83,9 @@ pub fn delay_line(
     // Not one of loom's: it orders nothing, and outlives loom's models.
     static LINES: atomic::AtomicU64 = atomic::AtomicU64::new(0);
     let segments = segments_in(config.budget)?;
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(SharedState {
         memory: Memory::new(segments, config.huge_pages)?,
-        published: Padded(AtomicU64::new(0)),
+        published: CachePadded(AtomicU64::new(0)),
         returns: ReturnRing::new(segments),
         line: LINES.fetch_add(1, atomic::Ordering::Relaxed),
     });

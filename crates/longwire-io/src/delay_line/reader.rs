@@ -2,9 +2,9 @@
 
 use longwire_engine::Nanos;
 
-use super::Shared;
+use super::SharedState;
 use super::record::{Descriptor, Head, Tail};
-use crate::arena::{Returns, SEGMENT};
+use crate::arena::{ReturnProducer, SEGMENT};
 use crate::sync::{Arc, Ordering};
 
 /// In [`DelayLineReader::held`]: the reader is past this segment.
@@ -50,7 +50,7 @@ impl HeldFrame {
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct DelayLineReader {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     /// Position of the next record, or of the jump to it.
     at: usize,
     /// Records consumed since the start.
@@ -59,18 +59,18 @@ pub struct DelayLineReader {
     seen: u64,
     /// For each segment, the number of held frames, and [`PASSED`].
     held: Vec<u32>,
-    returns: Returns,
+    returns: ReturnProducer,
 }
 
 impl DelayLineReader {
-    pub(super) fn new(shared: Arc<Shared>, segments: u32, segment: u32) -> DelayLineReader {
+    pub(super) fn new(shared: Arc<SharedState>, segments: u32, segment: u32) -> DelayLineReader {
         DelayLineReader {
             shared,
             at: segment as usize * SEGMENT,
             read: 0,
             seen: 0,
             held: vec![0; segments as usize],
-            returns: Returns::default(),
+            returns: ReturnProducer::default(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The writing side.
 
 use super::record::{Head, LEN_MAX, Tail};
-use super::{Exhausted, Note, Shared};
+use super::{BudgetExhausted, Note, SharedState};
 use crate::arena::{FreeSegments, HugePages, SEGMENT, fence_streamed};
 use crate::sync::{Arc, Ordering};
 
@@ -31,7 +31,7 @@ const PREFETCH_AHEAD: usize = 2048;
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct DelayLineWriter {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     /// Position of the next record.
     at: usize,
     /// End of the space for records in this segment; the jump follows it.
@@ -48,7 +48,11 @@ pub struct DelayLineWriter {
 }
 
 impl DelayLineWriter {
-    pub(super) fn new(shared: Arc<Shared>, free: FreeSegments, segment: u32) -> DelayLineWriter {
+    pub(super) fn new(
+        shared: Arc<SharedState>,
+        free: FreeSegments,
+        segment: u32,
+    ) -> DelayLineWriter {
         let at = segment as usize * SEGMENT;
         DelayLineWriter {
             shared,
@@ -65,12 +69,12 @@ impl DelayLineWriter {
     /// Copies a frame in; the reader sees it after [`Self::publish`].
     ///
     /// # Errors
-    /// [`Exhausted`] if the budget has no space for it, or it is longer than
+    /// [`BudgetExhausted`] if the budget has no space for it, or it is longer than
     /// [`Self::frame_max`]. A shorter one may still fit.
     #[inline]
-    pub fn push(&mut self, frame: &[u8], note: Note) -> Result<(), Exhausted> {
+    pub fn push(&mut self, frame: &[u8], note: Note) -> Result<(), BudgetExhausted> {
         if frame.len() > FRAME_MAX {
-            return Err(Exhausted);
+            return Err(BudgetExhausted);
         }
         let head = Head::new(frame.len() as u32, &note, false);
         let record = self.reserve(head.record_size())?;
@@ -92,12 +96,12 @@ impl DelayLineWriter {
     /// `lent`.
     ///
     /// # Errors
-    /// [`Exhausted`] if the budget has no space for the descriptor, or `len` does not
+    /// [`BudgetExhausted`] if the budget has no space for the descriptor, or `len` does not
     /// fit 24 bits.
     #[inline]
-    pub fn push_lent(&mut self, lent: u64, len: u32, note: Note) -> Result<(), Exhausted> {
+    pub fn push_lent(&mut self, lent: u64, len: u32, note: Note) -> Result<(), BudgetExhausted> {
         if len > LEN_MAX {
-            return Err(Exhausted);
+            return Err(BudgetExhausted);
         }
         let head = Head::new(len, &note, true);
         let record = self.reserve(head.record_size())?;
@@ -122,7 +126,7 @@ impl DelayLineWriter {
 
     /// Reserves `size` bytes for a record, in the next segment if necessary.
     #[inline(always)]
-    fn reserve(&mut self, size: usize) -> Result<usize, Exhausted> {
+    fn reserve(&mut self, size: usize) -> Result<usize, BudgetExhausted> {
         if self.at + size > self.limit {
             self.next_segment()?;
         }
@@ -138,8 +142,11 @@ impl DelayLineWriter {
 
     /// Continues in a free segment.
     #[cold]
-    fn next_segment(&mut self) -> Result<(), Exhausted> {
-        let next = self.free.take(&self.shared.returns).ok_or(Exhausted)?;
+    fn next_segment(&mut self) -> Result<(), BudgetExhausted> {
+        let next = self
+            .free
+            .take(&self.shared.returns)
+            .ok_or(BudgetExhausted)?;
         // SAFETY: `limit` leaves room for a head in the segment, and from
         // `at` on it is the writer's.
         unsafe { self.shared.memory.store(self.at, Head::jump(next)) };

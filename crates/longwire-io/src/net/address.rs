@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::NetError;
 use super::link::link_index;
-use super::netlink::{Netlink, REQUEST, Refused};
+use super::netlink::{Netlink, NetlinkError, REQUEST};
 use super::netlink_message::{Message, attribute, number_at};
 
 const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
@@ -162,7 +162,7 @@ fn dump(
     kind: u16,
     fixed_len: usize,
     mut take: impl FnMut(&[u8]) -> Option<()>,
-) -> Result<(), Refused> {
+) -> Result<(), NetlinkError> {
     let all = Message::new(kind, REQUEST, &[0; 16][..fixed_len]);
     Netlink::route()?.dump(all, |payload| {
         let _ = take(payload);

@@ -101,14 +101,14 @@ impl Ethtool {
     }
 
     /// Returns the device's abilities to stamp frames.
-    pub fn stamps(&self, name: &str) -> io::Result<Stamps> {
+    pub fn stamps(&self, name: &str) -> io::Result<StampingAbilities> {
         // struct ethtool_ts_info: cmd, kinds of stamps, number of the clock, and masks
         // of the choices for each.
         let mut buffer = [0u32; 11];
         buffer[0] = GET_TS_INFO;
         self.command(name, &mut buffer)?;
         let needed = libc::SOF_TIMESTAMPING_TX_HARDWARE | libc::SOF_TIMESTAMPING_RAW_HARDWARE;
-        Ok(Stamps {
+        Ok(StampingAbilities {
             sends: buffer[1] & needed == needed && buffer[3] & 1 << libc::HWTSTAMP_TX_ON != 0,
             clock: (buffer[2] != u32::MAX).then_some(buffer[2]),
         })
@@ -212,7 +212,7 @@ impl Ethtool {
 
 /// A device's abilities to stamp frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamps {
+pub struct StampingAbilities {
     /// It can stamp frames as they go onto the wire.
     pub sends: bool,
     /// The number of its clock, if it has one.

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::netlink::{Netlink, REQUEST, Refused};
+use super::netlink::{Netlink, NetlinkError, REQUEST};
 use super::netlink_message::{Message, attribute, attributes, number_at, text_of};
 use super::{NetError, NetNamespace};
 
@@ -29,7 +29,7 @@ fn about(kind: u16, name: &str, flags: u32, change: u32) -> Message {
     message
 }
 
-fn refused(action: &'static str, name: &str, source: Refused) -> NetError {
+fn refused(action: &'static str, name: &str, source: NetlinkError) -> NetError {
     if source.source.raw_os_error() == Some(libc::ENODEV) {
         return NetError::NoDevice {
             name: name.to_owned(),

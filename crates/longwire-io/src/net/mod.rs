@@ -32,10 +32,10 @@ pub use netns::NetNamespace;
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum NetError {
     #[error("cannot {action} {what}: {source}")]
-    Refused {
+    NetlinkError {
         action: &'static str,
         what: String,
-        source: netlink::Refused,
+        source: netlink::NetlinkError,
     },
     #[error("cannot {action} {what}: {source}")]
     System {
@@ -63,9 +63,9 @@ impl NetError {
     pub(crate) fn refused(
         action: &'static str,
         what: impl Into<String>,
-        source: netlink::Refused,
+        source: netlink::NetlinkError,
     ) -> NetError {
-        NetError::Refused {
+        NetError::NetlinkError {
             action,
             what: what.into(),
             source,
@@ -75,7 +75,7 @@ impl NetError {
     /// Returns the underlying system error, if there is one.
     pub fn io(&self) -> Option<&io::Error> {
         match self {
-            NetError::Refused { source, .. } => Some(&source.source),
+            NetError::NetlinkError { source, .. } => Some(&source.source),
             NetError::System { source, .. } => Some(source),
             NetError::NoDevice { .. } => None,
         }

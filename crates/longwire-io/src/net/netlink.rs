@@ -35,16 +35,16 @@ pub struct Netlink {
 /// The kernel's refusal of a request.
 #[derive(Debug, thiserror::Error)]
 #[error("{source}{}", detail.as_deref().map(|d| format!(" (the kernel says: {d})")).unwrap_or_default())]
-pub struct Refused {
+pub struct NetlinkError {
     /// The error code.
     pub source: io::Error,
     /// The kernel's message, if it sends one.
     pub detail: Option<String>,
 }
 
-impl From<nix::Error> for Refused {
-    fn from(error: nix::Error) -> Refused {
-        Refused {
+impl From<nix::Error> for NetlinkError {
+    fn from(error: nix::Error) -> NetlinkError {
+        NetlinkError {
             source: error.into(),
             detail: None,
         }
@@ -53,16 +53,16 @@ impl From<nix::Error> for Refused {
 
 impl Netlink {
     /// Opens a socket to the kernel's routing and device control.
-    pub fn route() -> Result<Netlink, Refused> {
+    pub fn route() -> Result<Netlink, NetlinkError> {
         Netlink::open(SockProtocol::NetlinkRoute)
     }
 
     /// Opens a socket to the kernel's packet filter.
-    pub fn netfilter() -> Result<Netlink, Refused> {
+    pub fn netfilter() -> Result<Netlink, NetlinkError> {
         Netlink::open(SockProtocol::NetlinkNetFilter)
     }
 
-    fn open(protocol: SockProtocol) -> Result<Netlink, Refused> {
+    fn open(protocol: SockProtocol) -> Result<Netlink, NetlinkError> {
         let socket = socket(
             AddressFamily::Netlink,
             SockType::Raw,
@@ -77,14 +77,14 @@ impl Netlink {
     }
 
     /// Sends a request and waits until the kernel has done it.
-    pub fn request(&mut self, mut message: Message) -> Result<(), Refused> {
+    pub fn request(&mut self, mut message: Message) -> Result<(), NetlinkError> {
         message.add_flags(ACK);
         self.request_all(vec![message])
     }
 
     /// Sends several messages in one datagram, as nf_tables requires for a batch, and
     /// waits until the kernel has acknowledged those with the flag [`ACK`].
-    pub fn request_all(&mut self, messages: Vec<Message>) -> Result<(), Refused> {
+    pub fn request_all(&mut self, messages: Vec<Message>) -> Result<(), NetlinkError> {
         let mut bytes = Vec::new();
         let mut waiting = Vec::new();
         for mut message in messages {
@@ -114,7 +114,7 @@ impl Netlink {
         &mut self,
         mut message: Message,
         take: impl FnOnce(&[u8]) -> T,
-    ) -> Result<T, Refused> {
+    ) -> Result<T, NetlinkError> {
         self.sequence += 1;
         send(
             self.socket.as_raw_fd(),
@@ -142,7 +142,7 @@ impl Netlink {
         &mut self,
         mut message: Message,
         mut take: impl FnMut(&[u8]),
-    ) -> Result<(), Refused> {
+    ) -> Result<(), NetlinkError> {
         message.add_flags(DUMP);
         self.sequence += 1;
         send(
@@ -183,7 +183,7 @@ fn ask_for_words(socket: &OwnedFd) {
 }
 
 /// Reads an `NLMSG_ERROR`: code 0 is the acknowledgement.
-fn outcome(flags: u16, payload: &[u8]) -> Result<(), Refused> {
+fn outcome(flags: u16, payload: &[u8]) -> Result<(), NetlinkError> {
     let code = number_at(payload, 0).unwrap_or(0).cast_signed();
     if code == 0 {
         return Ok(());
@@ -200,7 +200,7 @@ fn outcome(flags: u16, payload: &[u8]) -> Result<(), Refused> {
         .flatten()
         .and_then(|rest| attribute(rest, ERROR_TEXT))
         .map(text_of);
-    Err(Refused {
+    Err(NetlinkError {
         source: io::Error::from_raw_os_error(-code),
         detail,
     })

@@ -2,7 +2,7 @@
 
 use super::ethtool::Ethtool;
 use super::interface::Interface;
-use super::record::{Changing, Undo};
+use super::record::{SettingsChange, Undo};
 
 /// Merging of frames as they are received.
 const MERGING: &[&str] = &["rx-gro", "rx-lro", "rx-gro-hw", "rx-gro-list"];
@@ -23,7 +23,7 @@ const SEGMENTATION: &[&str] = &[
 pub(crate) fn wire_size(
     ethtool: &Ethtool,
     interface: &Interface,
-    changing: &mut Changing,
+    changing: &mut SettingsChange,
     notes: &mut Vec<String>,
 ) {
     switch_off(ethtool, &interface.name, MERGING, changing, notes);
@@ -47,7 +47,7 @@ pub(crate) fn wire_size(
 pub(crate) fn reversible(
     ethtool: &Ethtool,
     interface: &Interface,
-    changing: &mut Changing,
+    changing: &mut SettingsChange,
     notes: &mut Vec<String>,
 ) {
     switch_off(ethtool, &interface.name, &["rx-lro"], changing, notes);
@@ -57,7 +57,7 @@ fn switch_off(
     ethtool: &Ethtool,
     interface: &str,
     wanted: &[&str],
-    changing: &mut Changing,
+    changing: &mut SettingsChange,
     notes: &mut Vec<String>,
 ) {
     let Ok(before) = ethtool.features(interface) else {

@@ -132,20 +132,20 @@ impl TxPort for AnyTx {
         each_tx!(self, port => port.flush())
     }
 
-    fn room(&self) -> usize {
-        each_tx!(self, port => port.room())
+    fn free_slots(&self) -> usize {
+        each_tx!(self, port => port.free_slots())
     }
 
     fn unsent(&self) -> usize {
         each_tx!(self, port => port.unsent())
     }
 
-    fn never_rests(&self) -> bool {
-        each_tx!(self, port => port.never_rests())
+    fn needs_idle_fill(&self) -> bool {
+        each_tx!(self, port => port.needs_idle_fill())
     }
 
-    fn catch_up(&mut self, now: Nanos) {
-        each_tx!(self, port => port.catch_up(now));
+    fn sync_clock(&mut self, now: Nanos) {
+        each_tx!(self, port => port.sync_clock(now));
     }
 
     fn fill(&mut self, now: Nanos) {

@@ -9,7 +9,7 @@ const TRIES: usize = 4;
 
 /// Two clocks, read closely together for comparison.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reading {
+pub(super) struct ClockReading {
     /// Monotonic, before the other clock was read.
     pub before: u64,
     /// The other clock.
@@ -18,15 +18,15 @@ pub(super) struct Reading {
     pub after: u64,
 }
 
-impl Reading {
+impl ClockReading {
     /// Returns the narrowest of a few readings.
-    pub fn new(clock: ClockId) -> Reading {
-        let mut best = Reading::once(clock);
+    pub fn new(clock: ClockId) -> ClockReading {
+        let mut best = ClockReading::once(clock);
         for _ in 1..TRIES {
             if best.width() <= NARROW {
                 break;
             }
-            let again = Reading::once(clock);
+            let again = ClockReading::once(clock);
             if again.width() < best.width() {
                 best = again;
             }
@@ -34,8 +34,8 @@ impl Reading {
         best
     }
 
-    fn once(clock: ClockId) -> Reading {
-        Reading {
+    fn once(clock: ClockId) -> ClockReading {
+        ClockReading {
             before: read_clock(ClockId::CLOCK_MONOTONIC),
             other: read_clock(clock),
             after: read_clock(ClockId::CLOCK_MONOTONIC),
@@ -66,5 +66,5 @@ pub(super) fn read_clock(clock: ClockId) -> u64 {
 
 /// Returns how far a clock is ahead of CLOCK_MONOTONIC, in nanoseconds.
 pub(super) fn ahead_of_monotonic(clock: ClockId) -> i64 {
-    Reading::new(clock).offset()
+    ClockReading::new(clock).offset()
 }

@@ -50,7 +50,7 @@ pub(crate) struct PortLock {
 
 /// How a port receives arriving frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reads {
+pub(crate) enum ReadMode {
     /// Not at all.
     Nothing,
     /// As copies, like every other reader.
@@ -102,7 +102,7 @@ impl PortLock {
         port: &str,
         interface: &Interface,
         purpose: Purpose,
-        reads: Reads,
+        reads: ReadMode,
     ) -> Result<PortLock, PortError> {
         let locks = Locks { port, interface };
         let carries = matches!(purpose, Purpose::Forward | Purpose::ForwardIn);
@@ -114,16 +114,16 @@ impl PortLock {
             }
         }
         match reads {
-            Reads::Nothing => {}
+            ReadMode::Nothing => {}
             // First the own name, then the search for others: of two that start at
             // once, at least one sees the other.
-            Reads::Copies => {
+            ReadMode::Copies => {
                 held.extend(locks.share(Claim::Read));
-                if let Some(holder) = other(|| Holder::of(&locks.name(Claim::Take))) {
+                if let Some(holder) = other(|| LockHolder::of(&locks.name(Claim::Take))) {
                     return Err(locks.refuse(Claim::Take, &holder));
                 }
             }
-            Reads::Frames => {
+            ReadMode::Frames => {
                 held.extend(locks.take(Claim::Take)?);
                 if let Some(holder) = other(|| locks.reader()) {
                     return Err(locks.refuse(Claim::Read, &holder));
@@ -146,7 +146,7 @@ impl PortLock {
 /// Returns the process that has a TAP device open, as a subject of a sentence.
 pub(crate) fn user_of_tap(device: &str) -> String {
     let interface = Interface::find(device).ok();
-    let holder = interface.and_then(|found| Holder::of(&name_of(found.index, Claim::Tap)));
+    let holder = interface.and_then(|found| LockHolder::of(&name_of(found.index, Claim::Tap)));
     holder.map_or_else(|| "another program".to_owned(), |holder| holder.describe())
 }
 
@@ -157,7 +157,7 @@ fn name_of(index: u32, claim: Claim) -> String {
 /// Returns a holder that `look` finds. This process itself counts only after several
 /// tries: a port that it has just closed may still have its socket in a child that has
 /// not yet started its program.
-fn other(look: impl Fn() -> Option<Holder>) -> Option<Holder> {
+fn other(look: impl Fn() -> Option<LockHolder>) -> Option<LockHolder> {
     let own = Some(process::id().cast_signed());
     for _ in 0..TRIES {
         match look() {
@@ -189,13 +189,13 @@ impl Locks<'_> {
                 Err(Errno::EADDRINUSE) => {}
                 Err(_) => return Ok(None),
             }
-            if let Some(holder) = other(|| Holder::of(&name)) {
+            if let Some(holder) = other(|| LockHolder::of(&name)) {
                 return Err(self.refuse(claim, &holder));
             }
             // It has ended meanwhile, or does not listen yet.
             std::thread::sleep(TRY_AGAIN);
         }
-        Err(self.refuse(claim, &Holder { process: None }))
+        Err(self.refuse(claim, &LockHolder { process: None }))
     }
 
     /// Acquires a shared lock: each holder has a separate name.
@@ -206,7 +206,7 @@ impl Locks<'_> {
     }
 
     /// Returns one of the ports that read.
-    fn reader(&self) -> Option<Holder> {
+    fn reader(&self) -> Option<LockHolder> {
         let prefix = format!("@{}/", self.name(Claim::Read));
         // Of the calling thread's namespace, like the sockets.
         let table = fs::read_to_string("/proc/thread-self/net/unix").ok()?;
@@ -214,10 +214,10 @@ impl Locks<'_> {
             .lines()
             .filter_map(|line| line.split_whitespace().nth(7));
         let mut readers = names.filter(|name| name.starts_with(&prefix));
-        readers.find_map(|name| Holder::of(&name[1..]))
+        readers.find_map(|name| LockHolder::of(&name[1..]))
     }
 
-    fn refuse(&self, claim: Claim, holder: &Holder) -> PortError {
+    fn refuse(&self, claim: Claim, holder: &LockHolder) -> PortError {
         PortError::InUse {
             port: self.port.to_owned(),
             interface: self.interface.name.clone(),
@@ -240,14 +240,14 @@ fn bound(name: &str) -> nix::Result<OwnedFd> {
 }
 
 /// The process that holds a lock.
-struct Holder {
+struct LockHolder {
     /// `None` if it is not visible from here.
     process: Option<i32>,
 }
 
-impl Holder {
+impl LockHolder {
     /// Returns the process that listens at an abstract name; `None` if none does.
-    fn of(name: &str) -> Option<Holder> {
+    fn of(name: &str) -> Option<LockHolder> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let question = socket(AddressFamily::Unix, SockType::Stream, flags, None).ok()?;
         let address = UnixAddr::new_abstract(name.as_bytes()).ok()?;
@@ -256,10 +256,10 @@ impl Holder {
                 let credentials = getsockopt(&question, PeerCredentials).ok();
                 // 0 stands for a process of another PID namespace.
                 let process = credentials.map(|found| found.pid()).filter(|pid| *pid > 0);
-                Some(Holder { process })
+                Some(LockHolder { process })
             }
             // Its backlog is full of connections.
-            Err(Errno::EAGAIN) => Some(Holder { process: None }),
+            Err(Errno::EAGAIN) => Some(LockHolder { process: None }),
             Err(_) => None,
         }
     }

@@ -191,7 +191,7 @@ pub trait TxPort {
     fn flush(&mut self) -> Result<usize, PortError>;
 
     /// Returns how many frames can be pushed before a flush is needed.
-    fn room(&self) -> usize;
+    fn free_slots(&self) -> usize;
 
     /// Returns the number of frames that were pushed and have not left.
     fn unsent(&self) -> usize;
@@ -199,12 +199,12 @@ pub trait TxPort {
     /// Whether the port's wire must be kept busy: then call [`TxPort::sync_clock`]
     /// continuously before frames are pushed, and [`TxPort::fill`] and a flush after
     /// it.
-    fn never_rests(&self) -> bool {
+    fn needs_idle_fill(&self) -> bool {
         false
     }
 
     /// Advances the idle-fill clock to `now`.
-    fn catch_up(&mut self, _now: Nanos) {}
+    fn sync_clock(&mut self, _now: Nanos) {}
 
     /// Keeps the wire busy for a while from `now` on.
     fn fill(&mut self, _now: Nanos) {}

@@ -49,7 +49,7 @@ impl TxPort for Discard {
         Ok(std::mem::take(&mut self.taken))
     }
 
-    fn room(&self) -> usize {
+    fn free_slots(&self) -> usize {
         // Any number, so that callers still read the clock now and then.
         1024
     }

@@ -23,7 +23,7 @@ pub struct OpenOptions {
     pub purpose: Purpose,
     /// Holder of frames until their release, so that they can be pushed early (see
     /// [`super::TxPort::launch_lead`]).
-    pub launch: Launch,
+    pub launch: LaunchMode,
 }
 
 /// Purpose of a port, which decides which other ports may share its interface: see
@@ -45,7 +45,7 @@ pub enum Purpose {
 
 /// Holder of frames until their release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Launch {
+pub enum LaunchMode {
     /// None: frames are pushed when they are due.
     #[default]
     Off,
@@ -65,7 +65,7 @@ impl Default for OpenOptions {
             xdp_mode: XdpMode::Best,
             gap_frames: None,
             purpose: Purpose::Forward,
-            launch: Launch::Off,
+            launch: LaunchMode::Off,
         }
     }
 }

@@ -47,7 +47,7 @@ pub trait OwnTx: Send {
     fn flush(&mut self) -> Result<usize, PortError>;
 
     /// Returns how many frames can be pushed before a flush is needed.
-    fn room(&self) -> usize;
+    fn free_slots(&self) -> usize;
 
     /// Returns the number of frames that were pushed and have not left.
     fn unsent(&self) -> usize;
@@ -81,8 +81,8 @@ impl TxPort for Box<dyn OwnTx> {
         OwnTx::flush(&mut **self)
     }
 
-    fn room(&self) -> usize {
-        OwnTx::room(&**self)
+    fn free_slots(&self) -> usize {
+        OwnTx::free_slots(&**self)
     }
 
     fn unsent(&self) -> usize {

@@ -15,7 +15,7 @@ use super::lock::PortLock;
 use crate::net::ethtool::Ethtool;
 use crate::net::interface::Interface;
 use crate::net::offloads;
-use crate::net::record::{Changing, PortRecord, Restorer, Undo};
+use crate::net::record::{PortRecord, Restorer, SettingsChange, Undo};
 
 /// The lock on an interface, and what was changed on it for a port; restored
 /// when dropped, and after SIGKILL by the next port that is opened.
@@ -32,7 +32,7 @@ impl Settings {
     /// reports them in `notes`.
     pub(crate) fn apply(
         interface: &Interface,
-        wanted: Wanted,
+        wanted: InterfaceNeeds,
         lock: PortLock,
         notes: &mut Vec<String>,
     ) -> Settings {
@@ -68,7 +68,7 @@ impl Drop for Settings {
 
 /// Requirements of a port on its interface.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct InterfaceNeeds {
     /// The kernel's stack must be silent.
     pub(crate) quiet: bool,
     /// Maximum length of frames.
@@ -87,7 +87,7 @@ pub(crate) enum Frames {
 }
 
 /// Switches IPv6 off on an interface where that loses nothing.
-fn quiet(name: &str, changing: &mut Changing, notes: &mut Vec<String>) {
+fn quiet(name: &str, changing: &mut SettingsChange, notes: &mut Vec<String>) {
     let file = match open_ipv6(name) {
         Ok(Some(file)) => file,
         Ok(None) => return,
@@ -131,7 +131,7 @@ fn open_ipv6(name: &str) -> io::Result<Option<File>> {
     }
 }
 
-fn disable_ipv6(name: &str, file: &File, changing: &mut Changing) -> io::Result<Ipv6> {
+fn disable_ipv6(name: &str, file: &File, changing: &mut SettingsChange) -> io::Result<Ipv6> {
     let mut value = [0];
     file.read_at(&mut value, 0)?;
     if value != *b"0" {

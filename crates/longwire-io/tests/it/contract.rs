@@ -76,8 +76,8 @@ impl OwnTx for Own<mem::PipeTx> {
         self.0.flush()
     }
 
-    fn room(&self) -> usize {
-        self.0.room()
+    fn free_slots(&self) -> usize {
+        self.0.free_slots()
     }
 
     fn unsent(&self) -> usize {

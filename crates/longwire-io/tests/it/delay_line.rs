@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use longwire_engine::{Bytes, LinkId, Nanos};
 use longwire_io::Offload;
 use longwire_io::delay_line::{
-    DelayLineConfig, DelayLineReader, DelayLineWriter, Descriptor, Exhausted, HeldFrame, Note,
-    delay_line,
+    BudgetExhausted, DelayLineConfig, DelayLineReader, DelayLineWriter, Descriptor, HeldFrame,
+    Note, delay_line,
 };
 use longwire_io::port::{Checksum, SegmentKind, Segments};
 use proptest::prelude::*;
@@ -152,7 +152,7 @@ impl Pair {
         };
         match pushed {
             Ok(()) => self.pushed.push_back(Expected { descriptor, bytes }),
-            Err(Exhausted) => self.check_exhausted(len, lent.is_some()),
+            Err(BudgetExhausted) => self.check_exhausted(len, lent.is_some()),
         }
     }
 
@@ -349,7 +349,7 @@ fn every_byte_crosses_threads() {
             };
             match writer.push(&bytes, note) {
                 Ok(()) => number += 1,
-                Err(Exhausted) => std::thread::yield_now(),
+                Err(BudgetExhausted) => std::thread::yield_now(),
             }
             if number % 17 == 0 {
                 writer.publish();

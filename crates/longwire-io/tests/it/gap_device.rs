@@ -58,7 +58,7 @@ impl Card {
 }
 
 impl RawLine for Card {
-    fn room(&self) -> usize {
+    fn free_slots(&self) -> usize {
         BATCH - self.waiting.len()
     }
 
@@ -105,8 +105,8 @@ fn drive(releases: &[Nanos], pause: Option<(u64, u64)>) -> (Card, Tally) {
     let (mut next, mut left) = (0, 0);
     let last = releases.last().unwrap().as_nanos() + 1_000_000;
     while clock.get() < last {
-        assert!(tx.never_rests());
-        tx.catch_up(Nanos::from_nanos(clock.get()));
+        assert!(tx.needs_idle_fill());
+        tx.sync_clock(Nanos::from_nanos(clock.get()));
         while let Some(release) = releases.get(next)
             && release.as_nanos() <= clock.get()
         {

@@ -5,7 +5,7 @@ use crate::common::pair;
 
 use longwire_engine::{BitRate, Nanos};
 use longwire_io::port::gap::{
-    FillerSizes, GapFiller, GapTx, Step, Tally, frame_bytes, frame_check_sequence, wire_bytes,
+    FillStep, FillerSizes, GapFiller, GapTx, Tally, frame_bytes, frame_check_sequence, wire_bytes,
 };
 use longwire_io::port::mem::{MemWire, Symbol, WireFrame, WireReceiver, spacing_error};
 use longwire_io::port::options::OpenOptions;
@@ -193,8 +193,8 @@ fn while_nothing_is_known_any_gap_stays_possible() {
         assert!((reach - 1537..=reach).contains(&sent), "{sent} of {reach}");
         let placement = loop {
             match filler.step(until, len) {
-                Step::Filler(len) => sent += wire_bytes(len),
-                Step::Frame(placement) => break placement,
+                FillStep::Filler(len) => sent += wire_bytes(len),
+                FillStep::Frame(placement) => break placement,
             }
         };
         assert_eq!(placement.at, sent);
@@ -207,17 +207,17 @@ fn while_nothing_is_known_any_gap_stays_possible() {
 fn a_frame_that_comes_too_late_and_a_wire_that_ran_dry_are_counted() {
     let mut filler = GapFiller::new(rate(TEN_GIGABIT), FillerSizes::ETHERNET, Nanos::ZERO);
     while filler.idle(Nanos::from_micros(50), 60).is_some() {}
-    let Step::Frame(placement) = filler.step(Nanos::from_micros(10), 60) else {
+    let FillStep::Frame(placement) = filler.step(Nanos::from_micros(10), 60) else {
         panic!("its place is taken: it goes at once");
     };
     assert!(placement.at > placement.wanted + 42);
     assert_eq!(filler.tally().late, 1);
     assert_eq!(filler.tally().ran_dry, 0);
-    filler.catch_up(Nanos::from_micros(100));
+    filler.sync_clock(Nanos::from_micros(100));
     assert_eq!(filler.tally().ran_dry, 1);
     // It goes on from there: what is due then is on time.
     let release = Nanos::from_nanos(100_000 + 72 * 4 / 5);
-    let Step::Frame(placement) = filler.step(release, 60) else {
+    let FillStep::Frame(placement) = filler.step(release, 60) else {
         panic!("there is no gap");
     };
     assert_eq!(placement.wanted, 125_000);

@@ -72,7 +72,7 @@ impl Between {
 }
 
 fn pass(rx: &mut PacketRx, tx: &mut PacketTx, look: &mut impl FnMut(&mut Vec<u8>, &mut Offload)) {
-    let room = tx.room();
+    let room = tx.free_slots();
     let mut forward = |f: Arrived<'_>| {
         let (mut bytes, mut offload) = (f.bytes.to_vec(), f.offload);
         look(&mut bytes, &mut offload);
@@ -229,7 +229,7 @@ fn super_packets_and_short_frames_keep_their_order() {
             5 => super_packet(40_000 + n as usize),
             _ => (frame(n, 64), Offload::NONE),
         };
-        while port.tx.room() == 0 {
+        while port.tx.free_slots() == 0 {
             flush(&mut port.tx);
         }
         let taken = port.tx.push(Outgoing {

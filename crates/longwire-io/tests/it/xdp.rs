@@ -203,7 +203,7 @@ fn carry<T>(near: &Pair, far: &Pair, work: impl FnOnce() -> T) -> T {
 }
 
 fn pass(rx: &mut impl RxPort, tx: &mut impl TxPort) {
-    let room = tx.room().min(64);
+    let room = tx.free_slots().min(64);
     let mut forward = |f: Arrived<'_>| {
         let taken = tx.push(Outgoing {
             bytes: f.bytes,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longwire_engine::{Link, LinkChange, LinkId, Nanos, PathId, Removed, Replaced};
+use longwire_engine::{Link, LinkChange, LinkId, Nanos, PathId, RemovedLink, ReplacedParts};
 use longwire_packet::classify::{Matcher, RuleError};
 
 use serde::Serialize;
@@ -24,8 +24,8 @@ pub struct Discarded(#[allow(dead_code, reason = "it is only dropped")] What);
     reason = "a box would be made where frames wait for it"
 )]
 enum What {
-    Models(Replaced),
-    Link(Removed<Frame>, Option<Arc<LinkCells>>),
+    Models(ReplacedParts),
+    Link(RemovedLink<Frame>, Option<Arc<LinkCells>>),
 }
 
 /// What a link's queue holds, as of the last frame that came to it or left it.

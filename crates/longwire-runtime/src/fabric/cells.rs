@@ -82,7 +82,7 @@ pub struct LinkTotals {
 impl LinkCells {
     /// Reads a word of what every frame counts in.
     #[inline]
-    pub(super) fn look_at(&self) -> u64 {
+    pub(super) fn prefetch_hint(&self) -> u64 {
         self.packets_in.get() ^ self.bytes_out.get()
     }
 

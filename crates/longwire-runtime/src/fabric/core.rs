@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use longwire_engine::emulator::ItemBytes;
-use longwire_engine::network::Surroundings;
+use longwire_engine::network::FrameHost;
 use longwire_engine::{
     Delivery, DropReason, FrameMeta, Link, LinkId, Nanos, Network, PathId, ReleaseQueue, Verdict,
 };
@@ -169,7 +169,7 @@ impl Core {
             let port = PortIndex(line);
             incoming.push((port, stamped, frame, len));
         }
-        self.look_ahead(&incoming);
+        self.prefetch(&incoming);
         let taken = incoming.len();
         for (port, stamped, frame, len) in incoming.drain(..) {
             let arrival = stamped.max(self.advanced);
@@ -185,7 +185,7 @@ impl Core {
     /// memory of several frames' ways is fetched in less time at once than one
     /// after the other. Rules may change before a frame has its turn; then it
     /// has been looked for in vain.
-    fn look_ahead(&self, incoming: &[Incoming]) {
+    fn prefetch(&self, incoming: &[Incoming]) {
         let mut paths = [PathId(0); BURST];
         let mut found = 0;
         if self.network.is_in_cache() {
@@ -198,8 +198,8 @@ impl Core {
                 found += 1;
             }
         }
-        let beside = |link| self.yard.cells_of(link).map_or(0, LinkCells::look_at);
-        let words = self.network.look_ahead(&paths[..found], beside);
+        let prefetch_link = |link| self.yard.cells_of(link).map_or(0, LinkCells::prefetch_hint);
+        let words = self.network.prefetch(&paths[..found], prefetch_link);
         std::hint::black_box(words);
     }
 
@@ -312,7 +312,7 @@ impl ItemBytes<Frame> for Yard {
     }
 }
 
-impl Surroundings<Frame> for Yard {
+impl FrameHost<Frame> for Yard {
     fn edit(&mut self, frame: &mut Frame, edit: &mut dyn FnMut(&mut [u8])) {
         self.frames.edit(frame, edit);
     }
@@ -326,7 +326,7 @@ impl Surroundings<Frame> for Yard {
     }
 
     #[inline]
-    fn came(&mut self, link: LinkId, len: u32) {
+    fn on_arrival(&mut self, link: LinkId, len: u32) {
         if let Some(cells) = self.cells_of(link) {
             cells.came(len);
         }
@@ -356,18 +356,18 @@ impl Surroundings<Frame> for Yard {
         frame: &Frame,
         len: u32,
         delivery: &Delivery,
-        again: bool,
+        is_duplicate: bool,
     ) {
         if let Some(ledger) = &mut self.ledger {
             ledger.decided(link, frame, Verdict::Deliver(*delivery));
         }
         if let Some(cells) = self.cells_of(link) {
-            cells.delivered(len, delivery, again);
+            cells.delivered(len, delivery, is_duplicate);
         }
     }
 
     #[inline]
-    fn leaves(&mut self, frame: Frame, last: LinkId, release: Nanos) {
+    fn on_exit(&mut self, frame: Frame, last: LinkId, release: Nanos) {
         self.waiting
             .push(line_of(last), release, (frame, Some(last)));
     }

@@ -26,7 +26,7 @@ pub use watchdog::on_stuck_main;
 
 use std::sync::Arc;
 
-use longwire_engine::{DropReason, Hook, Nanos, Passing, Plugin, PluginHints};
+use longwire_engine::{DropReason, FrameContext, Hook, Nanos, Plugin, PluginHints};
 use longwire_units::random::Stream;
 
 use crate::faults::Faults;
@@ -68,7 +68,7 @@ impl CPlugin {
     /// The fates of frames in order: [`Plugin::lose`] of each.
     pub fn lose_batch<const N: usize>(
         &mut self,
-        frames: &[Passing<'_>; N],
+        frames: &[FrameContext<'_>; N],
         stream: &mut Stream,
     ) -> [Option<DropReason>; N] {
         if self.is_out(frames) {
@@ -92,7 +92,7 @@ impl CPlugin {
     /// The delays of frames in order: [`Plugin::delay`] of each.
     pub fn delay_batch<const N: usize>(
         &mut self,
-        frames: &[Passing<'_>; N],
+        frames: &[FrameContext<'_>; N],
         stream: &mut Stream,
     ) -> [Nanos; N] {
         if self.is_out(frames) {
@@ -124,7 +124,7 @@ impl CPlugin {
     /// service begins when the frame before it has left.
     pub fn depart_batch<const N: usize>(
         &mut self,
-        frames: &[Passing<'_>; N],
+        frames: &[FrameContext<'_>; N],
         wire_bits: [u64; N],
         stream: &mut Stream,
     ) -> [Nanos; N] {
@@ -189,12 +189,12 @@ impl CPlugin {
     /// frame comes at the end of time, which is no time that C could count
     /// with.
     #[inline]
-    fn is_out(&self, frames: &[Passing<'_>]) -> bool {
+    fn is_out(&self, frames: &[FrameContext<'_>]) -> bool {
         self.faults.any() || frames.iter().any(|frame| frame.at == Nanos::MAX)
     }
 
     #[inline]
-    fn packet(&self, frame: &Passing<'_>, wire_bits: u64) -> abi::Packet {
+    fn packet(&self, frame: &FrameContext<'_>, wire_bits: u64) -> abi::Packet {
         let len = frame.frame.len;
         abi::Packet {
             at_ns: self.relative(frame.at),
@@ -250,12 +250,12 @@ impl Plugin for CPlugin {
         self.state.settle();
     }
 
-    fn lose(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Option<DropReason> {
+    fn lose(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<DropReason> {
         let [lost] = self.lose_batch(&[*frame], stream);
         lost
     }
 
-    fn delay(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Nanos {
+    fn delay(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
         let [delay] = self.delay_batch(&[*frame], stream);
         delay
     }
@@ -282,7 +282,7 @@ impl Plugin for CPlugin {
         self.sound(checked).unwrap_or(from)
     }
 
-    fn depart(&mut self, frame: &Passing<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
+    fn depart(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
         let [departure] = self.depart_batch(&[*frame], [wire_bits], stream);
         departure
     }

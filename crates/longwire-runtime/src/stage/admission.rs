@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use longwire_engine::models::mtu::Mtu;
 use longwire_engine::{Delivery, FrameMeta, LinkId, Nanos, Verdict};
-use longwire_io::delay_line::{DelayLineWriter, Exhausted, Note};
+use longwire_io::delay_line::{BudgetExhausted, DelayLineWriter, Note};
 use longwire_io::{Arrived, Offload};
 
 use super::addresses::PortAddresses;
@@ -141,7 +141,7 @@ impl Admission {
     }
 
     #[inline]
-    fn kept(&mut self, kept: Result<(), Exhausted>) {
+    fn kept(&mut self, kept: Result<(), BudgetExhausted>) {
         match kept {
             Ok(()) => self.counts.held += 1,
             Err(_) => self.counts.memory += 1,

@@ -128,8 +128,8 @@ impl<T: TxPort> Egress<T> {
     /// Sends what is due, a burst at the most.
     pub fn step(&mut self) -> Result<Step, PortError> {
         let now = self.clock.now();
-        if self.port.never_rests() {
-            self.port.catch_up(now);
+        if self.port.needs_idle_fill() {
+            self.port.sync_clock(now);
         }
         let mut full = false;
         let due_by = now.saturating_add(self.account.lead);
@@ -165,7 +165,7 @@ impl<T: TxPort> Egress<T> {
     /// Some ports send between frames too.
     #[inline]
     fn keep_busy(&mut self, now: Nanos) -> Result<(), PortError> {
-        if self.port.never_rests() {
+        if self.port.needs_idle_fill() {
             self.port.fill(now);
             if self.account.batch.is_empty() {
                 self.port.flush()?;
@@ -205,7 +205,7 @@ impl<T: TxPort> Egress<T> {
             let next = frame.descriptor();
             queue.push(next.link, next.release, frame);
         }
-        while self.account.batch.len() < BURST && self.port.room() > 0 {
+        while self.account.batch.len() < BURST && self.port.free_slots() > 0 {
             let Some((link, release, frame)) = queue.pop_due(due_by) else {
                 break;
             };
@@ -234,7 +234,7 @@ impl<T: TxPort> Egress<T> {
         let seen_until = self.account.shared.seen_until.get();
         managed.take_in(&mut self.line, &mut self.account);
         managed.decide(due_by.min(seen_until), &mut self.line, &mut self.account);
-        while self.account.batch.len() < BURST && self.port.room() > 0 {
+        while self.account.batch.len() < BURST && self.port.free_slots() > 0 {
             let Some(due) = managed.pop_due(due_by) else {
                 break;
             };
@@ -253,7 +253,7 @@ impl<T: TxPort> Egress<T> {
     }
 
     fn next_at(&mut self, now: Nanos, full: bool) -> Option<Nanos> {
-        if self.port.never_rests() {
+        if self.port.needs_idle_fill() {
             return Some(now);
         }
         if full || self.port.unsent() > 0 {

@@ -48,7 +48,7 @@ impl TxPort for Device {
         Ok(std::mem::take(&mut self.waiting))
     }
 
-    fn room(&self) -> usize {
+    fn free_slots(&self) -> usize {
         1024
     }
 

@@ -73,7 +73,7 @@ impl TxPort for Kept {
         Ok(std::mem::take(&mut self.pushed))
     }
 
-    fn room(&self) -> usize {
+    fn free_slots(&self) -> usize {
         3 - self.pushed
     }
 

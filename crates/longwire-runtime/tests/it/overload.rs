@@ -76,7 +76,7 @@ impl OwnTx for Slow {
         Ok(std::mem::take(&mut self.0))
     }
 
-    fn room(&self) -> usize {
+    fn free_slots(&self) -> usize {
         usize::MAX
     }
 
@@ -107,7 +107,7 @@ impl OwnTx for Stalled {
         Ok(std::mem::take(&mut self.taken))
     }
 
-    fn room(&self) -> usize {
+    fn free_slots(&self) -> usize {
         usize::MAX
     }
 

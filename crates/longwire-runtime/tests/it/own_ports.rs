@@ -96,7 +96,7 @@ impl OwnTx for Noting {
         Ok(0)
     }
 
-    fn room(&self) -> usize {
+    fn free_slots(&self) -> usize {
         64
     }
 

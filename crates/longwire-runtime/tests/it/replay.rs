@@ -285,7 +285,7 @@ impl OwnTx for Panics {
         Ok(0)
     }
 
-    fn room(&self) -> usize {
+    fn free_slots(&self) -> usize {
         64
     }
 

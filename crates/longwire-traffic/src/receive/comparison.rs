@@ -2,7 +2,7 @@
 
 use longwire_capture::CaptureReader;
 use longwire_engine::Nanos;
-use longwire_engine::replay::{Pace, Schedule};
+use longwire_engine::replay::{Pace, ReplaySchedule};
 use longwire_io::PortError;
 use longwire_runtime::sent::{Ignored, digest};
 
@@ -28,7 +28,7 @@ pub struct AgainstTrace {
 pub(super) struct Comparison {
     config: AgainstTrace,
     reader: Option<CaptureReader>,
-    schedule: Schedule,
+    schedule: ReplaySchedule,
     rounds_left: u64,
     frames_of_round: u64,
     cut: u64,
@@ -44,7 +44,7 @@ impl Comparison {
     pub(super) fn open(config: AgainstTrace) -> Result<Comparison, PortError> {
         let reader = CaptureReader::open(&config.trace)?;
         let mut comparison = Comparison {
-            schedule: Schedule::new(config.pace, config.gap_cap),
+            schedule: ReplaySchedule::new(config.pace, config.gap_cap),
             rounds_left: match config.rounds {
                 0 => u64::MAX,
                 rounds => rounds,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longwire_engine::models::delay::constant::Constant;
+use longwire_engine::models::delay::constant::ConstantDelay;
 use longwire_engine::{LinkConfig, Nanos};
 use longwire_runtime::{Pauses, RunConfig, RunReport, WaitMode, host};
 use serde::Serialize;
@@ -85,7 +85,7 @@ fn sample(
 ) -> Result<(OneWay, RunReport), Error> {
     let testbed = Testbed::emulated()?;
     let link = || LinkConfig {
-        delay: Box::new(Constant(delay)),
+        delay: Box::new(ConstantDelay(delay)),
         ..LinkConfig::default()
     };
     let config = RunConfig {

@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
 use clap::Args;
-use longwire_engine::models::delay::constant::Constant;
+use longwire_engine::models::delay::constant::ConstantDelay;
 use longwire_engine::models::rate::Rate;
 use longwire_engine::{BitRate, Bytes, LinkConfig, Nanos};
 use longwire_io::port::mem::{Sink, Source};
@@ -172,7 +172,7 @@ fn parts(links: u32) -> Result<FabricParts, Error> {
         .ok_or_else(|| Error::Failed("a rate out of range".to_owned()))?;
     pairs::parts(links, |_| LinkConfig {
         rate: Rate::Fixed(rate),
-        delay: Box::new(Constant(DELAY)),
+        delay: Box::new(ConstantDelay(DELAY)),
         ..LinkConfig::default()
     })
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use longwire_engine::models::delay::constant::Constant;
+use longwire_engine::models::delay::constant::ConstantDelay;
 use longwire_engine::{LinkConfig, Nanos};
 use longwire_runtime::{RunConfig, RunReport};
 use serde::Serialize;
@@ -128,7 +128,7 @@ fn lost_unseen(flood: &Datagrams, report: &RunReport) -> i64 {
 fn rtt_error(delay_ms: u64, base_ms: f64, kind: &str) -> Result<RttError, Error> {
     let testbed = Testbed::emulated()?;
     let link = || LinkConfig {
-        delay: Box::new(Constant(Nanos::from_millis(delay_ms))),
+        delay: Box::new(ConstantDelay(Nanos::from_millis(delay_ms))),
         ..LinkConfig::default()
     };
     let running = testbed.start(kind, link(), link(), RunConfig::default())?;

@@ -5,7 +5,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use longwire_engine::{
-    Bytes, FrameMeta, Hook, Link, LinkConfig, LinkId, LinkOptions, Nanos, Packets, Passing, Verdict,
+    Bytes, FrameContext, FrameMeta, Hook, Link, LinkConfig, LinkId, LinkOptions, Nanos, Packets,
+    Verdict,
 };
 use longwire_runtime::plugin::PluginError;
 use longwire_runtime::{CPlugin, Faults, FileLoader};
@@ -116,7 +117,7 @@ impl Bench<'_> {
                     plugin.rewrite_batch(at.map(Nanos::from_nanos), frames, &mut stream);
                     continue;
                 }
-                let mut frames = at.map(|at| passing(at, &bytes[0]));
+                let mut frames = at.map(|at| frame_context(at, &bytes[0]));
                 match hook {
                     Hook::Loss => drop(black_box(plugin.lose_batch(&frames, &mut stream))),
                     Hook::Delay => drop(black_box(plugin.delay_batch(&frames, &mut stream))),
@@ -187,8 +188,8 @@ impl Bench<'_> {
     }
 }
 
-fn passing(at: u64, bytes: &[u8]) -> Passing<'_> {
-    Passing {
+fn frame_context(at: u64, bytes: &[u8]) -> FrameContext<'_> {
+    FrameContext {
         frame: FrameMeta {
             arrival: Nanos::from_nanos(at),
             len: bytes.len() as u32,

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use longwire_engine::{Bytes, Nanos};
 use longwire_io::TxPort;
 use longwire_io::port::Port;
-use longwire_io::port::options::Launch;
+use longwire_io::port::options::LaunchMode;
 use longwire_runtime::{Faults, Placement, Recorder, RunConfig, WaitMode};
 
 use crate::Error;
@@ -192,17 +192,17 @@ impl LaunchBy {
     ///
     /// # Errors
     /// If frames without times are to be held.
-    pub fn launch(self, timed: bool) -> Result<Launch, Error> {
+    pub fn launch(self, timed: bool) -> Result<LaunchMode, Error> {
         match self {
-            LaunchBy::Off => Ok(Launch::Off),
-            LaunchBy::Auto if !timed => Ok(Launch::Off),
-            LaunchBy::Auto => Ok(Launch::Device),
+            LaunchBy::Off => Ok(LaunchMode::Off),
+            LaunchBy::Auto if !timed => Ok(LaunchMode::Off),
+            LaunchBy::Auto => Ok(LaunchMode::Device),
             _ if !timed => Err(Error::Usage(
                 "--launch holds frames until their times, and with --topspeed they have none"
                     .to_owned(),
             )),
-            LaunchBy::Device => Ok(Launch::Device),
-            LaunchBy::Queue => Ok(Launch::Queue),
+            LaunchBy::Device => Ok(LaunchMode::Device),
+            LaunchBy::Queue => Ok(LaunchMode::Queue),
         }
     }
 

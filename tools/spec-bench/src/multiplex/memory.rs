@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use longwire_engine::models::delay::constant::Constant;
+use longwire_engine::models::delay::constant::ConstantDelay;
 use longwire_engine::models::{self, rate::Rate};
 use longwire_engine::{BitRate, Bytes, LinkConfig, Nanos};
 use longwire_io::port::mem::Sink;
@@ -122,8 +122,8 @@ impl OwnTx for Receiving {
         Ok(left)
     }
 
-    fn room(&self) -> usize {
-        self.sink.room()
+    fn free_slots(&self) -> usize {
+        self.sink.free_slots()
     }
 
     fn unsent(&self) -> usize {
@@ -158,7 +158,7 @@ pub(super) fn link(rate: BitRate) -> Result<LinkConfig, Error> {
         rate: Rate::Fixed(rate),
         framing: FRAMING,
         queue: Some(queue),
-        delay: Box::new(Constant(DELAY)),
+        delay: Box::new(ConstantDelay(DELAY)),
         ..LinkConfig::default()
     })
 }

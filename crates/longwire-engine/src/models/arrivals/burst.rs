@@ -39,7 +39,7 @@ static INFO: ModelInfo = ModelInfo {
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn ArrivalModel>, SpecError> {
     let frames: Packets = arguments.required("frames")?;
     if frames.0 == 0 {
-        return Err(arguments.unfit("frames=0p is no burst; the least is 1p"));
+        return Err(arguments.invalid("frames=0p is no burst; the least is 1p"));
     }
     let line = arguments.optional("line")?;
     Ok(Box::new(Burst { frames, line }))

@@ -18,14 +18,14 @@ pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry {
                   exactly, for the remainder is carried",
         params: &[],
     },
-    build: |_| Ok(Box::new(Constant)),
+    build: |_| Ok(Box::new(ConstantArrivals)),
 };
 
 /// An even pace.
 #[derive(Clone, Copy, Debug)]
-pub struct Constant;
+pub struct ConstantArrivals;
 
-impl ArrivalModel for Constant {
+impl ArrivalModel for ConstantArrivals {
     fn begin(&self, load: Load) -> Box<dyn Arrivals> {
         Box::new(EvenClock::new(load.rate))
     }

@@ -54,7 +54,7 @@ const CONSTANT: usize = 2;
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn ArrivalModel>, SpecError> {
     let (on, off): (Nanos, Nanos) = (arguments.required("on")?, arguments.required("off")?);
     if on == Nanos::ZERO {
-        return Err(arguments.unfit("on=0 leaves no time for frames; the least is 1ns"));
+        return Err(arguments.invalid("on=0 leaves no time for frames; the least is 1ns"));
     }
     let shape = arguments.read("shape", |text| match parse_real(text)? {
         shape if shape > 1.0 && shape <= 100.0 => Ok(shape),

@@ -10,9 +10,9 @@ use longwire_units::random::Stream;
 use longwire_units::{Bytes, Nanos, Packets, Probability, parse_count};
 
 use super::{ArrivalModel, Arrivals, Load};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::models::rate::{self, Rate};
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.
@@ -55,7 +55,7 @@ static INFO: ModelInfo = ModelInfo {
 const STEPS_MAX: u64 = 1_000;
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn ArrivalModel>, SpecError> {
-    let ramp = Ramp {
+    let ramp = RampModel {
         from: arguments.required("from")?,
         to: arguments.required("to")?,
         time: arguments.required("time")?,
@@ -66,26 +66,26 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn ArrivalModel>, SpecError> 
             "steps={} is outside 2..{STEPS_MAX}; 0 is a line",
             ramp.steps
         );
-        return Err(arguments.unfit(message));
+        return Err(arguments.invalid(message));
     }
     if ramp.time < Nanos::from_micros(1) {
-        return Err(arguments.unfit("time is below 1us, the least"));
+        return Err(arguments.invalid("time is below 1us, the least"));
     }
     if ramp.from == Probability::ZERO && ramp.to == Probability::ZERO {
-        return Err(arguments.unfit("from=0% and to=0%: nothing would ever be sent"));
+        return Err(arguments.invalid("from=0% and to=0%: nothing would ever be sent"));
     }
     Ok(Box::new(ramp))
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Ramp {
+struct RampModel {
     from: Probability,
     to: Probability,
     time: Nanos,
     steps: u64,
 }
 
-impl Ramp {
+impl RampModel {
     /// Returns the shape of the rate in the notation of the rate model.
     fn course(&self, per_sec: u64) -> String {
         let whole = per_sec as f64;
@@ -108,7 +108,7 @@ impl Ramp {
     }
 }
 
-impl ArrivalModel for Ramp {
+impl ArrivalModel for RampModel {
     fn begin(&self, load: Load) -> Box<dyn Arrivals> {
         let course = rate::KIND.parse(&self.course(load.rate.per_sec()));
         Box::new(RampArrivals {
@@ -120,7 +120,7 @@ impl ArrivalModel for Ramp {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ramp {
+        let RampModel {
             from,
             to,
             time,
@@ -150,14 +150,14 @@ impl Arrivals for RampArrivals {
             self.next = Nanos::MAX;
             return due;
         }
-        let passing = Passing {
+        let frame_context = FrameContext {
             frame: FrameMeta { arrival: at, len },
             at,
             bytes: &[],
             waiting: (Packets(0), Bytes(0)),
         };
         let work = self.load.rate.work(len);
-        self.next = wire.serve(&passing, work, stream).max(due);
+        self.next = wire.serve(&frame_context, work, stream).max(due);
         due
     }
 }

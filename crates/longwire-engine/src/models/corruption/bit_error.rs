@@ -9,8 +9,8 @@ use longwire_units::{UnitError, parse_ratio};
 
 use super::CorruptionModel;
 use super::random::{CHECKSUM, checksum_word, repair};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.
@@ -57,7 +57,7 @@ struct BitErrorCorruption {
 }
 
 impl CorruptionModel for BitErrorCorruption {
-    fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Option<Corruption> {
+    fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Corruption> {
         let trials = frame.frame.len.saturating_mul(8);
         if trials != self.last.trials {
             self.last = Binomial::new(trials, self.rate);

@@ -7,8 +7,8 @@ use longwire_packet::edit::Corruption;
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
+use crate::frame_context::FrameContext;
 use crate::models::Kind;
-use crate::passing::Passing;
 
 pub mod bit_error;
 pub mod offset;
@@ -21,7 +21,7 @@ pub trait CorruptionModel: fmt::Debug + Send {
 
     /// Decides the corruption of this frame. Called for every frame that reaches the
     /// medium, including frames lost there.
-    fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Option<Corruption>;
+    fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Corruption>;
 
     /// Writes the model as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;

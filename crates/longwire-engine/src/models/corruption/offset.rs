@@ -10,8 +10,8 @@ use longwire_units::{Probability, parse_count};
 
 use super::CorruptionModel;
 use super::random::{BITS_MAX, CHECKSUM, checksum_word, repair};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.
@@ -51,11 +51,11 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecErro
     let offset = arguments.read("offset", parse_count)?;
     if offset > OFFSET_MAX {
         let message = format!("offset={offset} is behind every frame; the most is {OFFSET_MAX}");
-        return Err(arguments.unfit(message));
+        return Err(arguments.invalid(message));
     }
     let bits = arguments.read("bits", parse_count)?;
     if bits == 0 || bits > BITS_MAX {
-        return Err(arguments.unfit("bits is 1 to 524280, the bits of the longest frame"));
+        return Err(arguments.invalid("bits is 1 to 524280, the bits of the longest frame"));
     }
     Ok(Box::new(OffsetCorruption {
         offset: offset as u32,
@@ -75,7 +75,7 @@ struct OffsetCorruption {
 }
 
 impl CorruptionModel for OffsetCorruption {
-    fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Option<Corruption> {
+    fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Corruption> {
         let spoilt = stream.chance(self.rate) && self.offset < frame.frame.len;
         spoilt.then_some(Corruption {
             bits: self.bits,

@@ -8,8 +8,8 @@ use longwire_units::random::Stream;
 use longwire_units::{Probability, parse_count};
 
 use super::CorruptionModel;
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.
@@ -62,7 +62,7 @@ pub(super) const BITS_MAX: u64 = 8 * 65_535;
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecError> {
     let bits = arguments.read("bits", parse_count)?;
     if bits == 0 || bits > BITS_MAX {
-        return Err(arguments.unfit("bits is 1 to 524280, the bits of the longest frame"));
+        return Err(arguments.invalid("bits is 1 to 524280, the bits of the longest frame"));
     }
     Ok(Box::new(RandomCorruption {
         rate: arguments.required("rate")?,
@@ -83,7 +83,7 @@ pub struct RandomCorruption {
 }
 
 impl CorruptionModel for RandomCorruption {
-    fn judge(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Option<Corruption> {
+    fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Corruption> {
         let (spoilt, seed) = (stream.chance(self.rate), stream.next_u64());
         spoilt.then_some(Corruption {
             bits: self.bits,

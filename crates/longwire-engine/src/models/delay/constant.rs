@@ -7,8 +7,8 @@ use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
 use super::DelayModel;
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.
@@ -26,15 +26,15 @@ static INFO: ModelInfo = ModelInfo {
 };
 
 fn build(arguments: &Arguments) -> Result<Box<dyn DelayModel>, SpecError> {
-    Ok(Box::new(Constant(arguments.required("delay")?)))
+    Ok(Box::new(ConstantDelay(arguments.required("delay")?)))
 }
 
 /// A constant delay.
 #[derive(Clone, Copy, Debug)]
-pub struct Constant(pub Nanos);
+pub struct ConstantDelay(pub Nanos);
 
-impl DelayModel for Constant {
-    fn draw(&mut self, _frame: &Passing<'_>, _stream: &mut Stream) -> Nanos {
+impl DelayModel for ConstantDelay {
+    fn draw(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
         self.0
     }
 

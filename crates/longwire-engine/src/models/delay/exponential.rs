@@ -38,7 +38,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let common = Common::read(arguments)?.without_own(&["min"]);
     let (min, mean): (Nanos, Nanos) = (arguments.required("min")?, arguments.required("mean")?);
     if min > mean {
-        return Err(arguments.unfit(format!("min={min} is above mean={mean}")));
+        return Err(arguments.invalid(format!("min={min} is above mean={mean}")));
     }
     let exponential = Exponential { min, mean };
     if min == mean {

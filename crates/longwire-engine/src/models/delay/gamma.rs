@@ -63,7 +63,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     if !shapes.contains(&gamma.shape) {
         let refusal = "stddev is mean/100 to 10 times mean, or 0; narrower than that, normal is \
                        the same within a hundredth";
-        return Err(arguments.unfit(refusal));
+        return Err(arguments.invalid(refusal));
     }
     sampled(arguments, common, gamma)
 }

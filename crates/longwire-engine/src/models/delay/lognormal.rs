@@ -45,7 +45,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let mean: Nanos = arguments.required("mean")?;
     let stddev: Nanos = arguments.required("stddev")?;
     if mean == Nanos::ZERO {
-        return Err(arguments.unfit("mean=0 leaves nothing to vary; the least is 1ns"));
+        return Err(arguments.invalid("mean=0 leaves nothing to vary; the least is 1ns"));
     }
     let mean_nanos = mean.as_nanos() as f64;
     let ratio = stddev.as_nanos() as f64 / mean_nanos;

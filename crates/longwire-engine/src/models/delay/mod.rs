@@ -6,8 +6,8 @@ use core::fmt;
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
+use crate::frame_context::FrameContext;
 use crate::models::Kind;
-use crate::passing::Passing;
 
 pub mod cdf;
 pub mod constant;
@@ -35,11 +35,11 @@ pub trait DelayModel: fmt::Debug + Send {
     fn start(&mut self, _epoch: Nanos) {}
 
     /// Draws the delay of the next frame, which enters the medium at `frame.at`.
-    fn draw(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Nanos;
+    fn draw(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos;
 
     /// Draws the separate delay of a duplicate. It must not change the delays of later
     /// frames. The default is right for models without memory.
-    fn draw_copy(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Nanos {
+    fn draw_copy(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
         self.draw(frame, stream)
     }
 

@@ -51,7 +51,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
         })?,
     };
     if pareto.scale == Nanos::ZERO {
-        return Err(arguments.unfit("scale=0 leaves nothing to vary; the least is 1ns"));
+        return Err(arguments.invalid("scale=0 leaves nothing to vary; the least is 1ns"));
     }
     sampled(arguments, common, pareto)
 }

@@ -11,8 +11,8 @@ use longwire_units::random::Stream;
 
 use super::DelayModel;
 use super::sampled::UNIT;
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::{END, End, Quantity};
 
@@ -127,7 +127,7 @@ struct PerPacket {
 }
 
 impl DelayModel for PerPacket {
-    fn draw(&mut self, _frame: &Passing<'_>, _stream: &mut Stream) -> Nanos {
+    fn draw(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
         if self.next == self.delays.len() {
             match self.end {
                 End::Loop => self.next = 0,
@@ -144,7 +144,7 @@ impl DelayModel for PerPacket {
     }
 
     /// Returns the delay of the frame itself: the list has one for each frame.
-    fn draw_copy(&mut self, _frame: &Passing<'_>, _stream: &mut Stream) -> Nanos {
+    fn draw_copy(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
         self.last
     }
 

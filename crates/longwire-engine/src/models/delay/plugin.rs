@@ -7,10 +7,10 @@ use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
 use super::DelayModel;
+use crate::frame_context::FrameContext;
 use crate::loader::{Hook, Plugin};
 use crate::models::Entry;
-use crate::models::plugin::{self, FILE, NAME, OWN, Written};
-use crate::passing::Passing;
+use crate::models::plugin::{self, FILE, NAME, OWN, PluginText};
 use crate::spec::{Arguments, ModelInfo, SpecError};
 
 /// The registry line.
@@ -30,7 +30,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
 #[derive(Debug)]
 struct PluginDelay {
     plugin: Box<dyn Plugin>,
-    written: Written,
+    written: PluginText,
 }
 
 impl DelayModel for PluginDelay {
@@ -38,7 +38,7 @@ impl DelayModel for PluginDelay {
         self.plugin.start(epoch);
     }
 
-    fn draw(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Nanos {
+    fn draw(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
         self.plugin.delay(frame, stream)
     }
 

@@ -44,7 +44,7 @@ impl Change {
 
 /// Delays over time, from an epoch on.
 #[derive(Debug)]
-pub(super) struct Schedule {
+pub(super) struct DelaySchedule {
     pub series: Series,
     pub change: Change,
     pub end: End,
@@ -52,9 +52,9 @@ pub(super) struct Schedule {
     cursor: Cursor,
 }
 
-impl Schedule {
-    pub fn new(series: Series, change: Change, end: End) -> Schedule {
-        Schedule {
+impl DelaySchedule {
+    pub fn new(series: Series, change: Change, end: End) -> DelaySchedule {
+        DelaySchedule {
             series,
             change,
             end,

@@ -9,8 +9,8 @@ use longwire_units::random::Stream;
 use longwire_units::{Nanos, UnitError, parse_real};
 
 use super::DelayModel;
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.
@@ -70,10 +70,10 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     } = sinusoid;
     if amplitude > mean {
         let message = format!("amplitude={amplitude} is above mean={mean}: no delay is negative");
-        return Err(arguments.unfit(message));
+        return Err(arguments.invalid(message));
     }
     if period == Nanos::ZERO {
-        return Err(arguments.unfit("period=0 is no period; the least is 1ns"));
+        return Err(arguments.invalid("period=0 is no period; the least is 1ns"));
     }
     Ok(Box::new(sinusoid))
 }
@@ -94,7 +94,7 @@ impl DelayModel for Sinusoid {
         self.epoch = epoch;
     }
 
-    fn draw(&mut self, frame: &Passing<'_>, _stream: &mut Stream) -> Nanos {
+    fn draw(&mut self, frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
         // Whole periods are removed as integers: no error grows with time.
         let since = frame.at.saturating_sub(self.epoch).as_nanos();
         let part = (since % self.period.as_nanos()) as f64 / self.period.as_nanos() as f64;

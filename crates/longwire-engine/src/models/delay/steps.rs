@@ -9,9 +9,9 @@ use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
 use super::DelayModel;
-use super::schedule::{CHANGE, Change, Schedule};
+use super::schedule::{CHANGE, Change, DelaySchedule};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::series::SeriesBuilder;
 use crate::trace::{END, End};
@@ -43,7 +43,7 @@ static INFO: ModelInfo = ModelInfo {
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let text = arguments.read("at", |text| Ok(text.to_string()))?;
-    let refuse = |step: &str, message: &str| arguments.unfit(format!("at: '{step}': {message}"));
+    let refuse = |step: &str, message: &str| arguments.invalid(format!("at: '{step}': {message}"));
     let mut builder = SeriesBuilder::for_ramps();
     let mut last = None;
     for step in text.split(';').map(str::trim) {
@@ -70,30 +70,30 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     }
     let end = End::read(arguments)?;
     let series = builder.finish();
-    let series = series.map_err(|message| arguments.unfit(format!("at: {message}")))?;
+    let series = series.map_err(|message| arguments.invalid(format!("at: {message}")))?;
     if series.length() == Nanos::MAX && end == End::Stop {
         let message = "end=stop needs two steps: one alone does not say when it ends";
-        return Err(arguments.unfit(message));
+        return Err(arguments.invalid(message));
     }
-    Ok(Box::new(Steps {
+    Ok(Box::new(DelaySteps {
         text,
-        schedule: Schedule::new(series, Change::read(arguments)?, end),
+        schedule: DelaySchedule::new(series, Change::read(arguments)?, end),
     }))
 }
 
 /// Delays that change at given times.
 #[derive(Debug)]
-struct Steps {
+struct DelaySteps {
     text: String,
-    schedule: Schedule,
+    schedule: DelaySchedule,
 }
 
-impl DelayModel for Steps {
+impl DelayModel for DelaySteps {
     fn start(&mut self, epoch: Nanos) {
         self.schedule.epoch = epoch;
     }
 
-    fn draw(&mut self, frame: &Passing<'_>, _stream: &mut Stream) -> Nanos {
+    fn draw(&mut self, frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
         self.schedule.at(frame.at)
     }
 
@@ -107,7 +107,7 @@ impl DelayModel for Steps {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Schedule { change, end, .. } = &self.schedule;
+        let DelaySchedule { change, end, .. } = &self.schedule;
         write!(
             f,
             "steps:at={},change={},end={end}",

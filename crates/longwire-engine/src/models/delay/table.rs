@@ -53,7 +53,7 @@ const SCALE: f64 = 8192.0;
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let common = Common::read(arguments)?;
-    let table = Table {
+    let table = TableDelay {
         file: arguments.word("file").unwrap_or_default().to_string(),
         mean: arguments.required("mean")?,
         stddev: arguments.required("stddev")?,
@@ -88,15 +88,15 @@ fn read_line(line: &str, entries: &mut Vec<i16>) -> Result<(), String> {
 
 /// The arguments of the model.
 #[derive(Clone, Debug)]
-struct Table {
+struct TableDelay {
     file: String,
     mean: Nanos,
     stddev: Nanos,
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for TableDelay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Table { file, mean, stddev } = self;
+        let TableDelay { file, mean, stddev } = self;
         write!(f, "table:file={file},mean={mean},stddev={stddev}")
     }
 }

@@ -9,9 +9,9 @@ use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
 use super::DelayModel;
-use super::schedule::{CHANGE, Change, Schedule};
+use super::schedule::{CHANGE, Change, DelaySchedule};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::{END, End, FILE, Quantity, TIME_COLUMN, TIME_UNIT, WHERE};
 use crate::trace::{read_ramps, read_table};
@@ -78,7 +78,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     Ok(Box::new(Trace {
         file: arguments.word(FILE.name).unwrap_or_default().to_string(),
         given: given.collect(),
-        schedule: Schedule::new(series, change, End::read(arguments)?),
+        schedule: DelaySchedule::new(series, change, End::read(arguments)?),
     }))
 }
 
@@ -87,7 +87,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
 struct Trace {
     file: String,
     given: Vec<(&'static str, String)>,
-    schedule: Schedule,
+    schedule: DelaySchedule,
 }
 
 impl DelayModel for Trace {
@@ -95,7 +95,7 @@ impl DelayModel for Trace {
         self.schedule.epoch = epoch;
     }
 
-    fn draw(&mut self, frame: &Passing<'_>, _stream: &mut Stream) -> Nanos {
+    fn draw(&mut self, frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
         self.schedule.at(frame.at)
     }
 
@@ -109,7 +109,7 @@ impl DelayModel for Trace {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Schedule { change, end, .. } = &self.schedule;
+        let DelaySchedule { change, end, .. } = &self.schedule;
         write!(
             f,
             "trace:file={},change={},end={end}",

@@ -8,8 +8,8 @@ use longwire_units::{Correlation, Nanos};
 
 use super::DelayModel;
 use super::sampled::{CORRELATION, Common, Distribution, Tails, sampled};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.
@@ -41,20 +41,20 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let common = Common::read(arguments)?.without_own(&["min", "max"]);
     let correlation: Correlation = arguments.required(CORRELATION.name)?;
     if correlation == Correlation::ZERO || min == max {
-        return Ok(Box::new(Uniform { min, max }));
+        return Ok(Box::new(UniformDelay { min, max }));
     }
     sampled(arguments, common, Range { min, max })
 }
 
 /// A uniform delay.
 #[derive(Clone, Copy, Debug)]
-pub struct Uniform {
+pub struct UniformDelay {
     min: Nanos,
     max: Nanos,
 }
 
-impl DelayModel for Uniform {
-    fn draw(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Nanos {
+impl DelayModel for UniformDelay {
+    fn draw(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
         let span = self.max.saturating_sub(self.min).as_nanos();
         self.min
             .saturating_add(Nanos::from_nanos(stream.up_to(span)))

@@ -6,8 +6,8 @@ use core::fmt;
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
+use crate::frame_context::FrameContext;
 use crate::models::Kind;
-use crate::passing::Passing;
 
 pub mod nth;
 pub mod random;
@@ -30,7 +30,7 @@ pub trait DuplicationModel: fmt::Debug + Send {
 
     /// Decides the copies of this frame. Called for every frame that reaches the
     /// medium, including frames lost there.
-    fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Option<Copies>;
+    fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Copies>;
 
     /// Writes the model as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;

@@ -8,8 +8,8 @@ use longwire_units::random::Stream;
 
 use super::random::{COPIES, DELAY, copies, delay_word};
 use super::{Copies, DuplicationModel};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.
@@ -41,7 +41,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecErr
     let every = arguments.read("every", parse_count)?;
     let offset: u64 = arguments.read("offset", parse_count)?;
     if every == 0 {
-        return Err(arguments.unfit("every=0 would duplicate none; the least is 1"));
+        return Err(arguments.invalid("every=0 would duplicate none; the least is 1"));
     }
     Ok(Box::new(NthDuplication {
         every,
@@ -62,7 +62,7 @@ struct NthDuplication {
 }
 
 impl DuplicationModel for NthDuplication {
-    fn judge(&mut self, _frame: &Passing<'_>, _stream: &mut Stream) -> Option<Copies> {
+    fn judge(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Option<Copies> {
         self.left -= 1;
         if self.left > 0 {
             return None;

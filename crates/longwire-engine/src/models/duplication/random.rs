@@ -7,8 +7,8 @@ use longwire_units::random::Stream;
 use longwire_units::{Probability, parse_count};
 
 use super::{Copies, DuplicationModel};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.
@@ -53,7 +53,7 @@ const COPIES_MAX: u64 = 100;
 pub(super) fn copies(arguments: &Arguments<'_>) -> Result<Copies, SpecError> {
     let count = arguments.read(COPIES.name, parse_count)?;
     if count == 0 || count > COPIES_MAX {
-        return Err(arguments.unfit("copies is 1 to 100"));
+        return Err(arguments.invalid("copies is 1 to 100"));
     }
     Ok(Copies {
         count: count as u32,
@@ -83,7 +83,7 @@ pub struct RandomDuplication {
 }
 
 impl DuplicationModel for RandomDuplication {
-    fn judge(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Option<Copies> {
+    fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Copies> {
         stream.chance(self.rate).then_some(self.copies)
     }
 

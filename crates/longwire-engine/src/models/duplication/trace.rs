@@ -10,8 +10,8 @@ use longwire_units::random::Stream;
 
 use super::random::{COPIES, DELAY, copies, delay_word};
 use super::{Copies, DuplicationModel};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::{Chances, read_chances};
 use crate::trace::{END, FILE, Quantity, TIME_COLUMN, TIME_UNIT, WHERE};
@@ -103,7 +103,7 @@ impl DuplicationModel for TraceDuplication {
         self.chances.start(epoch);
     }
 
-    fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Option<Copies> {
+    fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Copies> {
         let chosen = self.chances.toss(frame.at, stream);
         chosen.then_some(self.copies)
     }

@@ -5,9 +5,9 @@ use core::fmt;
 use longwire_units::random::Stream;
 use longwire_units::{Probability, parse_ratio};
 
-use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::verdict::DropReason;
 
@@ -65,7 +65,7 @@ impl LossModel for BitErrorLoss {
         INFO.name
     }
 
-    fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Lost {
+    fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
         if frame.frame.len != self.last.0 {
             let len = frame.frame.len;
             self.last = (len, BitErrorLoss::frame_loss(self.rate, len));

@@ -5,9 +5,9 @@ use core::fmt;
 use longwire_units::random::Stream;
 use longwire_units::{Probability, parse_count};
 
-use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::verdict::DropReason;
 
@@ -46,22 +46,22 @@ const LENGTH_MAX: u64 = 1_000_000;
 
 /// Distribution of burst lengths, in the order of the parameter's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Distribution {
+enum BurstLengths {
     Fixed,
     Geometric,
     Uniform,
 }
 
-const DISTRIBUTIONS: [(Distribution, &str); 3] = [
-    (Distribution::Fixed, "fixed"),
-    (Distribution::Geometric, "geometric"),
-    (Distribution::Uniform, "uniform"),
+const DISTRIBUTIONS: [(BurstLengths, &str); 3] = [
+    (BurstLengths::Fixed, "fixed"),
+    (BurstLengths::Geometric, "geometric"),
+    (BurstLengths::Uniform, "uniform"),
 ];
 
 fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let length = arguments.read("length", parse_count)?;
     if length == 0 || length > LENGTH_MAX {
-        return Err(arguments.unfit("length is 1 to 1000000 frames"));
+        return Err(arguments.invalid("length is 1 to 1000000 frames"));
     }
     let burst = BurstLoss {
         start: arguments.required("start")?,
@@ -77,7 +77,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
 struct BurstLoss {
     start: Probability,
     length: u64,
-    distribution: (Distribution, &'static str),
+    distribution: (BurstLengths, &'static str),
     /// Frames left in the burst.
     left: u64,
 }
@@ -85,9 +85,9 @@ struct BurstLoss {
 impl BurstLoss {
     fn draw_length(&self, stream: &mut Stream) -> u64 {
         match self.distribution.0 {
-            Distribution::Fixed => self.length,
-            Distribution::Uniform => 1 + stream.up_to(2 * self.length - 2),
-            Distribution::Geometric => {
+            BurstLengths::Fixed => self.length,
+            BurstLengths::Uniform => 1 + stream.up_to(2 * self.length - 2),
+            BurstLengths::Geometric => {
                 // By inversion; a mean of 1 divides by minus infinity.
                 let log_goes_on = libm::log1p(-1.0 / self.length as f64);
                 1 + (libm::log(stream.unit()) / log_goes_on) as u64
@@ -101,7 +101,7 @@ impl LossModel for BurstLoss {
         INFO.name
     }
 
-    fn judge(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Lost {
+    fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
         if self.left == 0 {
             if !stream.chance(self.start) {
                 return None;

@@ -9,9 +9,9 @@ use longwire_packet::filter::Filter;
 use longwire_units::Probability;
 use longwire_units::random::Stream;
 
-use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::verdict::DropReason;
 
@@ -45,7 +45,7 @@ static INFO: ModelInfo = ModelInfo {
 fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let text = arguments.read("match", |text| Ok(text.to_string()))?;
     let filter = Filter::parse(&text);
-    let filter = filter.map_err(|error| arguments.unfit(format!("match: {error}")))?;
+    let filter = filter.map_err(|error| arguments.invalid(format!("match: {error}")))?;
     let content = ContentLoss {
         text,
         filter: Box::new(filter),
@@ -72,7 +72,7 @@ impl LossModel for ContentLoss {
         true
     }
 
-    fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Lost {
+    fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
         let met = self.filter.matches(frame.bytes, frame.frame.len);
         let lost = met && stream.chance(self.probability);
         lost.then_some(DropReason::Content)

@@ -5,10 +5,10 @@ use core::fmt;
 use longwire_units::random::Stream;
 use longwire_units::{Correlation, Probability};
 
-use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::coin::CorrelatedCoin;
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::verdict::DropReason;
 
@@ -62,7 +62,7 @@ impl LossModel for CorrelatedLoss {
         INFO.name
     }
 
-    fn judge(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Lost {
+    fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
         self.coin.toss(stream).then_some(DropReason::Loss)
     }
 

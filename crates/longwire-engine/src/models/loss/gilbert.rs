@@ -5,9 +5,9 @@ use core::fmt;
 use longwire_units::Probability;
 use longwire_units::random::Stream;
 
-use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::verdict::DropReason;
 
@@ -58,7 +58,7 @@ impl LossModel for GilbertLoss {
         INFO.name
     }
 
-    fn judge(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Lost {
+    fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
         let leaves = if self.bad { self.r } else { self.p };
         self.bad ^= stream.chance(leaves);
         self.bad.then_some(DropReason::Loss)

@@ -8,9 +8,9 @@ use core::fmt;
 use longwire_units::parse_count;
 use longwire_units::random::Stream;
 
-use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::verdict::DropReason;
 
@@ -49,7 +49,7 @@ pub(super) fn end_word(loops: bool) -> &'static str {
 fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let text = arguments.read("packets", |text| Ok(text.to_string()))?;
     let ranges = read_ranges(&text);
-    let ranges = ranges.map_err(|message| arguments.unfit(format!("packets: {message}")))?;
+    let ranges = ranges.map_err(|message| arguments.invalid(format!("packets: {message}")))?;
     let list = ListLoss {
         text,
         ranges,
@@ -106,7 +106,7 @@ impl LossModel for ListLoss {
         INFO.name
     }
 
-    fn judge(&mut self, _frame: &Passing<'_>, _stream: &mut Stream) -> Lost {
+    fn judge(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> LossDecision {
         self.number = self.number.saturating_add(1);
         let (first, last) = *self.ranges.get(self.next)?;
         let lost = (first..=last).contains(&self.number);

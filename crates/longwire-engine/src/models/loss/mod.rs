@@ -6,8 +6,8 @@ use core::fmt;
 use longwire_units::random::Stream;
 use longwire_units::{Nanos, Probability};
 
+use crate::frame_context::FrameContext;
 use crate::models::Kind;
-use crate::passing::Passing;
 use crate::spec::{Arguments, Param, SpecError, Unit};
 use crate::verdict::DropReason;
 
@@ -28,7 +28,7 @@ pub mod state;
 pub mod trace;
 
 /// A loss model's decision about one frame.
-pub type Lost = Option<DropReason>;
+pub type LossDecision = Option<DropReason>;
 
 /// A process that loses frames.
 pub trait LossModel: fmt::Debug + Send {
@@ -52,7 +52,7 @@ pub trait LossModel: fmt::Debug + Send {
 
     /// Decides whether this frame is lost, and for which reason. Called for every frame
     /// that reaches the model, regardless of other models' decisions.
-    fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Lost;
+    fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision;
 
     /// Writes the model as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;

@@ -5,9 +5,9 @@ use core::fmt;
 use longwire_units::parse_count;
 use longwire_units::random::Stream;
 
-use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::verdict::DropReason;
 
@@ -38,7 +38,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let every = arguments.read("every", parse_count)?;
     let offset: u64 = arguments.read("offset", parse_count)?;
     if every == 0 {
-        return Err(arguments.unfit("every=0 would lose none; the least is 1"));
+        return Err(arguments.invalid("every=0 would lose none; the least is 1"));
     }
     let nth = NthLoss {
         every,
@@ -62,7 +62,7 @@ impl LossModel for NthLoss {
         INFO.name
     }
 
-    fn judge(&mut self, _frame: &Passing<'_>, _stream: &mut Stream) -> Lost {
+    fn judge(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> LossDecision {
         self.left -= 1;
         if self.left > 0 {
             return None;

@@ -6,9 +6,9 @@ use core::fmt;
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
-use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::verdict::DropReason;
 
@@ -53,11 +53,11 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
         period, duration, ..
     } = outage;
     if period == Nanos::ZERO {
-        return Err(arguments.unfit("period=0 is no period; the least is 1ns"));
+        return Err(arguments.invalid("period=0 is no period; the least is 1ns"));
     }
     if duration > period {
         let message = format!("duration={duration} is above period={period}");
-        return Err(arguments.unfit(message));
+        return Err(arguments.invalid(message));
     }
     placed(arguments, outage)
 }
@@ -81,7 +81,7 @@ impl LossModel for OutageLoss {
         self.first = epoch.saturating_add(self.offset);
     }
 
-    fn judge(&mut self, frame: &Passing<'_>, _stream: &mut Stream) -> Lost {
+    fn judge(&mut self, frame: &FrameContext<'_>, _stream: &mut Stream) -> LossDecision {
         let since = frame.at.as_nanos().checked_sub(self.first.as_nanos())?;
         let down = since % self.period.as_nanos() < self.duration.as_nanos();
         down.then_some(DropReason::Outage)

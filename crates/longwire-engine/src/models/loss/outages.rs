@@ -8,9 +8,9 @@ use core::fmt;
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
-use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::verdict::DropReason;
 
@@ -42,13 +42,13 @@ static INFO: ModelInfo = ModelInfo {
 fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let text = arguments.read("schedule", |text| Ok(text.to_string()))?;
     let outages = read_outages(&text);
-    let outages = outages.map_err(|message| arguments.unfit(format!("schedule: {message}")))?;
+    let outages = outages.map_err(|message| arguments.invalid(format!("schedule: {message}")))?;
     let repeat: Nanos = arguments.required("repeat")?;
     let end = outages.last().map_or(0, |(_, end)| *end);
     if repeat != Nanos::ZERO && repeat.as_nanos() < end {
         let end = Nanos::from_nanos(end);
         let message = format!("repeat={repeat} is before the last outage ends, at {end}");
-        return Err(arguments.unfit(message));
+        return Err(arguments.invalid(message));
     }
     let model = OutagesLoss {
         text,
@@ -108,7 +108,7 @@ impl LossModel for OutagesLoss {
         self.epoch = epoch;
     }
 
-    fn judge(&mut self, frame: &Passing<'_>, _stream: &mut Stream) -> Lost {
+    fn judge(&mut self, frame: &FrameContext<'_>, _stream: &mut Stream) -> LossDecision {
         let mut since = frame.at.as_nanos().checked_sub(self.epoch.as_nanos())?;
         if self.repeat != Nanos::ZERO {
             since %= self.repeat.as_nanos();

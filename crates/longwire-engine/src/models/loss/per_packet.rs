@@ -8,9 +8,9 @@ use core::fmt;
 use longwire_units::random::Stream;
 
 use super::list::{END, end_word};
-use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::verdict::DropReason;
 
@@ -102,7 +102,7 @@ impl LossModel for PerPacketLoss {
         INFO.name
     }
 
-    fn judge(&mut self, _frame: &Passing<'_>, _stream: &mut Stream) -> Lost {
+    fn judge(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> LossDecision {
         if self.next == self.frames {
             if !self.loops {
                 return None;

@@ -6,11 +6,11 @@ use core::fmt::{self, Display};
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
-use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use crate::frame_context::FrameContext;
 use crate::loader::{Hook, Plugin};
 use crate::models::Entry;
-use crate::models::plugin::{self, FILE, NAME, OWN, Written};
-use crate::passing::Passing;
+use crate::models::plugin::{self, FILE, NAME, OWN, PluginText};
 use crate::spec::{Arguments, ModelInfo, SpecError};
 
 /// The registry line.
@@ -30,7 +30,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
 #[derive(Debug)]
 struct PluginLoss {
     plugin: Box<dyn Plugin>,
-    written: Written,
+    written: PluginText,
 }
 
 impl LossModel for PluginLoss {
@@ -46,7 +46,7 @@ impl LossModel for PluginLoss {
         true
     }
 
-    fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Lost {
+    fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
         self.plugin.lose(frame, stream)
     }
 

@@ -6,9 +6,9 @@ use core::fmt;
 use longwire_units::Probability;
 use longwire_units::random::Stream;
 
-use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::verdict::DropReason;
 
@@ -72,7 +72,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
         p.checked_add(q).ok_or_else(|| {
             let [one, other] = names;
             let message = format!("{one}={p} and {other}={q} are together above 100%");
-            arguments.unfit(message)
+            arguments.invalid(message)
         })
     };
     let model = StateLoss {
@@ -83,14 +83,14 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
         p32,
         p23,
         p14,
-        state: State::ReceivedInGap,
+        state: LossState::ReceivedInGap,
     };
     placed(arguments, model)
 }
 
 /// The paper's states 1 to 4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum LossState {
     ReceivedInGap,
     ReceivedInBurst,
     LostInBurst,
@@ -108,21 +108,21 @@ struct StateLoss {
     p14: Probability,
     leaves_gap: Probability,
     leaves_loss: Probability,
-    state: State,
+    state: LossState,
 }
 
 impl StateLoss {
     /// Returns the next state: one draw decides between all transitions of a state.
-    fn next(&self, draw: u64) -> State {
+    fn next(&self, draw: u64) -> LossState {
         match self.state {
-            State::ReceivedInGap if self.p14.accepts(draw) => State::LostInGap,
-            State::ReceivedInGap if self.leaves_gap.accepts(draw) => State::LostInBurst,
-            State::ReceivedInGap | State::LostInGap => State::ReceivedInGap,
-            State::ReceivedInBurst if self.p23.accepts(draw) => State::LostInBurst,
-            State::ReceivedInBurst => State::ReceivedInBurst,
-            State::LostInBurst if self.p32.accepts(draw) => State::ReceivedInBurst,
-            State::LostInBurst if self.leaves_loss.accepts(draw) => State::ReceivedInGap,
-            State::LostInBurst => State::LostInBurst,
+            LossState::ReceivedInGap if self.p14.accepts(draw) => LossState::LostInGap,
+            LossState::ReceivedInGap if self.leaves_gap.accepts(draw) => LossState::LostInBurst,
+            LossState::ReceivedInGap | LossState::LostInGap => LossState::ReceivedInGap,
+            LossState::ReceivedInBurst if self.p23.accepts(draw) => LossState::LostInBurst,
+            LossState::ReceivedInBurst => LossState::ReceivedInBurst,
+            LossState::LostInBurst if self.p32.accepts(draw) => LossState::ReceivedInBurst,
+            LossState::LostInBurst if self.leaves_loss.accepts(draw) => LossState::ReceivedInGap,
+            LossState::LostInBurst => LossState::LostInBurst,
         }
     }
 }
@@ -132,9 +132,10 @@ impl LossModel for StateLoss {
         INFO.name
     }
 
-    fn judge(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Lost {
+    fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
         self.state = self.next(stream.next_u64());
-        matches!(self.state, State::LostInBurst | State::LostInGap).then_some(DropReason::Loss)
+        matches!(self.state, LossState::LostInBurst | LossState::LostInGap)
+            .then_some(DropReason::Loss)
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

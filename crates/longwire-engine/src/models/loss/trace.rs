@@ -7,9 +7,9 @@ use core::fmt;
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
-use super::{LossModel, Lost, PLACE, PlacedLoss, placed};
+use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::{Chances, read_chances};
 use crate::trace::{END, FILE, Quantity, TIME_COLUMN, TIME_UNIT, WHERE};
@@ -93,7 +93,7 @@ impl LossModel for TraceLoss {
         self.chances.start(epoch);
     }
 
-    fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Lost {
+    fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
         let chosen = self.chances.toss(frame.at, stream);
         chosen.then_some(DropReason::Loss)
     }

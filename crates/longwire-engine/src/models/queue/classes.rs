@@ -46,7 +46,7 @@ impl Classes {
     pub(super) fn read(arguments: &Arguments) -> Result<Classes, SpecError> {
         let text = arguments.read("classes", |text| Ok(text.to_owned()))?;
         Classes::parse(&text)
-            .map_err(|message| arguments.unfit(format!("classes={text}: {message}")))
+            .map_err(|message| arguments.invalid(format!("classes={text}: {message}")))
     }
 
     /// Parses classes.

@@ -8,7 +8,7 @@ use core::fmt;
 use longwire_units::{Bytes, Nanos};
 
 use super::fifo::FrameLine;
-use super::{Discipline, Queue, QueueContext, QueueLimit, QueuedFrame, Reads, parameters};
+use super::{Discipline, HeaderFields, Queue, QueueContext, QueueLimit, QueuedFrame, parameters};
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::verdict::DropReason;
@@ -150,7 +150,7 @@ pub(super) struct CodelState {
 }
 
 /// A frame from the head, and whether its delay has been above the target for too long.
-struct Taken {
+struct DequeuedFrame {
     frame: QueuedFrame,
     may_drop: bool,
 }
@@ -197,7 +197,12 @@ impl CodelState {
 
     /// Removes a frame and checks for a standing delay (section 5.6).
     #[inline]
-    fn take(&mut self, law: &CodelLaw, now: Nanos, line: &mut impl CodelLine) -> Option<Taken> {
+    fn take(
+        &mut self,
+        law: &CodelLaw,
+        now: Nanos,
+        line: &mut impl CodelLine,
+    ) -> Option<DequeuedFrame> {
         let Some(frame) = line.pop() else {
             self.above_until = Nanos::MAX;
             return None;
@@ -210,14 +215,14 @@ impl CodelState {
         } else {
             may_drop = now >= self.above_until;
         }
-        Some(Taken { frame, may_drop })
+        Some(DequeuedFrame { frame, may_drop })
     }
 
     fn go_on_dropping(
         &mut self,
         law: &CodelLaw,
         now: Nanos,
-        mut taken: Taken,
+        mut taken: DequeuedFrame,
         line: &mut impl CodelLine,
         context: &mut QueueContext,
     ) -> Option<QueuedFrame> {
@@ -307,11 +312,11 @@ impl Codel {
 }
 
 impl Discipline for Codel {
-    fn reads(&self) -> Reads {
+    fn reads(&self) -> HeaderFields {
         if self.law.ecn {
-            Reads::Class
+            HeaderFields::Class
         } else {
-            Reads::Nothing
+            HeaderFields::Nothing
         }
     }
 

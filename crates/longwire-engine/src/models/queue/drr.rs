@@ -8,7 +8,9 @@ use core::fmt;
 use longwire_units::{Bytes, Nanos};
 
 use super::fifo::FrameLine;
-use super::{Classes, Discipline, Queue, QueueContext, QueueLimit, QueuedFrame, Reads, parameters};
+use super::{
+    Classes, Discipline, HeaderFields, Queue, QueueContext, QueueLimit, QueuedFrame, parameters,
+};
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::verdict::DropReason;
@@ -176,8 +178,8 @@ impl DeficitRoundRobin {
 }
 
 impl Discipline for DeficitRoundRobin {
-    fn reads(&self) -> Reads {
-        Reads::Class
+    fn reads(&self) -> HeaderFields {
+        HeaderFields::Class
     }
 
     fn enqueue(&mut self, _now: Nanos, frame: QueuedFrame, context: &mut QueueContext) {

@@ -48,7 +48,7 @@ impl ManagedFifo {
 
     /// Reads a word of each of its parts.
     #[inline]
-    pub(crate) fn look_at(&self) -> u64 {
+    pub(crate) fn prefetch_hint(&self) -> u64 {
         let limit = self.limit.bytes.map_or(0, |limit| limit.0);
         let head = self.line.head().map_or(0, |head| head.number);
         limit ^ head ^ self.line.bytes

@@ -10,7 +10,7 @@ use longwire_units::{Bytes, Nanos, parse_count};
 
 use super::codel::{self, CodelLaw, CodelLine, CodelState};
 use super::pool::{Pool, PoolLine};
-use super::{Discipline, Queue, QueueContext, QueueLimit, QueuedFrame, Reads, parameters};
+use super::{Discipline, HeaderFields, Queue, QueueContext, QueueLimit, QueuedFrame, parameters};
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::verdict::DropReason;
@@ -65,12 +65,12 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     let flows = arguments.read("flows", parse_count)?;
     if !(1..=FLOWS_MAX).contains(&flows) {
         let message = format!("flows={flows} is outside 1 to {FLOWS_MAX}");
-        return Err(arguments.unfit(message));
+        return Err(arguments.invalid(message));
     }
     let quantum: Bytes = arguments.required("quantum")?;
     if quantum < QUANTUM_MIN {
         let message = format!("quantum={quantum} is too small; the least is {QUANTUM_MIN}");
-        return Err(arguments.unfit(message));
+        return Err(arguments.invalid(message));
     }
     let law = FqCodelLaw {
         codel: CodelLaw::read(arguments)?,
@@ -130,8 +130,8 @@ pub struct FqCodel {
     flows: Vec<Flow>,
     /// The bytes of each queue, contiguous for the search of the largest.
     backlogs: Vec<u64>,
-    new: List,
-    old: List,
+    new: FlowList,
+    old: FlowList,
     /// Frames and bytes held.
     held: (u64, u64),
 }
@@ -152,13 +152,13 @@ const _: () = assert!(size_of::<Flow>() <= 64);
 
 /// A list of queues in turn.
 #[derive(Clone, Copy, Debug)]
-struct List {
+struct FlowList {
     head: u32,
     tail: u32,
 }
 
-impl List {
-    const EMPTY: List = List {
+impl FlowList {
+    const EMPTY: FlowList = FlowList {
         head: NONE,
         tail: NONE,
     };
@@ -219,8 +219,8 @@ impl FqCodel {
             pool: Pool::new(),
             flows: vec![flow; law.flows as usize],
             backlogs: vec![0; law.flows as usize],
-            new: List::EMPTY,
-            old: List::EMPTY,
+            new: FlowList::EMPTY,
+            old: FlowList::EMPTY,
             held: (0, 0),
         }
     }
@@ -279,8 +279,8 @@ impl FqCodel {
 }
 
 impl Discipline for FqCodel {
-    fn reads(&self) -> Reads {
-        Reads::Flow
+    fn reads(&self) -> HeaderFields {
+        HeaderFields::Flow
     }
 
     fn enqueue(&mut self, _now: Nanos, frame: QueuedFrame, context: &mut QueueContext) {

@@ -94,11 +94,11 @@ impl QueueLimit {
         };
         if limit == QueueLimit::UNLIMITED {
             return Err(
-                arguments.unfit("give packets=…, bytes=… or both, for example 100p or 64kb")
+                arguments.invalid("give packets=…, bytes=… or both, for example 100p or 64kb")
             );
         }
         if limit.packets == Some(Packets(0)) || limit.bytes == Some(Bytes(0)) {
-            return Err(arguments.unfit("a queue of 0 passes nothing; the least is 1p"));
+            return Err(arguments.invalid("a queue of 0 passes nothing; the least is 1p"));
         }
         limit.refuse_no_frame(arguments)?;
         Ok(limit)
@@ -108,7 +108,7 @@ impl QueueLimit {
     pub(super) fn refuse_no_frame(&self, arguments: &Arguments) -> Result<(), SpecError> {
         match self.bytes.filter(|bytes| *bytes < SHORTEST_FRAME) {
             None => Ok(()),
-            Some(bytes) => Err(arguments.unfit(format!(
+            Some(bytes) => Err(arguments.invalid(format!(
                 "a queue of {bytes} holds no frame: the shortest of Ethernet has {SHORTEST_FRAME}, \
                  the longest {FULL_FRAME}"
             ))),

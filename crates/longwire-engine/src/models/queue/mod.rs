@@ -149,7 +149,7 @@ pub struct LinkFacts {
 
 /// The header fields that a discipline reads: parsing them costs time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reads {
+pub enum HeaderFields {
     /// None: code point, congestion notification and flow are not filled in.
     Nothing,
     /// [`QueuedFrame::dscp`] and [`QueuedFrame::ecn`].
@@ -166,8 +166,8 @@ pub trait Discipline: fmt::Debug + Send {
 
     /// Returns the header fields that it reads; called once, after
     /// [`Discipline::start`].
-    fn reads(&self) -> Reads {
-        Reads::Nothing
+    fn reads(&self) -> HeaderFields {
+        HeaderFields::Nothing
     }
 
     /// Adds an arriving frame. It, or others, may be dropped:

@@ -61,7 +61,7 @@ pub(super) fn read_limit(arguments: &Arguments) -> Result<QueueLimit, SpecError>
         bytes: arguments.optional::<Bytes>("limit-bytes")?,
     };
     if limit.packets == Some(Packets(0)) || limit.bytes == Some(Bytes(0)) {
-        return Err(arguments.unfit("a queue of 0 passes nothing; the least is limit=1p"));
+        return Err(arguments.invalid("a queue of 0 passes nothing; the least is limit=1p"));
     }
     limit.refuse_no_frame(arguments)?;
     Ok(limit)
@@ -92,7 +92,7 @@ pub(super) fn read_time(
     let time: Nanos = arguments.required(key)?;
     if time < least {
         let message = format!("{key}={time} is too short; the least is {least}");
-        return Err(arguments.unfit(message));
+        return Err(arguments.invalid(message));
     }
     Ok(time)
 }
@@ -105,7 +105,7 @@ pub(super) fn read_gain(arguments: &Arguments, key: &'static str) -> Result<f64,
     let gain = arguments.read(key, parse_real)?;
     if !(0.0..=GAIN_MAX).contains(&gain) {
         let message = format!("{key}={gain} is outside 0 to {GAIN_MAX}");
-        return Err(arguments.unfit(message));
+        return Err(arguments.invalid(message));
     }
     Ok(gain)
 }
@@ -114,7 +114,7 @@ pub(super) fn read_gain(arguments: &Arguments, key: &'static str) -> Result<f64,
 pub(super) fn read_size(arguments: &Arguments, key: &'static str) -> Result<Bytes, SpecError> {
     let size: Bytes = arguments.required(key)?;
     if size == Bytes(0) {
-        return Err(arguments.unfit(format!("{key} is 0; the least is {key}=1b")));
+        return Err(arguments.invalid(format!("{key} is 0; the least is {key}=1b")));
     }
     Ok(size)
 }

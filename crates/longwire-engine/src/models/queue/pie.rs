@@ -8,7 +8,7 @@ use longwire_units::{Bytes, Nanos, Probability};
 
 use super::fifo::FrameLine;
 use super::ticks::Ticks;
-use super::{Discipline, LinkFacts, Queue, QueueContext, QueueLimit, QueuedFrame, Reads};
+use super::{Discipline, HeaderFields, LinkFacts, Queue, QueueContext, QueueLimit, QueuedFrame};
 use super::{difference, parameters};
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
@@ -150,14 +150,14 @@ pub struct Pie {
     ticks: Ticks,
     /// The sample of the last departure.
     delay: Nanos,
-    state: State,
+    state: PieState,
     /// The sum of probabilities since the last drop.
     accumulated: f64,
 }
 
 /// The state that a tick reads and changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct State {
+struct PieState {
     probability: f64,
     delay_before: Nanos,
     /// Remainder of the burst allowance.
@@ -174,7 +174,7 @@ impl Pie {
             line: FrameLine::default(),
             ticks: Ticks::new(law.tupdate),
             delay: Nanos::ZERO,
-            state: State {
+            state: PieState {
                 probability: 0.0,
                 delay_before: Nanos::ZERO,
                 burst: law.max_burst,
@@ -206,8 +206,8 @@ impl Pie {
     }
 
     /// `calculate_drop_prob()` of appendix A.
-    fn after_tick(&self) -> State {
-        let State {
+    fn after_tick(&self) -> PieState {
+        let PieState {
             mut probability,
             delay_before,
             burst,
@@ -230,7 +230,7 @@ impl Pie {
         if self.delay == Nanos::ZERO && delay_before == Nanos::ZERO {
             probability *= 0.98;
         }
-        State {
+        PieState {
             probability: probability.clamp(0.0, 1.0),
             delay_before: self.delay,
             burst: burst.saturating_sub(self.law.tupdate),
@@ -265,11 +265,11 @@ impl Discipline for Pie {
         self.ticks.start(facts.epoch);
     }
 
-    fn reads(&self) -> Reads {
+    fn reads(&self) -> HeaderFields {
         if self.law.ecn {
-            Reads::Class
+            HeaderFields::Class
         } else {
-            Reads::Nothing
+            HeaderFields::Nothing
         }
     }
 
@@ -279,7 +279,7 @@ impl Discipline for Pie {
             self.accumulated = 0.0;
             return context.dropped(&frame, DropReason::QueueFull);
         }
-        let State {
+        let PieState {
             probability,
             delay_before,
             ..

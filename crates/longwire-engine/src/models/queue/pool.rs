@@ -14,13 +14,13 @@ const BLOCK: usize = 256;
 /// grows by blocks, and never shrinks.
 #[derive(Debug)]
 pub(super) struct Pool {
-    blocks: Vec<Vec<Place>>,
+    blocks: Vec<Vec<PoolSlot>>,
     /// The first free slot.
     free: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct PoolSlot {
     frame: QueuedFrame,
     next: u32,
 }
@@ -81,7 +81,7 @@ impl Pool {
     }
 
     #[inline]
-    fn place(&mut self, index: u32) -> &mut Place {
+    fn place(&mut self, index: u32) -> &mut PoolSlot {
         let index = index as usize;
         &mut self.blocks[index / BLOCK][index % BLOCK]
     }
@@ -94,7 +94,7 @@ impl Pool {
         let index = self.free;
         let place = self.place(index);
         let next = place.next;
-        *place = Place { frame, next: NONE };
+        *place = PoolSlot { frame, next: NONE };
         self.free = next;
         index
     }
@@ -108,7 +108,7 @@ impl Pool {
         let Some(last) = self.blocks.last_mut() else {
             return NONE;
         };
-        last.push(Place { frame, next: NONE });
+        last.push(PoolSlot { frame, next: NONE });
         (full + last.len() - 1) as u32
     }
 }

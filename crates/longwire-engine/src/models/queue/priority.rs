@@ -7,7 +7,9 @@ use core::fmt;
 use longwire_units::Nanos;
 
 use super::fifo::FrameLine;
-use super::{Classes, Discipline, Queue, QueueContext, QueueLimit, QueuedFrame, Reads, parameters};
+use super::{
+    Classes, Discipline, HeaderFields, Queue, QueueContext, QueueLimit, QueuedFrame, parameters,
+};
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::verdict::DropReason;
@@ -37,7 +39,7 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     let limit = parameters::read_limit(arguments)?;
     let classes = Classes::read(arguments)?;
     if classes.list().iter().any(|class| class.weight != 1) {
-        return Err(arguments.unfit("classes have an order, not weights; drr has weights"));
+        return Err(arguments.invalid("classes have an order, not weights; drr has weights"));
     }
     Ok(Queue::Managed(Box::new(Priority::new(classes, limit))))
 }
@@ -101,8 +103,8 @@ impl Priority {
 }
 
 impl Discipline for Priority {
-    fn reads(&self) -> Reads {
-        Reads::Class
+    fn reads(&self) -> HeaderFields {
+        HeaderFields::Class
     }
 
     fn enqueue(&mut self, _now: Nanos, frame: QueuedFrame, context: &mut QueueContext) {

@@ -20,14 +20,14 @@ pub struct TailDrop {
     packets_limit: u64,
     bytes_limit: u64,
     /// The block whose frames depart next, and the number of those already gone.
-    first: Vec<Held>,
+    first: Vec<PendingFrame>,
     gone: usize,
     /// Full blocks between the first and the last.
-    middle: VecDeque<Vec<Held>>,
+    middle: VecDeque<Vec<PendingFrame>>,
     /// The block that frames enter.
-    last: Vec<Held>,
+    last: Vec<PendingFrame>,
     /// An empty block, so that a queue of constant length does not allocate.
-    spare: Vec<Held>,
+    spare: Vec<PendingFrame>,
     /// Departure of the frame at the head; never, if there is none.
     next_departure: Nanos,
     /// Departure of the last frame.
@@ -43,7 +43,7 @@ pub struct TailDrop {
 
 /// A frame that has not departed, as far as is known.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct PendingFrame {
     departure: Nanos,
     /// Bytes that entered up to and including this frame: frames that depart together
     /// are accounted for at once.
@@ -99,7 +99,7 @@ impl TailDrop {
         if self.last.len() == self.last.capacity() {
             self.new_block();
         }
-        self.last.push(Held {
+        self.last.push(PendingFrame {
             departure,
             bytes_entered: self.bytes_entered,
         });

@@ -9,10 +9,10 @@ use longwire_units::{BitRate, Nanos};
 use super::mahimahi::{OPPORTUNITY, OVERHEAD, counted, sizes};
 use super::opportunities::Opportunities;
 use super::{Rate, RateModel};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::trace::Written;
+use crate::trace::ModelText;
 use crate::trace::schedule::ScheduleReader;
 use crate::trace::trains::{Trains, TrainsReader, interpolated};
 
@@ -81,7 +81,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         heavy_until: None,
         delivers: arguments.choice(BASE_DELAY.name)? == 1,
         delivered: Nanos::ZERO,
-        written: Written::of(arguments, &INFO),
+        written: ModelText::of(arguments, &INFO),
     })))
 }
 
@@ -104,7 +104,7 @@ struct CellReplay {
     delivers: bool,
     /// When the last packet leaves the model, the base delay included.
     delivered: Nanos,
-    written: Written,
+    written: ModelText,
 }
 
 impl RateModel for CellReplay {
@@ -113,7 +113,7 @@ impl RateModel for CellReplay {
         self.heavy.start(epoch);
     }
 
-    fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, _stream: &mut Stream) -> Nanos {
+    fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, _stream: &mut Stream) -> Nanos {
         let bytes = counted(wire_bits, self.overhead);
         let arrival = frame.frame.arrival;
         let (waits, mut in_train) = self.light.place(arrival.saturating_sub(self.epoch), bytes);

@@ -12,7 +12,7 @@ use super::varying::{RateSource, RateStretch};
 
 /// A state of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct State {
+pub struct ChainState {
     /// Bits a second; at 0 the link stands still.
     pub rate: u64,
     /// Mean time in the state.
@@ -29,7 +29,7 @@ const FORGOTTEN: u32 = 10_000;
 /// traffic, except for those that [`FORGOTTEN`] skips.
 #[derive(Debug)]
 pub struct Chain {
-    states: Vec<State>,
+    states: Vec<ChainState>,
     /// Transitions of each state.
     next: Vec<Choice>,
     /// Each state by its share of time.
@@ -87,7 +87,7 @@ impl Chain {
     ///
     /// # Errors
     /// If a state has no transition, or does not reach every other one eventually.
-    pub fn new(states: Vec<State>, weights: Vec<Vec<f64>>) -> Result<Chain, String> {
+    pub fn new(states: Vec<ChainState>, weights: Vec<Vec<f64>>) -> Result<Chain, String> {
         for (index, row) in weights.iter().enumerate() {
             let others = row.iter().enumerate().filter(|(to, _)| *to != index);
             if !others.clone().any(|(_, weight)| *weight > 0.0) {
@@ -106,7 +106,7 @@ impl Chain {
             ));
         }
         let visits = stationary(&weights);
-        let time = |(visits, state): (&f64, &State)| visits * state.time.as_nanos() as f64;
+        let time = |(visits, state): (&f64, &ChainState)| visits * state.time.as_nanos() as f64;
         let times: Vec<f64> = visits.iter().zip(&states).map(time).collect();
         let total: f64 = times.iter().sum();
         Ok(Chain {

@@ -7,8 +7,8 @@ use std::vec::Vec;
 
 use super::*;
 
-fn state(rate: u64, time: Nanos) -> State {
-    State { rate, time }
+fn state(rate: u64, time: Nanos) -> ChainState {
+    ChainState { rate, time }
 }
 
 /// Returns the states in order with their times, of a chain observed at each change.

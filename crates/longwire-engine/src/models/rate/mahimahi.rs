@@ -9,11 +9,11 @@ use longwire_units::{BitRate, Bytes, Nanos, parse_signed};
 
 use super::opportunities::Opportunities;
 use super::{Rate, RateModel};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::trace::schedule::{Schedule, ScheduleReader};
-use crate::trace::{End, Written};
+use crate::trace::schedule::{OpportunitySchedule, ScheduleReader};
+use crate::trace::{End, ModelText};
 
 /// The registry line.
 pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
@@ -78,7 +78,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         _ => End::Stop,
     };
     let (size, overhead) = sizes(arguments)?;
-    let written = Written::of(arguments, &INFO);
+    let written = ModelText::of(arguments, &INFO);
     let opportunities = Opportunities::new(schedule, size, end == End::Loop);
     Ok(Rate::Model(Box::new(Mahimahi {
         opportunities,
@@ -92,12 +92,12 @@ pub(super) fn sizes(arguments: &Arguments<'_>) -> Result<(u64, i64), SpecError> 
     let Bytes(size) = arguments.required(OPPORTUNITY.name)?;
     if size == 0 || size > OPPORTUNITY_MAX {
         let message = format!("opportunity={size}b is outside 1b..1gb");
-        return Err(arguments.unfit(message));
+        return Err(arguments.invalid(message));
     }
     let overhead = arguments.read(OVERHEAD.name, parse_signed)?;
     if overhead.abs() > OVERHEAD_MAX {
         let message = format!("overhead={overhead} is outside -{OVERHEAD_MAX}..{OVERHEAD_MAX}");
-        return Err(arguments.unfit(message));
+        return Err(arguments.invalid(message));
     }
     Ok((size, overhead))
 }
@@ -113,12 +113,12 @@ pub(super) fn counted(bits: u64, overhead: i64) -> u64 {
 pub(crate) struct Mahimahi {
     opportunities: Opportunities,
     overhead: i64,
-    written: Written,
+    written: ModelText,
 }
 
 impl Mahimahi {
     /// Creates a link with mahimahi's opportunity size and overhead.
-    pub fn usual(schedule: Schedule, end: End, written: Written) -> Mahimahi {
+    pub fn usual(schedule: OpportunitySchedule, end: End, written: ModelText) -> Mahimahi {
         Mahimahi {
             opportunities: Opportunities::new(schedule, SIZE_USUAL, end == End::Loop),
             overhead: OVERHEAD_USUAL,
@@ -138,7 +138,7 @@ impl RateModel for Mahimahi {
     }
 
     #[inline]
-    fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, _stream: &mut Stream) -> Nanos {
+    fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, _stream: &mut Stream) -> Nanos {
         let bytes = counted(wire_bits, self.overhead);
         self.opportunities
             .deliver(frame.frame.arrival, frame.at, bytes)

@@ -10,12 +10,12 @@ use core::fmt::{self, Display};
 use longwire_units::random::Stream;
 use longwire_units::{BitRate, Nanos, parse_real};
 
-use super::chain::{Chain, State};
+use super::chain::{Chain, ChainState};
 use super::steps::{RateOrZero, rate_or_zero};
 use super::varying::Varying;
 use super::{Rate, RateModel};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.
@@ -57,17 +57,17 @@ pub(super) const TIME_MIN: Nanos = Nanos::from_micros(1);
 
 fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let text = |key| arguments.read(key, |text| Ok(text.to_string()));
-    let unfit = |message: String| arguments.unfit(message);
+    let invalid = |message: String| arguments.invalid(message);
     let rates = list(&text("rates")?, "rates", |item| {
         rate_or_zero(item).map_err(|error| error.to_string())
     });
-    let rates = rates.map_err(unfit)?;
+    let rates = rates.map_err(invalid)?;
     let times = list(&text("times")?, "times", |item| {
         item.parse::<Nanos>().map_err(|error| error.to_string())
     });
-    let times = times.map_err(unfit)?;
+    let times = times.map_err(invalid)?;
     if rates.len() != times.len() || !(2..=STATES_MAX).contains(&rates.len()) {
-        return Err(unfit(format!(
+        return Err(invalid(format!(
             "{} rates and {} times; give as many of both, from 2 to {STATES_MAX}",
             rates.len(),
             times.len()
@@ -76,20 +76,20 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let matrix = arguments
         .word("matrix")
         .map(|text| matrix(text, rates.len()));
-    let matrix = matrix.transpose().map_err(unfit)?;
-    let states = rates.iter().zip(&times).map(|(rate, time)| State {
+    let matrix = matrix.transpose().map_err(invalid)?;
+    let states = rates.iter().zip(&times).map(|(rate, time)| ChainState {
         rate: *rate,
         time: *time,
     });
-    let states: Vec<State> = states.collect();
-    let written = Written {
+    let states: Vec<ChainState> = states.collect();
+    let written = MarkovText {
         rates,
         times,
         matrix: matrix.clone(),
     };
     let weights = matrix.unwrap_or_else(|| uniform(states.len()));
     Ok(Rate::Model(Box::new(
-        Markov::new(states, weights, Box::new(written)).map_err(unfit)?,
+        Markov::new(states, weights, Box::new(written)).map_err(invalid)?,
     )))
 }
 
@@ -139,13 +139,13 @@ pub(super) fn uniform(states: usize) -> Vec<Vec<f64>> {
 
 /// The model's text.
 #[derive(Debug)]
-struct Written {
+struct MarkovText {
     rates: Vec<u64>,
     times: Vec<Nanos>,
     matrix: Option<Vec<Vec<f64>>>,
 }
 
-impl Display for Written {
+impl Display for MarkovText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rates = self.rates.iter().map(|rate| RateOrZero(*rate).to_string());
         let times = self.times.iter().map(Nanos::to_string);
@@ -187,7 +187,7 @@ impl Markov {
     /// If a state lasts too short, has no transition, or cannot be reached again; or if
     /// every rate is 0.
     pub fn new(
-        states: Vec<State>,
+        states: Vec<ChainState>,
         weights: Vec<Vec<f64>>,
         written: Box<dyn Describe>,
     ) -> Result<Markov, String> {
@@ -218,7 +218,7 @@ impl RateModel for Markov {
     }
 
     #[inline]
-    fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
+    fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
         self.line.serve(frame.at, wire_bits, stream)
     }
 

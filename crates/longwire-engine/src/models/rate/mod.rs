@@ -6,9 +6,9 @@ use core::fmt;
 use longwire_units::random::Stream;
 use longwire_units::{BitRate, Nanos};
 
+use crate::frame_context::FrameContext;
 use crate::models::Kind;
 use crate::models::framing::Framing;
-use crate::passing::Passing;
 
 pub mod cellreplay;
 mod chain;
@@ -60,7 +60,7 @@ pub trait RateModel: fmt::Debug + Send {
     /// Returns when the last bit of `wire_bits` (framing included) leaves, if service
     /// begins at `frame.at`, an instant that [`RateModel::ready`] returned or a later
     /// one. [`Nanos::MAX`] is never.
-    fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos;
+    fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos;
 
     /// Returns the end of a delay after the rate that is part of the model, for the
     /// frame served last: the link's own delay counts from then on. The queue no longer
@@ -151,12 +151,12 @@ pub(crate) struct Transmitter {
     /// Infinite or fixed rate.
     exact: Serializer,
     /// A model, which replaces the serializer.
-    modelled: Option<Modelled>,
+    modelled: Option<ModelState>,
 }
 
 /// A rate model that serves a link.
 #[derive(Debug)]
-struct Modelled {
+struct ModelState {
     model: Box<dyn RateModel>,
     framing: Framing,
     stream: Stream,
@@ -168,7 +168,7 @@ struct Modelled {
 impl Transmitter {
     /// Reads a word of each of its parts.
     #[inline]
-    pub(crate) fn look_at(&self) -> u64 {
+    pub(crate) fn prefetch_hint(&self) -> u64 {
         let modelled = self.modelled.as_ref();
         self.exact.free_at().as_nanos() ^ modelled.map_or(0, |model| model.free_at.as_nanos())
     }
@@ -181,7 +181,7 @@ impl Transmitter {
         };
         Transmitter {
             exact: Serializer::new(fixed, framing),
-            modelled: model.map(|model| Modelled::new(model, framing, stream, epoch)),
+            modelled: model.map(|model| ModelState::new(model, framing, stream, epoch)),
         }
     }
 
@@ -210,7 +210,7 @@ impl Transmitter {
     }
 
     /// Serves a frame dequeued at `frame.at`; returns when its last bit has left.
-    pub(crate) fn serve(&mut self, frame: &Passing<'_>, len: u32) -> Nanos {
+    pub(crate) fn serve(&mut self, frame: &FrameContext<'_>, len: u32) -> Nanos {
         match &mut self.modelled {
             None => self.exact.depart(frame.at, len),
             Some(modelled) => {
@@ -253,7 +253,7 @@ impl Transmitter {
         self.exact.change(fixed, framing);
         let free_at = self.exact.free_at();
         self.modelled = model.map(|model| {
-            let mut modelled = Modelled::new(model, framing, stream, epoch);
+            let mut modelled = ModelState::new(model, framing, stream, epoch);
             modelled.free_at = free_at.max(epoch);
             modelled
         });
@@ -279,7 +279,7 @@ impl Transmitter {
     }
 
     /// Serves several frames as one.
-    pub(crate) fn serve_bits(&mut self, first: &Passing<'_>, wire_bits: u64) -> Nanos {
+    pub(crate) fn serve_bits(&mut self, first: &FrameContext<'_>, wire_bits: u64) -> Nanos {
         match &mut self.modelled {
             None => self.exact.free_at().max(first.at),
             Some(modelled) => modelled.serve(first, wire_bits),
@@ -309,7 +309,7 @@ impl Transmitter {
 
     /// The same, with a model if there is one.
     #[inline]
-    pub(crate) fn depart(&mut self, frame: &Passing<'_>) -> Nanos {
+    pub(crate) fn depart(&mut self, frame: &FrameContext<'_>) -> Nanos {
         match &mut self.modelled {
             None => self.exact.depart(frame.at, frame.frame.len),
             Some(modelled) => modelled.depart(frame),
@@ -317,15 +317,15 @@ impl Transmitter {
     }
 }
 
-impl Modelled {
+impl ModelState {
     fn new(
         mut model: Box<dyn RateModel>,
         framing: Framing,
         stream: Stream,
         epoch: Nanos,
-    ) -> Modelled {
+    ) -> ModelState {
         model.start(epoch);
-        Modelled {
+        ModelState {
             model,
             framing,
             stream,
@@ -335,14 +335,14 @@ impl Modelled {
     }
 
     #[inline(never)]
-    fn depart(&mut self, frame: &Passing<'_>) -> Nanos {
+    fn depart(&mut self, frame: &FrameContext<'_>) -> Nanos {
         let from = self.free_at.max(frame.at);
         let at = self.model.ready(from, &mut self.stream);
         let wire_bits = self.framing.wire_bits(frame.frame.len);
-        self.serve(&Passing { at, ..*frame }, wire_bits)
+        self.serve(&FrameContext { at, ..*frame }, wire_bits)
     }
 
-    fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64) -> Nanos {
+    fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64) -> Nanos {
         let departure = if frame.at == Nanos::MAX {
             Nanos::MAX
         } else {

@@ -3,7 +3,7 @@
 
 use longwire_units::{BitRate, Nanos};
 
-use crate::trace::schedule::{Place, Schedule};
+use crate::trace::schedule::{OpportunityCursor, OpportunitySchedule};
 
 /// Delivers frames, first in, first out, by the rule of mahimahi's `LinkQueue`:
 ///
@@ -15,12 +15,12 @@ use crate::trace::schedule::{Place, Schedule};
 /// * A frame that arrives at the very instant of an opportunity has missed it.
 #[derive(Debug)]
 pub(super) struct Opportunities {
-    schedule: Schedule,
+    schedule: OpportunitySchedule,
     repeats: bool,
     /// Bytes of each.
     size: u64,
     epoch: u64,
-    next: Place,
+    next: OpportunityCursor,
     /// When the opportunity used last occurred, and the bytes it has left.
     current: u64,
     left: u64,
@@ -28,13 +28,13 @@ pub(super) struct Opportunities {
 
 impl Opportunities {
     /// Creates a schedule of opportunities of `size` bytes, which may repeat.
-    pub fn new(schedule: Schedule, size: u64, repeats: bool) -> Opportunities {
+    pub fn new(schedule: OpportunitySchedule, size: u64, repeats: bool) -> Opportunities {
         Opportunities {
             schedule,
             repeats,
             size,
             epoch: 0,
-            next: Place::default(),
+            next: OpportunityCursor::default(),
             current: 0,
             left: 0,
         }

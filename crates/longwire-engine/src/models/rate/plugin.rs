@@ -7,10 +7,10 @@ use longwire_units::random::Stream;
 use longwire_units::{BitRate, Nanos};
 
 use super::{Rate, RateModel};
+use crate::frame_context::FrameContext;
 use crate::loader::{Hook, Plugin};
 use crate::models::Entry;
-use crate::models::plugin::{self, FILE, NAME, OWN, Written};
-use crate::passing::Passing;
+use crate::models::plugin::{self, FILE, NAME, OWN, PluginText};
 use crate::spec::{Arguments, ModelInfo, SpecError};
 
 /// The registry line.
@@ -30,7 +30,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
 #[derive(Debug)]
 struct PluginRate {
     plugin: Box<dyn Plugin>,
-    written: Written,
+    written: PluginText,
 }
 
 impl RateModel for PluginRate {
@@ -42,7 +42,7 @@ impl RateModel for PluginRate {
         self.plugin.ready(from, stream)
     }
 
-    fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
+    fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
         self.plugin.depart(frame, wire_bits, stream)
     }
 

@@ -25,7 +25,7 @@ const HALVES: u64 = 2 * NANOBITS;
 /// sends 2 `from` t + (`to` - `from`) t² / `span` halves, so these parts have no
 /// fraction.
 #[derive(Clone, Copy, Debug)]
-struct Ramp {
+struct LinearRamp {
     start: u64,
     /// Nanoseconds; never 0.
     span: u64,
@@ -35,12 +35,12 @@ struct Ramp {
     total: u128,
 }
 
-impl Ramp {
+impl LinearRamp {
     /// Creates the ramp between two steps, if its parts can be counted.
-    fn new(from: Step, to: Step) -> Option<Ramp> {
+    fn new(from: Step, to: Step) -> Option<LinearRamp> {
         let span = to.time - from.time;
         let halves = u128::from(span) * u128::from(from.rate + to.rate);
-        Some(Ramp {
+        Some(LinearRamp {
             start: from.time,
             span,
             from: from.rate,
@@ -112,7 +112,7 @@ impl Ramp {
 /// a frame at the end of one is, by less than half a billionth of a bit.
 #[derive(Debug)]
 pub struct Ramps {
-    ramps: Vec<Ramp>,
+    ramps: Vec<LinearRamp>,
     /// The rate after the last ramp, if they do not repeat.
     last: u64,
     period: Option<u64>,
@@ -142,7 +142,7 @@ impl Ramps {
             rate: steps[0].rate,
         });
         for (from, to) in steps.iter().zip(steps[1..].iter().chain(back.as_ref())) {
-            let ramp = Ramp::new(*from, *to).ok_or_else(|| {
+            let ramp = LinearRamp::new(*from, *to).ok_or_else(|| {
                 let span = Nanos::from_nanos(to.time - from.time);
                 format!(
                     "the line from {} to {} bit/s over {span} is too long to be exact; put a step \
@@ -152,7 +152,7 @@ impl Ramps {
             })?;
             ramps.push(ramp);
         }
-        let halves = |ramp: &Ramp| ramp.total / u128::from(ramp.span);
+        let halves = |ramp: &LinearRamp| ramp.total / u128::from(ramp.span);
         Ok(Ramps {
             lap_halves: ramps.iter().map(halves).sum(),
             ramps,
@@ -294,7 +294,7 @@ impl Ramps {
             self.index = 0;
         }
         let inside = since - self.lap;
-        let over = |ramp: &Ramp| ramp.start + ramp.span <= inside;
+        let over = |ramp: &LinearRamp| ramp.start + ramp.span <= inside;
         self.index += self.ramps[self.index..].partition_point(over);
         self.sent = match self.ramps.get(self.index) {
             Some(ramp) => ramp.sent(inside - ramp.start),

@@ -12,8 +12,8 @@ use longwire_units::{BitRate, Nanos, UnitError};
 use super::ramp::{Ramps, Step};
 use super::varying::{RateSource, RateStretch, Varying};
 use super::{Rate, RateModel};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::{Cursor, End, Series, SeriesBuilder};
 
@@ -75,26 +75,26 @@ impl fmt::Display for RateOrZero {
 
 fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let text = arguments.read("at", |text| Ok(String::from(text)))?;
-    let unfit = |message: String| arguments.unfit(format!("at: {message}"));
-    let steps = read_steps(&text).map_err(unfit)?;
+    let invalid = |message: String| arguments.invalid(format!("at: {message}"));
+    let steps = read_steps(&text).map_err(invalid)?;
     let period: Option<Nanos> = arguments.optional("period")?;
     if let (Some(period), Some(last)) = (period, steps.last())
         && period.as_nanos() <= last.time
     {
         let last = Nanos::from_nanos(last.time);
         let message = format!("period={period} ends before the last step, at {last}, begins");
-        return Err(arguments.unfit(message));
+        return Err(arguments.invalid(message));
     }
     if steps.iter().all(|step| step.rate == 0) {
-        return Err(arguments.unfit("every rate is 0: nothing would ever pass"));
+        return Err(arguments.invalid("every rate is 0: nothing would ever pass"));
     }
     let linear = arguments.choice("change")? == 1;
     let line = if linear {
-        Line::Linear(Ramps::new(&steps, period).map_err(unfit)?)
+        StepSerializer::Linear(Ramps::new(&steps, period).map_err(invalid)?)
     } else {
-        Line::Stepwise(stepwise(&steps, period).map_err(unfit)?)
+        StepSerializer::Stepwise(stepwise(&steps, period).map_err(invalid)?)
     };
-    Ok(Rate::Model(Box::new(Steps {
+    Ok(Rate::Model(Box::new(RateSteps {
         steps,
         period,
         linear,
@@ -169,40 +169,40 @@ impl RateSource for StepSource {
 }
 
 #[derive(Debug)]
-struct Steps {
+struct RateSteps {
     steps: Vec<Step>,
     period: Option<Nanos>,
     linear: bool,
-    line: Line,
+    line: StepSerializer,
 }
 
 #[derive(Debug)]
-enum Line {
+enum StepSerializer {
     Stepwise(Varying<StepSource>),
     Linear(Ramps),
 }
 
-impl RateModel for Steps {
+impl RateModel for RateSteps {
     fn start(&mut self, epoch: Nanos) {
         match &mut self.line {
-            Line::Stepwise(line) => line.start(epoch),
-            Line::Linear(line) => line.start(epoch),
+            StepSerializer::Stepwise(line) => line.start(epoch),
+            StepSerializer::Linear(line) => line.start(epoch),
         }
     }
 
     #[inline]
     fn ready(&mut self, from: Nanos, stream: &mut Stream) -> Nanos {
         match &mut self.line {
-            Line::Stepwise(line) => line.ready(from, stream),
-            Line::Linear(line) => line.ready(from),
+            StepSerializer::Stepwise(line) => line.ready(from, stream),
+            StepSerializer::Linear(line) => line.ready(from),
         }
     }
 
     #[inline]
-    fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
+    fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
         match &mut self.line {
-            Line::Stepwise(line) => line.serve(frame.at, wire_bits, stream),
-            Line::Linear(line) => line.serve(frame.at, wire_bits),
+            StepSerializer::Stepwise(line) => line.serve(frame.at, wire_bits, stream),
+            StepSerializer::Linear(line) => line.serve(frame.at, wire_bits),
         }
     }
 

@@ -9,8 +9,8 @@ use longwire_units::{BitRate, Nanos};
 
 use super::varying::NANOBITS;
 use super::{Rate, RateModel};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.
@@ -68,12 +68,12 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     if period == 0 || slot > period {
         let (slot, period) = (Nanos::from_nanos(slot), Nanos::from_nanos(period));
         let message = format!("slot={slot} is longer than period={period}, or there is no period");
-        return Err(arguments.unfit(message));
+        return Err(arguments.invalid(message));
     }
     if guard >= slot {
         let (slot, guard) = (Nanos::from_nanos(slot), Nanos::from_nanos(guard));
         let message = format!("guard={guard} leaves nothing of slot={slot}");
-        return Err(arguments.unfit(message));
+        return Err(arguments.invalid(message));
     }
     Ok(Rate::Model(Box::new(Tdm {
         rate: arguments.required("rate")?,
@@ -192,7 +192,7 @@ impl RateModel for Tdm {
     }
 
     #[inline]
-    fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, _stream: &mut Stream) -> Nanos {
+    fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, _stream: &mut Stream) -> Nanos {
         let since = self.since(frame.at);
         let from = self.seek(since);
         if from == u64::MAX {

@@ -9,8 +9,8 @@ use longwire_units::{BitRate, Bytes, Nanos};
 
 use super::varying::NANOBITS;
 use super::{Rate, RateModel};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.
@@ -54,17 +54,17 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let peak: Option<BitRate> = arguments.optional("peak")?;
     let burst: Bytes = arguments.required("burst")?;
     if let Some(peak) = peak.filter(|peak| *peak < rate) {
-        return Err(arguments.unfit(format!("peak={peak} is below rate={rate}")));
+        return Err(arguments.invalid(format!("peak={peak} is below rate={rate}")));
     }
     if burst.0 == 0 {
-        return Err(arguments.unfit("burst=0 would never let a frame pass; the least is 1b"));
+        return Err(arguments.invalid("burst=0 would never let a frame pass; the least is 1b"));
     }
     let tick: Nanos = arguments.required("tick")?;
     let bucket = TokenBucket {
-        tokens: Clock::new(rate),
-        line: peak.map(|peak| Line::new(rate, peak)),
+        tokens: RateClock::new(rate),
+        line: peak.map(|peak| OutputLine::new(rate, peak)),
         burst,
-        full: Clock::new(rate).time(burst.0 * 8),
+        full: RateClock::new(rate).time(burst.0 * 8),
         tick: tick.as_nanos(),
         epoch: 0,
         full_at: Moment::ZERO,
@@ -95,15 +95,15 @@ impl Moment {
 
 /// Counts time in nanoseconds and parts of a rate.
 #[derive(Debug)]
-struct Clock {
+struct RateClock {
     rate: BitRate,
     /// The last length in bits and its time: traffic repeats its lengths.
     last: (u64, Moment),
 }
 
-impl Clock {
-    fn new(rate: BitRate) -> Clock {
-        Clock {
+impl RateClock {
+    fn new(rate: BitRate) -> RateClock {
+        RateClock {
             rate,
             last: (0, Moment::ZERO),
         }
@@ -161,8 +161,8 @@ impl Clock {
 /// The line after the bucket, on a clock that counts whole parts of both rates: a frame
 /// may begin at an instant of the bucket's, or of the line's.
 #[derive(Debug)]
-struct Line {
-    clock: Clock,
+struct OutputLine {
+    clock: RateClock,
     /// The bucket's rate.
     tokens: u128,
     /// When it is free: nanoseconds, and the part of one in units of
@@ -170,10 +170,10 @@ struct Line {
     free: (u64, u128),
 }
 
-impl Line {
-    fn new(tokens: BitRate, peak: BitRate) -> Line {
-        Line {
-            clock: Clock::new(peak),
+impl OutputLine {
+    fn new(tokens: BitRate, peak: BitRate) -> OutputLine {
+        OutputLine {
+            clock: RateClock::new(peak),
             tokens: u128::from(tokens.bits_per_sec()),
             free: (0, 0),
         }
@@ -203,9 +203,9 @@ impl Line {
 /// left (the generic cell rate algorithm, ITU-T I.371): exact, and without a timer.
 #[derive(Debug)]
 struct TokenBucket {
-    tokens: Clock,
+    tokens: RateClock,
     /// The line after it, if it is not infinitely fast.
-    line: Option<Line>,
+    line: Option<OutputLine>,
     burst: Bytes,
     /// The time in which an empty bucket becomes full.
     full: Moment,
@@ -250,7 +250,7 @@ impl RateModel for TokenBucket {
     }
 
     #[inline]
-    fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, _stream: &mut Stream) -> Nanos {
+    fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, _stream: &mut Stream) -> Nanos {
         let from = frame.at.as_nanos().saturating_sub(self.epoch);
         let start = self.take(from, wire_bits);
         let departure = match &mut self.line {

@@ -9,10 +9,10 @@ use longwire_units::{BitRate, Nanos};
 use super::mahimahi::Mahimahi;
 use super::varying::{RateSource, RateStretch, Varying};
 use super::{Rate, RateModel};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::trace::{self, Cursor, End, FORMAT, Recording, Series, Written};
+use crate::trace::{self, Cursor, End, FORMAT, ModelText, Recording, Series};
 
 /// The registry line.
 pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
@@ -45,7 +45,7 @@ static INFO: ModelInfo = ModelInfo {
 
 fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let end = End::read(arguments)?;
-    let written = Written::of(arguments, &INFO);
+    let written = ModelText::of(arguments, &INFO);
     match trace::read_rates(arguments)? {
         Recording::Series(series) => {
             let mean = series.mean(end);
@@ -68,7 +68,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         Recording::Schedule(schedule) => {
             if end == End::Hold {
                 let message = "a trace of opportunities has no last rate; write end=loop or stop";
-                return Err(arguments.unfit(message));
+                return Err(arguments.invalid(message));
             }
             let model = Mahimahi::usual(schedule, end, written);
             Ok(Rate::Model(Box::new(model)))
@@ -81,7 +81,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
 struct TraceRate {
     line: Varying<SeriesSource>,
     mean: Option<BitRate>,
-    written: Written,
+    written: ModelText,
 }
 
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl RateModel for TraceRate {
         self.line.ready(from, stream)
     }
 
-    fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
+    fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
         self.line.serve(frame.at, wire_bits, stream)
     }
 

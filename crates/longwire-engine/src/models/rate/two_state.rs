@@ -5,7 +5,7 @@ use alloc::vec;
 use core::fmt::{self, Display};
 
 use super::Rate;
-use super::chain::State;
+use super::chain::ChainState;
 use super::markov::{Markov, uniform};
 use super::steps::{RateOrZero, rate_or_zero};
 use crate::models::Entry;
@@ -48,27 +48,27 @@ static INFO: ModelInfo = ModelInfo {
 
 fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let state = |rate, time| {
-        Ok::<State, SpecError>(State {
+        Ok::<ChainState, SpecError>(ChainState {
             rate: arguments.read(rate, rate_or_zero)?,
             time: arguments.required(time)?,
         })
     };
     let good = state("good", "good-time")?;
     let bad = state("bad", "bad-time")?;
-    let written = Written { good, bad };
+    let written = TwoStateText { good, bad };
     let model = Markov::new(vec![good, bad], uniform(2), Box::new(written));
     Ok(Rate::Model(Box::new(
-        model.map_err(|message| arguments.unfit(message))?,
+        model.map_err(|message| arguments.invalid(message))?,
     )))
 }
 
 #[derive(Debug)]
-struct Written {
-    good: State,
-    bad: State,
+struct TwoStateText {
+    good: ChainState,
+    bad: ChainState,
 }
 
-impl Display for Written {
+impl Display for TwoStateText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

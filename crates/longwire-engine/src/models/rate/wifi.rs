@@ -10,8 +10,8 @@ use longwire_units::{BitRate, Bytes, Nanos, parse_count};
 
 use super::varying::NANOBITS;
 use super::{Aggregate, Rate, RateModel};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.
@@ -98,7 +98,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         if (least..=most).contains(&value) {
             Ok(value)
         } else {
-            Err(arguments.unfit(format!("{key}={value} is outside {least}..{most}")))
+            Err(arguments.invalid(format!("{key}={value} is outside {least}..{most}")))
         }
     };
     let time = |key| arguments.required::<Nanos>(key);
@@ -106,7 +106,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let bytes: Bytes = arguments.required("bytes")?;
     let duration = time("duration")?;
     if bytes.0 == 0 || duration == Nanos::ZERO {
-        return Err(arguments.unfit("an aggregate of no bytes or no duration sends nothing"));
+        return Err(arguments.invalid("an aggregate of no bytes or no duration sends nothing"));
     }
     Ok(Rate::Model(Box::new(Wifi {
         rate,
@@ -188,7 +188,7 @@ impl RateModel for Wifi {
     }
 
     #[inline]
-    fn serve(&mut self, frame: &Passing<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
+    fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
         let at = frame.at.as_nanos().saturating_sub(self.epoch);
         let mut begin = self.free();
         if at > begin {

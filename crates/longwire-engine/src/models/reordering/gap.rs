@@ -8,8 +8,8 @@ use longwire_units::{Correlation, Probability, parse_count};
 
 use super::{Displacement, ReorderingModel};
 use crate::coin::CorrelatedCoin;
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.
@@ -46,7 +46,7 @@ static INFO: ModelInfo = ModelInfo {
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn ReorderingModel>, SpecError> {
     let gap = arguments.read("gap", parse_count)?;
     if gap == 0 {
-        return Err(arguments.unfit("gap=0 is no distance; the least is 1"));
+        return Err(arguments.invalid("gap=0 is no distance; the least is 1"));
     }
     let rate = arguments.required("rate")?;
     let correlation = arguments.required("correlation")?;
@@ -72,7 +72,7 @@ struct Gap {
 }
 
 impl ReorderingModel for Gap {
-    fn judge(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Option<Displacement> {
+    fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Displacement> {
         if self.delayed + 1 < self.gap || !self.coin.toss(stream) {
             self.delayed = self.delayed.saturating_add(1);
             return None;

@@ -7,8 +7,8 @@ use longwire_units::random::Stream;
 use longwire_units::{Nanos, Probability};
 
 use super::{Displacement, ReorderingModel};
+use crate::frame_context::FrameContext;
 use crate::models::Entry;
-use crate::passing::Passing;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.
@@ -51,7 +51,7 @@ pub struct Hold {
 }
 
 impl ReorderingModel for Hold {
-    fn judge(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Option<Displacement> {
+    fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Displacement> {
         stream
             .chance(self.rate)
             .then_some(Displacement::Hold(self.time))

@@ -7,8 +7,8 @@ use core::fmt;
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
+use crate::frame_context::FrameContext;
 use crate::models::Kind;
-use crate::passing::Passing;
 
 pub mod gap;
 pub mod hold;
@@ -29,7 +29,7 @@ pub trait ReorderingModel: fmt::Debug + Send {
 
     /// Decides whether this frame is displaced. Called for every frame that reaches the
     /// medium, including frames lost there.
-    fn judge(&mut self, frame: &Passing<'_>, stream: &mut Stream) -> Option<Displacement>;
+    fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Displacement>;
 
     /// Writes the model as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;

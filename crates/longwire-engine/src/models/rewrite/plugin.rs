@@ -9,7 +9,7 @@ use longwire_units::random::Stream;
 use super::RewriteModel;
 use crate::loader::{Hook, Plugin};
 use crate::models::Entry;
-use crate::models::plugin::{self, FILE, NAME, OWN, Written};
+use crate::models::plugin::{self, FILE, NAME, OWN, PluginText};
 use crate::spec::{Arguments, ModelInfo, SpecError};
 
 /// The registry line.
@@ -29,7 +29,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn RewriteModel>, SpecError> 
 #[derive(Debug)]
 struct PluginRewrite {
     plugin: Box<dyn Plugin>,
-    written: Written,
+    written: PluginText,
 }
 
 impl RewriteModel for PluginRewrite {

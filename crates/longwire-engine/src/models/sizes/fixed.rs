@@ -30,7 +30,7 @@ static INFO: ModelInfo = ModelInfo {
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {
     let fcs = Fcs::read(arguments)?;
     let size = fcs.frame(arguments.read("size", parse_count)?);
-    let size = size.map_err(|message| arguments.unfit(message))?;
+    let size = size.map_err(|message| arguments.invalid(message))?;
     Ok(Box::new(Fixed { size, fcs }))
 }
 

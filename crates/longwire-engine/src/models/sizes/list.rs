@@ -59,16 +59,16 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {
         return Err(arguments.file_error("file", "it holds no sizes"));
     }
     let weighted = Weighted::new(written, Fcs::read(arguments)?, arguments)?;
-    Ok(Box::new(List { file, weighted }))
+    Ok(Box::new(SizeList { file, weighted }))
 }
 
 #[derive(Clone, Debug)]
-struct List {
+struct SizeList {
     file: String,
     weighted: Weighted,
 }
 
-impl SizeModel for List {
+impl SizeModel for SizeList {
     fn draw(&self, number: u64, stream: &mut Stream) -> u32 {
         self.weighted.draw(number, stream)
     }

@@ -38,7 +38,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {
         .map(str::trim)
         .filter(|item| !item.is_empty());
     let written: Result<Vec<(u64, u64)>, String> = items.map(read_weighted).collect();
-    let written = written.map_err(|message| arguments.unfit(message))?;
+    let written = written.map_err(|message| arguments.invalid(message))?;
     let weighted = Weighted::new(written, Fcs::read(arguments)?, arguments)?;
     Ok(Box::new(Mix(weighted)))
 }

@@ -37,23 +37,23 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {
     let fcs = Fcs::read(arguments)?;
     let bound = |key: &'static str| {
         let size = fcs.frame(arguments.read(key, parse_count)?);
-        size.map_err(|message| arguments.unfit(message))
+        size.map_err(|message| arguments.invalid(message))
     };
     let (min, max) = (bound("min")?, bound("max")?);
     if min > max {
-        return Err(arguments.unfit("min is above max"));
+        return Err(arguments.invalid("min is above max"));
     }
-    Ok(Box::new(Uniform { min, max, fcs }))
+    Ok(Box::new(UniformSizes { min, max, fcs }))
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Uniform {
+struct UniformSizes {
     min: u32,
     max: u32,
     fcs: Fcs,
 }
 
-impl SizeModel for Uniform {
+impl SizeModel for UniformSizes {
     fn draw(&self, _number: u64, stream: &mut Stream) -> u32 {
         self.min + stream.up_to(u64::from(self.max - self.min)) as u32
     }

@@ -51,7 +51,7 @@ impl Weighted {
         arguments: &Arguments<'_>,
     ) -> Result<Weighted, SpecError> {
         let random = arguments.choice(ORDER.name)? == 1;
-        let refuse = |message: String| Err(arguments.unfit(message));
+        let refuse = |message: String| Err(arguments.invalid(message));
         if written.len() > SIZES_MAX {
             return refuse(format!("more than {SIZES_MAX} sizes"));
         }
@@ -59,7 +59,7 @@ impl Weighted {
         for (size, weight) in &written {
             let size = fcs
                 .frame(*size)
-                .map_err(|message| arguments.unfit(message))?;
+                .map_err(|message| arguments.invalid(message))?;
             if *weight > WEIGHT_MAX {
                 return refuse(format!("a weight of {weight} is above {WEIGHT_MAX}"));
             }

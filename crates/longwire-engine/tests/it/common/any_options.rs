@@ -2,7 +2,7 @@
 
 use longwire_engine::models::{self, Entry, Kind};
 use longwire_engine::spec::{ModelInfo, Param, Unit};
-use longwire_engine::{DropReason, Hook, LinkOptions, Loader, Nanos, Passing, Plugin};
+use longwire_engine::{DropReason, FrameContext, Hook, LinkOptions, Loader, Nanos, Plugin};
 use longwire_units::random::Stream;
 
 /// Choices made by bytes, and by zeros after their end.
@@ -73,15 +73,15 @@ struct Random;
 impl Plugin for Random {
     fn start(&mut self, _epoch: Nanos) {}
 
-    fn lose(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Option<DropReason> {
+    fn lose(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Option<DropReason> {
         (stream.up_to(9) == 0).then_some(DropReason::Loss)
     }
 
-    fn delay(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Nanos {
+    fn delay(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
         Nanos::from_nanos(stream.up_to(5_000_000))
     }
 
-    fn depart(&mut self, frame: &Passing<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
+    fn depart(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
         let time = Nanos::from_nanos(wire_bits + stream.up_to(1_000));
         frame.at.saturating_add(time)
     }

@@ -1,6 +1,6 @@
 //! Files that are not there: a loader with contents in memory.
 
-use longwire_engine::{Hook, Loader, Passing, Plugin};
+use longwire_engine::{FrameContext, Hook, Loader, Plugin};
 use longwire_units::random::Stream;
 
 /// The same contents for every file, in pieces of this many bytes.
@@ -37,9 +37,9 @@ impl Loader for Contents<'_> {
 }
 
 /// A frame on its way, of which no bytes are known.
-pub fn passing(at: u64, len: u32) -> Passing<'static> {
+pub fn frame_context(at: u64, len: u32) -> FrameContext<'static> {
     use longwire_engine::{Bytes, Nanos, Packets};
-    Passing {
+    FrameContext {
         frame: super::frame(at, len),
         at: Nanos::from_nanos(at),
         bytes: &[],

@@ -2,7 +2,7 @@
 //! that is never idle has sent by an instant, in exact fractions.
 
 use longwire_engine::models::rate::Rate;
-use longwire_engine::{Bytes, Nanos, Packets, Passing, models};
+use longwire_engine::{Bytes, FrameContext, Nanos, Packets, models};
 use longwire_units::random::Stream;
 use proptest::prelude::*;
 
@@ -191,13 +191,13 @@ fn asking_again_earlier_changes_nothing() {
         let mut ready = |millis| model.ready(Nanos::from_millis(millis), &mut stream);
         assert_eq!(ready(12), Nanos::from_millis(20), "{rate}");
         assert_eq!(ready(13), Nanos::from_millis(20), "{rate}");
-        let passing = Passing {
+        let frame_context = FrameContext {
             frame: frame(13_000_000, 1_000),
             at: Nanos::from_millis(20),
             bytes: &[],
             waiting: (Packets(0), Bytes(0)),
         };
-        let departure = model.serve(&passing, 8_000, &mut stream);
+        let departure = model.serve(&frame_context, 8_000, &mut stream);
         // 8000 bits: at 8 Mbit/s; or t² · 16 Mbit/s / 10 ms / 2.
         let expected = if rate.contains("linear") {
             23_162_277

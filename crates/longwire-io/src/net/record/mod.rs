@@ -102,7 +102,7 @@ pub(crate) struct PortRecord {
 }
 
 /// The transaction in which a port changes settings: other processes wait.
-pub(crate) struct Changing {
+pub(crate) struct SettingsChange {
     record: PortRecord,
     own: MutexGuard<'static, Option<Record>>,
     _directory: Directory,
@@ -116,7 +116,7 @@ impl PortRecord {
     ///
     /// A port that changes nothing may still have to restore the changes of another
     /// process that ends before it: the process keeps the right to.
-    pub(crate) fn begin(port: u32, device: &str, quiet: bool) -> (PortRecord, Changing) {
+    pub(crate) fn begin(port: u32, device: &str, quiet: bool) -> (PortRecord, SettingsChange) {
         rights::will_restore();
         let mut own = own();
         let directory = Directory::lock();
@@ -129,7 +129,7 @@ impl PortRecord {
         };
         let kept = restore_left(&directory, own.as_mut(), is_kept);
         own.get_or_insert_with(|| Record::create(&directory));
-        let mut changing = Changing {
+        let mut changing = SettingsChange {
             record,
             own,
             _directory: directory,
@@ -191,7 +191,7 @@ fn own() -> MutexGuard<'static, Option<Record>> {
     OWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Changing {
+impl SettingsChange {
     /// Records a change; call it before making the change.
     pub(crate) fn note(&mut self, device: &str, undo: Undo) {
         self.add(device, Some(undo));

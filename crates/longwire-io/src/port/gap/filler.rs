@@ -56,7 +56,7 @@ impl FillerSizes {
 
 /// The next item to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum FillStep {
     /// A filler of this length, check sequence not counted.
     Filler(u32),
     /// The frame.
@@ -133,13 +133,13 @@ impl GapFiller {
     /// Returns the next item to send before, or as, a frame of `len` bytes whose last
     /// bit must leave at `release`. The caller sends it, and calls again until the item
     /// is the frame itself.
-    pub fn step(&mut self, release: Nanos, len: u32) -> Step {
+    pub fn step(&mut self, release: Nanos, len: u32) -> FillStep {
         let wanted = self.byte_time(release).saturating_sub(frame_bytes(len));
         let least = wire_bytes(self.sizes.least);
         let gap = wanted.saturating_sub(self.next);
         // If no filler fits a gap, its nearer end.
         if gap >= least || gap > least / 2 {
-            return Step::Filler(self.filler(gap.max(least)));
+            return FillStep::Filler(self.filler(gap.max(least)));
         }
         let placement = Placement {
             at: self.next,
@@ -149,7 +149,7 @@ impl GapFiller {
         self.next += wire_bytes(len);
         self.possible = placement.possible + wire_bytes(len);
         self.count(placement);
-        Step::Frame(placement)
+        FillStep::Frame(placement)
     }
 
     /// Returns a filler for the time without a known frame before `until`: the longest
@@ -165,7 +165,7 @@ impl GapFiller {
 
     /// Advances the wire to `now`: if no byte time was planned for it, the wire has run
     /// dry, and continues from there.
-    pub fn catch_up(&mut self, now: Nanos) {
+    pub fn sync_clock(&mut self, now: Nanos) {
         let reached = self.byte_time(now);
         if reached > self.next {
             self.next = reached;

@@ -21,7 +21,7 @@ mod filler;
 mod tx;
 
 pub use filler::{
-    FRAME_MIN, FillerSizes, GapFiller, Placement, Step, Tally, frame_bytes, wire_bytes,
+    FRAME_MIN, FillStep, FillerSizes, GapFiller, Placement, Tally, frame_bytes, wire_bytes,
 };
 pub use tx::{GapTx, RawLine};
 

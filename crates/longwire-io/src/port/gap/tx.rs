@@ -3,14 +3,14 @@
 use longwire_engine::{BitRate, Nanos};
 use longwire_units::number_of;
 
-use super::filler::{FRAME_MIN, FillerSizes, GapFiller, Step, Tally, wire_bytes};
+use super::filler::{FRAME_MIN, FillStep, FillerSizes, GapFiller, Tally, wire_bytes};
 use super::frame_check_sequence;
 use crate::port::{Outgoing, PortError, Pushed, TxPort};
 
 /// A driver or a wire that sends frames back to back, with the given check sequence.
 pub trait RawLine {
     /// Returns how many frames can be added before a flush is needed.
-    fn room(&self) -> usize;
+    fn free_slots(&self) -> usize;
 
     /// Adds a frame; there must be a free slot. `counts` is false for a filler.
     fn put(&mut self, frame: &[u8], check: [u8; 4], counts: bool);
@@ -95,12 +95,12 @@ impl<L: RawLine> GapTx<L> {
     }
 
     /// Whether there is a free slot for a frame, after a flush if necessary.
-    fn make_room(&mut self) -> bool {
-        if self.line.room() == 0 {
+    fn ensure_free_slot(&mut self) -> bool {
+        if self.line.free_slots() == 0 {
             // An error is returned again by the next flush, which can report it.
             self.left += self.line.flush().unwrap_or(0);
         }
-        self.line.room() > 0
+        self.line.free_slots() > 0
     }
 }
 
@@ -112,16 +112,16 @@ impl<L: RawLine> TxPort for GapTx<L> {
         let len = frame.bytes.len() as u32;
         let due = frame.release.saturating_add(self.lead);
         loop {
-            if !self.make_room() {
+            if !self.ensure_free_slot() {
                 return Pushed::Full;
             }
             let start = || GapFiller::new(self.rate, FillerSizes::ETHERNET, frame.release);
             match self.filler.get_or_insert_with(start).step(due, len) {
-                Step::Filler(len) => {
+                FillStep::Filler(len) => {
                     let (filler, check) = self.fillers.get(len);
                     self.line.put(filler, check, false);
                 }
-                Step::Frame(_) => break,
+                FillStep::Frame(_) => break,
             }
         }
         let bytes = if frame.bytes.len() < self.padded.len() {
@@ -140,21 +140,21 @@ impl<L: RawLine> TxPort for GapTx<L> {
         Ok(std::mem::take(&mut self.left))
     }
 
-    fn room(&self) -> usize {
-        self.line.room()
+    fn free_slots(&self) -> usize {
+        self.line.free_slots()
     }
 
     fn unsent(&self) -> usize {
         self.line.unsent()
     }
 
-    fn never_rests(&self) -> bool {
+    fn needs_idle_fill(&self) -> bool {
         self.line.runs_by_itself()
     }
 
-    fn catch_up(&mut self, now: Nanos) {
+    fn sync_clock(&mut self, now: Nanos) {
         if let Some(filler) = &mut self.filler {
-            filler.catch_up(now);
+            filler.sync_clock(now);
         }
     }
 
@@ -164,7 +164,7 @@ impl<L: RawLine> TxPort for GapTx<L> {
         // Frames not pushed by now are released later, except within the patience.
         let until = now.saturating_add(self.lead).saturating_sub(PATIENCE);
         let frame_max = self.line.frame_max() as u32;
-        while self.line.room() > 0
+        while self.line.free_slots() > 0
             && let Some(len) = filler.idle(until, frame_max)
         {
             let (bytes, check) = self.fillers.get(len);

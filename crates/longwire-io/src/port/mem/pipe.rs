@@ -99,7 +99,7 @@ impl TxPort for PipeTx {
         Ok(std::mem::take(&mut self.pushed))
     }
 
-    fn room(&self) -> usize {
+    fn free_slots(&self) -> usize {
         ROOM
     }
 

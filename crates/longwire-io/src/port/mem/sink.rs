@@ -137,7 +137,7 @@ impl TxPort for Sink {
         Ok(std::mem::take(&mut self.pushed))
     }
 
-    fn room(&self) -> usize {
+    fn free_slots(&self) -> usize {
         SLOTS
     }
 

@@ -165,7 +165,7 @@ impl MemWire {
 }
 
 impl RawLine for MemWire {
-    fn room(&self) -> usize {
+    fn free_slots(&self) -> usize {
         64
     }
 

@@ -85,7 +85,7 @@ impl Batch {
 
     /// Returns the number of free slots.
     #[inline]
-    pub(super) fn room(&self) -> usize {
+    pub(super) fn free_slots(&self) -> usize {
         SLOTS - self.count
     }
 

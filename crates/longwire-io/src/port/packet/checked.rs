@@ -199,7 +199,7 @@ impl CheckedLine {
 }
 
 impl RawLine for CheckedLine {
-    fn room(&self) -> usize {
+    fn free_slots(&self) -> usize {
         SLOTS - self.count
     }
 

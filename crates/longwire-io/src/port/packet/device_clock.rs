@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd;
 
 use nix::time::ClockId;
 
-use super::super::clocks::Reading;
+use super::super::clocks::ClockReading;
 
 /// `CLOCKFD` of the kernel's dynamic clocks.
 const CLOCK_BEHIND_DESCRIPTOR: libc::clockid_t = 3;
@@ -31,7 +31,7 @@ impl DeviceClock {
         let clock = ClockId::from_raw((!file.as_raw_fd() << 3) | CLOCK_BEHIND_DESCRIPTOR);
         // The wrapper reports errors, unlike the reading below.
         nix::time::clock_gettime(clock)?;
-        let reading = Point::of(Reading::new(clock));
+        let reading = Point::of(ClockReading::new(clock));
         Ok(DeviceClock {
             _file: file,
             clock,
@@ -46,7 +46,7 @@ impl DeviceClock {
     pub(super) fn compare(&mut self) {
         self.comparison = Comparison {
             before: self.comparison.now,
-            now: Point::of(Reading::new(self.clock)),
+            now: Point::of(ClockReading::new(self.clock)),
         };
     }
 
@@ -64,7 +64,7 @@ struct Point {
 }
 
 impl Point {
-    fn of(reading: Reading) -> Point {
+    fn of(reading: ClockReading) -> Point {
         Point {
             device: reading.other,
             ahead: reading.offset(),

@@ -11,21 +11,21 @@ use crate::rights;
 
 /// A device configured to stamp; its previous configuration is restored when this is
 /// dropped.
-pub(super) struct Stamping {
+pub(super) struct DeviceStamping {
     ethtool: Ethtool,
     interface: String,
     clock: u32,
     before: libc::hwtstamp_config,
 }
 
-impl Stamping {
+impl DeviceStamping {
     /// Configures a device to stamp the frames that it sends; `None` if it cannot, or
     /// the process may not.
-    pub(super) fn start(ethtool: Ethtool, interface: &str) -> Option<Stamping> {
-        Stamping::try_start(ethtool, interface).ok().flatten()
+    pub(super) fn start(ethtool: Ethtool, interface: &str) -> Option<DeviceStamping> {
+        DeviceStamping::try_start(ethtool, interface).ok().flatten()
     }
 
-    fn try_start(ethtool: Ethtool, interface: &str) -> io::Result<Option<Stamping>> {
+    fn try_start(ethtool: Ethtool, interface: &str) -> io::Result<Option<DeviceStamping>> {
         let stamps = ethtool.stamps(interface)?;
         let Some(clock) = stamps.clock.filter(|_| stamps.sends) else {
             return Ok(None);
@@ -37,7 +37,7 @@ impl Stamping {
         };
         rights::will_restore();
         ethtool.set_stamping(interface, on)?;
-        Ok(Some(Stamping {
+        Ok(Some(DeviceStamping {
             ethtool,
             interface: interface.to_owned(),
             clock,
@@ -51,7 +51,7 @@ impl Stamping {
     }
 }
 
-impl Drop for Stamping {
+impl Drop for DeviceStamping {
     fn drop(&mut self) {
         // Fails if the interface, and with it the setting, is gone.
         let _ = self.ethtool.set_stamping(&self.interface, self.before);

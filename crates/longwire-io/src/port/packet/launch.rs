@@ -14,7 +14,7 @@ use longwire_engine::Nanos;
 use nix::time::ClockId;
 
 use super::super::clocks::{ahead_of_monotonic, read_clock};
-use super::super::options::Launch as Wanted;
+use super::super::options::LaunchMode;
 use super::super::socket::set_option;
 use crate::net::netlink_message::{attribute, number_at};
 use crate::net::qdisc::Qdisc;
@@ -38,31 +38,31 @@ const ETF_OFFLOAD: u32 = 1 << 1;
 
 /// The holder of frames until their time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Holder {
+pub(super) struct FrameHolder {
     /// The clock of its launch times.
     pub(super) clock: libc::clockid_t,
     /// Whether the device sends at the time, and not the kernel.
     pub(super) device: bool,
 }
 
-impl Holder {
+impl FrameHolder {
     /// Returns the holder of the frames of a device with these disciplines, if all of
     /// its queues have the same one.
-    pub(super) fn of(qdiscs: &[Qdisc]) -> Option<Holder> {
+    pub(super) fn of(qdiscs: &[Qdisc]) -> Option<FrameHolder> {
         let root = qdiscs.iter().find(|qdisc| qdisc.is_root())?;
         if root.kind != "mq" {
-            return Holder::of_one(root);
+            return FrameHolder::of_one(root);
         }
         let mut leaves = qdiscs.iter().filter(|qdisc| qdisc.is_below(root));
-        let first = Holder::of_one(leaves.next()?)?;
+        let first = FrameHolder::of_one(leaves.next()?)?;
         leaves
-            .all(|leaf| Holder::of_one(leaf) == Some(first))
+            .all(|leaf| FrameHolder::of_one(leaf) == Some(first))
             .then_some(first)
     }
 
-    fn of_one(qdisc: &Qdisc) -> Option<Holder> {
+    fn of_one(qdisc: &Qdisc) -> Option<FrameHolder> {
         match qdisc.kind.as_str() {
-            "fq" => Some(Holder {
+            "fq" => Some(FrameHolder {
                 clock: libc::CLOCK_MONOTONIC,
                 device: false,
             }),
@@ -70,7 +70,7 @@ impl Holder {
                 let parameters = attribute(&qdisc.options, ETF_PARAMETERS)?;
                 let flags = number_at(parameters, 8)?;
                 // In deadline mode frames may leave at any time before.
-                (flags & ETF_DEADLINE == 0).then_some(Holder {
+                (flags & ETF_DEADLINE == 0).then_some(FrameHolder {
                     clock: number_at(parameters, 4)?.cast_signed(),
                     device: flags & ETF_OFFLOAD != 0,
                 })
@@ -80,33 +80,33 @@ impl Holder {
     }
 
     /// Whether the options request it.
-    pub(super) fn is_wanted(self, wanted: Wanted) -> bool {
+    pub(super) fn is_wanted(self, wanted: LaunchMode) -> bool {
         match wanted {
-            Wanted::Off => false,
-            Wanted::Device => self.device,
-            Wanted::Queue => true,
+            LaunchMode::Off => false,
+            LaunchMode::Device => self.device,
+            LaunchMode::Queue => true,
         }
     }
 }
 
 /// The launch times of a socket's frames.
-pub(super) struct Launch {
+pub(super) struct LaunchTimes {
     clock: ClockId,
     /// That clock − the monotonic one.
     ahead: i64,
     compared: Nanos,
 }
 
-impl Launch {
+impl LaunchTimes {
     /// Configures the clock of the socket's launch times.
-    pub(super) fn new(socket: BorrowedFd<'_>, holder: Holder) -> io::Result<Launch> {
+    pub(super) fn new(socket: BorrowedFd<'_>, holder: FrameHolder) -> io::Result<LaunchTimes> {
         let times = libc::sock_txtime {
             clockid: holder.clock,
             flags: libc::SOF_TXTIME_REPORT_ERRORS,
         };
         set_option(socket, libc::SOL_SOCKET, TXTIME, &times)?;
         let clock = ClockId::from_raw(holder.clock);
-        Ok(Launch {
+        Ok(LaunchTimes {
             clock,
             ahead: ahead_of_monotonic(clock),
             compared: Nanos::ZERO,
@@ -154,22 +154,22 @@ mod tests {
 
     #[test]
     fn disciplines_that_hold_frames_are_found() {
-        let tai = |device| Holder {
+        let tai = |device| FrameHolder {
             clock: libc::CLOCK_TAI,
             device,
         };
-        let fq = Holder {
+        let fq = FrameHolder {
             clock: libc::CLOCK_MONOTONIC,
             device: false,
         };
-        let at_root = |qdisc| Holder::of(&[qdisc]);
+        let at_root = |qdisc| FrameHolder::of(&[qdisc]);
         assert_eq!(at_root(etf(1 << 16, ROOT, ETF_OFFLOAD)), Some(tai(true)));
         assert_eq!(at_root(etf(1 << 16, ROOT, 0)), Some(tai(false)));
         assert_eq!(at_root(etf(1 << 16, ROOT, ETF_DEADLINE)), None);
         assert_eq!(at_root(qdisc("fq", 1 << 16, ROOT)), Some(fq));
         assert_eq!(at_root(qdisc("fq_codel", 0, ROOT)), None);
         assert_eq!(at_root(qdisc("etf", 0, ROOT)), None, "without parameters");
-        assert_eq!(Holder::of(&[]), None);
+        assert_eq!(FrameHolder::of(&[]), None);
     }
 
     #[test]
@@ -181,21 +181,21 @@ mod tests {
             qdisc("fq", 0, below(1)),
             qdisc("fq", 0, below(2)),
         ];
-        assert!(Holder::of(&alike).is_some_and(|holder| !holder.device));
+        assert!(FrameHolder::of(&alike).is_some_and(|holder| !holder.device));
         let mixed = [mq.clone(), qdisc("fq", 0, below(1)), etf(0, below(2), 0)];
-        assert_eq!(Holder::of(&mixed), None);
-        assert_eq!(Holder::of(&[mq, qdisc("fq", 0, 9 << 16 | 1)]), None);
+        assert_eq!(FrameHolder::of(&mixed), None);
+        assert_eq!(FrameHolder::of(&[mq, qdisc("fq", 0, 9 << 16 | 1)]), None);
     }
 
     #[test]
     fn only_what_was_asked_for_is_used() {
-        let holder = |device| Holder {
+        let holder = |device| FrameHolder {
             clock: libc::CLOCK_TAI,
             device,
         };
         let used = |wanted| [true, false].map(|device| holder(device).is_wanted(wanted));
-        assert_eq!(used(Wanted::Off), [false, false]);
-        assert_eq!(used(Wanted::Device), [true, false]);
-        assert_eq!(used(Wanted::Queue), [true, true]);
+        assert_eq!(used(LaunchMode::Off), [false, false]);
+        assert_eq!(used(LaunchMode::Device), [true, false]);
+        assert_eq!(used(LaunchMode::Queue), [true, true]);
     }
 }

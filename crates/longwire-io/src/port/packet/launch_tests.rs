@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
 
-use super::super::lock::{PortLock, Reads};
+use super::super::lock::{PortLock, ReadMode};
 use super::super::options::Purpose;
-use super::super::settings::{Frames, Wanted};
-use super::launch::{Holder, LEAD};
+use super::super::settings::{Frames, InterfaceNeeds};
+use super::launch::{FrameHolder, LEAD};
 use super::tx::PacketTx;
 use super::{OpenOptions, PortError, open, open_sender, open_sockets};
 use crate::net::{NetNamespace, link_up, sysctl, veth};
-use crate::port::options::Launch;
+use crate::port::options::LaunchMode;
 use crate::port::settings::Settings;
 use crate::port::{Outgoing, Pushed, RxPort, TxPort, interface};
 
@@ -44,7 +44,7 @@ fn cable() -> Option<NetNamespace> {
     Some(namespace)
 }
 
-fn options(launch: Launch) -> OpenOptions {
+fn options(launch: LaunchMode) -> OpenOptions {
     OpenOptions {
         launch,
         ..OpenOptions::default()
@@ -59,12 +59,12 @@ fn a_device_that_holds_nothing_is_told_from_others() {
             .run(|| open_sender("near", &options(launch)))
             .expect("a thread")
     };
-    for launch in [Launch::Off, Launch::Device] {
+    for launch in [LaunchMode::Off, LaunchMode::Device] {
         let (tx, notes) = open(launch).expect("opens");
         assert_eq!(tx.launch_lead(), None);
         assert!(!notes.iter().any(|note| note.contains("held")), "{notes:?}");
     }
-    let error = open(Launch::Queue).err().expect("nothing holds frames");
+    let error = open(LaunchMode::Queue).err().expect("nothing holds frames");
     assert!(matches!(error, PortError::Unsupported { .. }));
     let advice = "tc qdisc replace dev near root fq";
     assert!(error.to_string().contains(advice), "{error}");
@@ -74,7 +74,7 @@ fn a_device_that_holds_nothing_is_told_from_others() {
 fn frames_with_a_launch_time_pass_whole_and_in_order() {
     let Some(namespace) = cable() else { return };
     for clock in [libc::CLOCK_MONOTONIC, libc::CLOCK_TAI] {
-        let holder = Holder {
+        let holder = FrameHolder {
             clock,
             device: false,
         };
@@ -83,8 +83,9 @@ fn frames_with_a_launch_time_pass_whole_and_in_order() {
                 let near = interface::find_up("packet:near", "near").expect("is there");
                 let mut notes = Vec::new();
                 let sockets = open_sockets("packet:near", &near, Some(holder), &mut notes);
-                let lock = PortLock::acquire("packet:near", &near, Purpose::Send, Reads::Nothing);
-                let wanted = Wanted {
+                let lock =
+                    PortLock::acquire("packet:near", &near, Purpose::Send, ReadMode::Nothing);
+                let wanted = InterfaceNeeds {
                     quiet: false,
                     frames: Frames::AsTheyCome,
                 };

@@ -7,7 +7,6 @@
 //! super-packets of up to 64 KiB pass as they are.
 
 mod batch;
-mod beside;
 mod checked;
 mod control;
 mod device_clock;
@@ -18,6 +17,7 @@ mod launch_tests;
 mod ring;
 mod rx;
 mod sent;
+mod socket_timestamps;
 mod stamp;
 mod tx;
 
@@ -28,19 +28,19 @@ use std::sync::Arc;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use super::PortError;
-use super::lock::{PortLock, Reads};
-use super::options::{Launch, OpenOptions};
-use super::settings::{Frames, Settings, Wanted};
+use super::lock::{PortLock, ReadMode};
+use super::options::{LaunchMode, OpenOptions};
+use super::settings::{Frames, InterfaceNeeds, Settings};
 use super::socket::{Buffer, checked, enlarge, failure, set_option};
 use super::xdp::Sender;
 use crate::net::interface::Interface;
 use crate::net::qdisc::qdiscs;
 pub(super) use batch::message;
-use beside::Beside;
 pub use checked::{CheckedLine, open_gap};
-use launch::Holder;
-use ring::{Layout, Ring};
+use launch::FrameHolder;
+use ring::{Layout, ReceiveRing};
 pub use rx::PacketRx;
+use socket_timestamps::SocketTimestamps;
 pub use tx::PacketTx;
 use tx::Sockets;
 
@@ -77,7 +77,7 @@ pub struct PacketPort {
 pub fn open(name: &str, options: &OpenOptions) -> Result<PacketPort, PortError> {
     let port = format!("packet:{name}");
     let interface = super::interface::find_up(&port, name)?;
-    let lock = PortLock::acquire(&port, &interface, options.purpose, Reads::Copies)?;
+    let lock = PortLock::acquire(&port, &interface, options.purpose, ReadMode::Copies)?;
     let mut notes = Vec::new();
     let (receiving, ring) = open_rx(&port, &interface, options, &mut notes)?;
     let (tx, settings) = open_sending(&port, &interface, options, lock, &mut notes)?;
@@ -98,7 +98,7 @@ pub fn open_sender(
 ) -> Result<(PacketTx, Vec<String>), PortError> {
     let port = format!("packet:{name}");
     let interface = super::interface::find_up(&port, name)?;
-    let lock = PortLock::acquire(&port, &interface, options.purpose, Reads::Nothing)?;
+    let lock = PortLock::acquire(&port, &interface, options.purpose, ReadMode::Nothing)?;
     let mut notes = Vec::new();
     let (tx, _) = open_sending(&port, &interface, options, lock, &mut notes)?;
     Ok((tx, notes))
@@ -117,7 +117,7 @@ fn open_sending(
     if !interface.running {
         notes.push(format!("{}: no carrier yet", interface.name));
     }
-    let wanted = Wanted {
+    let wanted = InterfaceNeeds {
         quiet: options.quiet,
         // With virtio-net headers super-packets pass unchanged.
         frames: if options.offloads {
@@ -135,14 +135,14 @@ fn open_sending(
 fn open_sockets(
     port: &str,
     interface: &Interface,
-    launches: Option<Holder>,
+    launches: Option<FrameHolder>,
     notes: &mut Vec<String>,
 ) -> Result<Sockets, PortError> {
     let direct = open_tx(port, interface, launches.is_none())?;
     let queued = open_tx(port, interface, false)?;
-    let mut beside = Beside::new();
+    let mut timestamps = SocketTimestamps::new();
     if let Some(holder) = launches {
-        let told = beside.launch(direct.as_fd(), holder);
+        let told = timestamps.launch(direct.as_fd(), holder);
         told.map_err(|e| failure(port, "asking for launch times", e))?;
     }
     Ok(Sockets {
@@ -152,7 +152,7 @@ fn open_sockets(
         },
         direct,
         queued,
-        beside,
+        timestamps,
     })
 }
 
@@ -162,7 +162,7 @@ fn open_rx(
     interface: &Interface,
     options: &OpenOptions,
     notes: &mut Vec<String>,
-) -> Result<(OwnedFd, Ring), PortError> {
+) -> Result<(OwnedFd, ReceiveRing), PortError> {
     let socket = raw_socket(port)?;
     let fd = socket.as_fd();
     let set = |name, value: libc::c_int, action| {
@@ -199,7 +199,8 @@ fn open_rx(
         interface.mtu as usize + 14 + 4,
         options.ring_bytes.unwrap_or(RING_BYTES),
     );
-    let ring = Ring::new(fd, layout).map_err(|e| failure(port, "making the receive ring", e))?;
+    let ring =
+        ReceiveRing::new(fd, layout).map_err(|e| failure(port, "making the receive ring", e))?;
     promiscuous(fd, interface).map_err(|e| failure(port, "entering promiscuous mode", e))?;
     bind(fd, interface, libc::ETH_P_ALL as u16)
         .map_err(|e| failure(port, "binding the socket", e))?;
@@ -227,16 +228,16 @@ fn open_tx(port: &str, interface: &Interface, direct: bool) -> Result<OwnedFd, P
 fn find_launch(
     port: &str,
     interface: &Interface,
-    wanted: Launch,
+    wanted: LaunchMode,
     notes: &mut Vec<String>,
-) -> Result<Option<Holder>, PortError> {
-    if wanted == Launch::Off {
+) -> Result<Option<FrameHolder>, PortError> {
+    if wanted == LaunchMode::Off {
         return Ok(None);
     }
     let name = &interface.name;
     let holder = qdiscs(interface.index)
         .ok()
-        .and_then(|qdiscs| Holder::of(&qdiscs))
+        .and_then(|qdiscs| FrameHolder::of(&qdiscs))
         .filter(|holder| holder.is_wanted(wanted));
     match holder {
         Some(holder) => notes.push(format!(
@@ -247,7 +248,7 @@ fn find_launch(
                 "the kernel's queueing discipline"
             }
         )),
-        None if wanted == Launch::Queue => {
+        None if wanted == LaunchMode::Queue => {
             return Err(PortError::Unsupported {
                 port: port.to_owned(),
                 reason: format!(

@@ -69,7 +69,7 @@ impl Layout {
 
 /// The mapped ring. Slots are read in order; the status word of each determines whether
 /// it is the kernel's or ours.
-pub(super) struct Ring {
+pub(super) struct ReceiveRing {
     memory: NonNull<u8>,
     layout: Layout,
     next: usize,
@@ -77,7 +77,7 @@ pub(super) struct Ring {
 
 // SAFETY: the memory belongs to this value alone (the kernel aside), and is
 // not tied to a thread.
-unsafe impl Send for Ring {}
+unsafe impl Send for ReceiveRing {}
 
 /// The kernel's description of a frame in a slot.
 #[derive(Clone, Copy, Debug)]
@@ -112,9 +112,9 @@ impl SlotHeader {
     }
 }
 
-impl Ring {
+impl ReceiveRing {
     /// Makes the kernel allocate the ring of a packet socket, and maps it.
-    pub(super) fn new(socket: BorrowedFd<'_>, layout: Layout) -> io::Result<Ring> {
+    pub(super) fn new(socket: BorrowedFd<'_>, layout: Layout) -> io::Result<ReceiveRing> {
         set_option(
             socket,
             libc::SOL_PACKET,
@@ -137,7 +137,7 @@ impl Ring {
             return Err(io::Error::last_os_error());
         }
         let memory = NonNull::new(address.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Ring {
+        Ok(ReceiveRing {
             memory,
             layout,
             next: 0,
@@ -209,7 +209,7 @@ impl Ring {
     }
 }
 
-impl Drop for Ring {
+impl Drop for ReceiveRing {
     fn drop(&mut self) {
         // SAFETY: this is the mapping made in `new`, and no reference into it
         // outlives `self`.

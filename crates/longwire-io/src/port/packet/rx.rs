@@ -10,7 +10,7 @@ use super::super::settings::Settings;
 use super::super::socket::{failure, get_option, pending_error};
 use super::super::{Arrived, Offload, PortError, PortLosses, Received, RxPort, vnet};
 use super::SUPER_MAX;
-use super::ring::{Ring, SlotHeader};
+use super::ring::{ReceiveRing, SlotHeader};
 use super::stamp::StampScale;
 
 /// Bytes of the two MAC addresses, after which a VLAN tag stands.
@@ -25,7 +25,7 @@ const CHECK_CALLS: u32 = 4096;
 /// The receiving half of `packet:IF`.
 pub struct PacketRx {
     // Unmapped before the socket is closed.
-    ring: Ring,
+    ring: ReceiveRing,
     socket: OwnedFd,
     port: String,
     scale: StampScale,
@@ -41,7 +41,7 @@ pub struct PacketRx {
 impl PacketRx {
     pub(super) fn new(
         socket: OwnedFd,
-        ring: Ring,
+        ring: ReceiveRing,
         port: String,
         settings: Arc<Settings>,
     ) -> PacketRx {

@@ -26,7 +26,7 @@ pub(super) const TIMESTAMPING: libc::c_int = 37;
 const ORIGIN_LAUNCH: u8 = 6;
 
 /// The error queue of a sending socket.
-pub(super) struct Sent {
+pub(super) struct SendErrorQueue {
     socket: OwnedFd,
     /// Reads the device's clock, if the device stamps.
     device: Option<DeviceClock>,
@@ -39,9 +39,9 @@ pub(super) struct Sent {
     missed: u64,
 }
 
-impl Sent {
-    pub(super) fn new(socket: BorrowedFd<'_>) -> io::Result<Sent> {
-        Ok(Sent {
+impl SendErrorQueue {
+    pub(super) fn new(socket: BorrowedFd<'_>) -> io::Result<SendErrorQueue> {
+        Ok(SendErrorQueue {
             socket: socket.try_clone_to_owned()?,
             device: None,
             waiting: VecDeque::new(),
@@ -54,11 +54,12 @@ impl Sent {
     /// Enables send stamps on the socket; by the device's clock if there is one,
     /// otherwise by the kernel's.
     pub(super) fn start(&mut self, device: Option<DeviceClock>) -> io::Result<()> {
-        let told = match device {
+        let message_found = match device {
             Some(_) => libc::SOF_TIMESTAMPING_RAW_HARDWARE,
             None => libc::SOF_TIMESTAMPING_SOFTWARE,
         };
-        let flags = told | libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY;
+        let flags =
+            message_found | libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY;
         self.device = device;
         set_option(self.socket.as_fd(), libc::SOL_SOCKET, TIMESTAMPING, &flags)
     }
@@ -109,21 +110,23 @@ impl Sent {
             device.compare();
         }
         let mut wall_ahead = None;
-        while let Ok(Some(told)) = receive(self.socket.as_fd()) {
-            if told.origin == ORIGIN_LAUNCH {
+        while let Ok(Some(message_found)) = receive(self.socket.as_fd()) {
+            if message_found.origin == ORIGIN_LAUNCH {
                 self.missed += 1;
                 continue;
             }
             let left = match &self.device {
-                Some(device) if told.device > 0 => device.monotonic(told.device),
-                None if told.kernel > 0 => {
+                Some(device) if message_found.device > 0 => device.monotonic(message_found.device),
+                None if message_found.kernel > 0 => {
                     let ahead = *wall_ahead
                         .get_or_insert_with(|| ahead_of_monotonic(ClockId::CLOCK_REALTIME));
-                    told.kernel.saturating_add_signed(ahead.saturating_neg())
+                    message_found
+                        .kernel
+                        .saturating_add_signed(ahead.saturating_neg())
                 }
                 _ => continue,
             };
-            let Some(release) = self.release_of(told.number) else {
+            let Some(release) = self.release_of(message_found.number) else {
                 continue;
             };
             if self.came.len() == WAITING_MAX {
@@ -151,7 +154,7 @@ impl Sent {
 }
 
 /// A stamp from the error queue.
-struct Told {
+struct StampMessage {
     origin: u8,
     number: u32,
     kernel: u64,
@@ -159,7 +162,7 @@ struct Told {
 }
 
 /// Receives the next stamp, if there is one.
-fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Told>> {
+fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<StampMessage>> {
     let mut control = [0u64; CONTROL_WORDS];
     // SAFETY: `msghdr` is a C structure of integers and pointers, for which
     // zeros are valid.
@@ -176,7 +179,7 @@ fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Told>> {
             _ => Err(error),
         };
     }
-    let mut told = Told {
+    let mut message_found = StampMessage {
         origin: 0,
         number: 0,
         kernel: 0,
@@ -188,30 +191,30 @@ fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Told>> {
     while !next.is_null() {
         // SAFETY: not null, so it points to a whole header, followed by the data
         // of its kind, which the kernel wrote.
-        unsafe { read_part(&*next, libc::CMSG_DATA(next), &mut told) };
+        unsafe { read_part(&*next, libc::CMSG_DATA(next), &mut message_found) };
         // SAFETY: as for the first.
         next = unsafe { libc::CMSG_NXTHDR(&raw const message, next) };
     }
-    Ok(Some(told))
+    Ok(Some(message_found))
 }
 
 /// Reads one control message.
 ///
 /// # Safety
 /// `data` must have the type that the header declares.
-unsafe fn read_part(header: &libc::cmsghdr, data: *const u8, told: &mut Told) {
+unsafe fn read_part(header: &libc::cmsghdr, data: *const u8, message_found: &mut StampMessage) {
     match (header.cmsg_level, header.cmsg_type) {
         (libc::SOL_SOCKET, TIMESTAMPING) => {
             // SAFETY: `struct scm_timestamping` is three times in a row.
             let times = unsafe { data.cast::<[libc::timespec; 3]>().read_unaligned() };
-            told.kernel = nanos(times[0]);
-            told.device = nanos(times[2]);
+            message_found.kernel = nanos(times[0]);
+            message_found.device = nanos(times[2]);
         }
         (libc::SOL_PACKET, libc::PACKET_TX_TIMESTAMP) => {
             // SAFETY: the kernel sends this structure with a stamp.
             let error = unsafe { data.cast::<libc::sock_extended_err>().read_unaligned() };
-            told.origin = error.ee_origin;
-            told.number = error.ee_data;
+            message_found.origin = error.ee_origin;
+            message_found.number = error.ee_data;
         }
         _ => {}
     }

@@ -9,13 +9,13 @@
 use longwire_engine::Nanos;
 use nix::time::ClockId;
 
-use super::super::clocks::{NARROW, Reading};
+use super::super::clocks::{ClockReading, NARROW};
 
 /// Interval between checks of the difference.
 const CHECK_EVERY: u64 = 1_000_000;
 
-fn read() -> Reading {
-    Reading::new(ClockId::CLOCK_REALTIME)
+fn read() -> ClockReading {
+    ClockReading::new(ClockId::CLOCK_REALTIME)
 }
 
 /// Converts the kernel's stamps to arrivals.
@@ -36,7 +36,7 @@ impl StampScale {
         StampScale::start(read())
     }
 
-    fn start(reading: Reading) -> StampScale {
+    fn start(reading: ClockReading) -> StampScale {
         StampScale {
             offset: reading.offset(),
             uncertainty: reading.width() / 2,
@@ -87,7 +87,7 @@ impl StampScale {
         &mut self,
         wall: u64,
         now: Nanos,
-        read: impl FnOnce() -> Reading,
+        read: impl FnOnce() -> ClockReading,
     ) -> Nanos {
         if self.before_step.is_none() {
             // Two processors stamp a few nanoseconds apart; that is no step.
@@ -127,7 +127,7 @@ impl StampScale {
         Nanos::from_nanos(self.last)
     }
 
-    fn measure(&mut self, reading: Reading) {
+    fn measure(&mut self, reading: ClockReading) {
         self.checked = reading.after;
         let uncertainty = reading.width() / 2;
         let moved = reading.offset().abs_diff(self.offset);
@@ -151,8 +151,8 @@ mod tests {
 
     const DAY: u64 = 86_400_000_000_000;
 
-    fn reading(monotonic: u64, difference: u64) -> Reading {
-        Reading {
+    fn reading(monotonic: u64, difference: u64) -> ClockReading {
+        ClockReading {
             before: monotonic - 20,
             other: monotonic + difference,
             after: monotonic + 20,
@@ -163,7 +163,7 @@ mod tests {
         Nanos::from_nanos(nanos)
     }
 
-    fn never() -> Reading {
+    fn never() -> ClockReading {
         panic!("no reason to read the clocks")
     }
 

@@ -24,8 +24,8 @@ use super::super::{
 };
 use super::SUPER_MAX;
 use super::batch::{Batch, SLOTS, message};
-use super::beside::Beside;
 use super::control::Control;
+use super::socket_timestamps::SocketTimestamps;
 
 /// Longer frames are sent in place: a separate system call costs less than copying
 /// them.
@@ -44,7 +44,7 @@ pub(super) struct Sockets {
     pub(super) queued: OwnedFd,
     /// AF_XDP, if available.
     pub(super) fast: Option<Sender>,
-    pub(super) beside: Beside,
+    pub(super) timestamps: SocketTimestamps,
 }
 
 /// The sending half of `packet:IF`.
@@ -58,7 +58,7 @@ pub struct PacketTx {
     batch: Batch,
     fast: Option<Sender>,
     sampler: Sampler,
-    beside: Box<Beside>,
+    timestamps: Box<SocketTimestamps>,
     /// Frames sent since the last flush.
     sent: usize,
     losses: PortLosses,
@@ -82,7 +82,7 @@ impl PacketTx {
             batch: Batch::new(),
             fast: sockets.fast,
             sampler: Sampler::default(),
-            beside: Box::new(sockets.beside),
+            timestamps: Box::new(sockets.timestamps),
             sent: 0,
             losses: PortLosses::default(),
             _settings: settings,
@@ -128,10 +128,10 @@ impl PacketTx {
             // An error is returned again by the next flush, which can report it.
             let _ = self.send_all();
         }
-        if self.batch.room() == 0 || self.fast_waits() {
+        if self.batch.free_slots() == 0 || self.fast_waits() {
             return Pushed::Full;
         }
-        let control = self.beside.control(frame.release, stamped.is_some());
+        let control = self.timestamps.control(frame.release, stamped.is_some());
         if !long || self.batch.len() > 0 || !self.send_at_once(frame, control, stamped) {
             self.batch.put(frame.bytes, frame.offload, control, stamped);
         }
@@ -176,7 +176,7 @@ impl PacketTx {
         let left = sent >= 0;
         let dropped = !left && io::Error::last_os_error().raw_os_error() == Some(libc::ENOBUFS);
         if stamped.is_some() && (left || dropped) {
-            self.beside.numbered(stamped.filter(|_| left));
+            self.timestamps.numbered(stamped.filter(|_| left));
         }
         self.sent += usize::from(left);
         left
@@ -210,7 +210,7 @@ impl PacketTx {
             match self.batch.send(self.direct.as_fd(), SLOTS) {
                 Ok(sent) => {
                     for release in self.batch.stamped(sent) {
-                        self.beside.numbered(Some(release));
+                        self.timestamps.numbered(Some(release));
                     }
                     self.batch.advance(sent);
                     self.sent += sent;
@@ -247,7 +247,7 @@ impl PacketTx {
     fn go_on_after_drop(&mut self) -> Result<bool, PortError> {
         if self.batch.stamped(1).next().is_some() {
             // It has a number nevertheless, and will get another.
-            self.beside.numbered(None);
+            self.timestamps.numbered(None);
         }
         let carrier = self
             .has_carrier()
@@ -301,9 +301,9 @@ impl TxPort for PacketTx {
         Ok(std::mem::take(&mut self.sent))
     }
 
-    fn room(&self) -> usize {
-        let fast = self.fast.as_ref().map_or(SLOTS, Sender::room);
-        self.batch.room().min(fast)
+    fn free_slots(&self) -> usize {
+        let fast = self.fast.as_ref().map_or(SLOTS, Sender::free_slots);
+        self.batch.free_slots().min(fast)
     }
 
     fn unsent(&self) -> usize {
@@ -315,7 +315,7 @@ impl TxPort for PacketTx {
         if every == 0 {
             return None;
         }
-        let by = self.beside.stamp(self.direct.as_fd(), &self.interface);
+        let by = self.timestamps.stamp(self.direct.as_fd(), &self.interface);
         if by == Some(StampedBy::Device) && self.flush_fast() {
             self.fast = None;
         }
@@ -326,7 +326,7 @@ impl TxPort for PacketTx {
         if let Some(fast) = &mut self.fast {
             fast.sampled(take);
         }
-        self.beside.drain(take);
+        self.timestamps.drain(take);
     }
 
     fn takes_offload(&self) -> bool {
@@ -334,12 +334,12 @@ impl TxPort for PacketTx {
     }
 
     fn launch_lead(&self) -> Option<Nanos> {
-        self.beside.lead()
+        self.timestamps.lead()
     }
 
     fn losses(&mut self) -> PortLosses {
         PortLosses {
-            send_failed: self.losses.send_failed + self.beside.missed(),
+            send_failed: self.losses.send_failed + self.timestamps.missed(),
             ..self.losses
         }
     }

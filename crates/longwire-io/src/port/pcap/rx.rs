@@ -25,7 +25,7 @@ pub struct PcapRx {
     last: Nanos,
     /// Whether the reader's current frame is still to be delivered.
     held: bool,
-    waits: Waits,
+    waits: WaitReason,
     /// An error that follows frames that must be delivered first.
     error: Option<PortError>,
     set_back: u64,
@@ -33,7 +33,7 @@ pub struct PcapRx {
 
 /// The reason why the next frame waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waits {
+enum WaitReason {
     Time,
     Input,
     Nothing,
@@ -59,7 +59,7 @@ impl PcapRx {
             origin: None,
             last: Nanos::ZERO,
             held: false,
-            waits: Waits::Time,
+            waits: WaitReason::Time,
             error: None,
             set_back: 0,
         };
@@ -85,17 +85,19 @@ impl PcapRx {
     }
 
     /// Finds the next frame, and when it arrives.
-    fn next_arrival(&mut self, now: Nanos) -> Result<Next, PortError> {
+    fn next_arrival(&mut self, now: Nanos) -> Result<NextArrival, PortError> {
         if !self.held {
             match self.reader.advance()? {
                 Step::Frame => self.held = true,
-                Step::End => return Ok(Next::End),
-                Step::Later => return Ok(Next::Later),
+                Step::End => return Ok(NextArrival::End),
+                Step::Later => return Ok(NextArrival::Later),
             }
         }
         let stamp = self.reader.current().map_or(Nanos::ZERO, |r| r.stamp);
         let (start, first) = *self.origin.get_or_insert((now, stamp));
-        Ok(Next::At(start.saturating_add(stamp.saturating_sub(first))))
+        Ok(NextArrival::At(
+            start.saturating_add(stamp.saturating_sub(first)),
+        ))
     }
 
     fn wake_at(&mut self, time: Nanos) -> Result<(), PortError> {
@@ -123,19 +125,19 @@ impl PcapRx {
     ) -> Result<(), PortError> {
         while received.frames < max {
             let mut arrival = match self.next_arrival(now)? {
-                Next::End => {
+                NextArrival::End => {
                     received.end = true;
-                    self.waits = Waits::Nothing;
+                    self.waits = WaitReason::Nothing;
                     return Ok(());
                 }
-                Next::Later => {
-                    self.waits = Waits::Input;
+                NextArrival::Later => {
+                    self.waits = WaitReason::Input;
                     return Ok(());
                 }
-                Next::At(arrival) => arrival,
+                NextArrival::At(arrival) => arrival,
             };
             if arrival > now {
-                self.waits = Waits::Time;
+                self.waits = WaitReason::Time;
                 return self.wake_at(arrival);
             }
             if arrival < self.last {
@@ -159,7 +161,7 @@ impl PcapRx {
     }
 }
 
-enum Next {
+enum NextArrival {
     At(Nanos),
     Later,
     End,
@@ -196,8 +198,8 @@ impl RxPort for PcapRx {
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
         match self.waits {
-            Waits::Input => self.reader.readable(),
-            Waits::Time | Waits::Nothing => Some(self.timer.as_fd()),
+            WaitReason::Input => self.reader.readable(),
+            WaitReason::Time | WaitReason::Nothing => Some(self.timer.as_fd()),
         }
     }
 

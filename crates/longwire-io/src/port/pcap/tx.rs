@@ -59,7 +59,7 @@ impl TxPort for PcapTx {
         Ok(gone)
     }
 
-    fn room(&self) -> usize {
+    fn free_slots(&self) -> usize {
         let free = WAITING_MAX - self.writer.gathered();
         free / (CAPTURED_MAX as usize + RECORD_OVERHEAD)
     }

@@ -53,7 +53,7 @@ const OFFLOAD_UDP: u32 = 0x20 | 0x40;
 pub(super) struct Device {
     name: String,
     file: File,
-    settings: Settings,
+    settings: DeviceSettings,
     counters: Option<File>,
     /// Changes of a device that existed before.
     record: Option<(PortRecord, Restorer)>,
@@ -61,7 +61,7 @@ pub(super) struct Device {
 }
 
 /// Settings of a device that existed before.
-struct Before {
+struct PreviousSettings {
     flags: libc::c_short,
     queue_len: libc::c_int,
 }
@@ -75,7 +75,7 @@ impl Device {
         notes: &mut Vec<String>,
     ) -> Result<Device, PortError> {
         let failed = |action, source: io::Error| failed(name, action, source);
-        let settings = Settings::new(name)?;
+        let settings = DeviceSettings::new(name)?;
         let before = settings.read();
         let file = OpenOptions::new()
             .read(true)
@@ -173,7 +173,7 @@ impl Drop for Device {
     }
 }
 
-impl Before {
+impl PreviousSettings {
     /// Records how the following changes are restored.
     fn record(&self, interface: &Interface) -> (PortRecord, Restorer) {
         let name = &interface.name;
@@ -218,13 +218,13 @@ impl Drops {
 
 /// Reads and writes a device's settings, by its name, in the network namespace where
 /// this was created, regardless of the calling thread.
-struct Settings {
+struct DeviceSettings {
     socket: OwnedFd,
     name: [libc::c_char; libc::IFNAMSIZ],
 }
 
-impl Settings {
-    fn new(text: &str) -> Result<Settings, PortError> {
+impl DeviceSettings {
+    fn new(text: &str) -> Result<DeviceSettings, PortError> {
         let bad_name = text.contains(['/', ':']) || text.chars().any(char::is_whitespace);
         if text.is_empty() || text.len() >= libc::IFNAMSIZ || bad_name {
             return Err(PortError::Unsupported {
@@ -243,7 +243,7 @@ impl Settings {
         for (to, from) in name.iter_mut().zip(text.bytes()) {
             *to = from as libc::c_char;
         }
-        Ok(Settings { socket, name })
+        Ok(DeviceSettings { socket, name })
     }
 
     /// Creates a request about the device.
@@ -255,7 +255,7 @@ impl Settings {
     }
 
     /// Returns the settings of an existing device.
-    fn read(&self) -> Option<Before> {
+    fn read(&self) -> Option<PreviousSettings> {
         let mut request = self.request();
         // SAFETY: the kernel fills the `ifreq`, which outlives the calls.
         unsafe { control::get_flags(self.socket.as_raw_fd(), &raw mut request) }.ok()?;
@@ -265,7 +265,7 @@ impl Settings {
         unsafe { control::get_queue_len(self.socket.as_raw_fd(), &raw mut request) }.ok()?;
         // SAFETY: the call above filled the queue length, an int.
         let queue_len = unsafe { request.ifr_ifru.ifru_metric };
-        Some(Before { flags, queue_len })
+        Some(PreviousSettings { flags, queue_len })
     }
 
     /// Brings the device up, with a queue of at least `queue_len`.

@@ -194,7 +194,7 @@ impl TxPort for TapTx {
         }
     }
 
-    fn room(&self) -> usize {
+    fn free_slots(&self) -> usize {
         ROOM
     }
 

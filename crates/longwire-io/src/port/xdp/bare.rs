@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::super::socket::failure;
 use super::super::{PortError, interface};
-use super::socket::{Sending, Step, Unbound};
+use super::socket::{SendRings, SocketFailure, UnboundSocket};
 use super::umem::{PAGE, Umem};
 
 /// Entries of the transmit ring, and maximum frames of one burst.
@@ -18,7 +18,7 @@ const PLACE: u64 = 64;
 /// A socket that sends one frame repeatedly.
 pub struct BareXdp {
     // Unmapped before the socket is closed.
-    sending: Sending,
+    sending: SendRings,
     socket: OwnedFd,
     _umem: Umem,
     len: u32,
@@ -38,14 +38,14 @@ impl BareXdp {
             .map_err(|(action, error)| failure(&port, action, error))
     }
 
-    fn open_index(interface: u32, frame: &[u8]) -> Result<BareXdp, Step> {
+    fn open_index(interface: u32, frame: &[u8]) -> Result<BareXdp, SocketFailure> {
         let umem = Umem::new(PAGE, 1).map_err(|e| ("getting frame memory", e))?;
         // SAFETY: the only chunk, which is not in use yet.
         match unsafe { umem.piece(PLACE, frame.len()) } {
             Some(chunk) => chunk.copy_from_slice(frame),
             None => return Err(("placing the frame", io::ErrorKind::InvalidInput.into())),
         }
-        let (socket, sending) = Unbound::with_memory(&umem, 64, FRAMES)?;
+        let (socket, sending) = UnboundSocket::with_memory(&umem, 64, FRAMES)?;
         socket
             .bind(interface, 0, false, None)
             .map_err(|e| ("binding to a queue", e))?;
@@ -64,13 +64,13 @@ impl BareXdp {
     /// # Errors
     /// System errors, except for a full device.
     pub fn send(&mut self, burst: u32) -> io::Result<usize> {
-        let Sending {
+        let SendRings {
             transmit,
             completion,
             ..
         } = &mut self.sending;
         let room = FRAMES - self.on_the_way;
-        for _ in 0..burst.min(room).min(transmit.room()) {
+        for _ in 0..burst.min(room).min(transmit.free_slots()) {
             transmit.put(libc::xdp_desc {
                 addr: PLACE,
                 len: self.len,

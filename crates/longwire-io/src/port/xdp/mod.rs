@@ -20,9 +20,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use super::PortError;
-use super::lock::{PortLock, Reads};
+use super::lock::{PortLock, ReadMode};
 use super::options::{OpenOptions, XdpMode};
-use super::settings::{Frames, Settings, Wanted};
+use super::settings::{Frames, InterfaceNeeds, Settings};
 use super::socket::failure;
 use crate::net::ethtool::Ethtool;
 use crate::net::interface::Interface;
@@ -32,7 +32,7 @@ use rx::Queue;
 pub use rx::XdpRx;
 pub(crate) use sender::Sender;
 use sender::TX_FRAMES;
-use socket::{Sending, Step, Unbound};
+use socket::{SendRings, SocketFailure, UnboundSocket};
 pub use tx::XdpTx;
 use umem::Umem;
 
@@ -71,7 +71,7 @@ pub(super) struct Attachment {
 pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
     let port = format!("xdp:{name}");
     let interface = super::interface::find_up(&port, name)?;
-    let lock = PortLock::acquire(&port, &interface, options.purpose, Reads::Frames)?;
+    let lock = PortLock::acquire(&port, &interface, options.purpose, ReadMode::Frames)?;
     let mut notes = Vec::new();
     let frame_max = interface.mtu as usize + 14 + 4;
     let chunk = Umem::chunk_for(frame_max).ok_or_else(|| PortError::Unsupported {
@@ -99,7 +99,7 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
             .enter(queue as u32, opened.socket.as_fd())
             .map_err(|e| failure(&port, "entering a socket into the map", e))?;
     }
-    let wanted = Wanted {
+    let wanted = InterfaceNeeds {
         quiet: options.quiet,
         // In the driver frames are not merged yet, and a veth device segments its
         // peer's super-packets itself.
@@ -185,10 +185,10 @@ struct Plan<'a> {
 }
 
 /// Opened sockets.
-struct Opened {
+struct OpenSockets {
     queues: Vec<Queue>,
     umem: Arc<Umem>,
-    sending: Sending,
+    sending: SendRings,
     tx_chunks: Vec<u64>,
     /// Whether the kernel copies frames to and from the memory.
     copies: bool,
@@ -196,13 +196,19 @@ struct Opened {
 
 impl Plan<'_> {
     /// Creates the memory and the sockets, and binds them.
-    fn open(&self, port: &str, place: Place, notes: &mut Vec<String>) -> Result<Opened, PortError> {
+    fn open(
+        &self,
+        port: &str,
+        place: Place,
+        notes: &mut Vec<String>,
+    ) -> Result<OpenSockets, PortError> {
         let rx_chunks = self.rx_frames * self.queues as usize;
         let umem = Umem::new(self.chunk, rx_chunks + TX_FRAMES)
             .map_err(|e| failure(port, "getting frame memory", e))?;
         let umem = Arc::new(umem);
-        let (first, sending) = Unbound::with_memory(&umem, self.rx_frames as u32, TX_FRAMES as u32)
-            .map_err(|step| self.explain(port, step))?;
+        let (first, sending) =
+            UnboundSocket::with_memory(&umem, self.rx_frames as u32, TX_FRAMES as u32)
+                .map_err(|step| self.explain(port, step))?;
         let zero_copy = self
             .bind_first(&first, place)
             .map_err(|e| self.explain(port, ("binding to a queue", e)))?;
@@ -232,15 +238,15 @@ impl Plan<'_> {
     }
 
     /// Binds a further queue's socket, on the memory of the first.
-    fn bind_next(&self, queue: u32, first: BorrowedFd<'_>) -> Result<Unbound, Step> {
-        let next = Unbound::sharing(self.rx_frames as u32)?;
+    fn bind_next(&self, queue: u32, first: BorrowedFd<'_>) -> Result<UnboundSocket, SocketFailure> {
+        let next = UnboundSocket::sharing(self.rx_frames as u32)?;
         next.bind(self.interface.index, queue, false, Some(first))
             .map_err(|e| ("binding to a queue", e))?;
         Ok(next)
     }
 
     /// Binds with the device's own memory access if it has it, otherwise with copies.
-    fn bind_first(&self, first: &Unbound, place: Place) -> io::Result<bool> {
+    fn bind_first(&self, first: &UnboundSocket, place: Place) -> io::Result<bool> {
         if place == Place::Native
             && let Ok(zero_copy) = first.bind(self.interface.index, 0, true, None)
         {
@@ -250,7 +256,12 @@ impl Plan<'_> {
     }
 
     /// Gives every queue its chunks, and the rest to the sending half.
-    fn divide(&self, umem: Arc<Umem>, bound: Vec<Unbound>, sending: Sending) -> Opened {
+    fn divide(
+        &self,
+        umem: Arc<Umem>,
+        bound: Vec<UnboundSocket>,
+        sending: SendRings,
+    ) -> OpenSockets {
         let mut chunks = 0..self.rx_frames * bound.len() + TX_FRAMES;
         let mut queues = Vec::new();
         for unbound in bound {
@@ -265,7 +276,7 @@ impl Plan<'_> {
                 receive: unbound.receive,
             });
         }
-        Opened {
+        OpenSockets {
             queues,
             tx_chunks: chunks.map(|number| umem.address(number)).collect(),
             umem,
@@ -274,7 +285,7 @@ impl Plan<'_> {
         }
     }
 
-    fn explain(&self, port: &str, (action, error): Step) -> PortError {
+    fn explain(&self, port: &str, (action, error): SocketFailure) -> PortError {
         let reason = match error.raw_os_error() {
             Some(libc::ENOBUFS) if action == "registering frame memory" => {
                 "its frame memory is more than may be locked; raise the limit with: ulimit -l \
@@ -294,7 +305,7 @@ impl Plan<'_> {
     }
 }
 
-impl Opened {
+impl OpenSockets {
     fn finish(
         self,
         port: &str,

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The memory of one ring.
-pub(super) struct Ring<T> {
+pub(super) struct XdpRing<T> {
     mapping: NonNull<u8>,
     mapped: usize,
     producer: NonNull<AtomicU32>,
@@ -20,9 +20,9 @@ pub(super) struct Ring<T> {
 
 // SAFETY: the mapping belongs to this value alone (the kernel aside) and is
 // not tied to a thread; entries are plain numbers.
-unsafe impl<T: Copy + Send> Send for Ring<T> {}
+unsafe impl<T: Copy + Send> Send for XdpRing<T> {}
 
-impl<T: Copy> Ring<T> {
+impl<T: Copy> XdpRing<T> {
     /// Maps a ring of `size` entries (a power of two) of an AF_XDP socket. `page`
     /// selects one of its rings, `at` has the offsets of its parts: both are the
     /// kernel's values.
@@ -31,7 +31,7 @@ impl<T: Copy> Ring<T> {
         size: u32,
         page: i64,
         at: &libc::xdp_ring_offset,
-    ) -> io::Result<Ring<T>> {
+    ) -> io::Result<XdpRing<T>> {
         let mapped = at.desc as usize + size as usize * size_of::<T>();
         // SAFETY: a new mapping at an address of the kernel's choice.
         let address = unsafe {
@@ -51,7 +51,7 @@ impl<T: Copy> Ring<T> {
         // SAFETY: the kernel says that the ring's parts are at these offsets,
         // all in front of the entries' end, up to which was mapped.
         let part = |offset: u64| unsafe { mapping.add(offset as usize) };
-        Ok(Ring {
+        Ok(XdpRing {
             mapping,
             mapped,
             producer: part(at.producer).cast(),
@@ -86,7 +86,7 @@ impl<T: Copy> Ring<T> {
     }
 }
 
-impl<T> Drop for Ring<T> {
+impl<T> Drop for XdpRing<T> {
     fn drop(&mut self) {
         // SAFETY: this is the mapping made in `map`, and nothing that points
         // into it outlives `self`.
@@ -96,7 +96,7 @@ impl<T> Drop for Ring<T> {
 
 /// Our end of a ring that the kernel consumes.
 pub(super) struct Producer<T> {
-    ring: Ring<T>,
+    ring: XdpRing<T>,
     /// Index of the next entry; the kernel sees entries up to the last submit.
     next: u32,
     /// The kernel's index when it was last read.
@@ -104,7 +104,7 @@ pub(super) struct Producer<T> {
 }
 
 impl<T: Copy> Producer<T> {
-    pub(super) fn new(ring: Ring<T>) -> Producer<T> {
+    pub(super) fn new(ring: XdpRing<T>) -> Producer<T> {
         Producer {
             ring,
             next: 0,
@@ -114,7 +114,7 @@ impl<T: Copy> Producer<T> {
 
     /// Returns the number of free entries, as of the last read of the kernel's index.
     #[inline]
-    pub(super) fn room(&self) -> u32 {
+    pub(super) fn free_slots(&self) -> u32 {
         self.ring.size - self.next.wrapping_sub(self.taken)
     }
 
@@ -138,7 +138,7 @@ impl<T: Copy> Producer<T> {
     /// Adds an entry; returns whether there was a free slot.
     #[inline]
     pub(super) fn put(&mut self, entry: T) -> bool {
-        if self.room() == 0 {
+        if self.free_slots() == 0 {
             return false;
         }
         // SAFETY: the place is ours: the kernel has consumed the previous entry and
@@ -171,7 +171,7 @@ impl<T: Copy> Producer<T> {
 
 /// Our end of a ring that the kernel fills.
 pub(super) struct Consumer<T> {
-    ring: Ring<T>,
+    ring: XdpRing<T>,
     /// Index of the next entry; the kernel sees entries up to the last release as free.
     next: u32,
     /// The kernel's index when it was last read.
@@ -179,7 +179,7 @@ pub(super) struct Consumer<T> {
 }
 
 impl<T: Copy> Consumer<T> {
-    pub(super) fn new(ring: Ring<T>) -> Consumer<T> {
+    pub(super) fn new(ring: XdpRing<T>) -> Consumer<T> {
         Consumer {
             ring,
             next: 0,
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     /// Creates a ring over plain memory, and the kernel's side of it.
-    fn ring(size: u32, start: u32) -> (Ring<u64>, Ring<u64>) {
+    fn ring(size: u32, start: u32) -> (XdpRing<u64>, XdpRing<u64>) {
         let mapped = 64 + size as usize * 8;
         // SAFETY: a new anonymous mapping.
         let address = unsafe {
@@ -240,7 +240,7 @@ mod tests {
         let side = |mapped| {
             // SAFETY: all inside of the mapping of 64 bytes and the entries.
             let part = |at| unsafe { mapping.add(at) };
-            Ring {
+            XdpRing {
                 mapping,
                 mapped,
                 producer: part(0).cast(),

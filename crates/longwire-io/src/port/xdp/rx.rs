@@ -37,7 +37,7 @@ impl Queue {
     /// Returns the chunk of an address to the kernel.
     #[inline]
     fn give_back(&mut self, umem: &Umem, address: u64) {
-        if self.fill.room() == 0 {
+        if self.fill.free_slots() == 0 {
             self.fill.look();
         }
         // The ring has twice as many slots as there are chunks, because the kernel

@@ -15,8 +15,8 @@ use super::super::SendStamp;
 use super::super::offload::{Checksum, finish_checksum};
 use super::super::socket::pending_error;
 use super::rings::{Consumer, Producer};
-use super::socket::{Sending, Step, Unbound};
-use super::stamps::{METADATA, Stamps};
+use super::socket::{SendRings, SocketFailure, UnboundSocket};
+use super::stamps::{METADATA, PendingStamps};
 use super::umem::{PAGE, Umem};
 use crate::net::interface::Interface;
 
@@ -37,13 +37,13 @@ pub(crate) struct Sender {
     free: Vec<u64>,
     /// Whether the kernel stamps frames as they leave.
     stamps_frames: bool,
-    stamps: Stamps,
+    stamps: PendingStamps,
 }
 
 impl Sender {
     pub(super) fn new(
         socket: Arc<OwnedFd>,
-        sending: Sending,
+        sending: SendRings,
         umem: Arc<Umem>,
         free: Vec<u64>,
         copies: bool,
@@ -51,7 +51,7 @@ impl Sender {
         Sender {
             // A device that reads the memory itself would stamp by its own clock.
             stamps_frames: sending.metadata && copies,
-            stamps: Stamps::default(),
+            stamps: PendingStamps::default(),
             transmit: sending.transmit,
             completion: sending.completion,
             socket,
@@ -61,7 +61,7 @@ impl Sender {
     }
 
     /// Opens a socket that only sends, on the first queue of an interface.
-    pub(crate) fn open(interface: &Interface) -> Result<Sender, Step> {
+    pub(crate) fn open(interface: &Interface) -> Result<Sender, SocketFailure> {
         // Frames longer than a page have to leave another way.
         let frame_max = interface.mtu as usize + 14 + 4;
         let chunk = if frame_max <= PAGE / 2 {
@@ -71,7 +71,7 @@ impl Sender {
         };
         let umem = Umem::new(chunk, TX_FRAMES).map_err(|e| ("getting frame memory", e))?;
         // A receive ring is not needed without a program, and costs little.
-        let (socket, sending) = Unbound::with_memory(&umem, 64, TX_FRAMES as u32)?;
+        let (socket, sending) = UnboundSocket::with_memory(&umem, 64, TX_FRAMES as u32)?;
         socket
             .bind(interface.index, 0, false, None)
             .map_err(|e| ("binding to a queue", e))?;
@@ -97,8 +97,8 @@ impl Sender {
     }
 
     /// Returns how many frames can be added.
-    pub(crate) fn room(&self) -> usize {
-        self.free.len().min(self.transmit.room() as usize)
+    pub(crate) fn free_slots(&self) -> usize {
+        self.free.len().min(self.transmit.free_slots() as usize)
     }
 
     /// Returns the number of frames that the kernel has not consumed.
@@ -115,7 +115,7 @@ impl Sender {
         unfinished: Option<Checksum>,
         stamped: Option<Nanos>,
     ) -> bool {
-        if self.transmit.room() == 0 {
+        if self.transmit.free_slots() == 0 {
             return false;
         }
         let Some(chunk) = self.free.pop() else {

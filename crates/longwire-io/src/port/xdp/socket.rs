@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::super::socket::{Buffer, checked, enlarge, get_option, set_option};
-use super::rings::{Consumer, Producer, Ring};
+use super::rings::{Consumer, Producer, XdpRing};
 use super::stamps::METADATA;
 use super::umem::Umem;
 
@@ -21,14 +21,14 @@ const MAX_TX_SKB_BUDGET: libc::c_int = 9;
 const SEND_BUFFER: usize = 8 * 1024 * 1024;
 
 /// A socket with its rings, not yet bound.
-pub(super) struct Unbound {
+pub(super) struct UnboundSocket {
     pub(super) socket: OwnedFd,
     pub(super) fill: Producer<u64>,
     pub(super) receive: Consumer<libc::xdp_desc>,
 }
 
 /// The rings for sending.
-pub(super) struct Sending {
+pub(super) struct SendRings {
     pub(super) transmit: Producer<libc::xdp_desc>,
     pub(super) completion: Consumer<u64>,
     /// Whether frames may have metadata before them.
@@ -36,15 +36,15 @@ pub(super) struct Sending {
 }
 
 /// Failure to create a socket: the failed action, and the error.
-pub(super) type Step = (&'static str, io::Error);
+pub(super) type SocketFailure = (&'static str, io::Error);
 
-impl Unbound {
+impl UnboundSocket {
     /// Creates a socket that receives and sends, and registers the memory.
     pub(super) fn with_memory(
         umem: &Umem,
         rx_frames: u32,
         tx_frames: u32,
-    ) -> Result<(Unbound, Sending), Step> {
+    ) -> Result<(UnboundSocket, SendRings), SocketFailure> {
         let socket = xdp_socket().map_err(|e| ("opening an AF_XDP socket", e))?;
         let fd = socket.as_fd();
         raise_memlock();
@@ -57,13 +57,13 @@ impl Unbound {
         if !metadata {
             register(0).map_err(|e| ("registering frame memory", e))?;
         }
-        let rings = Sending::new(fd, tx_frames, metadata);
+        let rings = SendRings::new(fd, tx_frames, metadata);
         let sending = rings.map_err(|e| ("making a ring", e))?;
-        Ok((Unbound::new(socket, rx_frames)?, sending))
+        Ok((UnboundSocket::new(socket, rx_frames)?, sending))
     }
 
     /// Creates a socket that only receives, on the memory of another.
-    pub(super) fn sharing(rx_frames: u32) -> Result<Unbound, Step> {
+    pub(super) fn sharing(rx_frames: u32) -> Result<UnboundSocket, SocketFailure> {
         let socket = xdp_socket().map_err(|e| ("opening an AF_XDP socket", e))?;
         // The kernel requires a completion ring, but has no use for it.
         let size: u32 = 64;
@@ -74,10 +74,10 @@ impl Unbound {
             &size,
         )
         .map_err(|e| ("making a ring", e))?;
-        Unbound::new(socket, rx_frames)
+        UnboundSocket::new(socket, rx_frames)
     }
 
-    fn new(socket: OwnedFd, frames: u32) -> Result<Unbound, Step> {
+    fn new(socket: OwnedFd, frames: u32) -> Result<UnboundSocket, SocketFailure> {
         let fd = socket.as_fd();
         // Why twice: see `Queue::give_back`.
         let fill_size = 2 * frames;
@@ -86,12 +86,12 @@ impl Unbound {
             set_option(fd, libc::SOL_XDP, libc::XDP_RX_RING, &frames)?;
             let at = offsets(fd)?;
             let page = libc::XDP_UMEM_PGOFF_FILL_RING.cast_signed();
-            let fill = Ring::map(fd, fill_size, page, &at.fr)?;
-            let receive = Ring::map(fd, frames, libc::XDP_PGOFF_RX_RING, &at.rx)?;
+            let fill = XdpRing::map(fd, fill_size, page, &at.fr)?;
+            let receive = XdpRing::map(fd, frames, libc::XDP_PGOFF_RX_RING, &at.rx)?;
             Ok((Producer::new(fill), Consumer::new(receive)))
         };
         let (fill, receive) = rings().map_err(|e| ("making a ring", e))?;
-        Ok(Unbound {
+        Ok(UnboundSocket {
             socket,
             fill,
             receive,
@@ -162,8 +162,8 @@ fn offsets(socket: BorrowedFd<'_>) -> io::Result<libc::xdp_mmap_offsets> {
     Ok(at)
 }
 
-impl Sending {
-    fn new(fd: BorrowedFd<'_>, frames: u32, metadata: bool) -> io::Result<Sending> {
+impl SendRings {
+    fn new(fd: BorrowedFd<'_>, frames: u32, metadata: bool) -> io::Result<SendRings> {
         set_option(fd, libc::SOL_XDP, libc::XDP_UMEM_COMPLETION_RING, &frames)?;
         set_option(fd, libc::SOL_XDP, libc::XDP_TX_RING, &frames)?;
         // Kernels before 6.17 do not have it, and send 32 frames a call.
@@ -171,9 +171,9 @@ impl Sending {
         enlarge(fd, Buffer::Send, SEND_BUFFER)?;
         let at = offsets(fd)?;
         let page = libc::XDP_UMEM_PGOFF_COMPLETION_RING.cast_signed();
-        let completion = Ring::map(fd, frames, page, &at.cr)?;
-        let transmit = Ring::map(fd, frames, libc::XDP_PGOFF_TX_RING, &at.tx)?;
-        Ok(Sending {
+        let completion = XdpRing::map(fd, frames, page, &at.cr)?;
+        let transmit = XdpRing::map(fd, frames, libc::XDP_PGOFF_TX_RING, &at.tx)?;
+        Ok(SendRings {
             transmit: Producer::new(transmit),
             completion: Consumer::new(completion),
             metadata,

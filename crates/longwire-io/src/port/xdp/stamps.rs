@@ -24,14 +24,14 @@ const KEPT_MAX: usize = 8192;
 
 /// Frames whose stamps were requested, and received stamps.
 #[derive(Debug, Default)]
-pub(super) struct Stamps {
+pub(super) struct PendingStamps {
     /// Chunks in transit, each with its frame's release.
     waiting: VecDeque<(u64, Nanos)>,
     /// Releases, and times on CLOCK_TAI's scale.
     came: VecDeque<(Nanos, u64)>,
 }
 
-impl Stamps {
+impl PendingStamps {
     /// Requests the stamp of the frame in a chunk: returns the metadata to write before
     /// it.
     pub(super) fn ask(&mut self, chunk: u64, release: Nanos) -> [u8; METADATA] {

@@ -68,8 +68,8 @@ impl TxPort for XdpTx {
         self.sender.sampled(take);
     }
 
-    fn room(&self) -> usize {
-        self.sender.room()
+    fn free_slots(&self) -> usize {
+        self.sender.free_slots()
     }
 
     fn unsent(&self) -> usize {

@@ -11,7 +11,7 @@ mod steps;
 use std::os::fd::BorrowedFd;
 
 use longwire_engine::Nanos;
-use longwire_engine::replay::Schedule;
+use longwire_engine::replay::ReplaySchedule;
 use longwire_io::{PortError, Received};
 use longwire_packet::alter::About;
 
@@ -58,7 +58,7 @@ struct Counts {
 pub struct TraceFeed {
     config: TraceConfig,
     inputs: Inputs,
-    schedule: Schedule,
+    schedule: ReplaySchedule,
     /// Its part in rounds that it begins together with other feeds.
     member: Option<Member>,
     alters: bool,
@@ -90,7 +90,7 @@ impl TraceFeed {
         let inputs = Inputs::open(&config.traces, config.merge, repeated)?;
         Ok(TraceFeed {
             inputs,
-            schedule: Schedule::new(config.pace, config.gap_cap),
+            schedule: ReplaySchedule::new(config.pace, config.gap_cap),
             member: None,
             alters: !config.alterations.is_nothing(),
             pieces: Pieces::default(),

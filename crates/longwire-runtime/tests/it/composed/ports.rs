@@ -109,7 +109,7 @@ impl OwnTx for Nothing {
         Ok(0)
     }
 
-    fn room(&self) -> usize {
+    fn free_slots(&self) -> usize {
         1
     }
 
@@ -160,7 +160,7 @@ impl OwnTx for Sink {
         Ok(std::mem::take(&mut self.pushed))
     }
 
-    fn room(&self) -> usize {
+    fn free_slots(&self) -> usize {
         1_000
     }
 
@@ -182,8 +182,8 @@ impl TxPort for Device {
         OwnTx::flush(&mut self.0)
     }
 
-    fn room(&self) -> usize {
-        OwnTx::room(&self.0)
+    fn free_slots(&self) -> usize {
+        OwnTx::free_slots(&self.0)
     }
 
     fn unsent(&self) -> usize {

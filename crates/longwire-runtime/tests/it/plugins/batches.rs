@@ -1,6 +1,6 @@
 //! However packets are divided into arrays, a plugin decides the same.
 
-use longwire_engine::{Bytes, DropReason, FrameMeta, Hook, Nanos, Packets, Passing};
+use longwire_engine::{Bytes, DropReason, FrameContext, FrameMeta, Hook, Nanos, Packets};
 use longwire_runtime::{CPlugin, Faults};
 use longwire_units::random::{Purpose, Stream};
 
@@ -21,9 +21,9 @@ impl Traffic {
         Traffic((0..FRAMES).map(frame).collect())
     }
 
-    fn passing(&self, number: usize) -> Passing<'_> {
+    fn frame_context(&self, number: usize) -> FrameContext<'_> {
         let (at, bytes) = &self.0[number];
-        Passing {
+        FrameContext {
             frame: FrameMeta {
                 arrival: Nanos::from_nanos(*at),
                 len: bytes.len() as u32,
@@ -34,8 +34,8 @@ impl Traffic {
         }
     }
 
-    fn batch<const N: usize>(&self, first: usize) -> [Passing<'_>; N] {
-        std::array::from_fn(|index| self.passing(first + index))
+    fn batch<const N: usize>(&self, first: usize) -> [FrameContext<'_>; N] {
+        std::array::from_fn(|index| self.frame_context(first + index))
     }
 }
 

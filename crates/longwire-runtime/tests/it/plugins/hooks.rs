@@ -1,7 +1,7 @@
 //! What hooks are told, and what becomes of what they say.
 
 use longwire_engine::{
-    DropReason, FrameMeta, Hook, LinkId, Nanos, Packets, Passing, Plugin, Probability, Verdict,
+    DropReason, FrameContext, FrameMeta, Hook, LinkId, Nanos, Packets, Plugin, Probability, Verdict,
 };
 use longwire_runtime::{CPlugin, Faults};
 use longwire_units::random::{Purpose, Stream};
@@ -16,8 +16,8 @@ fn probe_for(hook: Hook, parameters: &[(&str, &str)]) -> (CPlugin, Faults) {
     (plugin, faults)
 }
 
-fn passing(at: u64, bytes: &[u8]) -> Passing<'_> {
-    Passing {
+fn frame_context(at: u64, bytes: &[u8]) -> FrameContext<'_> {
+    FrameContext {
         frame: FrameMeta {
             arrival: Nanos::from_nanos(at - 300),
             len: 1000,
@@ -35,7 +35,7 @@ fn a_hook_is_told_of_the_frame_and_of_the_queue() {
     // More bytes than the frame has, as of a super-packet, are not its own.
     for (known, counted) in [(0, 0), (64, 64), (1000, 1000), (4000, 1000)] {
         let bytes = vec![0u8; known];
-        let delay = plugin.delay(&passing(20_000, &bytes), &mut stream);
+        let delay = plugin.delay(&frame_context(20_000, &bytes), &mut stream);
         let expected = 300 * 1000 + 1000 + 5 * 7 + 4000 * 11 + counted * 13;
         assert_eq!(delay.as_nanos(), expected);
     }
@@ -48,7 +48,7 @@ fn times_count_from_the_links_beginning() {
     plugin.start(Nanos::from_nanos(19_900));
     let mut stream = Stream::new(1, 0, Purpose::Delay);
     // The arrival lies before it, and so counts as the beginning.
-    let delay = plugin.delay(&passing(20_000, &[]), &mut stream);
+    let delay = plugin.delay(&frame_context(20_000, &[]), &mut stream);
     assert_eq!(delay.as_nanos(), 100 * 1000 + 1000 + 5 * 7 + 4000 * 11);
 
     let (mut rate, _) = probe_for(Hook::Rate, &[]);
@@ -65,7 +65,9 @@ fn draws_are_those_of_the_links_stream() {
     let mut stream = Stream::new(9, 3, Purpose::Delay);
     let mut same = stream.clone();
     for _ in 0..1000 {
-        let delay = plugin.delay(&passing(20_000, &[]), &mut stream).as_nanos();
+        let delay = plugin
+            .delay(&frame_context(20_000, &[]), &mut stream)
+            .as_nanos();
         let mut expected = same.next_u64() >> 40;
         expected += same.up_to(999);
         expected += (same.unit() * 1e6).round() as u64;

@@ -14,7 +14,7 @@ use longwire_units::random::Stream;
 use longwire_units::{Correlation, Nanos};
 
 use super::DelayModel;
-use crate::passing::Passing;
+use crate::frame_context::FrameContext;
 use crate::spec::{Arguments, Param, SpecError, Unit};
 use copula::Copula;
 use inverse::{Inverse, Octaves, Points};
@@ -103,7 +103,7 @@ impl Common {
         };
         let Common { min, max, .. } = common;
         if min > max {
-            return Err(arguments.unfit(format!("min={min} is above max={max}")));
+            return Err(arguments.invalid(format!("min={min} is above max={max}")));
         }
         Ok(common)
     }
@@ -122,7 +122,7 @@ impl Common {
 
     fn refuse(&self, arguments: &Arguments<'_>, inside: f64) -> SpecError {
         let Common { min, max, .. } = self;
-        arguments.unfit(format!(
+        arguments.invalid(format!(
             "min={min} and max={max} leave {inside:.1e} of the distribution; at least \
              {INSIDE_LEAST:.0e} must be between them"
         ))
@@ -155,7 +155,7 @@ impl fmt::Display for Common {
 /// distribution truncated to the bounds. It is computed here once and looked up for
 /// each frame, so every frame costs one draw, regardless of the bounds.
 #[derive(Debug)]
-pub(super) struct Sampled<D> {
+pub(super) struct SampledDelay<D> {
     own: D,
     common: Common,
     inverse: Inverse,
@@ -259,21 +259,21 @@ fn finish<D: fmt::Debug + fmt::Display + Send + 'static>(
     if wanted.abs() >= 1.0 {
         let refusal = "correlation is above -100% and below 100%: at either end one delay would \
                        decide all others";
-        return Err(arguments.unfit(refusal));
+        return Err(arguments.invalid(refusal));
     }
     let copula = if wanted == 0.0 || moments.variance == 0.0 {
         None
     } else {
         let copula = Copula::new(&inverse, wanted).map_err(|least| {
             let percent = least * 100.0;
-            arguments.unfit(format!(
+            arguments.invalid(format!(
                 "correlation={} cannot be had with this distribution: the least is {percent:.2}%",
                 common.correlation
             ))
         })?;
         Some(Box::new(copula))
     };
-    Ok(Box::new(Sampled {
+    Ok(Box::new(SampledDelay {
         least: nanos(inverse.least() + location),
         mean: nanos(moments.mean + location),
         own,
@@ -291,8 +291,8 @@ fn nanos(value: f64) -> Nanos {
     Nanos::from_nanos((value + 0.5) as u64)
 }
 
-impl<D: fmt::Debug + fmt::Display + Send> DelayModel for Sampled<D> {
-    fn draw(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Nanos {
+impl<D: fmt::Debug + fmt::Display + Send> DelayModel for SampledDelay<D> {
+    fn draw(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
         let drawn = match &mut self.copula {
             None => self.inverse.draw(stream.next_u64()),
             Some(copula) => copula.draw(&self.inverse, stream),
@@ -301,7 +301,7 @@ impl<D: fmt::Debug + fmt::Display + Send> DelayModel for Sampled<D> {
     }
 
     /// Draws from the distribution, independently of the frame's delay.
-    fn draw_copy(&mut self, _frame: &Passing<'_>, stream: &mut Stream) -> Nanos {
+    fn draw_copy(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
         nanos(self.inverse.draw(stream.next_u64()) + self.location)
     }
 

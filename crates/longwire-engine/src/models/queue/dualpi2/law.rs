@@ -161,14 +161,14 @@ impl DualPi2Law {
             mtu: arguments.required("mtu")?,
         };
         if !(1..=1_000).contains(&weight) {
-            return Err(arguments.unfit(format!("weight={weight} is outside 1 to 1000")));
+            return Err(arguments.invalid(format!("weight={weight} is outside 1 to 1000")));
         }
         if !(0.1..=100.0).contains(&law.coupling) {
             let message = format!("coupling={} is outside 0.1 to 100", law.coupling);
-            return Err(arguments.unfit(message));
+            return Err(arguments.invalid(message));
         }
         if law.alpha() * difference(target, Nanos::ZERO) * DRAIN_TICKS_MAX < 1.0 {
-            return Err(arguments.unfit(format!(
+            return Err(arguments.invalid(format!(
                 "target={target} and tupdate={tupdate} are too short beside rtt-max={rtt_max}: \
                  the control would take more than ten million updates to calm down"
             )));

@@ -13,7 +13,7 @@ use longwire_units::Nanos;
 
 use super::fifo::FrameLine;
 use super::ticks::Ticks;
-use super::{Discipline, LinkFacts, Queue, QueueContext, QueueLimit, QueuedFrame, Reads};
+use super::{Discipline, HeaderFields, LinkFacts, Queue, QueueContext, QueueLimit, QueuedFrame};
 use super::{difference, parameters};
 use crate::models::Entry;
 use crate::verdict::DropReason;
@@ -250,8 +250,8 @@ impl Discipline for DualPi2 {
         self.ticks.start(facts.epoch);
     }
 
-    fn reads(&self) -> Reads {
-        Reads::Class
+    fn reads(&self) -> HeaderFields {
+        HeaderFields::Class
     }
 
     fn enqueue(&mut self, now: Nanos, frame: QueuedFrame, context: &mut QueueContext) {

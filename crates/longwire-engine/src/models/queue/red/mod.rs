@@ -13,7 +13,7 @@ use longwire_units::{BitRate, Nanos};
 use super::fifo::FrameLine;
 use super::parameters;
 use super::ticks::Ticks;
-use super::{Discipline, LinkFacts, Queue, QueueContext, QueueLimit, QueuedFrame, Reads};
+use super::{Discipline, HeaderFields, LinkFacts, Queue, QueueContext, QueueLimit, QueuedFrame};
 use crate::models::Entry;
 use crate::verdict::DropReason;
 
@@ -247,11 +247,11 @@ impl Discipline for Red {
         self.ticks.start(facts.epoch);
     }
 
-    fn reads(&self) -> Reads {
+    fn reads(&self) -> HeaderFields {
         if self.law.ecn {
-            Reads::Class
+            HeaderFields::Class
         } else {
-            Reads::Nothing
+            HeaderFields::Nothing
         }
     }
 

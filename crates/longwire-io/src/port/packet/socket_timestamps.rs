@@ -8,25 +8,25 @@ use longwire_engine::Nanos;
 use super::super::{SendStamp, StampedBy};
 use super::control::Control;
 use super::device_clock::DeviceClock;
-use super::hardware::Stamping;
-use super::launch::{Holder, LEAD, Launch};
-use super::sent::Sent;
+use super::hardware::DeviceStamping;
+use super::launch::{FrameHolder, LEAD, LaunchTimes};
+use super::sent::SendErrorQueue;
 use crate::net::ethtool::Ethtool;
 
 /// Send stamps and launch times of one socket.
-pub(super) struct Beside {
+pub(super) struct SocketTimestamps {
     /// Of the interface's namespace; gone once the device stamps.
     ethtool: Option<Ethtool>,
-    sent: Option<Sent>,
-    launch: Option<Launch>,
+    sent: Option<SendErrorQueue>,
+    launch: Option<LaunchTimes>,
     /// Switches the device's stamps off again when dropped.
-    _device: Option<Stamping>,
+    _device: Option<DeviceStamping>,
 }
 
-impl Beside {
+impl SocketTimestamps {
     /// Creates the state for an interface of the calling thread's namespace.
-    pub(super) fn new() -> Beside {
-        Beside {
+    pub(super) fn new() -> SocketTimestamps {
+        SocketTimestamps {
             ethtool: Ethtool::open().ok(),
             sent: None,
             launch: None,
@@ -35,9 +35,9 @@ impl Beside {
     }
 
     /// Holds frames of this socket until their release from now on.
-    pub(super) fn launch(&mut self, socket: BorrowedFd<'_>, holder: Holder) -> io::Result<()> {
-        self.launch = Some(Launch::new(socket, holder)?);
-        self.sent = Some(Sent::new(socket)?);
+    pub(super) fn launch(&mut self, socket: BorrowedFd<'_>, holder: FrameHolder) -> io::Result<()> {
+        self.launch = Some(LaunchTimes::new(socket, holder)?);
+        self.sent = Some(SendErrorQueue::new(socket)?);
         Ok(())
     }
 
@@ -52,7 +52,7 @@ impl Beside {
         let device = self
             .ethtool
             .take()
-            .and_then(|ethtool| Stamping::start(ethtool, interface));
+            .and_then(|ethtool| DeviceStamping::start(ethtool, interface));
         let clock = device
             .as_ref()
             .and_then(|device| DeviceClock::open(device.clock()).ok());
@@ -60,7 +60,7 @@ impl Beside {
             self._device = device;
         }
         if self.sent.is_none() {
-            self.sent = Sent::new(socket).ok();
+            self.sent = SendErrorQueue::new(socket).ok();
         }
         let sent = self.sent.as_mut()?;
         sent.start(clock).ok()?;

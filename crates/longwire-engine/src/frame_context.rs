@@ -5,7 +5,7 @@ use longwire_units::{Bytes, Nanos, Packets};
 
 /// The facts about a frame that a model may use.
 #[derive(Clone, Copy, Debug)]
-pub struct Passing<'a> {
+pub struct FrameContext<'a> {
     /// Arrival and length.
     pub frame: FrameMeta,
     /// Time at which the frame reaches the model: its arrival before the queue, its
