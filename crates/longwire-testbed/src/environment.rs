@@ -67,9 +67,10 @@ impl Environment {
         config: &EnvironmentConfig,
     ) -> Result<Environment, EnvironmentError> {
         let Foundation { mut guard, signals } = foundation;
-        let plan = match config.uplink {
-            true => Uplink::choose_plan()?,
-            false => Plan::USUAL,
+        let plan = if config.uplink {
+            Uplink::choose_plan()?
+        } else {
+            Plan::USUAL
         };
         let mut networks = Networks::make(plan, config, || {
             let namespace = new_namespace()?;
@@ -91,13 +92,11 @@ impl Environment {
             made.ok()
         };
         let (near, far) = (mounts(Side::Near), mounts(Side::Far));
-        let uplink = match config.uplink {
-            true => Some(Uplink::new(
-                plan,
-                networks.network(Side::Near),
-                networks.network(Side::Far),
-            )?),
-            false => None,
+        let uplink = if config.uplink {
+            let [near, far] = [Side::Near, Side::Far].map(|side| networks.network(side));
+            Some(Uplink::new(plan, near, far)?)
+        } else {
+            None
         };
         Ok(Environment {
             children: Children::new(signals),
@@ -160,8 +159,8 @@ impl Environment {
         Ok(())
     }
 
-    /// Starts the peer's command in far with `sh -c`, in a process group of
-    /// its own and with an empty input, and waits until it is ready: until
+    /// Starts the peer's command in far with `sh -c`, in a separate process
+    /// group and with an empty input, and waits until it is ready: until
     /// something in far listens on TCP or is bound on UDP, or `timeout` is
     /// over ([`PEER_WAIT`] is a good one). Returns whether something listens.
     ///

@@ -1,4 +1,4 @@
-//! What can go wrong around a command behind a link.
+//! Errors around a command behind a link.
 
 use std::io;
 use std::process::ExitStatus;

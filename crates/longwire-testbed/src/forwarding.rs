@@ -2,8 +2,8 @@
 //! is off, and put back.
 //!
 //! What was changed is written down in `/run/longwire` first, in one file a
-//! run, which the run keeps locked while it lives. So whoever comes later
-//! (the guard, another run) finds out what a killed run left, and runs at the
+//! run, which the run keeps locked while it lives. So the guard or another run
+//! finds out what a killed run left, and runs at the
 //! same time do not switch off what the other needs: the first to end hands
 //! its record over.
 

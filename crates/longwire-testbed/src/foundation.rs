@@ -10,7 +10,7 @@ use crate::guard::Guard;
 use crate::supervise::{Signals, StopWatch};
 use crate::user;
 
-/// The rights to make networks, the guard, and the signals. Whatever may start
+/// The rights to make networks, the guard, and the signals. All that may start
 /// threads, as loading a plugin does, comes after it.
 #[derive(Debug)]
 pub struct Foundation {

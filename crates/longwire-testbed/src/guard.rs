@@ -70,7 +70,7 @@ impl Guard {
         }
     }
 
-    /// Tells the guard of a namespace whose processes end with Longwire.
+    /// Adds a namespace whose processes end with Longwire.
     pub fn add(&mut self, namespace_inode: u64) -> Result<(), EnvironmentError> {
         match &mut self.pipe {
             Some(pipe) => pipe

@@ -1,4 +1,4 @@
-//! What the files of name resolution say inside the environment: text in,
+//! Contents of the files of name resolution inside the environment: text in,
 //! text out.
 
 use std::net::IpAddr;

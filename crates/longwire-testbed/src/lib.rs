@@ -42,8 +42,8 @@
 //! `CAP_SYS_CHROOT`. Root has them, and so has every user behind
 //! `unshare --map-root-user cargo test`, where user namespaces are allowed. A test
 //! process cannot enter a user namespace by itself: the kernel lets only
-//! processes with a single thread in. [`TestbedError::is_unprivileged`] tells a
-//! test to skip.
+//! processes with a single thread in. A test skips where
+//! [`TestbedError::is_unprivileged`] is true.
 //!
 //! # `longwire exec`
 //!

@@ -92,8 +92,8 @@ impl DuplexOptions {
         Ok(())
     }
 
-    /// Reads the values: the links up and down. Each direction has a loader of
-    /// its own, and so its own states of plugins.
+    /// Reads the values: the links up and down. Each direction has its own
+    /// loader, and so its own states of plugins.
     pub(crate) fn links(&self, faults: &Faults) -> Result<[LinkConfig; 2], LinkTextError> {
         let loader = || FileLoader::reporting_to(faults);
         let under = self.preset.as_deref();

@@ -1,7 +1,7 @@
 //! The file system as the commands see it: the host's, with our names in
 //! `/etc/hosts` and the own network devices under `/sys`.
 //!
-//! Each side has a mount namespace of its own, held by a descriptor. Nothing
+//! Each side has its own mount namespace, held by a descriptor. Nothing
 //! is written to the host's file system: the files that are put in front of
 //! the host's live in a tmpfs that only this namespace sees.
 
@@ -49,7 +49,7 @@ impl Mounts {
     ) -> io::Result<Mounts> {
         let made = network.run(|| -> io::Result<(Mounts, Vec<String>)> {
             unshare(CloneFlags::CLONE_NEWNS)?;
-            // What we mount stays with us, whatever the host shares; what the
+            // What we mount stays with us, also where the host shares; what the
             // host unmounts later goes here too, so that we pin none of it.
             let slave = MsFlags::MS_REC | MsFlags::MS_SLAVE;
             mount(None::<&str>, "/", None::<&str>, slave, None::<&str>)?;
@@ -134,7 +134,7 @@ fn read(path: &str) -> String {
 
 /// With a way to the outside, names of the outside are to resolve too. A
 /// resolver on the host's loopback device is out of reach from here; the one
-/// behind it may not be.
+/// that it asks may not be.
 fn resolver(files: &mut Vec<(&'static str, String)>, notes: &mut Vec<String>) {
     if hosts::resolver_is_reachable(&read("/etc/resolv.conf")) {
         return;

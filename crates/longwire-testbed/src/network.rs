@@ -14,8 +14,8 @@ use crate::plan::{Plan, link_local_of, mac_of};
 /// The device behind the link, on either side.
 pub const DEVICE: &str = "eth0";
 
-/// Prepares the emulator's namespace: its devices carry frames and have no
-/// voice of their own.
+/// Prepares the emulator's namespace: its devices carry frames and send
+/// none themselves.
 pub fn prepare_hub(hub: &NetNamespace) -> Result<Vec<String>, NetError> {
     hub.run(|| optional(&[("ipv6/conf/default/disable_ipv6", "1")]))
 }
@@ -47,8 +47,8 @@ pub fn prepare_side(
     }
     add_addresses(side, namespace, plan)?;
     if config.device == Device::Veth {
-        // Else IPv6 would set up its addresses, and tell the link so, up to a
-        // second later.
+        // Else IPv6 would set up its addresses, and announce them on the link, up
+        // to a second later.
         wait_running(namespace)?;
         hub.run(|| link::wait_running(side.name(), CARRIER_PATIENCE))??;
     }
@@ -102,7 +102,7 @@ fn add_addresses(side: Side, namespace: &NetNamespace, plan: Plan) -> Result<(),
 }
 
 /// Enters the addresses of the side across the link as permanent neighbours:
-/// like a wire, the link carries no address resolution, whatever its delay.
+/// like a wire, the link carries no address resolution, also with a long delay.
 fn add_neighbours(across: Side, plan: Plan) -> Result<(), NetError> {
     let addresses: [IpAddr; 3] = [
         plan.v4_of(across).into(),

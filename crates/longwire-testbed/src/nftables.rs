@@ -1,7 +1,7 @@
 //! One masquerade rule for `--uplink`, in a table of our own that the kernel
 //! removes with the socket that made it, however Longwire ends.
 
-use longwire_io::net::netlink::{ACK, Netlink, REQUEST, NetlinkError};
+use longwire_io::net::netlink::{ACK, Netlink, NetlinkError, REQUEST};
 use longwire_io::net::netlink_message::Message;
 
 use crate::plan::Plan;

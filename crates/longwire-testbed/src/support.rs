@@ -65,7 +65,7 @@ fn inside(
     }
 }
 
-/// Hosts without addresses in namespaces of their own, each with a wire to one
+/// Hosts without addresses, each in its own namespace and with a wire to one
 /// namespace between them.
 #[derive(Debug)]
 pub struct Stations {
@@ -79,7 +79,7 @@ impl Stations {
     /// The device of a host.
     pub const DEVICE: &str = "eth0";
 
-    /// Makes so many hosts, at most 256.
+    /// Makes `count` hosts, at most 256.
     ///
     /// # Errors
     ///

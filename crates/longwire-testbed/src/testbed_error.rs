@@ -1,4 +1,4 @@
-//! What can go wrong around a link in a test.
+//! Errors around a link in a test.
 
 use std::io;
 

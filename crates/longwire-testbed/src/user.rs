@@ -27,7 +27,7 @@ fn effective_capabilities() -> u64 {
         .unwrap_or(0)
 }
 
-/// Moves the process into a user namespace of its own, in which it has every
+/// Moves the process into a new user namespace, in which it has every
 /// capability and keeps its own user and group. Commands that it starts lose
 /// the capabilities (they are not the namespace's root) and see the same user
 /// as before.

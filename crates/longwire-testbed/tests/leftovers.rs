@@ -1,11 +1,12 @@
-//! What a dropped link leaves. The whole process is looked at, so this is its only
-//! test.
+//! A dropped link leaves nothing. The whole process is looked at, so this is its
+//! only test.
 #![allow(missing_docs, reason = "tests")]
 
 use std::fs;
 use std::io::Read;
 use std::process::{Command, Stdio};
 
+use longwire_testbed::support::skip;
 use longwire_testbed::{Testbed, TestbedError};
 
 /// The entries of a directory under `/proc/self`.
@@ -14,7 +15,7 @@ fn count(directory: &str) -> usize {
     fs::read_dir(path).expect("the kernel lists them").count()
 }
 
-/// Starts a link, a thread and processes behind it, and drops it.
+/// Starts a link, a thread and processes in its networks, and drops it.
 fn use_once() -> Result<(), TestbedError> {
     let net = Testbed::link("delay=5ms")?.start()?;
     // Neither the shell nor its child ends by itself.
@@ -35,9 +36,7 @@ fn use_once() -> Result<(), TestbedError> {
 #[test]
 fn dropping_leaves_nothing() {
     match use_once() {
-        Err(error) if error.is_unprivileged() && std::env::var_os("CI").is_none() => {
-            return eprintln!("skipped: {error}");
-        }
+        Err(error) if error.is_unprivileged() => return skip(error).unwrap_or_default(),
         used => used.expect("a link"),
     }
     // The first time may have made what the process keeps.

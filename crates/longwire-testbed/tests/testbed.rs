@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use longwire_testbed::support::skip;
 use longwire_testbed::{Node, RunningTestbed, Testbed, TestbedError};
 
 const PORT: u16 = 4433;
@@ -17,10 +18,7 @@ fn start(link: &str) -> Option<RunningTestbed> {
     let testbed = Testbed::link(link).expect("a link's text");
     // Tests share the machine.
     match testbed.seed(7).tolerance(Duration::from_secs(10)).start() {
-        Err(error) if error.is_unprivileged() && std::env::var_os("CI").is_none() => {
-            eprintln!("skipped: {error}");
-            None
-        }
+        Err(error) if error.is_unprivileged() => skip(error),
         started => Some(started.expect("the link starts")),
     }
 }

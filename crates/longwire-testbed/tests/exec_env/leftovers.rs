@@ -15,7 +15,7 @@ pub const TESTS: &[Test] = &[
     ("after_a_kill", after_a_kill),
 ];
 
-/// What a run could leave in the system, except processes.
+/// All that a run could leave in the system, except processes.
 #[derive(Debug, PartialEq, Eq)]
 struct Traces {
     devices: Vec<String>,

@@ -2,7 +2,7 @@
 //! without any right.
 //!
 //! The environment must be made before there are threads, which the usual
-//! test runner has; so this is a runner of its own, and each test starts this
+//! test runner has; so this is a separate runner, and each test starts this
 //! program again in a role (see `role.rs`).
 
 mod leftovers;
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
 /// How many tests run at a time: most of them wait for programs.
 const WORKERS: usize = 6;
 
-/// Runs tests on so many threads; returns how many failed.
+/// Runs tests on `workers` threads; returns how many failed.
 fn play_all(runs: Vec<Run>, workers: usize) -> usize {
     let failed = AtomicUsize::new(0);
     let runs = Mutex::new(runs.into_iter());
@@ -94,7 +94,7 @@ fn play_all(runs: Vec<Run>, workers: usize) -> usize {
     failed.into_inner()
 }
 
-/// As whom the tests can run here. Nobody at all is a failure in CI.
+/// As whom the tests can run here. None at all is a failure in CI.
 fn users() -> Vec<User> {
     let root = nix::unistd::geteuid().is_root();
     let wanted = if root {

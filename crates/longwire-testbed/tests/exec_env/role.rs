@@ -1,4 +1,4 @@
-//! What this program is when a test starts it again: a small `longwire exec`
+//! The roles of this program when a test starts it again: a small `longwire exec`
 //! with a wire instead of a link, or something that listens.
 
 use std::ffi::{OsStr, OsString};

@@ -1,4 +1,4 @@
-//! What commands see and do behind the link, and how their ends are passed
+//! Commands behind the link: their surroundings, and how their ends are passed
 //! on.
 
 use std::io::{BufRead, BufReader, Read};
@@ -18,7 +18,7 @@ pub const TESTS: &[Test] = &[
     ("devices_are_our_own", devices_are_our_own),
     ("exit_codes_are_passed_on", exit_codes_are_passed_on),
     ("the_peer_is_waited_for", the_peer_is_waited_for),
-    ("a_failing_peer_is_told", a_failing_peer_is_told),
+    ("a_failing_peer_is_reported", a_failing_peer_is_reported),
     ("the_peer_is_asked_to_end", the_peer_is_asked_to_end),
     ("signals_reach_the_command", signals_reach_the_command),
     ("a_tap_device_is_there", a_tap_device_is_there),
@@ -129,7 +129,7 @@ fn the_peer_is_waited_for(user: User) {
     assert_eq!(code, 0, "{text}");
 }
 
-fn a_failing_peer_is_told(user: User) {
+fn a_failing_peer_is_reported(user: User) {
     let (text, code) = output(shell(user, "echo ran").env(PEER, "longwire-no-such-command"));
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("exit code 127"), "{text}");
@@ -137,7 +137,7 @@ fn a_failing_peer_is_told(user: User) {
         !text.contains("ran\n"),
         "the command was not started: {text}"
     );
-    // One that ends later is told, and the command goes on.
+    // One that ends later is reported, and the command goes on.
     let (text, code) = output(shell(user, "sleep 2.5; exit 3").env(PEER, "sleep 2; exit 4"));
     assert_eq!(code, 3, "{text}");
     assert!(text.contains("PeerEnded"), "{text}");

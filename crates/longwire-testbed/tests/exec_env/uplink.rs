@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use longwire_io::net::netlink::{Netlink, REQUEST};
 use longwire_io::net::netlink_message::{Message, attribute, text_of};
-use longwire_io::net::veth::{self, End, VethConfig};
 use longwire_io::net::{self, NetNamespace, sysctl};
+use longwire_testbed::support::{device, wire};
 use nix::sys::signal::Signal;
 
 use crate::leftovers::records;
@@ -28,19 +28,9 @@ const OUTSIDE: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 2));
 fn host() -> (NetNamespace, NetNamespace) {
     let host = NetNamespace::new().expect("a namespace");
     let outside = NetNamespace::new().expect("a namespace");
-    let end = |name, namespace| End {
-        name,
-        namespace,
-        ..End::default()
-    };
     host.run(|| {
         net::link_up("lo").unwrap();
-        veth::create(&VethConfig {
-            a: end("wan", None),
-            b: end("eth0", Some(&outside)),
-        })
-        .unwrap();
-        net::link_up("wan").unwrap();
+        wire(device("wan", None), device("eth0", Some(&outside))).unwrap();
         net::addr_add("wan", HOST, 24).unwrap();
         // Longwire's first choice is taken here.
         net::addr_add("lo", IpAddr::from([10, 77, 9, 9]), 32).unwrap();
@@ -48,7 +38,6 @@ fn host() -> (NetNamespace, NetNamespace) {
     .unwrap();
     outside
         .run(|| {
-            net::link_up("eth0").unwrap();
             net::addr_add("eth0", OUTSIDE, 24).unwrap();
         })
         .unwrap();

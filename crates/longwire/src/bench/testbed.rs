@@ -1,5 +1,5 @@
-//! Where links are measured: two hosts and the emulator, each in a network
-//! namespace of its own that nothing else shares.
+//! Hosts between which links are measured: two and the emulator, each in its own
+//! network namespace.
 
 use longwire_engine::LinkConfig;
 use longwire_io::net::{NetError, NetNamespace};
