@@ -6,6 +6,7 @@ mod common;
 mod addresses;
 mod aqm_live;
 mod bad_input;
+mod book;
 mod bridge;
 mod control;
 mod control_server;
