@@ -7,6 +7,7 @@
 mod crates;
 mod decisions;
 mod engine;
+mod language;
 mod links;
 mod safety;
 mod size;
@@ -38,6 +39,7 @@ fn repository_keeps_its_rules() {
     violations.extend(engine::check_root(&files));
     violations.extend(crates::check(&files));
     violations.extend(decisions::check(&files));
+    violations.extend(language::check(&files));
     violations.extend(links::check(&files));
     violations.extend(structure::check(&files));
     violations.sort();

@@ -1,0 +1,558 @@
+//! Comments use the field's English, types have one name each, and booleans are
+//! decided by `if`.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use syn::visit::{self, Visit};
+
+use crate::source::{SourceFile, Violation, parse};
+
+/// A phrase that comments avoid.
+#[derive(Debug)]
+struct Phrase {
+    /// In lower case; a space stands for any white space.
+    text: &'static str,
+    /// Words to use instead, and where it helps, why.
+    instead: &'static str,
+}
+
+const fn phrase(text: &'static str, instead: &'static str) -> Phrase {
+    Phrase { text, instead }
+}
+
+const PHRASES: [Phrase; 29] = [
+    phrase("whoever", "name the caller, the user or the thread"),
+    phrase("nobody", "name what is missing: \"no thread\", \"unused\""),
+    phrase("anew", "\"again\", or name the action: \"is recomputed\""),
+    phrase("beside", "\"next to\", \"in addition to\""),
+    phrase("in vain", "\"without result\", or name the result"),
+    phrase("told", "\"receives\", \"is notified\", \"is reported\""),
+    phrase("tell", "\"report\", \"return\", \"determine\""),
+    phrase("tells", "\"reports\", \"returns\", \"determines\""),
+    phrase("telling", "\"reporting\", \"distinguishing\""),
+    phrase("is said", "name who reports it"),
+    phrase("are said", "name who reports it"),
+    phrase("was said", "name who reported it"),
+    phrase("be said", "name who reports it"),
+    phrase("comes to", "\"reaches\", \"arrives at\", \"amounts to\""),
+    phrase("came to", "\"reached\", \"arrived at\""),
+    phrase("of its own", "\"separate\", \"own\", \"automatically\""),
+    phrase("of their own", "\"separate\", \"own\""),
+    phrase("behind it", "\"after it\", \"underlying\""),
+    phrase(
+        "so many",
+        "name the number: \"`count` frames\", \"this many\"",
+    ),
+    phrase("spoilt", "\"corrupted\", the term of RFCs"),
+    phrase("spoils", "\"corrupts\", the term of RFCs"),
+    phrase("forth", "name the direction"),
+    phrase("mend", "\"repair\", \"fix\""),
+    phrase("mends", "\"repairs\", \"fixes\""),
+    phrase("mended", "\"repaired\", \"fixed\""),
+    phrase("thick", "\"frequent\", \"at a high rate\""),
+    phrase("whatever", "\"any\", \"regardless of\""),
+    phrase("does not care", "\"ignores\", \"is independent of\""),
+    phrase("do not care", "\"ignore\", \"are independent of\""),
+];
+
+/// The rules of this file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rule {
+    /// No comment has one of [`PHRASES`].
+    Phrases,
+    /// No doc begins with "What": its first line says what the item is or does.
+    DocsBeginWithWhat,
+    /// A type's name is unique in its crate.
+    TypeNames,
+    /// No `match` on a boolean.
+    BooleanMatches,
+}
+
+/// How many violations of each rule a crate may still have.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rest {
+    phrases: usize,
+    docs: usize,
+    types: usize,
+    matches: usize,
+}
+
+const fn rest(phrases: usize, docs: usize, types: usize, matches: usize) -> Rest {
+    Rest {
+        phrases,
+        docs,
+        types,
+        matches,
+    }
+}
+
+/// Crates that still have violations. The numbers only ever become smaller.
+const NOT_YET: [(&str, Rest); 9] = [
+    ("fuzz", rest(12, 9, 2, 1)),
+    ("longwire", rest(132, 169, 18, 42)),
+    ("longwire-capture", rest(40, 25, 2, 7)),
+    ("longwire-packet", rest(82, 83, 6, 14)),
+    ("longwire-plot", rest(16, 17, 0, 6)),
+    ("longwire-runtime", rest(128, 137, 12, 22)),
+    ("longwire-units", rest(5, 1, 0, 1)),
+    ("spec-bench", rest(48, 51, 17, 16)),
+    ("xtask", rest(8, 10, 0, 0)),
+];
+
+pub fn check(files: &[SourceFile]) -> Vec<Violation> {
+    let mut crates: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+    for (path, text) in files.iter().filter_map(SourceFile::text) {
+        if let Some(name) = crate_of(path)
+            && path.ends_with(".rs")
+        {
+            crates.entry(name).or_default().push((path, text));
+        }
+    }
+    let mut violations = Vec::new();
+    for (name, files) in crates {
+        let not_yet = NOT_YET.iter().find(|(rest, _)| *rest == name);
+        let rest = not_yet.map_or_else(Rest::default, |(_, rest)| *rest);
+        violations.extend(check_crate(name, &files, rest));
+    }
+    violations
+}
+
+/// Returns the name of the crate in `crates` or `tools`, or of another folder of the
+/// root.
+fn crate_of(path: &str) -> Option<&str> {
+    let mut parts = path.split('/');
+    match parts.next()? {
+        "crates" | "tools" => parts.next(),
+        other => Some(other),
+    }
+}
+
+fn check_crate(name: &str, files: &[(&str, &str)], rest: Rest) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for (path, text) in files {
+        found.extend(check_comments(path, text));
+        found.extend(check_matches(path, text));
+    }
+    found.extend(check_types(files));
+    let mut violations = Vec::new();
+    for (rule, max) in [
+        (Rule::Phrases, rest.phrases),
+        (Rule::DocsBeginWithWhat, rest.docs),
+        (Rule::TypeNames, rest.types),
+        (Rule::BooleanMatches, rest.matches),
+    ] {
+        let of_rule: Vec<&Violation> = found
+            .iter()
+            .filter(|(other, _)| *other == rule)
+            .map(|(_, violation)| violation)
+            .collect();
+        if of_rule.len() > max {
+            let what = format!("{rule:?}: {} violations, at most {max}", of_rule.len());
+            violations.push(Violation::new(name, 0, what));
+            violations.extend(of_rule.into_iter().cloned());
+        }
+    }
+    violations
+}
+
+fn check_comments(path: &str, text: &str) -> Vec<(Rule, Violation)> {
+    let mut found = Vec::new();
+    for comment in comments(text) {
+        if comment.is_doc && comment.text().trim_start().starts_with("What ") {
+            let what = "a doc begins with \"What\"; say what the item is or does";
+            let violation = Violation::new(path, comment.lines[0].0, what);
+            found.push((Rule::DocsBeginWithWhat, violation));
+        }
+        let words = without_code(&comment.text()).to_lowercase();
+        for phrase in &PHRASES {
+            for at in occurrences(&words, phrase.text) {
+                let what = format!("\"{}\"; instead: {}", phrase.text, phrase.instead);
+                let violation = Violation::new(path, comment.line_of(at), what);
+                found.push((Rule::Phrases, violation));
+            }
+        }
+    }
+    found
+}
+
+/// Returns the positions of a phrase between word boundaries.
+fn occurrences(words: &str, phrase: &str) -> Vec<usize> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    let at = words.match_indices(phrase).map(|(at, _)| at);
+    at.filter(|at| {
+        let before = words[..*at].chars().next_back();
+        let after = words[at + phrase.len()..].chars().next();
+        !before.is_some_and(is_word) && !after.is_some_and(is_word)
+    })
+    .collect()
+}
+
+/// Replaces code in backquotes by spaces of the same length.
+fn without_code(text: &str) -> String {
+    let mut inside = false;
+    text.chars()
+        .map(|c| {
+            inside ^= c == '`';
+            if inside && c.is_ascii() { ' ' } else { c }
+        })
+        .collect()
+}
+
+/// A comment: a line or adjacent lines of one kind.
+#[derive(Debug)]
+struct Comment {
+    is_doc: bool,
+    /// Line numbers from 1, and the text of each line without its marks.
+    lines: Vec<(usize, String)>,
+}
+
+impl Comment {
+    /// Returns the lines joined by single spaces.
+    fn text(&self) -> String {
+        let lines: Vec<&str> = self.lines.iter().map(|(_, line)| line.as_str()).collect();
+        lines.join(" ")
+    }
+
+    /// Returns the line of a position in [`Comment::text`].
+    fn line_of(&self, at: usize) -> usize {
+        let mut end = 0;
+        let line = self.lines.iter().find(|(_, line)| {
+            end += line.len() + 1;
+            at < end
+        });
+        line.map_or(0, |(number, _)| *number)
+    }
+}
+
+/// Returns the comments of a Rust file, in order.
+fn comments(text: &str) -> Vec<Comment> {
+    let mut comments: Vec<Comment> = Vec::new();
+    let mut last_mark = "";
+    let (mut number, mut counted) = (1, 0);
+    for range in comment_ranges(text) {
+        number += text[counted..range.start].matches('\n').count();
+        counted = range.start;
+        let (mark, body) = split_mark(&text[range]);
+        let mut lines = body.lines().enumerate();
+        if mark == last_mark
+            && mark != "/*"
+            && let Some(last) = comments.last_mut()
+            && last
+                .lines
+                .last()
+                .is_some_and(|(line, _)| line + 1 == number)
+        {
+            last.lines.push((number, body.trim().to_owned()));
+            continue;
+        }
+        last_mark = mark;
+        let first = (
+            number,
+            lines.next().map_or("", |(_, line)| line).trim().to_owned(),
+        );
+        let others = lines.map(|(index, line)| {
+            let line = line.trim().trim_start_matches('*').trim();
+            (number + index, line.to_owned())
+        });
+        comments.push(Comment {
+            is_doc: mark == "///" || mark == "//!",
+            lines: std::iter::once(first).chain(others).collect(),
+        });
+    }
+    comments
+}
+
+fn split_mark(comment: &str) -> (&'static str, &str) {
+    let marks = ["///", "//!", "//", "/*"];
+    let mark = marks.into_iter().find(|mark| comment.starts_with(mark));
+    let mark = mark.unwrap_or("//");
+    (mark, comment[mark.len()..].trim_end_matches("*/"))
+}
+
+/// Finds comments, and skips strings and characters, which may hold `//`.
+fn comment_ranges(text: &str) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let end_of = |at: usize, end: &str| {
+        let found = text.get(at..).and_then(|rest| rest.find(end));
+        found.map_or(text.len(), |found| at + found)
+    };
+    let mut ranges = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        at = match bytes[at] {
+            b'/' if bytes[at..].starts_with(b"//") => {
+                let end = end_of(at, "\n");
+                ranges.push(at..end);
+                end
+            }
+            b'/' if bytes[at..].starts_with(b"/*") => {
+                let end = (end_of(at, "*/") + 2).min(text.len());
+                ranges.push(at..end);
+                end
+            }
+            b'r' if raw_string_end(bytes, at).is_some() => {
+                let close = raw_string_end(bytes, at).unwrap_or_default();
+                let open = at + close.len() + 1;
+                end_of(open, &close) + close.len()
+            }
+            b'"' => string_end(bytes, at),
+            b'\'' => character_end(text, at),
+            _ => at + 1,
+        };
+    }
+    ranges
+}
+
+/// Returns the closing mark of a raw string that begins at `at`: `"#` for `r#"`.
+fn raw_string_end(bytes: &[u8], at: usize) -> Option<String> {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let before = at.checked_sub(1).map(|before| &bytes[before]);
+    if before.is_some_and(|byte| is_word(byte) && !matches!(byte, b'b' | b'c')) {
+        return None;
+    }
+    let hashes = bytes[at + 1..]
+        .iter()
+        .take_while(|byte| **byte == b'#')
+        .count();
+    (bytes.get(at + 1 + hashes) == Some(&b'"')).then(|| format!("\"{}", "#".repeat(hashes)))
+}
+
+fn string_end(bytes: &[u8], at: usize) -> usize {
+    let mut end = at + 1;
+    while end < bytes.len() && bytes[end] != b'"' {
+        end += if bytes[end] == b'\\' { 2 } else { 1 };
+    }
+    end + 1
+}
+
+/// Returns the end of a character; a lifetime ends after its quote.
+fn character_end(text: &str, at: usize) -> usize {
+    let mut rest = text[at + 1..].char_indices();
+    match (rest.next(), rest.next()) {
+        // `'\''` and `'\u{41}'`: the escaped character is skipped.
+        (Some((_, '\\')), Some((escaped, _))) => {
+            let from = at + 2 + escaped;
+            text[from..].find('\'').map_or(at + 1, |end| from + end + 1)
+        }
+        (Some(_), Some((end, '\''))) => at + 1 + end + 1,
+        _ => at + 1,
+    }
+}
+
+/// Checks that each type has a name of its own in its crate. Tests are left out, and
+/// items under `cfg`, which are alternatives of one type.
+fn check_types(files: &[(&str, &str)]) -> Vec<(Rule, Violation)> {
+    let mut places: BTreeMap<String, Vec<(&str, usize)>> = BTreeMap::new();
+    let is_source = |path: &str| {
+        path.contains("/src/") && !path.contains("tests/") && !path.ends_with("tests.rs")
+    };
+    for (path, text) in files.iter().filter(|(path, _)| is_source(path)) {
+        let mut types = Types::default();
+        if let Some(file) = parse(text) {
+            types.visit_file(&file);
+        }
+        for (name, line) in types.names {
+            places.entry(name).or_default().push((path, line));
+        }
+    }
+    let mut found = Vec::new();
+    for (name, places) in places {
+        for (path, line) in places.iter().skip(1) {
+            let (first, first_line) = places[0];
+            let what = format!("{name} is also defined in {first}:{first_line}");
+            found.push((Rule::TypeNames, Violation::new(path, *line, what)));
+        }
+    }
+    found
+}
+
+/// Names of types, with their lines.
+#[derive(Default)]
+struct Types {
+    names: Vec<(String, usize)>,
+}
+
+impl Types {
+    fn add(&mut self, name: &syn::Ident, attributes: &[syn::Attribute]) {
+        if !has_cfg(attributes) {
+            self.names
+                .push((name.to_string(), name.span().start().line));
+        }
+    }
+}
+
+fn has_cfg(attributes: &[syn::Attribute]) -> bool {
+    attributes
+        .iter()
+        .any(|attribute| attribute.path().is_ident("cfg"))
+}
+
+impl<'ast> Visit<'ast> for Types {
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        if !has_cfg(&item.attrs) {
+            visit::visit_item_mod(self, item);
+        }
+    }
+
+    fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
+        self.add(&item.ident, &item.attrs);
+    }
+
+    fn visit_item_enum(&mut self, item: &'ast syn::ItemEnum) {
+        self.add(&item.ident, &item.attrs);
+    }
+
+    fn visit_item_union(&mut self, item: &'ast syn::ItemUnion) {
+        self.add(&item.ident, &item.attrs);
+    }
+
+    fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
+        self.add(&item.ident, &item.attrs);
+        visit::visit_item_trait(self, item);
+    }
+
+    fn visit_item_type(&mut self, item: &'ast syn::ItemType) {
+        self.add(&item.ident, &item.attrs);
+    }
+}
+
+fn check_matches(path: &str, text: &str) -> Vec<(Rule, Violation)> {
+    let mut matches = Matches::default();
+    if let Some(file) = parse(text) {
+        matches.visit_file(&file);
+    }
+    let violation = |line| {
+        let violation = Violation::new(path, line, "a match on a boolean; use if");
+        (Rule::BooleanMatches, violation)
+    };
+    matches.lines.into_iter().map(violation).collect()
+}
+
+/// Lines of matches on booleans.
+#[derive(Default)]
+struct Matches {
+    lines: Vec<usize>,
+}
+
+impl<'ast> Visit<'ast> for Matches {
+    fn visit_expr_match(&mut self, item: &'ast syn::ExprMatch) {
+        if item.arms.iter().any(|arm| is_boolean(&arm.pat)) {
+            self.lines.push(item.match_token.span.start().line);
+        }
+        visit::visit_expr_match(self, item);
+    }
+}
+
+fn is_boolean(pattern: &syn::Pat) -> bool {
+    match pattern {
+        syn::Pat::Lit(literal) => matches!(literal.lit, syn::Lit::Bool(_)),
+        syn::Pat::Or(or) => or.cases.iter().any(is_boolean),
+        syn::Pat::Guard(guard) => is_boolean(&guard.pat),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(text: &str) -> Vec<(Rule, usize)> {
+        let mut found = check_comments("a.rs", text);
+        found.extend(check_matches("a.rs", text));
+        found
+            .into_iter()
+            .map(|(rule, found)| (rule, found.line))
+            .collect()
+    }
+
+    #[test]
+    fn phrases_are_found_in_comments_only() {
+        for phrase in &PHRASES {
+            let text = phrase.text;
+            for comment in [
+                format!("fn f() {{}}\n// {text} ends"),
+                format!("//! A doc.\n//! It has {text}."),
+                format!("fn f() {{}} /// x\n /* {text} */"),
+                format!("fn f() -> char {{ '\"' }}\nconst X: &str = \"a\"; // {text}"),
+            ] {
+                assert_eq!(rules(&comment), [(Rule::Phrases, 2)], "{comment}");
+            }
+            for other in [
+                format!("const X: &str = \"// {text}\";"),
+                format!("const X: &str = r#\"\"// {text}\"#;"),
+                format!("// `{text}` in code, re{text} and {text}s-x"),
+            ] {
+                assert_eq!(rules(&other), [], "{other}");
+            }
+        }
+    }
+
+    #[test]
+    fn phrases_are_found_across_lines() {
+        assert_eq!(
+            rules("/// A doc so\n/// many\nfn f() {}"),
+            [(Rule::Phrases, 1)]
+        );
+        assert_eq!(rules("/// A doc so\n// many\nfn f() {}"), []);
+    }
+
+    #[test]
+    fn docs_begin_with_the_item() {
+        let what = [(Rule::DocsBeginWithWhat, 2)];
+        assert_eq!(rules("fn f() {}\n/// What a link is.\nfn g() {}"), what);
+        assert_eq!(rules("fn f() {}\n//! What a link is."), what);
+        assert_eq!(
+            rules("// What a link is.\n/// Link.\n/// What it is.\nfn f() {}"),
+            []
+        );
+    }
+
+    #[test]
+    fn matches_on_booleans_are_found() {
+        let of = |arms: &str| rules(&format!("fn f() {{ match x {{ {arms} }} }}"));
+        for arms in ["true => 1, false => 2", "true if y => 1, _ => 2"] {
+            assert_eq!(of(arms), [(Rule::BooleanMatches, 1)], "{arms}");
+        }
+        assert_eq!(of("Some(true) => 1, (true, false) => 2, _ => 3"), []);
+    }
+
+    #[test]
+    fn type_names_are_unique_in_a_crate() {
+        let types = |files: &[(&str, &str)]| check_types(files).len();
+        let a = (
+            "crates/x/src/a.rs",
+            "struct A;\nenum B {}\ntrait C { type A; }",
+        );
+        assert_eq!(
+            types(&[
+                a,
+                ("crates/x/src/b.rs", "type A = u8; fn f() { struct B; }")
+            ]),
+            2
+        );
+        assert_eq!(
+            types(&[
+                a,
+                ("crates/x/src/b.rs", "#[cfg(test)]\nmod tests { struct A; }")
+            ]),
+            0
+        );
+        assert_eq!(types(&[a, ("crates/x/tests/it/b.rs", "struct A;")]), 0);
+        assert_eq!(types(&[a, ("crates/x/src/a/tests.rs", "struct A;")]), 0);
+    }
+
+    #[test]
+    fn a_crate_may_have_the_rest_that_it_is_granted() {
+        let files = [(
+            "crates/x/src/a.rs",
+            "/// What.\nfn f() {}\n/// What f is.\nfn g() {}",
+        )];
+        let rest = |docs| Rest {
+            docs,
+            ..Rest::default()
+        };
+        assert!(check_crate("x", &files, rest(1)).is_empty());
+        assert_eq!(check_crate("x", &files, rest(0)).len(), 2);
+    }
+}
