@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use longwire_engine::Nanos;
 use nix::time::{ClockId, clock_gettime};
 
-/// Where a stage reads the time.
+/// The time source of a stage.
 ///
 /// Stages read it once a burst, so that a reading (about 20 ns through the
 /// vDSO, which scales the TSC where that is stable) is spread over many
@@ -15,18 +15,18 @@ use nix::time::{ClockId, clock_gettime};
 pub enum Clock {
     /// CLOCK_MONOTONIC, the scale of arrivals and releases of a live run.
     Monotonic,
-    /// The latest arrival that the ingress stage has seen: virtual time, as
-    /// fast as the machine can follow.
+    /// The latest arrival that the ingress stage has seen: virtual time, which
+    /// passes as fast as the machine can process frames.
     Arrivals(Arc<AtomicU64>),
 }
 
 impl Clock {
-    /// A virtual clock that starts at zero.
+    /// Returns a virtual clock that starts at zero.
     pub fn arrivals() -> Clock {
         Clock::Arrivals(Arc::new(AtomicU64::new(0)))
     }
 
-    /// The time.
+    /// Returns the time.
     #[inline]
     pub fn now(&self) -> Nanos {
         match self {
@@ -35,7 +35,7 @@ impl Clock {
         }
     }
 
-    /// Tells a virtual clock of the latest arrival; a real one does not care.
+    /// Sets a virtual clock to the latest arrival; no effect on a real clock.
     #[inline]
     pub fn advance(&self, latest: Nanos) {
         if let Clock::Arrivals(shared) = self {
@@ -44,7 +44,7 @@ impl Clock {
     }
 }
 
-/// CLOCK_MONOTONIC.
+/// Returns the time of CLOCK_MONOTONIC.
 #[inline]
 pub fn monotonic_now() -> Nanos {
     // Linux has had this clock since 2.5: it cannot fail.

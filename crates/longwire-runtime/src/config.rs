@@ -1,10 +1,10 @@
-//! What a run is to be.
+//! Configuration of a run.
 
 use longwire_engine::{Bytes, LinkConfig, Nanos};
 
 use crate::faults::Faults;
 
-/// One direction of a run.
+/// Configuration of one direction of a run.
 #[derive(Debug)]
 pub struct LinkSetup {
     /// Its name in reports: `up` and `down`, or `ab` and `ba`.
@@ -16,7 +16,7 @@ pub struct LinkSetup {
 /// How a stage waits for the next release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WaitMode {
-    /// Never sleep: the truest, at the price of a core.
+    /// Never sleep: the most accurate, at the cost of a core.
     Spin,
     /// Sleep until shortly before the release, spin the rest.
     #[default]
@@ -39,11 +39,11 @@ pub enum Placement {
     PerStage,
 }
 
-/// The grace at the start of a run, unless it is given: memory is touched for
-/// the first time, and threads have not learnt how early to wake.
+/// Grace at the start of a run by default: memory is touched for the first
+/// time, and threads have not yet learnt their wake margins.
 pub const GRACE: Nanos = Nanos::from_millis(100);
 
-/// Everything that is common to both directions.
+/// Configuration common to both directions.
 #[derive(Clone, Debug)]
 pub struct RunConfig {
     /// The seed of every random stream.
@@ -52,8 +52,8 @@ pub struct RunConfig {
     pub wait: WaitMode,
     /// How stages are spread over threads.
     pub placement: Placement,
-    /// The most memory that frames may wait in, for each direction. `None`
-    /// derives it from rate and delay.
+    /// The maximum memory of waiting frames, for each direction. `None` derives
+    /// it from rate and delay.
     pub memory: Option<Bytes>,
     /// A release later than this counts as an artifact.
     pub tolerance: Nanos,
@@ -62,7 +62,7 @@ pub struct RunConfig {
     pub grace: Nanos,
     /// Ask for a real-time scheduling class and locked memory.
     pub realtime: bool,
-    /// Where the links' plugins say that they failed, which ends the run.
+    /// Receives the faults of the links' plugins; a fault ends the run.
     pub faults: Faults,
 }
 

@@ -1,4 +1,4 @@
-//! What the stages count, and how a report reads it while they run.
+//! Counters of the stages. A report reads them while the stages run.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use crate::lateness::nanos_histogram;
 use crate::port_loss::LossCell;
 use crate::stage::{CorrectionsShared, DeparturesShared, SendStampsShared};
 
-/// What the emulator did to frames that the model did not ask for.
+/// A way in which the emulator treated a frame differently from its models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Artifact {
@@ -18,25 +18,25 @@ pub enum Artifact {
     Late,
     /// Late because the output port was full.
     LateReceiver,
-    /// Late only by witnessed pauses of the machine.
+    /// Late only because of witnessed pauses of the machine.
     LatePaused,
     /// Late within the grace at the start of the run.
     LateStart,
-    /// No memory was left for a frame that waits: raise `--memory`.
+    /// No memory was left for a waiting frame: raise `--memory`.
     Memory,
-    /// The output port would not take the frame.
+    /// The output port did not accept the frame.
     Refused,
     /// The input port's ring was full before the emulator read it.
     RingFull,
     /// The frame was longer than the input port's slots.
     TooLong,
-    /// The output port took the frame and lost it.
+    /// The output port accepted the frame and lost it.
     SendFailed,
     /// The output device had no carrier.
     PortDown,
-    /// The frame contradicted what its sender said of unfinished work.
+    /// The frame contradicted its sender's description of unfinished work.
     Unusable,
-    /// An event that the recorder could not keep up with.
+    /// An event that was lost because the recorder was too slow.
     Unrecorded,
     /// A replay's frame that was read after it was due.
     Behind,
@@ -63,7 +63,7 @@ impl Artifact {
         Artifact::Overload,
     ];
 
-    /// Whether its frames were delivered, and late.
+    /// Whether its frames were delivered, but late.
     pub fn is_late(self) -> bool {
         matches!(
             self,
@@ -75,7 +75,7 @@ impl Artifact {
         )
     }
 
-    /// The kind's name in reports and JSON.
+    /// Returns the kind's name in reports and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Artifact::Late => "late",
@@ -96,8 +96,8 @@ impl Artifact {
     }
 }
 
-/// A counter with one writer: the writer's own copy is the truth, and
-/// readers see it as of the last burst.
+/// A counter with one writer: the writer keeps its own copy, and readers see
+/// its value as of the last burst.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Published<const N: usize>(Cells<N>);
@@ -123,7 +123,7 @@ impl<const N: usize> Published<N> {
     }
 }
 
-/// What the ingress stage counts.
+/// Counters of the ingress stage.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IngressCounts {
     pub packets: u64,
@@ -139,7 +139,7 @@ pub(crate) struct IngressCounts {
     pub behind: u64,
 }
 
-/// How many numbers [`IngressCounts`] publishes.
+/// The number of counters that [`IngressCounts`] publishes.
 pub(crate) const INGRESS_CELLS: usize = 9;
 
 impl IngressCounts {
@@ -183,7 +183,7 @@ impl IngressCounts {
     }
 }
 
-/// What the stage counts that has the link: ingress, or egress for a managed
+/// Counters of the stage that owns the link: ingress, or egress for a managed
 /// queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LinkCounts {
@@ -191,14 +191,14 @@ pub(crate) struct LinkCounts {
     pub raised: u64,
     pub marked: u64,
     pub corrupted: u64,
-    /// Copies beside the frames themselves.
+    /// Copies, without the frames themselves.
     pub duplicated: u64,
     pub queue_packets_max: u64,
     pub queue_bytes_max: u64,
     pub unrecorded: u64,
 }
 
-/// How many numbers [`LinkCounts`] publishes.
+/// The number of counters that [`LinkCounts`] publishes.
 pub(crate) const LINK_CELLS: usize = 7 + DropReason::ALL.len();
 
 impl LinkCounts {
@@ -245,7 +245,7 @@ impl LinkCounts {
     }
 }
 
-/// What the egress stage counts.
+/// Counters of the egress stage.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EgressCounts {
     pub packets: u64,
@@ -253,7 +253,7 @@ pub(crate) struct EgressCounts {
     pub late: u64,
     pub refused: u64,
     pub send_failed: u64,
-    /// Of the frames released: how many were taken off the delay line.
+    /// Released frames that were taken off the delay line.
     pub released: u64,
     pub unrecorded: u64,
     /// Late while the network was overloaded; not counted as `late`.
@@ -264,7 +264,7 @@ pub(crate) struct EgressCounts {
     pub late_start: u64,
 }
 
-/// How many numbers [`EgressCounts`] publishes.
+/// The number of counters that [`EgressCounts`] publishes.
 pub(crate) const EGRESS_CELLS: usize = 12;
 
 impl EgressCounts {
@@ -317,19 +317,20 @@ impl EgressCounts {
     }
 }
 
-/// Up to when the ingress stage has seen, and published, every arrival. A
-/// managed queue decides no further than that.
+/// The time until which the ingress stage has seen, and published, every
+/// arrival. A managed queue decides no further than that.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct SeenUntil(AtomicU64);
 
 impl SeenUntil {
-    /// To be called after publishing all that arrived before `time`.
+    /// Sets the time; to be called after publishing all arrivals before `time`.
     pub(crate) fn set(&self, time: Nanos) {
         self.0.store(time.as_nanos(), Ordering::Release);
     }
 
-    /// The stage sleeps until something arrives: the clock is as good.
+    /// Notes that the stage sleeps until the next arrival: then the clock
+    /// itself is the limit.
     pub(crate) fn asleep(&self) {
         self.set(Nanos::MAX);
     }
@@ -339,7 +340,7 @@ impl SeenUntil {
     }
 }
 
-/// What the stages of one direction publish.
+/// Counters that the stages of one direction publish.
 #[derive(Debug)]
 pub(crate) struct LinkShared {
     pub ingress: Published<INGRESS_CELLS>,
@@ -350,7 +351,7 @@ pub(crate) struct LinkShared {
     pub corrections: CorrectionsShared,
     pub departures: DeparturesShared,
     pub send_stamps: SendStampsShared,
-    /// Set when the port went away and the network goes on.
+    /// Set when the port went away and the network continues.
     pub loss: LossCell,
 }
 

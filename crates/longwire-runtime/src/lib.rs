@@ -25,6 +25,7 @@ pub mod run;
 pub mod sent;
 pub mod shutdown;
 pub mod stage;
+mod start_error;
 mod stops;
 pub mod suggest;
 pub mod summary;
@@ -45,4 +46,5 @@ pub use record::{Recorder, Tap};
 pub use report::{
     DepartureReport, InputReport, Lateness, LinkReport, Pauses, RunReport, SendStampReport,
 };
-pub use run::{Running, StartError, start, start_recorded};
+pub use run::{Running, start, start_recorded};
+pub use start_error::StartError;

@@ -15,10 +15,11 @@ use crate::config::LinkSetup;
 use crate::counters::{EgressCounts, LinkShared};
 use crate::host;
 use crate::report::LinkReport;
-use crate::run::{LEND_FROM, StartError};
+use crate::run::LEND_FROM;
 use crate::stage::{
     Decider, Egress, EgressParts, Ingress, IngressParts, place_link, shares_memory,
 };
+use crate::start_error::StartError;
 use crate::summary;
 
 /// How a pipeline is run.

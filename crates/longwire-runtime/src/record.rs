@@ -15,8 +15,8 @@ use longwire_engine::{Bytes, Delivery, LinkId, Nanos, Packets, Verdict};
 use longwire_packet::bridge::PortIndex;
 
 use crate::host;
-use crate::run::StartError;
 use crate::shutdown::is_hurried;
+use crate::start_error::StartError;
 
 /// What happened, in the order in which one stage saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use longwire_engine::{Bytes, Link, LinkConfig, LinkId};
 use longwire_io::TxPort;
-use longwire_io::delay_line::{ArenaError, DelayLineConfig, delay_line};
+use longwire_io::delay_line::{DelayLineConfig, delay_line};
 use longwire_io::port::{AnyRx, AnyTx, Port};
 
 use crate::clock::{Clock, monotonic_now};
@@ -19,23 +19,10 @@ use crate::stage::{
     AddressWatch, Decider, Egress, EgressParts, Ingress, IngressParts, PortAddresses, place_link,
     shares_memory,
 };
+use crate::start_error::StartError;
 use crate::summary;
 use crate::thread::Worker;
 use crate::threads::Threads;
-
-/// Why a run could not start.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
-pub enum StartError {
-    #[error("no memory for frames that wait: {0}; a smaller --memory may do")]
-    Memory(#[from] ArenaError),
-    #[error("cannot start a thread: {0}")]
-    Thread(std::io::Error),
-    #[error("cannot make an event descriptor: {0}")]
-    Event(#[from] nix::Error),
-    #[error("the traces are for {needed} ports, and {given} were given")]
-    Outputs { needed: usize, given: usize },
-}
 
 /// One direction before it runs.
 struct Direction {

@@ -10,18 +10,8 @@ use crate::source::{SourceFile, Violation, parse};
 /// The most lines that a crate has under `src`, tests included.
 const CRATE_LINES_MAX: usize = 25_000;
 
-/// Crates that are still larger, and the most lines that they may have: the numbers
-/// only ever become smaller.
-const STILL_LARGER: [(&str, usize); 0] = [];
-
 /// The most files of one import cycle.
 const CYCLE_FILES_MAX: usize = 3;
-
-/// Cycles that are still longer: a file of each, and how many files it may have.
-const STILL_LONGER: [(&str, usize); 2] = [
-    ("crates/longwire-packet/src/filter/parser.rs", 5),
-    ("crates/longwire-runtime/src/run.rs", 16),
-];
 
 pub fn check(files: &[SourceFile]) -> Vec<Violation> {
     let mut crates: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
@@ -44,10 +34,8 @@ pub fn check(files: &[SourceFile]) -> Vec<Violation> {
 
 fn check_lines(name: &str, files: &[(&str, &str)]) -> Option<Violation> {
     let lines: usize = files.iter().map(|(_, text)| text.lines().count()).sum();
-    let larger = STILL_LARGER.iter().find(|(larger, _)| *larger == name);
-    let max = larger.map_or(CRATE_LINES_MAX, |(_, lines)| *lines);
-    let what = format!("{lines} lines; the crate has at most {max}");
-    (lines > max).then(|| Violation::new(&format!("crates/{name}"), 0, what))
+    let what = format!("{lines} lines; a crate has at most {CRATE_LINES_MAX}");
+    (lines > CRATE_LINES_MAX).then(|| Violation::new(&format!("crates/{name}"), 0, what))
 }
 
 fn check_cycles(name: &str, files: &[(&str, &str)]) -> Vec<Violation> {
@@ -55,11 +43,9 @@ fn check_cycles(name: &str, files: &[(&str, &str)]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for cycle in cycles(&crate_.imports()) {
         let paths: Vec<&str> = cycle.iter().map(|file| crate_.files[*file].path).collect();
-        let longer = STILL_LONGER.iter().find(|(file, _)| paths.contains(file));
-        let max = longer.map_or(CYCLE_FILES_MAX, |(_, files)| *files);
-        if paths.len() > max {
+        if paths.len() > CYCLE_FILES_MAX {
             let what = format!(
-                "imports go round {} files, at most {max}: {}",
+                "imports go round {} files, at most {CYCLE_FILES_MAX}: {}",
                 paths.len(),
                 paths.join(", ")
             );

@@ -7,17 +7,17 @@
 
 use longwire_engine::Nanos;
 
-/// For how long the stage must be behind without making up for it.
+/// How long the stage must be behind without catching up.
 const WINDOW: Nanos = Nanos::from_millis(250);
 
-/// How much the lag must shrink within a window: with a tenth of its capacity
-/// to spare, the stage does so.
+/// How much the lag must shrink within a window; a stage with a tenth of its
+/// capacity to spare achieves that.
 const SHRINKS_BY: Nanos = Nanos::from_millis(25);
 
 /// A lag up to this is an ordinary wake-up, unless the tolerance is larger.
 const LAG_MIN: Nanos = Nanos::from_millis(1);
 
-/// How far the deciding stage is behind, over time.
+/// Follows the lag of the deciding stage.
 #[derive(Debug)]
 pub(super) struct Backlog {
     lag_min: Nanos,
@@ -28,7 +28,8 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    /// A stage that keeps up. A lag within `tolerance` is none.
+    /// Returns the backlog of a stage that keeps up. A lag within `tolerance`
+    /// does not count.
     pub fn new(tolerance: Nanos) -> Backlog {
         Backlog {
             lag_min: tolerance.max(LAG_MIN),

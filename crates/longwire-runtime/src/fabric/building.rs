@@ -1,4 +1,4 @@
-//! Links, paths and rules that come, change and go.
+//! Adding, changing and removing links, paths and rules.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use super::cells::LinkCells;
 use super::core::{Core, Target};
 use super::frames::Frame;
 
-/// What a change has left over, for the caller to drop where that takes no
-/// time from frames: models may hold traces of many megabytes.
+/// Objects that a change has replaced. The caller drops them where that takes
+/// no time from frames: models may hold traces of many megabytes.
 #[derive(Debug)]
 #[must_use = "drop it where that takes no time from frames"]
 pub struct Discarded(#[allow(dead_code, reason = "it is only dropped")] What);
@@ -28,27 +28,28 @@ enum What {
     Link(RemovedLink<Frame>, Option<Arc<LinkCells>>),
 }
 
-/// What a link's queue holds, as of the last frame that came to it or left it.
+/// Occupancy of a link's queue, as of the last frame that entered or left it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Occupancy {
-    /// Frames.
+    /// Frames in the queue.
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// The most frames that it ever held.
+    /// The maximum number of frames so far.
     pub packets_max: u64,
-    /// The most bytes.
+    /// The maximum number of bytes so far.
     pub bytes_max: u64,
-    /// How many frames it may hold, if that is limited.
+    /// The limit in frames, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packets_limit: Option<u64>,
-    /// How many bytes it may hold, if that is limited.
+    /// The limit in bytes, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_limit: Option<u64>,
 }
 
 impl Core {
-    /// What a link's queue holds; `None` without such a link.
+    /// Returns the occupancy of a link's queue; `None` if there is no such
+    /// link.
     pub fn occupancy(&self, id: LinkId) -> Option<Occupancy> {
         let link = self.network.link(id)?;
         let limit = link.queue_limit();
@@ -64,7 +65,7 @@ impl Core {
         })
     }
 
-    /// Adds a link with its counters. Numbers are not given twice.
+    /// Adds a link with its counters. A number is used once only.
     pub fn add_link(&mut self, id: LinkId, link: Link, cells: Arc<LinkCells>) {
         let index = id.0 as usize;
         if index >= self.yard.cells.len() {
@@ -75,17 +76,17 @@ impl Core {
         self.network.add_link(id, link);
     }
 
-    /// Takes a link away that no path crosses; `None` if one does.
+    /// Removes a link that no path crosses; `None` if one does.
     pub fn remove_link(&mut self, id: LinkId) -> Option<Discarded> {
         let removed = self.network.remove_link(id)?;
-        // Frames that have left it may still wait for their release, so its
-        // counters may go, but not its number.
+        // Frames that have left the link may still wait for their release, so
+        // the counters may be freed, but not the number.
         let cells = self.yard.cells.get_mut(id.0 as usize);
         let cells = cells.and_then(Option::take);
         Some(Discarded(What::Link(removed, cells)))
     }
 
-    /// Changes a link at `at`, the time of the order that does it.
+    /// Changes a link at `at`, the time of the order.
     pub fn change_link(&mut self, id: LinkId, at: Nanos, change: LinkChange) -> Option<Discarded> {
         let replaced = self.network.change(id, at, change, &mut self.yard)?;
         if let Some(link) = self.network.link(id) {
@@ -94,19 +95,19 @@ impl Core {
         Some(Discarded(What::Models(replaced)))
     }
 
-    /// Adds a path of links that there are; `false` if one is not. Numbers are
-    /// not given twice.
+    /// Adds a path of existing links; `false` if one does not exist. A number
+    /// is used once only.
     pub fn add_path(&mut self, id: PathId, links: &[LinkId]) -> bool {
         self.network.add_path(id, links)
     }
 
-    /// Takes a path away; `false` while frames are on it.
+    /// Removes a path; `false` while frames are on it.
     pub fn remove_path(&mut self, id: PathId) -> bool {
         self.network.remove_path(id)
     }
 
-    /// Adds a rule behind all that there are. `number` is the caller's, and is
-    /// not given twice; those of the start have 0 and so on.
+    /// Adds a rule after all existing ones. The caller chooses `number`, which
+    /// is used once only; the rules of the start have 0 and so on.
     ///
     /// # Errors
     /// No frame can match, or there are too many rules.
@@ -129,17 +130,17 @@ impl Core {
     pub fn remove_rule(&mut self, number: u32) {
         let place = self.rules.get_mut(number as usize);
         if let Some(id) = place.and_then(Option::take) {
-            // What is in the list is in the classifier.
+            // Every rule of the list is in the classifier.
             let _ = self.classifier.remove(id);
         }
     }
 
-    /// Changes where frames go that no rule is about.
+    /// Changes the target of frames that match no rule.
     pub fn set_unmatched(&mut self, target: Target) {
         self.classifier.set_unmatched(target);
     }
 
-    /// Changes where a rule leads, if it is there.
+    /// Changes the target of a rule, if it exists.
     pub fn set_target(&mut self, number: u32, target: Target) {
         if let Some(Some(id)) = self.rules.get(number as usize) {
             let _ = self.classifier.set_target(*id, target);

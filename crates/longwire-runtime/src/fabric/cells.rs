@@ -1,5 +1,5 @@
-//! What is counted of each link: written by the deciding thread alone, read
-//! by whoever wants to know.
+//! Counters of each link: written by the deciding thread alone, readable by any
+//! thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +11,8 @@ use serde::{Serialize, Serializer};
 struct Cell(AtomicU64);
 
 impl Cell {
-    /// Cheaper than an atomic addition, for nobody else writes.
+    /// Adds without an atomic addition, which would cost more: no other thread
+    /// writes.
     #[inline]
     fn add(&self, more: u64) {
         let sum = self.0.load(Ordering::Relaxed).wrapping_add(more);
@@ -46,41 +47,41 @@ pub struct LinkCells {
     late_max_ns: Cell,
 }
 
-/// What was counted of one link, as of some moment.
+/// Counts of one link, as of one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LinkTotals {
-    /// Frames that came to it.
+    /// Frames that arrived.
     pub packets_in: u64,
     /// Their bytes.
     pub bytes_in: u64,
-    /// Frames that it delivered, duplicates included.
+    /// Frames delivered, duplicates included.
     pub packets_out: u64,
     /// Their bytes.
     pub bytes_out: u64,
-    /// Frames that it lost, in the order of [`DropReason::ALL`]. They are
-    /// written by their reasons' names, as of a single link.
+    /// Frames dropped, in the order of [`DropReason::ALL`]. They are serialized
+    /// by the names of their reasons, as those of a single link.
     #[serde(serialize_with = "by_reason")]
     pub drops: [u64; DropReason::ALL.len()],
     /// Deliveries held back to stay in order.
     pub raised: u64,
-    /// Frames marked as having met congestion.
+    /// Frames marked with congestion experienced.
     pub ecn_marked: u64,
-    /// Frames spoilt.
+    /// Frames corrupted.
     pub corrupted: u64,
-    /// Deliveries beside the first of a frame.
+    /// Deliveries after the first of a frame.
     pub duplicated: u64,
-    /// Frames handed to an output port later than the tolerance allows, of
-    /// those for which this was the last link.
+    /// Frames handed to an output port later than the tolerance, among those
+    /// for which this was the last link.
     pub late: u64,
-    /// Frames handed over late while the network was overloaded; they are not
-    /// in `late`.
+    /// Frames handed over late while the network was overloaded; not counted in
+    /// `late`.
     pub overload: u64,
-    /// The greatest lateness of these and of `late`, in nanoseconds.
+    /// The maximum lateness of these and of `late`, in nanoseconds.
     pub late_max_ns: u64,
 }
 
 impl LinkCells {
-    /// Reads a word of what every frame counts in.
+    /// Reads a word of the counters that every frame changes.
     #[inline]
     pub(super) fn prefetch_hint(&self) -> u64 {
         self.packets_in.get() ^ self.bytes_out.get()
@@ -119,8 +120,8 @@ impl LinkCells {
         self.late_max_ns.raise(lateness.as_nanos());
     }
 
-    /// What has been counted. Counters are read one by one: between two of
-    /// them a frame may have passed.
+    /// Returns the counts. Counters are read one by one: a frame may pass
+    /// between two reads.
     pub fn totals(&self) -> LinkTotals {
         LinkTotals {
             packets_out: self.packets_out.get(),
@@ -133,7 +134,7 @@ impl LinkCells {
             late: self.late.get(),
             overload: self.overload.get(),
             late_max_ns: self.late_max_ns.get(),
-            // Last: what has left has come in.
+            // Last: a frame that has left has also arrived.
             packets_in: self.packets_in.get(),
             bytes_in: self.bytes_in.get(),
         }
@@ -149,7 +150,7 @@ fn by_reason<S: Serializer>(
 }
 
 impl LinkTotals {
-    /// Adds another link's.
+    /// Adds the counts of another link.
     pub fn add(&mut self, other: &LinkTotals) {
         self.packets_in += other.packets_in;
         self.bytes_in += other.bytes_in;
@@ -167,12 +168,13 @@ impl LinkTotals {
         self.late_max_ns = self.late_max_ns.max(other.late_max_ns);
     }
 
-    /// Frames lost, for any reason.
+    /// Returns the number of frames dropped, for any reason.
     pub fn dropped(&self) -> u64 {
         self.drops.iter().sum()
     }
 
-    /// Frames in its queue: come, and neither delivered nor lost.
+    /// Returns the number of frames in the queue: arrived, and neither
+    /// delivered nor dropped.
     pub fn queued(&self) -> u64 {
         let gone = self.packets_out - self.duplicated.min(self.packets_out) + self.dropped();
         self.packets_in.saturating_sub(gone)

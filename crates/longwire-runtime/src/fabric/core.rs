@@ -20,64 +20,64 @@ use super::orders::{Order, Orders};
 use crate::counters::Artifact;
 use crate::stage::{BURST, LateFrame};
 
-/// Where a classifier sends frames.
+/// The target of frames in the classifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// On, without any link.
+    /// Forward, without any link.
     Pass,
-    /// Nowhere.
+    /// Drop.
     Drop,
-    /// Along a path of links.
+    /// A path of links.
     Path(PathId),
-    /// Nowhere, as of now: they are being moved to a path, whose first link
+    /// Drop, for now: the frames are being moved to a path, whose first link
     /// counts them as lost.
     Handover(PathId),
 }
 
 /// Switch, classifier, links and paths.
 pub struct Core {
-    /// Which ports a frame leaves by.
+    /// Decides by which ports a frame leaves.
     pub bridge: Bridge,
     pub(super) classifier: Classifier<Target>,
     /// The classifier's rules by the numbers that the caller gave them.
     pub(super) rules: Vec<Option<RuleId>>,
     pub(super) network: Network<Frame>,
     pub(super) yard: Yard,
-    /// Frames that were taken off the lines; memory that is used again.
+    /// Frames taken off the lines; the memory is reused.
     incoming: Vec<Incoming>,
     orders: Orders,
-    /// Everything before has happened.
+    /// All events before this time are done.
     advanced: Nanos,
-    /// The switch counts its time from here, so that it forgets the same in a
-    /// run that is repeated on another clock.
+    /// The switch counts its time from here, so that entries expire at the same
+    /// point in a run that is repeated on another clock.
     pub(super) epoch: Nanos,
-    /// No link's decision may come later than this after its event.
+    /// Maximum time between an event and its link's decision.
     pub(super) slack: Nanos,
     counts: CoreCounts,
-    /// By port: whether it went away. Empty while none has.
+    /// By port: whether it went away. Empty until one does.
     lost_ports: Vec<bool>,
 }
 
-/// A frame that has come: by which port, when, itself, how long it is.
+/// A frame that has arrived: its port, its arrival, its handle, its length.
 type Incoming = (PortIndex, Nanos, Frame, u32);
 
-/// What is counted of all links together.
+/// Counts of all links together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CoreCounts {
-    /// Frames that were dropped because no path was for them.
+    /// Frames dropped because no path applied to them.
     pub unmatched_dropped: u64,
-    /// Frames that passed without a link.
+    /// Frames that were forwarded without a link.
     pub passed: u64,
-    /// Frames without a link that were to leave by a port that went away.
+    /// Frames without a link whose output port went away.
     pub port_lost: u64,
-    /// Frames that were taken to have arrived later than they did, by more
-    /// than the tolerance.
+    /// Frames whose arrival was moved to a later time, by more than the
+    /// tolerance.
     pub moved: u64,
-    /// Arrivals and verdicts that were to be recorded and could not be.
+    /// Arrivals and verdicts that the recorder could not take.
     pub unrecorded: u64,
 }
 
-/// What is around the network: frames, what waits for its release, counters.
+/// Surroundings of the links: frames, the release queue, counters.
 pub(super) struct Yard {
     pub frames: Frames,
     pub waiting: ReleaseQueue<(Frame, Option<LinkId>)>,
@@ -85,8 +85,8 @@ pub(super) struct Yard {
     pub ledger: Option<Box<Ledger>>,
 }
 
-/// Frames that pass without a link wait in this line of the release queue;
-/// links have those behind it.
+/// The line of the release queue for frames that pass without a link; the lines
+/// of links follow it.
 const PASSING: LinkId = LinkId(0);
 
 fn line_of(link: LinkId) -> LinkId {
@@ -117,7 +117,7 @@ impl Core {
         }
     }
 
-    /// What was counted of all links together.
+    /// Returns the counts of all links together.
     pub fn counts(&self) -> CoreCounts {
         let ledger = self.yard.ledger.as_ref();
         CoreCounts {
@@ -126,26 +126,26 @@ impl Core {
         }
     }
 
-    /// Everything before has happened.
+    /// Returns the time before which all events are done.
     pub(super) fn now(&self) -> Nanos {
         self.advanced
     }
 
-    /// Frames inside: on paths, and waiting for their release.
+    /// Returns the number of frames inside: on paths, and waiting for their
+    /// release.
     pub fn frames(&self) -> u64 {
         self.yard.frames.len() as u64
     }
 
-    /// To be done at its time, or at once if that has passed.
+    /// Schedules an order for its time, or for now if that has passed.
     pub(super) fn order(&mut self, order: Order) {
         self.orders.add(order);
     }
 
-    /// Lets everything happen that happens before `until`, and the orders of
-    /// that time.
+    /// Processes all events before `until`, and the orders of that time.
     pub(super) fn advance(&mut self, until: Nanos) {
         while let Some(order) = self.orders.take_due(until) {
-            // An order that came late is done now.
+            // A late order is applied now.
             let at = order.at.max(self.advanced);
             self.network.advance(at, &mut self.yard);
             self.advanced = at;
@@ -156,10 +156,9 @@ impl Core {
         self.advanced = until;
     }
 
-    /// Takes in the frames that arrived by `until`, a burst of them at the
-    /// most, and sends them on their ways. Those that are taken to have arrived
-    /// later than they did, by more than the tolerance, are counted. Returns
-    /// how many there were.
+    /// Takes in the frames that arrived by `until`, at most one burst, and
+    /// sends them on their ways. Counts those whose arrival is moved to a later
+    /// time by more than the tolerance. Returns the number of frames.
     pub(super) fn take_in(&mut self, until: Nanos, tolerance: Nanos) -> usize {
         let mut incoming = std::mem::take(&mut self.incoming);
         while incoming.len() < BURST
@@ -181,10 +180,10 @@ impl Core {
         taken
     }
 
-    /// With many links, hardly anything of a frame's way is in cache. The
-    /// memory of several frames' ways is fetched in less time at once than one
-    /// after the other. Rules may change before a frame has its turn; then it
-    /// has been looked for in vain.
+    /// With many links, almost none of the memory that a frame needs is in
+    /// cache. Fetching the memory for several frames at once takes less time
+    /// than one after the other. Rules may change before a frame is processed;
+    /// that only wastes its prefetch.
     fn prefetch(&self, incoming: &[Incoming]) {
         let mut paths = [PathId(0); BURST];
         let mut found = 0;
@@ -203,7 +202,7 @@ impl Core {
         std::hint::black_box(words);
     }
 
-    /// Sends a frame on its way that came by no line.
+    /// Processes a frame that arrived on no line.
     pub(super) fn bring(&mut self, port: PortIndex, meta: FrameMeta, bytes: &[u8]) {
         self.advance(meta.arrival);
         let frame = self.yard.frames.bring(bytes, meta.len);
@@ -256,7 +255,7 @@ impl Core {
         self.lost_ports.get(usize::from(port.0)) == Some(&true)
     }
 
-    /// Frames that are to leave by a port are lost from now on.
+    /// Drops frames to this port from now on.
     pub(super) fn lose_port(&mut self, port: usize) {
         if port >= self.lost_ports.len() {
             self.lost_ports.resize(port + 1, false);
@@ -264,7 +263,8 @@ impl Core {
         self.lost_ports[port] = true;
     }
 
-    /// The next frame that is due by `now`: itself, its release, its last
+    /// Returns the next frame that is due by `now`: its handle, its release,
+    /// its last link.
     /// link.
     #[inline]
     pub(super) fn pop_due(&mut self, now: Nanos) -> Option<(Frame, Nanos, Option<LinkId>)> {
@@ -272,8 +272,8 @@ impl Core {
         Some((frame, release, last))
     }
 
-    /// A frame was handed over later than it is allowed to be. Its last link
-    /// counts it as the port does, and only what is the emulator's own.
+    /// Counts a frame that was handed over too late. Its last link counts it as
+    /// the port does, and only if the emulator is the cause.
     pub(super) fn was_late(&self, late: &LateFrame) {
         let Some(cells) = late.link.and_then(|link| self.yard.cells_of(link)) else {
             return;
@@ -285,14 +285,14 @@ impl Core {
         }
     }
 
-    /// When something happens next: an event of links, an order. Releases
-    /// beside.
+    /// Returns the time of the next event: of links or orders, without
+    /// releases.
     pub(super) fn next_event(&self) -> Option<Nanos> {
         let order = self.orders.next_at();
         order.into_iter().chain(self.network.next_at()).min()
     }
 
-    /// Whether no frame is anywhere inside.
+    /// Whether no frame is inside.
     pub(super) fn is_empty(&mut self) -> bool {
         self.yard.frames.len() == 0 && self.yard.frames.lines_are_empty()
     }

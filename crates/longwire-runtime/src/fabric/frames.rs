@@ -5,38 +5,38 @@ use longwire_engine::Nanos;
 use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
 use longwire_packet::bridge::PortIndex;
 
-/// Where a frame leaves.
+/// The ports by which a frame leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exit {
-    /// By one port.
+    /// One port.
     One(PortIndex),
-    /// By all but this one.
+    /// All ports but this one.
     AllBut(PortIndex),
 }
 
-/// A handle of a frame. Each must be given back with [`Frames::free`].
+/// A handle of a frame. Each must be returned with [`Frames::free`].
 #[derive(Debug)]
 pub(super) struct Frame {
     slot: u32,
     pub exit: Exit,
-    /// Its number on the link that it is on, as far as that fits, if verdicts
-    /// are recorded.
+    /// The frame's number on its current link, truncated, if verdicts are
+    /// recorded.
     pub number: u32,
 }
 
-/// Where a frame's bytes are.
+/// The location of a frame's bytes.
 #[derive(Debug)]
 enum Place {
-    /// On the line that it came by.
+    /// On the line by which it arrived.
     Line(u16, HeldFrame),
-    /// In memory of its own: bytes that were changed while another handle
-    /// stood for the same frame, or a fragment.
+    /// In separate memory: bytes that were changed while another handle
+    /// referred to the same frame, or a fragment.
     Own(Vec<u8>),
     /// Nowhere: the slot is free.
     Free,
 }
 
-/// A frame and how many handles stand for it.
+/// A frame and the number of its handles.
 #[derive(Debug)]
 struct Slot {
     place: Place,
@@ -44,7 +44,7 @@ struct Slot {
     wire_len: u32,
 }
 
-/// The frames of a fabric and the lines that they came by.
+/// The frames of a fabric and the lines by which they arrived.
 #[derive(Debug)]
 pub(super) struct Frames {
     lines: Vec<DelayLineReader>,
@@ -61,8 +61,9 @@ impl Frames {
         }
     }
 
-    /// The line whose next frame arrived first, if it arrived by `until`, and
-    /// when. Lines of lower numbers go first among frames of one time.
+    /// Returns the line whose next frame arrived first, if it arrived by
+    /// `until`, and the arrival. Among frames of one time, lines of lower
+    /// numbers go first.
     #[inline]
     pub fn next_arrival(&mut self, until: Nanos) -> Option<(u16, Nanos)> {
         let mut next: Option<(u16, Nanos)> = None;
@@ -83,7 +84,7 @@ impl Frames {
         let frame = self.lines[line as usize].take()?;
         let wire_len = frame.descriptor().wire_len;
         let slot = self.put(Place::Line(line, frame), wire_len);
-        // Where it leaves is decided next.
+        // The switch decides the exit next.
         let exit = Exit::AllBut(PortIndex(line));
         let frame = Frame {
             slot,
@@ -93,7 +94,7 @@ impl Frames {
         Some((frame, wire_len))
     }
 
-    /// A frame that came by no line.
+    /// Adds a frame that arrived on no line.
     pub fn bring(&mut self, bytes: &[u8], wire_len: u32) -> Frame {
         Frame {
             slot: self.put(Place::Own(bytes.to_vec()), wire_len),
@@ -102,7 +103,7 @@ impl Frames {
         }
     }
 
-    /// A frame's bytes.
+    /// Returns a frame's bytes.
     #[inline]
     pub fn bytes(&self, frame: &Frame) -> &[u8] {
         match &self.slots[frame.slot as usize].place {
@@ -112,12 +113,12 @@ impl Frames {
         }
     }
 
-    /// How long a frame is on the wire, in bytes.
+    /// Returns a frame's length on the wire, in bytes.
     pub fn wire_len(&self, frame: &Frame) -> u32 {
         self.slots[frame.slot as usize].wire_len
     }
 
-    /// What an output port's account is told of a frame.
+    /// Returns the description of a frame for an output port's account.
     pub fn descriptor(&self, frame: &Frame, release: Nanos) -> Descriptor {
         let slot = &self.slots[frame.slot as usize];
         Descriptor {
@@ -130,7 +131,7 @@ impl Frames {
         }
     }
 
-    /// Changes a frame's bytes, its own ones if others have the frame too.
+    /// Changes a frame's bytes, after copying them if they are shared.
     pub fn edit(&mut self, frame: &mut Frame, edit: &mut dyn FnMut(&mut [u8])) {
         if self.slots[frame.slot as usize].handles > 1 {
             let own = Place::Own(self.bytes(frame).to_vec());
@@ -146,19 +147,19 @@ impl Frames {
         }
     }
 
-    /// Another handle of the same frame.
+    /// Makes another handle of the same frame.
     pub fn copy(&mut self, frame: &Frame) -> Frame {
         self.slots[frame.slot as usize].handles += 1;
         Frame { ..*frame }
     }
 
-    /// A frame of these bytes that leaves where another does.
+    /// Makes a frame of these bytes with the exit of another.
     pub fn make(&mut self, like: &Frame, bytes: &[u8]) -> Frame {
         let slot = self.put(Place::Own(bytes.to_vec()), bytes.len() as u32);
         Frame { slot, ..*like }
     }
 
-    /// Gives a handle back.
+    /// Returns a handle.
     #[inline]
     pub fn free(&mut self, frame: Frame) {
         let slot = &mut self.slots[frame.slot as usize];
@@ -172,17 +173,17 @@ impl Frames {
         self.free.push(frame.slot);
     }
 
-    /// Gives memory back to those who fill the lines.
+    /// Returns memory to the threads that fill the lines.
     pub fn settle(&mut self) {
         self.lines.iter_mut().for_each(DelayLineReader::settle);
     }
 
-    /// How many frames there are.
+    /// Returns the number of frames.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether nothing waits on the lines.
+    /// Whether all lines are empty.
     pub fn lines_are_empty(&mut self) -> bool {
         self.lines.iter_mut().all(|line| line.front().is_none())
     }

@@ -1,4 +1,4 @@
-//! What others may ask of a running fabric, and tell it.
+//! The handle by which other threads query and change a running fabric.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -15,15 +15,15 @@ use crate::record::Epoch;
 use crate::shutdown::is_hurried;
 use crate::thread::{Bell, Control};
 
-/// Gives orders to a running fabric, and reports on it. May be cloned and
-/// sent to other threads.
+/// Sends orders to a running fabric, and reports on it. Can be cloned and sent
+/// to other threads.
 #[derive(Clone)]
 pub struct FabricHandle {
     orders: Sender<Order>,
     facts: Arc<Facts>,
 }
 
-/// What does not change while a fabric runs, and what is counted of it.
+/// Facts that do not change while a fabric runs, and its counters.
 pub(super) struct Facts {
     pub bell: Arc<Bell>,
     pub control: Arc<Control>,
@@ -34,10 +34,11 @@ pub(super) struct Facts {
     pub notes: Vec<String>,
 }
 
-/// An answer is waited for so long; a fabric that does not give it has ended.
+/// Timeout of an answer; a fabric that does not answer within it has ended.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Whether the fabric has to end is looked at so often meanwhile.
+/// Interval between checks whether the fabric has to end, while an answer is
+/// pending.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl FabricHandle {
@@ -48,20 +49,22 @@ impl FabricHandle {
         }
     }
 
-    /// Has something done at a time after the start, or now. Whoever builds
-    /// what the work needs does so before: the deciding thread only applies
-    /// it.
+    /// Schedules an operation at a time after the start, or now. The caller
+    /// builds all that the operation needs beforehand: the deciding thread only
+    /// applies it.
     pub fn order(&self, after: Option<Nanos>, work: Work) {
         let at = match after {
             Some(after) => self.clock_time(after),
             None => crate::clock::monotonic_now(),
         };
-        // A fabric that has ended takes no orders, and nobody waits for them.
+        // A fabric that has ended takes no orders, and no caller waits for
+        // them.
         let _ = self.orders.send(Order { at, work });
         self.facts.bell.ring();
     }
 
-    /// Asks the deciding thread; `None` if the fabric has ended or has to.
+    /// Runs a query on the deciding thread; `None` if the fabric has ended or
+    /// must end.
     pub fn ask<R: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Core) -> R + Send + 'static,
@@ -78,7 +81,7 @@ impl FabricHandle {
                 Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            // A plugin may keep the thread from ever answering.
+            // A plugin may keep the thread from answering.
             let ends = self.facts.control.must_end() || is_hurried();
             if ends || asked.elapsed() >= PATIENCE {
                 return None;
@@ -86,34 +89,34 @@ impl FabricHandle {
         }
     }
 
-    /// How long the fabric has run.
+    /// Returns how long the fabric has run.
     pub fn elapsed(&self) -> Nanos {
         crate::clock::monotonic_now().saturating_sub(self.facts.epoch.monotonic)
     }
 
-    /// The time on the clock of arrivals that is so long after the start.
+    /// Returns the time on the clock of arrivals at `after` since the start.
     pub fn clock_time(&self, after: Nanos) -> Nanos {
         self.facts.epoch.monotonic.saturating_add(after)
     }
 
-    /// The seed of its chance.
+    /// Returns the seed of the random streams.
     pub fn seed(&self) -> u64 {
         self.facts.seed
     }
 
-    /// What was decided or found at start, in sentences.
+    /// Returns the notes made at the start, as sentences.
     pub fn notes(&self) -> &[String] {
         &self.facts.notes
     }
 
-    /// The ports that went away so far, by name.
+    /// Returns the ports that have gone away so far, by name.
     pub fn lost_ports(&self) -> Vec<(String, LostPort)> {
         let (ports, epoch) = (self.facts.ports.iter(), self.facts.epoch.monotonic);
         let lost = ports.filter_map(|(name, shared)| Some((name.clone(), shared.loss.get(epoch)?)));
         lost.collect()
     }
 
-    /// The report as of now. Of a fabric that has ended, without its switch.
+    /// Returns the current report; without the switch if the fabric has ended.
     pub fn report(&self) -> FabricReport {
         let asked = self.ask(|core| {
             let switch = SwitchReport::of(&core.bridge.counters());
@@ -128,8 +131,8 @@ impl FabricHandle {
         }
     }
 
-    /// What is known without the deciding thread's answer: its ports as of
-    /// their last bursts.
+    /// Returns the report that needs no answer of the deciding thread: its
+    /// ports as of their last bursts.
     pub(super) fn without_core(&self) -> FabricReport {
         let Facts {
             epoch,

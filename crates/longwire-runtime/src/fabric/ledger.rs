@@ -1,37 +1,37 @@
-//! What a fabric has recorded: frames as they came in, and what each link
-//! decided about each.
+//! Recording of a fabric: frames at their arrival, and the verdicts of each
+//! link.
 
 use longwire_engine::{FrameMeta, Link, LinkId, Verdict};
 use longwire_packet::bridge::PortIndex;
 
 use super::frames::Frame;
 use crate::record::{Epoch, Event, Recorder, Recording, Tap, Writing};
-use crate::run::StartError;
+use crate::start_error::StartError;
 
-/// A recording of a fabric before it starts, if there is to be one.
+/// The parts of a recording before the fabric starts, if it is recorded.
 pub(super) struct Recorded(Option<(Recording, Box<dyn Recorder>)>);
 
 impl Recorded {
-    /// A recording by this recorder.
+    /// Prepares a recording by this recorder.
     pub fn by(recorder: Option<Box<dyn Recorder>>) -> Recorded {
         Recorded(recorder.map(|recorder| (Recording::new(), recorder)))
     }
 
-    /// What records what leaves by an output port.
+    /// Returns a handle that records the frames leaving by an output port.
     pub fn output(&self, port: usize) -> Option<Tap> {
         let (recording, recorder) = self.0.as_ref()?;
         let wanted = recorder.wants_frames();
         wanted.then(|| recording.tap(LinkId(port as u32)))
     }
 
-    /// What records arrivals and verdicts.
+    /// Returns a ledger that records arrivals and verdicts.
     pub fn ledger(&self) -> Option<Box<Ledger>> {
         let (recording, recorder) = self.0.as_ref()?;
         let tap = recording.tap(LinkId(0));
         Some(Box::new(Ledger::new(tap, recorder.wants_frames())))
     }
 
-    /// Begins to write.
+    /// Starts the writing thread.
     pub fn start(self, epoch: Epoch) -> Result<Option<Writing>, StartError> {
         let started = self
             .0
@@ -40,17 +40,17 @@ impl Recorded {
     }
 }
 
-/// Numbers frames on their links and tells the recorder.
+/// Numbers frames on their links and passes events to the recorder.
 #[derive(Debug)]
 pub(super) struct Ledger {
     tap: Tap,
     with_frames: bool,
-    /// How many frames each link has been offered.
+    /// The number of frames offered to each link.
     offered: Vec<u64>,
 }
 
 impl Ledger {
-    /// A ledger of verdicts, and `with_frames` of frames that come in.
+    /// Returns a ledger of verdicts, and `with_frames` of arriving frames.
     fn new(tap: Tap, with_frames: bool) -> Ledger {
         Ledger {
             tap,
@@ -59,7 +59,7 @@ impl Ledger {
         }
     }
 
-    /// A frame came in.
+    /// Records the arrival of a frame.
     #[cold]
     pub fn entered(&mut self, port: PortIndex, frame: FrameMeta, bytes: &[u8]) {
         if self.with_frames {
@@ -72,7 +72,7 @@ impl Ledger {
         }
     }
 
-    /// A frame came to a link.
+    /// Records that a frame was offered to a link.
     #[cold]
     pub fn offered(&mut self, id: LinkId, frame: &mut Frame, meta: FrameMeta, link: &Link) {
         let index = id.0 as usize;
@@ -92,12 +92,12 @@ impl Ledger {
         });
     }
 
-    /// A link decided about a frame.
+    /// Records a verdict of a link about a frame.
     #[cold]
     pub fn decided(&mut self, link: LinkId, frame: &Frame, verdict: Verdict) {
         let offered = self.offered.get(link.0 as usize).copied().unwrap_or(0);
-        // No link holds 2^32 frames: how far behind a frame is tells the part
-        // of its number that did not fit.
+        // No link holds 2^32 frames: the distance to the last frame determines
+        // the truncated part of the number.
         let behind = (offered as u32).wrapping_sub(frame.number);
         let frame = offered.saturating_sub(behind.into());
         self.tap.push(&[], |_| Event::Decided {
@@ -107,8 +107,8 @@ impl Ledger {
         });
     }
 
-    /// The same, for virtual time: it waits for the recorder rather than lose
-    /// events.
+    /// Makes the ledger wait for the recorder rather than lose events, for
+    /// virtual time.
     pub fn waiting(self) -> Ledger {
         Ledger {
             tap: self.tap.waiting(),
@@ -116,17 +116,17 @@ impl Ledger {
         }
     }
 
-    /// A burst is over.
+    /// Hands over the events of a burst.
     pub fn flush(&mut self) {
         self.tap.flush();
     }
 
-    /// The run is over.
+    /// Hands over the last events of the run.
     pub fn finish(&mut self) {
         self.tap.finish();
     }
 
-    /// Events that the recorder did not take.
+    /// Returns the number of events that the recorder did not take.
     pub fn lost(&self) -> u64 {
         self.tap.lost()
     }

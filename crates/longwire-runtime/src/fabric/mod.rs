@@ -7,9 +7,9 @@
 //!  port ─▶ ingress stage ═▶ line ─┘             └─▶ pass, drop ──────────┘
 //! ```
 //!
-//! One thread decides for all ports and sends ([`Fabric`]), so that links may
-//! be shared by any of them without a lock. What it knows of time and chance
-//! is in [`Core`]: with the same arrivals it decides the same.
+//! One thread decides for all ports and sends ([`Fabric`]), so that any of them
+//! can share links without a lock. [`Core`] contains everything that depends on
+//! event time and random streams: with the same arrivals it decides the same.
 
 mod backlog;
 mod building;

@@ -1,4 +1,4 @@
-//! Orders: changes of a running fabric, each at a time.
+//! Orders: scheduled changes of a running fabric.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,18 +7,19 @@ use longwire_engine::Nanos;
 
 use super::core::Core;
 
-/// What an order does; it is given its time.
+/// The operation of an order; it receives the order's time.
 pub type Work = Box<dyn FnOnce(&mut Core, Nanos) + Send>;
 
-/// A change of a running fabric, at a time: between two events.
+/// A change of a running fabric, at a time between two events.
 pub struct Order {
-    /// When, on the clock of arrivals.
+    /// The time, on the clock of arrivals.
     pub at: Nanos,
-    /// What to do; it is given that time.
+    /// The operation; it receives that time.
     pub work: Work,
 }
 
-/// Orders by time, and those of one time in the order in which they came.
+/// Orders sorted by time; those of one time are in the order in which they
+/// came.
 #[derive(Default)]
 pub(super) struct Orders {
     queued: BinaryHeap<Queued>,
@@ -34,20 +35,20 @@ impl Orders {
         });
     }
 
-    /// When the next one is due.
+    /// Returns the time of the next order.
     #[inline]
     pub fn next_at(&self) -> Option<Nanos> {
         self.queued.peek().map(|queued| queued.order.at)
     }
 
-    /// The next one, if it is due by `until`.
+    /// Removes and returns the next order, if it is due by `until`.
     pub fn take_due(&mut self, until: Nanos) -> Option<Order> {
         self.next_at().filter(|at| *at <= until)?;
         self.queued.pop().map(|queued| queued.order)
     }
 }
 
-/// An order in its place.
+/// An order with its sequence number.
 struct Queued {
     place: Reverse<(Nanos, u64)>,
     order: Order,

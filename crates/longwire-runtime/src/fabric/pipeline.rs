@@ -1,5 +1,5 @@
-//! A fabric in virtual time: as fast as one core can, with the same stages as
-//! a live one. The same inputs give the same outputs.
+//! A fabric in virtual time: it runs as fast as one core allows, with the same
+//! stages as a live one. The same inputs give the same outputs.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,19 +19,19 @@ use super::run::{FabricParts, FabricStartError};
 use super::stage::Fabric;
 use crate::clock::Clock;
 use crate::counters::LinkShared;
-use crate::run::StartError;
 use crate::stage::{Ingress, IngressParts};
+use crate::start_error::StartError;
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
 pub struct FabricEnd<T> {
     /// The output ports.
     pub ports: Vec<T>,
-    /// What each port did.
+    /// The report of each port.
     pub reports: Vec<PortReport>,
-    /// How long it took, building the fabric left out.
+    /// The duration of the run, without building the fabric.
     pub took: Duration,
-    /// How long it took to build links, paths and switch.
+    /// The time spent building links, paths and switch.
     pub built: Duration,
 }
 
@@ -45,8 +45,8 @@ pub enum FabricPipelineError {
     Port(#[from] PortError),
 }
 
-/// Builds a fabric without ports and gives it to `look`: what links cost that
-/// do nothing.
+/// Builds a fabric without ports and passes it to `look`, to measure the cost
+/// of idle links.
 ///
 /// # Errors
 /// If the parts do not fit together.
@@ -59,15 +59,15 @@ pub fn look_at_idle<R>(
     Ok(look(&core))
 }
 
-/// An input, and its own time: that of its last arrival.
+/// An input and its own clock: the time of its last arrival.
 struct Input<R> {
     stage: Ingress<R>,
     clock: Clock,
 }
 
 /// Runs frames from `ports` through a fabric until all inputs have ended and
-/// everything has left. Time is that of the arrivals; orders are given times
-/// on the same scale. Frames of each input may take `memory`.
+/// every frame has left. Time is the time of the arrivals; orders use the same
+/// scale. The frames of each input may use `memory`.
 ///
 /// # Errors
 /// If the parts do not fit together, memory cannot be had, or a port fails.
@@ -94,7 +94,7 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
             port: rx,
             link: None,
             link_id: LinkId(0),
-            // Links of a network fragment as frames come to them.
+            // The links of a network fragment frames at their arrival.
             mtu: Mtu::None,
             line: writer,
             clock: clock.clone(),
@@ -115,7 +115,7 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
     let built = started.elapsed();
     let clock = Clock::arrivals();
     let (_, orders) = std::sync::mpsc::channel();
-    // In virtual time nothing is late.
+    // In virtual time no frame is late.
     let times = (Nanos::MAX, Nanos::ZERO, Nanos::ZERO);
     let mut fabric = Fabric::new(core, outputs, orders, clock.clone(), times);
     let started = Instant::now();
@@ -134,7 +134,7 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
     })
 }
 
-/// Reads the input that is behind the others, and lets the fabric follow.
+/// Reads the input that is behind the others, then runs the fabric.
 fn drive<R: RxPort, T: TxPort>(
     inputs: &mut [Input<R>],
     fabric: &mut Fabric<T>,
@@ -155,13 +155,13 @@ fn drive<R: RxPort, T: TxPort>(
     }
 }
 
-/// With so many links, most of the time goes into waiting for memory.
+/// From this number of links on, most of the time is spent waiting for memory.
 const LINKS_MANY: usize = 4_096;
 
-/// So many configurations are freed at once.
+/// Configurations freed in one step.
 const CONFIGS_FREED: usize = 65_536;
 
-/// Builds the deciding part, its links as of `epoch`.
+/// Builds the deciding part, with links as of `epoch`.
 pub(super) fn build(
     parts: FabricParts,
     frames: Frames,
@@ -172,8 +172,8 @@ pub(super) fn build(
     let mut core = Core::new(bridge, parts.classifier, frames);
     let many = parts.links.len() >= LINKS_MANY;
     core.epoch = epoch;
-    // Configurations are freed as links are made of them: a million of both
-    // would take hundreds of megabytes more.
+    // Configurations are freed while links are built from them: a million of
+    // both would take hundreds of megabytes more.
     let mut links = parts.links;
     links.reverse();
     for index in 0.. {

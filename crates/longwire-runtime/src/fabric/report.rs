@@ -1,4 +1,4 @@
-//! What a fabric's ports and switch did.
+//! The report of a fabric's ports and switch.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -14,12 +14,12 @@ use crate::port_loss::LostPort;
 use crate::report::{Lateness, Pauses};
 use crate::summary;
 
-/// What one port did.
+/// The report of one port.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct PortReport {
-    /// Its name.
+    /// The port's name.
     pub name: String,
-    /// Frames that came in.
+    /// Frames that arrived.
     pub packets_in: u64,
     /// Their bytes.
     pub bytes_in: u64,
@@ -27,18 +27,18 @@ pub struct PortReport {
     pub packets_out: u64,
     /// Their bytes.
     pub bytes_out: u64,
-    /// What the emulator itself could not do, by kind.
+    /// Artifacts by kind.
     pub artifacts: BTreeMap<&'static str, u64>,
-    /// Handover minus release of what left, in microseconds.
+    /// Handover minus release of the frames that left, in microseconds.
     pub lateness_us: Lateness,
     /// The same without pauses of the machine and frames of the start.
     pub lateness_own_us: Lateness,
-    /// The same as a histogram, for whoever adds such up.
+    /// The same as a histogram, so that several can be added.
     #[serde(skip)]
     pub lateness_spread: LatenessSpread,
-    /// The most memory that its frames took, in bytes.
+    /// The maximum memory of its frames, in bytes.
     pub memory_max: u64,
-    /// When and why it went away, if it did and the network went on.
+    /// When and why the port went away, if it did and the network continued.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<LostPort>,
 }
@@ -46,12 +46,12 @@ pub struct PortReport {
 /// A histogram of lateness.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LatenessSpread {
-    /// How many were measured.
+    /// The number of measurements.
     pub count: u64,
     /// Their sum, in seconds.
     pub sum_s: f64,
-    /// How many of them are at most so many seconds and more than the bound
-    /// before; the last bound is infinite.
+    /// Upper bounds in seconds, and the number of measurements up to each and
+    /// above the bound before; the last bound is infinite.
     pub buckets: Vec<(f64, u64)>,
 }
 
@@ -92,7 +92,7 @@ impl LatenessSpread {
     }
 }
 
-/// What a fabric did, its links apart.
+/// The report of a fabric, without its links.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FabricReport {
     /// The seed of every random stream.
@@ -103,41 +103,41 @@ pub struct FabricReport {
     pub duration_s: f64,
     /// Its ports.
     pub ports: Vec<PortReport>,
-    /// What the switch did; of a running fabric, as of the last look.
+    /// The switch; of a running fabric, as of the last query.
     pub switch: SwitchReport,
-    /// What was counted of all links together.
+    /// Counts of all links together.
     #[serde(flatten)]
     pub counts: CoreCounts,
     /// Frames inside.
     pub in_flight: u64,
     /// CPU time of its threads, in seconds; at the end only.
     pub cpu_s: f64,
-    /// When the machine itself stood still.
+    /// Pauses of the machine itself.
     pub pauses: Pauses,
-    /// When the process was stopped.
+    /// Stops of the process.
     pub stops: Pauses,
-    /// How long its threads waited for a core that others had, in seconds.
+    /// How long its threads waited for a core that was in use, in seconds.
     pub core_wait_s: f64,
-    /// Why it ended, if something failed.
+    /// The error that ended it, if one did.
     pub error: Option<String>,
-    /// What was decided or found, in sentences.
+    /// Notes of the run, as sentences.
     pub notes: Vec<String>,
 }
 
-/// What a switch did.
+/// Counters of a switch.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SwitchReport {
     /// Frames to one port.
     pub forwarded: u64,
-    /// Frames to all ports: broadcast, multicast, to stations unknown.
+    /// Frames to all ports: broadcast, multicast, and unknown stations.
     pub flooded: [u64; 3],
     /// Frames to no port, by reason.
     pub not_forwarded: BTreeMap<&'static str, u64>,
     /// Stations learnt.
     pub learnt: u64,
-    /// Stations heard of at another port than before.
+    /// Stations that moved from one port to another.
     pub moved: u64,
-    /// Frames of stations that found no room in the table.
+    /// Frames of stations that did not fit into the table.
     pub not_learnt: u64,
     /// Signs of a loop among the ports.
     pub loop_signs: u64,
@@ -167,7 +167,7 @@ impl PortReport {
         let lateness = shared.lateness.lock();
         let lateness = lateness.unwrap_or_else(PoisonError::into_inner);
         let decided = LinkCounts::default();
-        // Only a replay is behind its trace.
+        // Only a replay can be behind its trace.
         let kinds = Artifact::ALL
             .into_iter()
             .filter(|kind| *kind != Artifact::Behind);

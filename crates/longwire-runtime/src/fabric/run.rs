@@ -27,26 +27,27 @@ use crate::host;
 use crate::port_loss::OnPortLoss;
 use crate::record::{Epoch, Recorder};
 use crate::report::RunReport;
-use crate::run::{StartError, memory_held};
+use crate::run::memory_held;
 use crate::stage::{AddressWatch, Ingress, IngressParts};
+use crate::start_error::StartError;
 use crate::thread::{Bell, Control, Stages, Worker};
 use crate::threads::Threads;
 use crate::witness::Pauses;
 
-/// What a fabric is made of, its ports apart.
+/// The parts of a fabric, without its ports.
 pub struct FabricParts {
-    /// How frames find their ports.
+    /// The switch that chooses the output ports of frames.
     pub switch: BridgeConfig,
-    /// How they find their paths.
+    /// The classifier that chooses their paths.
     pub classifier: Classifier<Target>,
     /// Its links, numbered from 0, with their counters. Their `epoch` is set
     /// at the start.
     pub links: Vec<(LinkConfig, Arc<LinkCells>)>,
     /// Its paths, numbered from 0.
     pub paths: Vec<Vec<LinkId>>,
-    /// What is to be done, and when after the start.
+    /// Orders with their times after the start.
     pub orders: Vec<(Nanos, Work)>,
-    /// What happens when a port goes away.
+    /// The reaction to a port that goes away.
     pub on_port_loss: OnPortLoss,
 }
 
@@ -69,12 +70,11 @@ pub struct FabricRunning {
     addresses: Arc<AddressWatch>,
 }
 
-/// The most memory that frames which came by one port may take, unless it is
-/// given.
+/// The minimum of the default memory for frames that arrived by one port.
 const MEMORY_MIN: u64 = 256 << 20;
 const MEMORY_MAX: u64 = 8 << 30;
 
-/// Decisions come no later than this after their events.
+/// Maximum time between an event and its decision.
 const SLACK_MAX: Nanos = Nanos::from_micros(200);
 
 /// Starts a fabric between these ports, each with its name.
@@ -89,7 +89,7 @@ pub fn start(
     start_recorded(named, parts, config, None)
 }
 
-/// Like [`start`], with everything recorded.
+/// Like [`start`], and records the whole run.
 ///
 /// # Errors
 /// As [`start`].
@@ -179,7 +179,7 @@ fn ingress_stage(
         port,
         link: None,
         link_id: LinkId(0),
-        // Links of a network fragment as frames come to them.
+        // The links of a network fragment frames at their arrival.
         mtu: Mtu::None,
         line: writer,
         clock: Clock::Monotonic,
@@ -189,11 +189,11 @@ fn ingress_stage(
     Ok((Ingress::new(parts, Arc::clone(shared)), reader))
 }
 
-/// With so many cores, receiving has a thread of its own.
+/// From this number of cores on, receiving has a separate thread.
 const CORES_APART: usize = 4;
 
-/// One thread for all, or one that receives and one that decides and sends;
-/// and the bell of the one that decides.
+/// Builds one worker for all, or one that receives and one that decides and
+/// sends; also returns the bell of the deciding one.
 fn workers(
     ingress: Vec<Ingress<AnyRx>>,
     fabric: Fabric<longwire_io::port::AnyTx>,
@@ -244,18 +244,18 @@ fn workers(
 }
 
 impl FabricRunning {
-    /// Gives orders.
+    /// Returns the handle for orders.
     pub fn handle(&self) -> &FabricHandle {
         &self.handle
     }
 
-    /// Whether it has ended by itself: every input at its end, a port lost, or
-    /// a plugin failed.
+    /// Whether it has ended by itself: every input has ended, a port was lost,
+    /// or a plugin failed.
     pub fn ended(&self) -> bool {
         self.threads.ended()
     }
 
-    /// Stops it and reports on all of it.
+    /// Stops the fabric and returns its complete report.
     pub fn stop(mut self) -> FabricReport {
         // While the deciding thread still answers.
         let before = match self.ended() {

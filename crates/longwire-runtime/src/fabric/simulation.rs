@@ -1,6 +1,6 @@
-//! A fabric in virtual time, frame by frame: what goes in is taken to arrive
-//! when it is said to have, and what leaves does so at its release. No thread
-//! decides and no clock is read.
+//! A fabric in virtual time, frame by frame: a frame arrives at the time that
+//! its caller gives, and leaves at its release. No thread decides and no clock
+//! is read.
 
 use longwire_engine::{FrameMeta, Nanos};
 use longwire_packet::bridge::PortIndex;
@@ -17,9 +17,9 @@ use crate::record::{Epoch, Recorder, Writing};
 /// A frame that leaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Leaving<'a> {
-    /// The port that it leaves by.
+    /// The output port.
     pub port: PortIndex,
-    /// When.
+    /// The release.
     pub release: Nanos,
     /// Its bytes, as far as they are known.
     pub bytes: &'a [u8],
@@ -27,8 +27,8 @@ pub struct Leaving<'a> {
     pub wire_len: u32,
 }
 
-/// A fabric in virtual time. Times are on the scale of the arrivals, whatever
-/// that is; the same arrivals and orders have the same outcome.
+/// A fabric in virtual time. Times are on the scale of the arrivals, which can
+/// be any; the same arrivals and orders have the same outcome.
 pub struct Simulation {
     core: Core,
     ports: Vec<PortReport>,
@@ -38,8 +38,8 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// A fabric between ports of these names, whose schedules count from
-    /// `epoch`.
+    /// Returns a fabric between ports of these names, whose schedules count
+    /// from `epoch`.
     ///
     /// # Errors
     /// If the parts do not fit together, or the recorder's thread cannot be
@@ -72,19 +72,19 @@ impl Simulation {
         })
     }
 
-    /// Has something done at a time after the epoch, or at once if that has
+    /// Schedules an operation at a time after the epoch, or now if that has
     /// passed.
     pub fn order(&mut self, after: Nanos, work: Work) {
         let at = self.epoch.saturating_add(after);
         self.core.order(Order { at, work });
     }
 
-    /// A frame comes in. What is released before is handed to `out`. One
-    /// whose arrival lies before the last one's counts as simultaneous with
-    /// that.
+    /// Processes an arriving frame. Frames released before it are handed to
+    /// `out`. A frame whose arrival lies before the last one's counts as
+    /// simultaneous with that.
     ///
     /// # Errors
-    /// What `out` returns.
+    /// The errors of `out`.
     ///
     /// # Panics
     /// If there is no such port.
@@ -108,18 +108,18 @@ impl Simulation {
         Ok(())
     }
 
-    /// Lets everything happen that happens before `until`, and hands what is
-    /// released before to `out`.
+    /// Processes all events before `until`, and hands frames released before
+    /// that to `out`.
     ///
     /// # Errors
-    /// What `out` returns.
+    /// The errors of `out`.
     pub fn advance<E>(
         &mut self,
         until: Nanos,
         out: &mut impl FnMut(Leaving<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.core.advance(until);
-        // What is released at that time may be joined by frames to come.
+        // Frames released at that time may be joined by later frames.
         let before = until.saturating_sub(Nanos::from_nanos(1));
         while let Some((frame, release, _)) = self.core.pop_due(before) {
             self.leave(frame, release, out)?;
@@ -156,23 +156,23 @@ impl Simulation {
         Ok(())
     }
 
-    /// When something happens next inside, if nothing comes in before; a time
-    /// that lies behind it by a nanosecond, to be given to
-    /// [`Simulation::advance`]. `None` if nothing ever does.
+    /// Returns the time of the next event inside, plus one nanosecond, to be
+    /// passed to [`Simulation::advance`]. `None` if there is none until another
+    /// frame arrives.
     pub fn next_at(&self) -> Option<Nanos> {
         let release = self.core.yard.waiting.next_at();
         let release = release.map(|at| at.saturating_add(Nanos::from_nanos(1)));
         let next = release.into_iter().chain(self.core.next_event()).min();
-        // What is to happen at the end of time never does: a link stands still.
+        // An event at the end of time never happens: the link is stalled.
         next.filter(|at| *at < Nanos::MAX)
     }
 
-    /// Frames inside.
+    /// Returns the number of frames inside.
     pub fn frames(&self) -> u64 {
         self.core.frames()
     }
 
-    /// Ends it and reports on all of it but its duration.
+    /// Ends the simulation and returns its report, without a duration.
     pub fn stop(mut self) -> FabricReport {
         if let Some(ledger) = &mut self.core.yard.ledger {
             ledger.finish();
@@ -187,7 +187,7 @@ impl Simulation {
             ..FabricReport::default()
         };
         let recorder = self.recorder.take();
-        // The recorder waits for all that may still tell it something.
+        // The recorder waits until all record handles are gone.
         drop(self);
         let recorded = recorder.map_or(Ok(()), Writing::end);
         FabricReport {
@@ -197,5 +197,5 @@ impl Simulation {
     }
 }
 
-/// Frames that an input stamped before the one in front of them.
+/// Frames with an earlier stamp than the frame before them.
 const TIME_WENT_BACK: &str = "time_went_back";

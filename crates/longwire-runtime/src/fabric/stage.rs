@@ -1,5 +1,5 @@
-//! The deciding stage: takes in what the input ports put on their lines, lets
-//! the links decide, and hands what is due to the output ports.
+//! The deciding stage: takes frames off the lines of the input ports, lets the
+//! links decide, and hands due frames to the output ports.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,40 +19,40 @@ use crate::record::Tap;
 use crate::stage::{Account, AddressWatch, BURST, Judge, Step};
 use crate::witness::Pauses;
 
-/// A port that is full is tried again after this time at the latest.
+/// Maximum time until a full port is tried again.
 const RETRY_AFTER: Nanos = Nanos::from_micros(20);
 
-/// Frames that are taken in between two looks at what is due.
+/// Frames that are taken in before due frames are sent.
 const TAKEN_IN: usize = 4 * BURST;
 
 /// The deciding stage of a fabric.
 pub struct Fabric<T> {
     core: Core,
-    /// What each input port's stage publishes, and each output port's account
-    /// goes to.
+    /// Counters of each input port's stage and of each output port's account.
     ports: Vec<Arc<LinkShared>>,
     outputs: Vec<Output<T>>,
     orders: Receiver<Order>,
     clock: Clock,
     tolerance: Nanos,
-    /// Decisions come no later than this after their events, and no later
-    /// than the core's links allow.
+    /// Maximum time between an event and its decision; the links of the core
+    /// may set a lower one.
     slack_max: Nanos,
     backlog: Backlog,
     on_port_loss: OnPortLoss,
 }
 
-/// An output port with its account's counters, and who records what leaves.
+/// An output port with its account's counters, and the handle that records its
+/// frames.
 pub(super) type OutputParts<T> = (T, Arc<LinkShared>, Option<Tap>);
 
-/// An output port and what is due there.
+/// An output port and its due frames.
 struct Output<T> {
     port: T,
     account: Account,
     ready: VecDeque<Ready>,
-    /// It took no more frames when it was last given some.
+    /// It accepted no more frames at the last attempt.
     full: bool,
-    /// It went away, and the network goes on.
+    /// It went away, and the network continues.
     lost: bool,
 }
 
@@ -64,8 +64,8 @@ struct Ready {
 }
 
 impl<T: TxPort> Output<T> {
-    /// Frames that the port has taken and not sent. One that went away never
-    /// will.
+    /// Returns the number of frames that the port has accepted and not sent. A
+    /// port that went away will never send them.
     fn unsent(&self) -> usize {
         match self.lost {
             true => 0,
@@ -107,7 +107,7 @@ impl<T: TxPort> Fabric<T> {
         }
     }
 
-    /// The same, with what to do when a port goes away.
+    /// Sets the reaction to a port that goes away.
     pub(super) fn on_port_loss(self, on_port_loss: OnPortLoss) -> Fabric<T> {
         Fabric {
             on_port_loss,
@@ -115,21 +115,21 @@ impl<T: TxPort> Fabric<T> {
         }
     }
 
-    /// Frames pass threads whose pauses are these.
+    /// Excuses lateness by these pauses of the threads that frames pass.
     pub(super) fn excuse_by(&mut self, pauses: &[Arc<Pauses>]) {
         for output in &mut self.outputs {
             output.account.judge.threads.extend_from_slice(pauses);
         }
     }
 
-    /// Notes address requests that leave by its ports from here on.
+    /// Notes address requests that leave by its ports from now on.
     pub(super) fn watch_addresses(&mut self, watch: &Arc<AddressWatch>) {
         for (port, output) in self.outputs.iter_mut().enumerate() {
             output.account.addresses = Some(watch.port(port));
         }
     }
 
-    /// Takes in, decides and sends, a burst at the most.
+    /// Takes in, decides and sends, at most one burst.
     pub fn step(&mut self) -> Result<Step, PortError> {
         let now = self.clock.now();
         while let Ok(order) = self.orders.try_recv() {
@@ -171,12 +171,12 @@ impl<T: TxPort> Fabric<T> {
         })
     }
 
-    /// How much later than an event its decision may come.
+    /// Returns the maximum time between an event and its decision.
     fn slack(&self) -> Nanos {
         self.core.slack.min(self.slack_max)
     }
 
-    /// Spreads what is due over the output ports.
+    /// Distributes due frames to the output ports.
     fn make_ready(&mut self, now: Nanos) {
         for _ in 0..2 * TAKEN_IN {
             let Some((frame, release, last)) = self.core.pop_due(now) else {
@@ -209,7 +209,7 @@ impl<T: TxPort> Fabric<T> {
         }
     }
 
-    /// Takes out the ports whose input or output has found them gone.
+    /// Removes the ports whose input or output has failed.
     fn lose_ports(&mut self) {
         for index in 0..self.outputs.len() {
             if self.ports[index].loss.is_set() && !self.outputs[index].lost {
@@ -218,8 +218,8 @@ impl<T: TxPort> Fabric<T> {
         }
     }
 
-    /// Frames that wait for a port that went away are refused, and those that
-    /// come for it are lost.
+    /// Counts frames that wait for a lost port as refused, and drops later
+    /// ones.
     fn lose_port(&mut self, index: usize) {
         let output = &mut self.outputs[index];
         output.lost = true;
@@ -231,8 +231,8 @@ impl<T: TxPort> Fabric<T> {
         self.core.lose_port(index);
     }
 
-    /// Notes how far the stage is behind. A frame that waits for a port that is
-    /// full says nothing of this.
+    /// Notes the lag of the stage. Frames that wait for a full port do not
+    /// count.
     fn note_backlog(&mut self, now: Nanos) {
         let outputs = self.outputs.iter().filter(|output| !output.full);
         let oldest = outputs.filter_map(|output| output.ready.front());
@@ -240,7 +240,7 @@ impl<T: TxPort> Fabric<T> {
         self.backlog.note(now, oldest);
     }
 
-    /// Sends what is due at one port; returns how many frames left.
+    /// Sends the due frames of one port; returns how many left.
     fn send(&mut self, index: usize, now: Nanos, full: &mut bool) -> Result<usize, PortError> {
         let output = &mut self.outputs[index];
         let overloaded = self.backlog.is_overload() && !output.full;
@@ -303,7 +303,7 @@ impl<T: TxPort> Fabric<T> {
         self.next_release()
     }
 
-    /// When there is something to do, of what is known by now.
+    /// Returns the time of the next action, as far as it is known now.
     pub fn next_release(&mut self) -> Option<Nanos> {
         let event = self.core.next_event();
         let decision = event.map(|at| at.saturating_add(self.slack()));
@@ -316,17 +316,17 @@ impl<T: TxPort> Fabric<T> {
         times.into_iter().flatten().min()
     }
 
-    /// Whether nothing is inside any more.
+    /// Whether no frame is inside.
     pub fn is_empty(&mut self) -> bool {
         self.core.is_empty() && self.outputs.iter().all(|output| output.unsent() == 0)
     }
 
-    /// The output ports.
+    /// Returns the output ports.
     pub fn ports(&self) -> impl Iterator<Item = &T> {
         self.outputs.iter().map(|output| &output.port)
     }
 
-    /// Gives the output ports back.
+    /// Returns the output ports and drops the stage.
     pub fn into_ports(self) -> Vec<T> {
         self.outputs.into_iter().map(|output| output.port).collect()
     }

@@ -12,8 +12,9 @@ use crate::clock::Clock;
 use crate::counters::LinkShared;
 use crate::feed::Feed;
 use crate::record::{Epoch, Recording};
-use crate::run::{StartError, Watched, memory_for};
+use crate::run::{Watched, memory_for};
 use crate::stage::{Decider, Egress, EgressParts, Feeding, FeedingOutput, place_link};
+use crate::start_error::StartError;
 
 /// What waits for a port that takes frames at its own speed: little enough to
 /// stay in a cache.

@@ -1,0 +1,17 @@
+//! Errors at the start of a run.
+
+use longwire_io::delay_line::ArenaError;
+
+/// Why a run could not start.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum StartError {
+    #[error("no memory for frames that wait: {0}; a smaller --memory may do")]
+    Memory(#[from] ArenaError),
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
+    #[error("cannot make an event descriptor: {0}")]
+    Event(#[from] nix::Error),
+    #[error("the traces are for {needed} ports, and {given} were given")]
+    Outputs { needed: usize, given: usize },
+}
