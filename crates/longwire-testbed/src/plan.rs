@@ -18,7 +18,7 @@ impl Plan {
     pub const USUAL: Plan = Plan { network: [10, 77] };
 
     /// The plans to choose from where a network may be taken.
-    pub fn candidates() -> impl Iterator<Item = Plan> {
+    pub(crate) fn candidates() -> impl Iterator<Item = Plan> {
         let private = (77..=127).map(|second| Plan {
             network: [10, second],
         });
@@ -43,12 +43,12 @@ impl Plan {
     }
 
     /// The host's and far's addresses on the uplink, in a network of 30 bits.
-    pub fn uplink(self) -> (Ipv4Addr, Ipv4Addr) {
+    pub(crate) fn uplink(self) -> (Ipv4Addr, Ipv4Addr) {
         (self.v4(1, 1), self.v4(1, 2))
     }
 
     /// All of the plan's IPv4 addresses.
-    pub fn all(self) -> Prefix {
+    pub(crate) fn all(self) -> Prefix {
         Prefix {
             address: self.v4(0, 0).into(),
             length: 16,
@@ -56,7 +56,7 @@ impl Plan {
     }
 
     /// The names of the sides.
-    pub fn names(self) -> Names {
+    pub(crate) fn names(self) -> Names {
         Names(self)
     }
 }

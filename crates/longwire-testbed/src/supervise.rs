@@ -151,7 +151,7 @@ pub struct Children {
 
 impl Children {
     /// Watches over no command yet.
-    pub fn new(signals: Signals) -> Children {
+    pub(crate) fn new(signals: Signals) -> Children {
         let stdin = io::stdin();
         let foreground = stdin
             .is_terminal()
@@ -180,12 +180,12 @@ impl Children {
     }
 
     /// Watches over the command in near.
-    pub fn set_command(&mut self, child: Child) {
+    pub(crate) fn set_command(&mut self, child: Child) {
         self.command = Some(child);
     }
 
     /// Watches over the peer's command.
-    pub fn set_peer(&mut self, child: Child) {
+    pub(crate) fn set_peer(&mut self, child: Child) {
         self.peer = Some(child);
     }
 
