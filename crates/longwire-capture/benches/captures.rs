@@ -1,10 +1,11 @@
-//! What it costs to read and write a captured frame: processor time, so that
-//! other programs on the machine do not count. Reading by way of a thread,
-//! packed or not, is timed by the clock too, as that is what it is for.
+//! Cost of reading and writing a captured frame, in processor time, so that other
+//! programs on the machine do not count. Reading on a separate thread, packed or
+//! not, is also timed by the clock, because elapsed time is the reason for the
+//! thread.
 //!
 //! `cargo bench -p longwire-capture --bench captures`; with `-- --test` each
-//! measurement runs for a moment only, with `-- --huge` a file of 20 GB is
-//! read, of which only the records' headers are on the disk.
+//! measurement runs for a moment only, with `-- --huge` a file of 20 GB is read,
+//! of which only the records' headers are on the disk.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -21,13 +22,13 @@ use nix::time::{ClockId, clock_gettime};
 const THIS_THREAD: ClockId = ClockId::CLOCK_THREAD_CPUTIME_ID;
 const ALL_THREADS: ClockId = ClockId::CLOCK_PROCESS_CPUTIME_ID;
 
-/// What has been used of processors, in nanoseconds.
+/// Returns the processor time used so far, in nanoseconds.
 fn cpu_time(clock: ClockId) -> u64 {
     let time = clock_gettime(clock).unwrap();
     time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
 }
 
-/// The median of five runs of `work`, per item.
+/// Prints the median of five runs of `work`, per item.
 fn measure(what: &str, items: u64, mut work: impl FnMut()) {
     let mut nanos: Vec<f64> = (0..5)
         .map(|_| {
@@ -72,7 +73,7 @@ fn captures(count: u64) {
     }
 }
 
-/// How a frame is packed, by name.
+/// A function that packs a frame.
 type Pack = fn(&[u8]) -> Vec<u8>;
 
 const PACKINGS: [(&str, Pack); 4] = [
@@ -93,7 +94,8 @@ const PACKINGS: [(&str, Pack); 4] = [
     }),
 ];
 
-/// Payload that packs to about half: text-like, half of the byte values.
+/// Returns a payload that packs to about half: text-like, half of the byte
+/// values.
 fn payload(len: usize, state: &mut u32) -> Vec<u8> {
     let bytes = (0..len).map(|_| {
         *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -135,8 +137,8 @@ fn packed(count: u64) {
     std::fs::remove_file(path).unwrap();
 }
 
-/// Nanoseconds a frame, by the clock and of all threads. Each frame is copied
-/// once, as it is into a delay line.
+/// Returns nanoseconds per frame, by the clock and of all threads. Each frame is
+/// copied once, as it would be into a delay line.
 fn read_time(path: &str, count: u64, ahead: bool) -> (f64, f64) {
     let mut line = vec![0u8; 4 << 20];
     let mut at = 0;
@@ -163,7 +165,7 @@ fn read_time(path: &str, count: u64, ahead: bool) -> (f64, f64) {
     (nanos / count as f64, cpu as f64 / count as f64)
 }
 
-/// 20 GB of records whose data are holes, and what resides in memory.
+/// Reads 20 GB of records whose data are holes, and prints the resident memory.
 fn huge() {
     const LEN: u32 = 250_000;
     const RECORDS: u64 = 80_000;

@@ -20,11 +20,11 @@
 //! ```
 //!
 //! [`CaptureReader`] reads both formats, also packed with gzip, zstd or lz4, on
-//! the caller's thread or ahead of it on a thread of its own;
-//! [`CaptureWriter`] writes both, with nanosecond times. Why they are our own is
-//! explained in `docs/decisions/0003-capture-files.md`. [`log`] holds the
-//! verdict log, as CSV or, with the feature `parquet`, as Parquet. [`open`] opens
-//! files by the names that users give.
+//! the caller's thread or ahead of it on a separate thread; [`CaptureWriter`]
+//! writes both, with nanosecond times. `docs/decisions/0003-capture-files.md`
+//! explains why both are implemented here. [`log`] holds the verdict log, as CSV
+//! or, with the feature `parquet`, as Parquet. [`open`] opens files by the names
+//! that users give.
 
 pub mod log;
 pub mod open;

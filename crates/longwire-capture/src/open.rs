@@ -10,17 +10,17 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 /// Opens a file to read it.
 ///
 /// # Errors
-/// The kernel's; `InvalidInput` for a FIFO (see [`check`]).
+/// Errors of the kernel; `InvalidInput` for a FIFO (see [`check`]).
 pub fn to_read(path: impl AsRef<Path>) -> io::Result<File> {
     check(path.as_ref())?;
     File::open(path)
 }
 
-/// Creates a file, or empties it, to write to it. A FIFO is taken if a program
-/// reads it already.
+/// Creates a file, or empties it, to write to it. A FIFO is accepted if a program
+/// already reads it.
 ///
 /// # Errors
-/// The kernel's; `InvalidInput` for a FIFO without a reader.
+/// Errors of the kernel; `InvalidInput` for a FIFO without a reader.
 pub fn to_write(path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
     let Err(refused) = check(path) else {
@@ -34,17 +34,17 @@ pub fn to_write(path: impl AsRef<Path>) -> io::Result<File> {
             Some(libc::ENXIO) => refused,
             _ => error,
         })?;
-    // From here on, writing waits for the reader.
+    // Writes to the open file may block until the reader is ready.
     fcntl(&file, FcntlArg::F_SETFL(OFlag::empty()))?;
     Ok(file)
 }
 
-/// Refuses a FIFO: opening one waits until another program opens its other end,
-/// and no signal ends that. A pipe by its descriptor, such as `/dev/stdin` or
-/// that of a process substitution, has its other end already.
+/// Refuses a FIFO: opening one blocks until another program opens its other end,
+/// and no signal interrupts that. A pipe by its descriptor, such as `/dev/stdin`
+/// or that of a process substitution, already has its other end.
 ///
 /// # Errors
-/// `InvalidInput` with what to do.
+/// `InvalidInput`, with a remedy in the message.
 pub fn check(path: &Path) -> io::Result<()> {
     let by_descriptor = [
         "/dev/fd",

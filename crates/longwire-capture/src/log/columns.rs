@@ -1,14 +1,14 @@
-//! The columns of a log, and where a file has them.
+//! The columns of a log, and their positions in a file.
 //!
 //! Times are stored so that they stay whole numbers in any program: arrivals
-//! count from an epoch, and what follows an arrival counts from it, with −1
-//! where it never happened. Logs of before, with absolute times that may be
-//! absent, are read as well.
+//! count from an epoch, departures and releases count from the arrival, and −1
+//! stands for a time that is absent. Older logs, with absolute times that may be
+//! empty, can be read as well.
 
 use super::row::Row;
 
-/// The columns, in the order in which they are written. Readers take them in
-/// any order and pass over columns that they do not know.
+/// The columns, in the order in which they are written. Readers accept any order
+/// and ignore columns that they do not know.
 pub const COLUMNS: [&str; 14] = [
     "frame",
     "link",
@@ -26,19 +26,20 @@ pub const COLUMNS: [&str; 14] = [
     "epoch_ns",
 ];
 
-/// The place of the epoch among [`COLUMNS`]: the last.
+/// The index of the epoch in [`COLUMNS`]: the last.
 pub(super) const EPOCH: usize = COLUMNS.len() - 1;
 
-/// What columns were called that had absolute times.
+/// Columns whose names were different when times were absolute: new name, old
+/// name.
 const ABSOLUTE: [(&str, &str); 2] = [("sojourn_ns", "departure_ns"), ("delay_ns", "release_ns")];
 
-/// What never happened.
+/// Value of a time that is absent.
 const NEVER: i64 = -1;
 
-/// Where a file has its columns.
+/// The positions of the columns in a file.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    /// The place of each of [`COLUMNS`]; without the epoch where times are
+    /// The position of each of [`COLUMNS`]; without the epoch where times are
     /// absolute.
     pub places: Vec<usize>,
     relative: bool,
@@ -48,12 +49,13 @@ impl Layout {
     /// Finds the columns by their names.
     ///
     /// # Errors
-    /// Those that the file lacks.
+    /// Returns the columns that the file lacks.
     pub fn find(place: impl Fn(&str) -> Option<usize>) -> Result<Layout, Vec<&'static str>> {
         let relative = !ABSOLUTE.iter().all(|(_, old)| place(old).is_some());
-        let names = match relative {
-            true => &COLUMNS[..],
-            false => &COLUMNS[..EPOCH],
+        let names = if relative {
+            &COLUMNS[..]
+        } else {
+            &COLUMNS[..EPOCH]
         };
         let mut places = Vec::with_capacity(COLUMNS.len());
         let mut missing = Vec::new();
@@ -67,13 +69,14 @@ impl Layout {
                 None => missing.push(*name),
             }
         }
-        match missing.is_empty() {
-            true => Ok(Layout { places, relative }),
-            false => Err(missing),
+        if missing.is_empty() {
+            Ok(Layout { places, relative })
+        } else {
+            Err(missing)
         }
     }
 
-    /// What the file calls the column at this place of [`COLUMNS`].
+    /// Returns the file's name for the column at this index of [`COLUMNS`].
     pub fn name(&self, index: usize) -> &'static str {
         self.name_of(COLUMNS[index])
     }
@@ -86,12 +89,12 @@ impl Layout {
         }
     }
 
-    /// If the file has an epoch.
+    /// Returns whether the file has an epoch.
     pub fn has_epoch(&self) -> bool {
         self.relative
     }
 
-    /// Gives a row as it was read absolute times.
+    /// Makes the times of a row, as stored in the file, absolute.
     pub fn resolve(&self, row: &mut Row, epoch: i64) {
         if !self.relative {
             return;
@@ -107,21 +110,21 @@ impl Layout {
     }
 }
 
-/// The times of a row as they are written.
+/// The times of a row in stored form.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stored {
+pub(super) struct StoredTimes {
     pub arrival: i64,
     pub sojourn: i64,
     pub delay: i64,
 }
 
-impl Stored {
-    pub fn of(row: &Row, epoch: i64) -> Stored {
+impl StoredTimes {
+    pub fn of(row: &Row, epoch: i64) -> StoredTimes {
         let since = |time: Option<i64>| match time {
             Some(time) => time.saturating_sub(row.arrival_ns),
             None => NEVER,
         };
-        Stored {
+        StoredTimes {
             arrival: row.arrival_ns.wrapping_sub(epoch),
             sojourn: since(row.departure_ns),
             delay: since(row.release_ns),

@@ -1,6 +1,6 @@
 //! The log as text: RFC 4180 with a header line.
 //!
-//! What is absent is an empty field, a truth value is `true` or `false`.
+//! An absent value is an empty field; a boolean is `true` or `false`.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use csv::{ByteRecord, ReaderBuilder};
 
-use super::columns::{COLUMNS, EPOCH, Layout, Stored};
+use super::columns::{COLUMNS, EPOCH, Layout, StoredTimes};
 use super::error::LogError;
 use super::row::{Fate, Name, Names, Row};
 
@@ -20,7 +20,7 @@ const BUFFER_LEN: usize = 256 * 1024;
 #[derive(Debug)]
 pub(super) struct CsvWriter {
     out: csv::Writer<BufWriter<File>>,
-    /// A number's digits, while they are made.
+    /// Buffer for the digits of a number.
     digits: Vec<u8>,
 }
 
@@ -39,7 +39,7 @@ impl CsvWriter {
     }
 
     fn fields(&mut self, row: &Row, epoch: i64) -> Result<(), csv::Error> {
-        let times = Stored::of(row, epoch);
+        let times = StoredTimes::of(row, epoch);
         self.number(row.frame)?;
         self.out.write_field(&*row.link)?;
         self.number(times.arrival)?;
@@ -68,7 +68,8 @@ impl CsvWriter {
     }
 
     pub(super) fn finish(self, path: &Path) -> Result<(), LogError> {
-        // The CSV writer hands on to the buffer, the buffer to the file.
+        // `into_inner` flushes the CSV writer into the buffer; the buffer goes to
+        // the file.
         let buffer = self.out.into_inner().map_err(|error| error.into_error());
         let flushed = buffer.and_then(|mut buffer| buffer.flush());
         flushed.map_err(|source| LogError::file(path, "cannot write it", source))
@@ -89,13 +90,13 @@ pub(super) struct CsvReader {
     path: PathBuf,
     input: csv::Reader<File>,
     record: ByteRecord,
-    /// Where each of [`COLUMNS`] stands in a line.
+    /// The position of each of [`COLUMNS`] in a line.
     layout: Layout,
     names: Names,
-    /// The epoch of the rows so far: a log has one.
+    /// The epoch of the rows so far: a log has one only.
     epoch: Option<i64>,
     size: u64,
-    /// An error ends the iteration.
+    /// Set after an error, which ends the iteration.
     ended: bool,
 }
 
@@ -172,7 +173,7 @@ impl CsvReader {
         } else {
             0
         };
-        // A line that is cut in its last field has part of a number there.
+        // A line cut in its last field holds only a part of the epoch's digits.
         let first = *self.epoch.get_or_insert(epoch);
         if epoch != first {
             return Err(format!("epoch_ns {epoch} is not that of the log, {first}"));
@@ -204,7 +205,7 @@ impl CsvReader {
 
     fn truth(&self, column: usize) -> Result<bool, String> {
         match self.text(column)? {
-            // Other programs write their own way.
+            // Other programs spell booleans in other ways.
             "true" | "True" | "TRUE" | "1" => Ok(true),
             "false" | "False" | "FALSE" | "0" => Ok(false),
             other => {
@@ -215,7 +216,8 @@ impl CsvReader {
     }
 }
 
-/// A field as text. Free of `self`, so that names can be looked up with it.
+/// Returns a field as text. It does not borrow `self`, so that names can be
+/// looked up with the result.
 fn text<'a>(record: &'a ByteRecord, layout: &Layout, column: usize) -> Result<&'a str, String> {
     let field = record.get(layout.places[column]).unwrap_or_default();
     std::str::from_utf8(field).map_err(|_| format!("{} is not UTF-8", COLUMNS[column]))

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::columns::COLUMNS;
 
-/// Why a log could not be written or read.
+/// Error of writing or reading a log.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum LogError {
@@ -33,7 +33,7 @@ pub enum LogError {
         place: String,
         what: String,
     },
-    /// Not Parquet at all, cut off, or damaged.
+    /// The file is not Parquet at all, cut off, or damaged.
     #[error("{}: {action}: {source}", path.display())]
     Parquet {
         path: PathBuf,
@@ -44,11 +44,12 @@ pub enum LogError {
     NoParquet { path: PathBuf },
 }
 
-/// Which columns are missing.
+/// Formats the missing columns.
 fn lacking(missing: &[&str]) -> String {
-    match missing.len() == COLUMNS.len() {
-        true => "all".to_owned(),
-        false => missing.join(", "),
+    if missing.len() == COLUMNS.len() {
+        "all".to_owned()
+    } else {
+        missing.join(", ")
     }
 }
 

@@ -1,11 +1,11 @@
 //! The verdict log: a row for each verdict about a wire frame, as CSV or as
 //! Parquet.
 //!
-//! A row says when a frame arrived, what became of it and why, and how long
-//! the queue was that it found, so that throughput, delay, queueing and loss
+//! A row holds the arrival of a frame, its verdict and the reason, and the length
+//! of the queue after the arrival, so that throughput, delay, queueing and loss
 //! can be computed from the log alone. Both formats hold the same columns
-//! ([`COLUMNS`]) and are written and read as streams: memory does not grow
-//! with the number of rows.
+//! ([`COLUMNS`]) and are written and read as streams: memory does not grow with
+//! the number of rows.
 
 mod columns;
 mod csv;
@@ -32,14 +32,14 @@ use crate::open;
 /// File format of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// Text: a header line, then a line a row.
+    /// Text: a header line, then one line per row.
     Csv,
-    /// Apache Parquet: columns, compressed, a fraction of the text's size.
+    /// Apache Parquet: compressed columns, a fraction of the text's size.
     Parquet,
 }
 
 impl LogFormat {
-    /// The format that a file's name asks for.
+    /// Returns the format that belongs to the extension of the file's name.
     pub fn of(path: &Path) -> Option<LogFormat> {
         let extension = path.extension()?.to_str()?;
         match extension.to_ascii_lowercase().as_str() {
@@ -55,7 +55,7 @@ impl LogFormat {
 pub struct LogWriter {
     path: PathBuf,
     rows: u64,
-    /// What arrivals count from; without it, the first of them.
+    /// Time from which arrivals count; without it, the first arrival.
     epoch: Option<i64>,
     format: Writer,
 }
@@ -67,7 +67,7 @@ enum Writer {
 }
 
 impl LogWriter {
-    /// Creates the file, in the format that its name asks for.
+    /// Creates the file, in the format that belongs to the extension of its name.
     ///
     /// # Errors
     /// [`LogError::Extension`] if the name ends in neither `.csv` nor
@@ -92,8 +92,9 @@ impl LogWriter {
         })
     }
 
-    /// Sets what arrivals are counted from in the file, in nanoseconds since
-    /// 1970; before the first row. Without it, they count from the first.
+    /// Sets the time from which arrivals count in the file, in nanoseconds since
+    /// 1970. Must be called before the first row; without it, arrivals count from
+    /// the first.
     pub fn set_epoch(&mut self, epoch_ns: i64) {
         if self.rows == 0 {
             self.epoch = Some(epoch_ns);
@@ -119,8 +120,8 @@ impl LogWriter {
         }
     }
 
-    /// Writes what is still in memory. A Parquet file that was not finished
-    /// cannot be read.
+    /// Writes the rows that are still in memory. A Parquet file that was not
+    /// finished cannot be read.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -145,8 +146,8 @@ enum Reader {
 }
 
 impl LogReader {
-    /// Opens a log. The format is told by the file's first bytes, so that it
-    /// may have any name.
+    /// Opens a log. The file's first bytes determine the format; the name may be
+    /// any.
     ///
     /// # Errors
     /// If it cannot be read, is neither CSV nor Parquet, or lacks a column;
@@ -170,8 +171,9 @@ impl LogReader {
         }
     }
 
-    /// The earliest arrival and the latest arrival or release, in nanoseconds,
-    /// if the file's own index knows them; otherwise the rows must be read.
+    /// Returns the earliest arrival and the latest arrival or release, in
+    /// nanoseconds, if the file's own index holds them; otherwise the rows must
+    /// be read.
     pub fn span(&self) -> Option<(i64, i64)> {
         match &self.format {
             Reader::Csv(_) => None,
@@ -191,7 +193,7 @@ impl Iterator for LogReader {
     }
 }
 
-/// Whether a file begins as a Parquet file does.
+/// Returns whether a file begins as a Parquet file does.
 fn is_parquet(path: &Path) -> Result<bool, LogError> {
     use std::io::Read;
     let mut start = Vec::new();

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 /// One verdict about one wire frame.
 ///
-/// A duplicated frame has a row for itself and one for each copy, with the
-/// same number. Times are in nanoseconds on the scale of the frame's stamp:
-/// since 1970 for ordinary captures.
+/// A duplicated frame has one row, and one more for each copy, with the same
+/// number. Times are in nanoseconds on the scale of the frame's stamp: since 1970
+/// for ordinary captures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// Number in the order of arrival at this link, from 0.
@@ -19,7 +19,7 @@ pub struct Row {
     pub arrival_ns: i64,
     /// Length on the wire, in bytes, without framing.
     pub length: u32,
-    /// Its fate.
+    /// The link's decision about the frame.
     pub verdict: Fate,
     /// Departure of its last bit from the emulated queue, if it left.
     pub departure_ns: Option<i64>,
@@ -29,7 +29,7 @@ pub struct Row {
     pub reason: Option<Name>,
     /// Whether the link set its congestion experienced mark (RFC 3168).
     pub ecn_marked: bool,
-    /// Whether the link changed bits of it.
+    /// Whether the link inverted bits of the frame.
     pub corrupted: bool,
     /// 0 for the frame itself, from 1 for its duplicates.
     pub copy: u16,
@@ -40,7 +40,10 @@ pub struct Row {
 }
 
 impl Row {
-    /// What is wrong with the row in itself, if anything.
+    /// Checks that the row's fields do not contradict each other.
+    ///
+    /// # Errors
+    /// With the contradiction.
     pub(super) fn check(&self) -> Result<(), String> {
         if let Some(departure) = self.departure_ns.filter(|at| *at < self.arrival_ns) {
             return Err(format!(
@@ -66,7 +69,7 @@ impl Row {
     }
 }
 
-/// Fate of a frame at a link.
+/// Verdict about a frame, without its times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Handed to the output port.
@@ -81,7 +84,7 @@ impl Fate {
     /// Every fate.
     pub const ALL: [Fate; 3] = [Fate::Deliver, Fate::Drop, Fate::Held];
 
-    /// As the column `verdict` has it.
+    /// Returns the text of the column `verdict`.
     pub fn name(self) -> &'static str {
         match self {
             Fate::Deliver => "deliver",
@@ -90,7 +93,7 @@ impl Fate {
         }
     }
 
-    /// Reads what [`Fate::name`] wrote.
+    /// Parses the text that [`Fate::name`] returns.
     pub(super) fn parse(text: &str) -> Result<Fate, String> {
         let named = Fate::ALL.into_iter().find(|fate| fate.name() == text);
         named.ok_or_else(|| format!("verdict '{text}' is neither deliver, drop nor held"))
@@ -121,19 +124,18 @@ impl fmt::Debug for Name {
     }
 }
 
-/// The names seen so far, so that rows share them instead of each having a
-/// copy.
+/// The names read so far, so that rows share them instead of each having a copy.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     known: Vec<Name>,
 }
 
-/// A log has a few links and a few reasons; one with more of them than this
-/// is not worth a longer search for each row.
+/// Limit of [`Names`]. A log has a few links and a few reasons; with more names
+/// than this, a longer search for each row is not worth its time.
 const NAMES_MAX: usize = 64;
 
 impl Names {
-    /// The name with this text.
+    /// Returns the name with this text.
     #[inline]
     pub(super) fn get(&mut self, text: &str) -> Name {
         if let Some(name) = self.known.iter().find(|name| &***name == text) {

@@ -1,5 +1,5 @@
-//! The log of a run or a simulation: verdicts as they are given, put together
-//! with what was known at each frame's arrival.
+//! The log of a run or a simulation: each verdict joined with the data of the
+//! frame's arrival.
 
 use std::collections::VecDeque;
 
@@ -7,8 +7,8 @@ use longwire_engine::{Bytes, Delivery, DropReason, FrameMeta, Nanos, Packets, Ve
 
 use super::{Fate, LogError, LogWriter, Name, Row};
 
-/// Writes the verdict log of a run. What a row needs to know of a frame's
-/// arrival is kept until the last verdict about the frame.
+/// Writes the verdict log of a run. The data of a frame's arrival are kept until
+/// the last verdict about the frame.
 #[derive(Debug)]
 pub struct VerdictLog {
     writer: LogWriter,
@@ -16,22 +16,22 @@ pub struct VerdictLog {
     reasons: [Name; DropReason::ALL.len()],
 }
 
-/// The frames of a link about which something is still to be decided, by
-/// their numbers.
+/// The frames of a link that still await a verdict, by their numbers.
 #[derive(Debug)]
 struct OpenFrames {
     link: Name,
-    /// The number of the first.
+    /// The number of the first frame.
     first: u64,
-    frames: VecDeque<Option<Open>>,
+    frames: VecDeque<Option<OpenFrame>>,
 }
 
-/// What is known of a frame.
+/// The data of a frame's arrival, and of its deliveries so far.
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct OpenFrame {
     frame: FrameMeta,
     queue: (Packets, Bytes),
-    /// Deliveries written so far, and what the first changed.
+    /// Deliveries written so far. The first one sets the marks below, which hold
+    /// for all copies.
     copies: u16,
     ecn_marked: bool,
     corrupted: bool,
@@ -41,7 +41,7 @@ struct Open {
 pub type Number = u64;
 
 impl VerdictLog {
-    /// Begins a log of links with these names.
+    /// Creates the log of links with these names.
     pub fn new<'a>(writer: LogWriter, links: impl IntoIterator<Item = &'a str>) -> VerdictLog {
         let links = links.into_iter().map(|link| OpenFrames {
             link: Name::from(link),
@@ -55,13 +55,14 @@ impl VerdictLog {
         }
     }
 
-    /// Sets what arrivals are counted from in the file; before the first row.
+    /// Sets the time from which arrivals count in the file; before the first row.
     pub fn set_epoch(&mut self, epoch: Nanos) {
         self.writer.set_epoch(signed(epoch));
     }
 
-    /// Notes that a frame was offered to a link, and how long the link's queue
-    /// was then. Numbers rise; of those left out nothing is known.
+    /// Records that a frame was offered to a link, and the length of the link's
+    /// queue at that time. Numbers rise; frames whose numbers are left out are
+    /// not logged.
     pub fn offered(
         &mut self,
         link: usize,
@@ -69,7 +70,7 @@ impl VerdictLog {
         frame: FrameMeta,
         queue: (Packets, Bytes),
     ) {
-        // Links that were added while it ran have numbers only.
+        // Links added during the run have numbers instead of names.
         while self.links.len() <= link {
             let name = format!("link-{}", self.links.len());
             self.links.push(OpenFrames {
@@ -85,7 +86,7 @@ impl VerdictLog {
         while link.first + (link.frames.len() as u64) < number {
             link.frames.push_back(None);
         }
-        link.frames.push_back(Some(Open {
+        link.frames.push_back(Some(OpenFrame {
             frame,
             queue,
             copies: 0,
@@ -94,7 +95,7 @@ impl VerdictLog {
         }));
     }
 
-    /// Writes the row of a verdict about a frame that was offered.
+    /// Writes the row of a verdict about an offered frame.
     ///
     /// # Errors
     /// As for [`LogWriter::write`].
@@ -151,7 +152,7 @@ impl VerdictLog {
 }
 
 impl OpenFrames {
-    fn get_mut(&mut self, number: Number) -> Option<&mut Open> {
+    fn get_mut(&mut self, number: Number) -> Option<&mut OpenFrame> {
         let index = number.checked_sub(self.first)?;
         self.frames.get_mut(index as usize)?.as_mut()
     }
@@ -168,16 +169,15 @@ impl OpenFrames {
     }
 }
 
-/// The row of a frame that was delivered, or dropped for a reason, or is
-/// held.
+/// Returns the row of a frame that was delivered, dropped for a reason, or held.
 fn row(
     frame: Number,
     link: Name,
-    open: &Open,
+    open: &OpenFrame,
     delivery: Option<&Delivery>,
     reason: Option<Name>,
 ) -> Row {
-    // What would leave at the end of time never does: its link stands still.
+    // A release at the end of time never happens: the link stands still.
     let delivery = delivery.filter(|delivery| delivery.release < Nanos::MAX);
     let verdict = match (delivery, &reason) {
         (Some(_), _) => Fate::Deliver,
@@ -202,8 +202,8 @@ fn row(
     }
 }
 
-/// Times beyond the year 2262 are that year's: no stamp of a pcap file and
-/// hardly one of a pcapng file is.
+/// Clamps times beyond the year 2262 to that year: no stamp of a pcap file, and
+/// hardly one of a pcapng file, is later.
 fn signed(at: Nanos) -> i64 {
     i64::try_from(at.as_nanos()).unwrap_or(i64::MAX)
 }
@@ -267,7 +267,7 @@ mod tests {
                 (4, 0, Fate::Held, None),
             ]
         );
-        // Copies are of one frame: what its first delivery changed.
+        // Copies have the marks of the frame's first delivery.
         assert!(!rows[1].ecn_marked);
         assert!(
             rows.iter()

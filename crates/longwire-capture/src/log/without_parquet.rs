@@ -1,5 +1,5 @@
-//! Stands for the Parquet format where the feature `parquet` is off: nothing
-//! can be opened or created.
+//! Replaces the Parquet format where the feature `parquet` is off: no file can be
+//! opened or created.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use super::error::LogError;
 use super::row::Row;
 
+pub(super) use self::{NoParquetReader as ParquetReader, NoParquetWriter as ParquetWriter};
+
 /// A writer that cannot exist.
 #[derive(Debug)]
-pub(super) enum ParquetWriter {}
+pub(super) enum NoParquetWriter {}
 
-impl ParquetWriter {
-    pub(super) fn new(_file: File, path: &Path) -> Result<ParquetWriter, LogError> {
+impl NoParquetWriter {
+    pub(super) fn new(_file: File, path: &Path) -> Result<NoParquetWriter, LogError> {
         Err(LogError::NoParquet {
             path: path.to_owned(),
         })
@@ -29,10 +31,10 @@ impl ParquetWriter {
 
 /// A reader that cannot exist.
 #[derive(Debug)]
-pub(super) enum ParquetReader {}
+pub(super) enum NoParquetReader {}
 
-impl ParquetReader {
-    pub(super) fn open(path: PathBuf) -> Result<ParquetReader, LogError> {
+impl NoParquetReader {
+    pub(super) fn open(path: PathBuf) -> Result<NoParquetReader, LogError> {
         Err(LogError::NoParquet { path })
     }
 

@@ -1,5 +1,5 @@
-//! Reading ahead: a thread of its own reads and unpacks a file into a few
-//! blocks, so that whoever uses them never waits for a disk or a decoder
+//! Reading ahead: a separate thread reads and unpacks a file into a few blocks,
+//! so that the caller never waits for a disk or a decoder
 //! (docs/decisions/0017-reading-traces.md).
 
 use std::io;
@@ -14,26 +14,26 @@ use super::raw::bell;
 use super::source::{HEAD_LEN, Stop, block};
 use super::unpack::Input;
 
-/// Blocks in use at once. With their 512 KiB they fit in a processor's cache,
-/// which is what makes them faster than larger ones; what must come from a
-/// disk is fetched further ahead, into the page cache.
+/// Blocks in use at once. With their 512 KiB each they fit in a processor's
+/// cache, which makes them faster than larger ones; data on a disk are fetched
+/// further ahead, into the page cache.
 const BLOCKS: usize = 8;
 
-/// What the thread hands over.
+/// A message from the reading thread.
 pub(super) enum Parcel {
-    /// A block with so many bytes behind its head, and how much of the file
-    /// was used up to them.
+    /// A block, the number of bytes after its head, and how many bytes of the
+    /// stored file have been used up to them.
     Bytes(Box<[u8]>, usize, u64),
     /// The end of the file.
     End,
-    /// Nothing comes after it.
+    /// An error, after which no more parcels follow.
     Fault(Stop),
 }
 
 /// A thread that reads ahead.
 pub(super) struct ReadAhead {
     parcels: Receiver<Parcel>,
-    /// Gives blocks back; `None` while being dropped.
+    /// Returns blocks to the thread; `None` while being dropped.
     free: Option<Sender<Box<[u8]>>>,
     ready: Arc<EventFd>,
     stop: Option<Arc<EventFd>>,
@@ -43,18 +43,18 @@ pub(super) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Starts to read `input`, if `repeat` over and over again. The thread
+    /// Starts a thread that reads `input`, repeatedly if `repeat`. The thread
     /// calls `at_start` first.
     pub(super) fn start(input: Input, repeat: bool, at_start: fn()) -> io::Result<ReadAhead> {
         let (parcels_in, parcels) = channel();
         let (free, free_out) = channel();
         for _ in 0..BLOCKS {
-            // The other end is right here.
+            // The receiving end exists here, so sending succeeds.
             let _ = free.send(block());
         }
         let ready = bell()?;
         let stop = input.stop_bell();
-        let reading = Reading {
+        let reading = ReaderThread {
             input,
             repeat,
             parcels: parcels_in,
@@ -78,25 +78,25 @@ impl ReadAhead {
         })
     }
 
-    /// Whether the file begins again behind its end.
+    /// Returns whether the file is read again after its end.
     pub(super) fn repeats(&self) -> bool {
         self.repeat
     }
 
-    /// The function that the thread called first.
+    /// Returns the function that the thread called first.
     pub(super) fn at_start(&self) -> fn() {
         self.at_start
     }
 
-    /// Ends the thread, and gives its input back.
+    /// Ends the thread, and returns its input.
     pub(super) fn into_input(mut self) -> io::Result<Input> {
         let input = self.end();
         input.ok_or_else(|| io::Error::other("the thread that reads ended"))
     }
 
-    /// Makes [`ReadAhead::readable`] so, although no parcel may have come.
+    /// Makes [`ReadAhead::readable`] readable, even without a parcel.
     pub(super) fn ring(&self) {
-        // Full only after 2^64 rings that nobody waited for.
+        // The counter is full only after 2^64 rings without a wait.
         let _ = self.ready.write(1);
     }
 
@@ -105,23 +105,23 @@ impl ReadAhead {
         if let Some(stop) = &self.stop {
             let _ = stop.write(1);
         }
-        // A panic in it was told when its parcels ended.
+        // The end of the parcels has already reported a panic of the thread.
         self.thread.take()?.join().ok()
     }
 
-    /// The next parcel, when it is there.
+    /// Returns the next parcel, and waits for it.
     pub(super) fn wait(&self) -> Parcel {
         self.parcels.recv().unwrap_or_else(|_| gone())
     }
 
-    /// The next parcel, if it is there.
+    /// Returns the next parcel if there is one.
     pub(super) fn poll(&self) -> Option<Parcel> {
         match self.parcels.try_recv() {
             Ok(parcel) => return Some(parcel),
             Err(TryRecvError::Disconnected) => return Some(gone()),
             Err(TryRecvError::Empty) => {}
         }
-        // What comes from here on rings again.
+        // Parcels sent from here on ring again.
         let _ = self.ready.read();
         match self.parcels.try_recv() {
             Ok(parcel) => Some(parcel),
@@ -130,16 +130,16 @@ impl ReadAhead {
         }
     }
 
-    /// Gives a block back.
+    /// Returns a block to the thread.
     pub(super) fn give_back(&self, block: Box<[u8]>) {
         if let Some(free) = &self.free {
-            // After the end nobody takes it.
+            // After the end, the thread is gone.
             let _ = free.send(block);
         }
     }
 
-    /// Becomes readable when a parcel comes after [`ReadAhead::poll`] found
-    /// none.
+    /// Returns a descriptor that becomes readable when a parcel arrives after
+    /// [`ReadAhead::poll`] returned `None`.
     pub(super) fn readable(&self) -> BorrowedFd<'_> {
         self.ready.as_fd()
     }
@@ -156,8 +156,8 @@ fn gone() -> Parcel {
     Parcel::Fault(Stop::Io(io::Error::other("the thread that reads ended")))
 }
 
-/// The thread's side.
-struct Reading {
+/// The state of the reading thread.
+struct ReaderThread {
     input: Input,
     repeat: bool,
     parcels: Sender<Parcel>,
@@ -165,8 +165,8 @@ struct Reading {
     ready: Arc<EventFd>,
 }
 
-impl Reading {
-    /// Until the input ends, fails, or nobody wants it any more.
+impl ReaderThread {
+    /// Reads until the input ends, fails, or the reader is dropped.
     fn run(mut self) -> Input {
         while let Ok(mut block) = self.free.recv() {
             let (len, last) = self.fill(&mut block[HEAD_LEN..]);
@@ -192,8 +192,8 @@ impl Reading {
         self.input
     }
 
-    /// Fills a block as far as the input does without waiting, and tells what
-    /// stands behind it.
+    /// Fills a block with the bytes that the input has without waiting, and
+    /// returns their number and the parcel to send after them.
     fn fill(&mut self, room: &mut [u8]) -> (usize, Option<Parcel>) {
         let mut len = 0;
         while len < room.len() {
@@ -210,7 +210,7 @@ impl Reading {
     }
 
     fn hand_over(&self, parcel: Parcel) {
-        // Nobody takes it while the reader is being dropped.
+        // The receiver is gone while the reader is being dropped.
         let _ = self.parcels.send(parcel);
         let _ = self.ready.write(1);
     }

@@ -1,11 +1,11 @@
-//! Reading classic pcap: a file header, then records, all in the byte order
-//! and time unit that the first four bytes tell
-//! (draft-ietf-opsawg-pcap, "PCAP Capture File Format").
+//! Reading classic pcap: a file header, then records, all in the byte order and
+//! time unit given by the first four bytes (draft-ietf-opsawg-pcap, "PCAP Capture
+//! File Format").
 
 use super::CAPTURED_MAX;
 use super::link_type::{self, ETHERNET_LEN, Framing};
 use super::place::Place;
-use super::source::{Filled, Order, Source, Stop};
+use super::source::{FillResult, Order, Source, Stop};
 
 const HEADER_LEN: usize = 24;
 const RECORD_HEADER_LEN: usize = 16;
@@ -13,7 +13,7 @@ const RECORD_HEADER_LEN: usize = 16;
 /// Bit of the link type field: frames end with their checksum.
 const FCS_PRESENT: u32 = 1 << 26;
 
-/// What the file header said.
+/// Contents of the file header.
 #[derive(Debug)]
 pub(super) struct Classic {
     order: Order,
@@ -26,7 +26,7 @@ pub(super) struct Classic {
 }
 
 impl Classic {
-    /// The byte order and the nanoseconds per tick, if `magic` begins a
+    /// Returns the byte order and the nanoseconds per tick if `magic` begins a
     /// classic capture.
     pub(super) fn recognise(magic: [u8; 4]) -> Option<(Order, u64)> {
         match magic {
@@ -40,7 +40,7 @@ impl Classic {
 
     /// Reads the file header.
     pub(super) fn open(source: &mut Source, order: Order, nanos: u64) -> Result<Classic, Stop> {
-        if let Filled::Ended(held) = source.need(HEADER_LEN)? {
+        if let FillResult::Ended(held) = source.need(HEADER_LEN)? {
             return Err(Stop::Malformed {
                 offset: 0,
                 reason: format!("the file header is cut: {held} of {HEADER_LEN} bytes"),
@@ -64,7 +64,7 @@ impl Classic {
         };
         let fcs_len = match field & FCS_PRESENT {
             0 => 0,
-            // In units of 16 bits.
+            // The field counts units of 16 bits.
             _ => (field >> 28) * 2,
         };
         source.consume(HEADER_LEN);
@@ -77,7 +77,7 @@ impl Classic {
         })
     }
 
-    /// The longest frame that can come.
+    /// Returns the length of the longest possible frame.
     pub(super) fn frame_max(&self) -> usize {
         match self.framing {
             Framing::Ethernet => self.captured_max as usize,
@@ -85,8 +85,8 @@ impl Classic {
         }
     }
 
-    /// Reads a record that lies whole in the block and has nothing odd about
-    /// it: nearly all of them. For the others there is [`Classic::advance`].
+    /// Reads an ordinary record that lies entirely in the block, as nearly all
+    /// do. [`Classic::advance`] reads the others.
     #[inline]
     pub(super) fn quick(&self, source: &mut Source) -> Option<Place> {
         let held = source.held();
@@ -101,8 +101,8 @@ impl Classic {
         Some(Place::new(stamp, at, captured, original, self.fcs_len))
     }
 
-    /// A fraction of a second or more is carried over, not refused: the time
-    /// it means is clear.
+    /// Converts a stamp to nanoseconds. A fraction of a second or more is carried
+    /// over, not refused: its meaning is clear.
     #[inline]
     fn stamp(&self, seconds: u32, ticks: u32) -> u64 {
         u64::from(seconds) * 1_000_000_000 + u64::from(ticks) * self.nanos_per_tick
@@ -111,9 +111,9 @@ impl Classic {
     /// Reads a record.
     pub(super) fn advance(&self, source: &mut Source) -> Result<Option<Place>, Stop> {
         match source.need(RECORD_HEADER_LEN)? {
-            Filled::Ready => {}
-            Filled::Ended(0) => return Ok(None),
-            Filled::Ended(held) => return Err(cut(source, held, RECORD_HEADER_LEN, "header")),
+            FillResult::Ready => {}
+            FillResult::Ended(0) => return Ok(None),
+            FillResult::Ended(held) => return Err(cut(source, held, RECORD_HEADER_LEN, "header")),
         }
         let header = source.held();
         let stamp = self.stamp(self.order.u32(header, 0), self.order.u32(header, 4));
@@ -129,7 +129,7 @@ impl Classic {
             });
         }
         let len = RECORD_HEADER_LEN + captured as usize;
-        if let Filled::Ended(held) = source.need(len)? {
+        if let FillResult::Ended(held) = source.need(len)? {
             return Err(cut(source, held, len, "data"));
         }
         let at = source.consume(len) + RECORD_HEADER_LEN;

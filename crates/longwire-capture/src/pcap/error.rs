@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Why a capture file could not be read or written.
+/// Error of reading or writing a capture file.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum CaptureError {
@@ -23,7 +23,7 @@ pub enum CaptureError {
 }
 
 impl CaptureError {
-    /// The error of a system call on a file.
+    /// Returns the error of a system call on a file.
     pub(super) fn file(file: &str, action: &'static str, source: io::Error) -> CaptureError {
         CaptureError::File {
             file: file.to_owned(),

@@ -5,19 +5,20 @@ use super::classic::Classic;
 use super::link_type::ETHERNET_LEN;
 use super::ng::{self, Ng};
 use super::place::Place;
-use super::source::{Filled, Source, Stop};
+use super::source::{FillResult, Source, Stop};
 
-/// What a file is written in.
+/// Format of a file, with its reader.
 pub(super) enum Format {
     Classic(Classic),
     Ng(Ng),
 }
 
 impl Format {
-    /// Tells by the first four bytes, and reads the file's header.
+    /// Determines the format by the first four bytes, and reads the file's
+    /// header.
     pub(super) fn recognise(source: &mut Source) -> Result<Format, Stop> {
         let malformed = |reason: String| Err(Stop::Malformed { offset: 0, reason });
-        if let Filled::Ended(held) = source.need(4)? {
+        if let FillResult::Ended(held) = source.need(4)? {
             return malformed(match held {
                 0 => "the file is empty".into(),
                 _ => format!("{held} bytes are too few for a capture"),
@@ -36,13 +37,13 @@ impl Format {
             [0x42, 0x5a, 0x68, ..] => "compressed with bzip2; pipe it: bzcat FILE | … -".into(),
             [0xfd, 0x37, 0x7a, 0x58] => "compressed with xz; pipe it: xzcat FILE | … -".into(),
             [0x02, 0x21, 0x4c, 0x18] => {
-                "compressed with lz4's old format; pack it anew: lz4cat FILE | lz4 > NEW".into()
+                "compressed with lz4's old format; pack it again: lz4cat FILE | lz4 > NEW".into()
             }
             _ => format!("begins with {a:02x} {b:02x} {c:02x} {d:02x}, neither pcap nor pcapng"),
         })
     }
 
-    /// Reads the next frame, if that is simple.
+    /// Reads the next frame if it is ordinary.
     #[inline]
     pub(super) fn quick(&mut self, source: &mut Source) -> Option<Place> {
         match self {
@@ -51,7 +52,7 @@ impl Format {
         }
     }
 
-    /// Reads up to the next frame.
+    /// Advances to the next frame.
     pub(super) fn advance(&mut self, source: &mut Source) -> Result<Option<Place>, Stop> {
         match self {
             Format::Classic(classic) => classic.advance(source),
@@ -59,7 +60,7 @@ impl Format {
         }
     }
 
-    /// The longest frame that can come.
+    /// Returns the length of the longest possible frame.
     pub(super) fn frame_max(&self) -> usize {
         match self {
             Format::Classic(classic) => classic.frame_max(),

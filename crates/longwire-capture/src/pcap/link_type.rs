@@ -1,6 +1,6 @@
-//! Link types of captures, and how frames without Ethernet's
-//! header get one: captures of all interfaces at once, of loopback and of
-//! tunnels hold such frames, and what they carry is the same.
+//! Link types of captures, and Ethernet headers for frames without one: captures
+//! of all interfaces at once, of loopback and of tunnels hold such frames, with
+//! the same payload.
 
 /// Length of Ethernet's header, in bytes.
 pub(super) const ETHERNET_LEN: usize = 14;
@@ -11,19 +11,20 @@ pub(super) const ETHERNET: u32 = 1;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 
-/// Made-up stations, locally administered: where a frame's own are not known.
+/// Locally administered placeholder addresses, for frames whose own are not
+/// known.
 const SENDER: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const RECEIVER: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const BROADCAST: [u8; 6] = [0xff; 6];
 
-/// What a frame begins with.
+/// The header of a captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     Ethernet,
-    /// IPv4 or IPv6 with nothing before it.
+    /// None: IPv4 or IPv6 comes first.
     Ip,
-    /// Four bytes that name the family, in the byte order of whoever
-    /// captured (LINKTYPE_NULL) or of the network (LINKTYPE_LOOP).
+    /// Four bytes that name the address family, in the byte order of the
+    /// capturing machine (LINKTYPE_NULL) or of the network (LINKTYPE_LOOP).
     Family,
     /// LINKTYPE_LINUX_SLL: 16 bytes.
     Cooked,
@@ -31,22 +32,21 @@ pub(super) enum Framing {
     Cooked2,
 }
 
-/// Counts of frames that were captured without Ethernet's header, and were
-/// given one.
+/// Counts of frames that were captured without an Ethernet header and got one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reframed {
-    /// Began with their IP header.
+    /// Frames that began with their IP header.
     pub raw_ip: u64,
-    /// Began with the four bytes of BSD's loopback.
+    /// Frames that began with the four bytes of BSD's loopback.
     pub loopback: u64,
-    /// Came from a Linux cooked capture, as of the device `any`.
+    /// Frames of a Linux cooked capture, as of the device `any`.
     pub cooked: u64,
-    /// Were left out: nothing that Ethernet could carry.
+    /// Frames left out because Ethernet cannot carry them.
     pub left_out: u64,
 }
 
 impl Reframed {
-    /// Frames that were given a header.
+    /// Returns the number of frames that got a header.
     pub fn given(&self) -> u64 {
         self.raw_ip + self.loopback + self.cooked
     }
@@ -62,12 +62,13 @@ impl Reframed {
 }
 
 impl Framing {
-    /// Of frames of this link type (<https://www.tcpdump.org/linktypes.html>);
-    /// `None` for those that Ethernet cannot carry.
+    /// Returns the framing of this link type
+    /// (<https://www.tcpdump.org/linktypes.html>); `None` for types that Ethernet
+    /// cannot carry.
     pub(super) fn of(link_type: u32) -> Option<Framing> {
         match link_type {
             ETHERNET => Some(Framing::Ethernet),
-            // Systems differ in what they call raw IP.
+            // The number of raw IP differs between systems.
             12 | 14 | 101 | 228 | 229 => Some(Framing::Ip),
             0 | 108 => Some(Framing::Family),
             113 => Some(Framing::Cooked),
@@ -76,8 +77,8 @@ impl Framing {
         }
     }
 
-    /// Where the payload of a frame begins, and the Ethernet header that
-    /// belongs before it; `None` for what Ethernet cannot carry.
+    /// Returns the offset of the payload, and the Ethernet header that belongs
+    /// before it; `None` if Ethernet cannot carry the frame.
     pub(super) fn header(self, frame: &[u8], wire_len: u32) -> Option<(usize, [u8; ETHERNET_LEN])> {
         let (payload_at, kind, receiver, sender) = match self {
             Framing::Ethernet => return None,
@@ -120,7 +121,7 @@ fn be(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// The EtherType of an IP packet.
+/// Returns the EtherType of an IP packet.
 fn version(packet: &[u8]) -> Option<u16> {
     match packet.first()? >> 4 {
         4 => Some(IPV4),
@@ -129,8 +130,9 @@ fn version(packet: &[u8]) -> Option<u16> {
     }
 }
 
-/// The EtherType of an address family. IPv4 is 2 everywhere; for IPv6 each
-/// system has its own number. None is above 255, which tells the byte order.
+/// Returns the EtherType of an address family. IPv4 is 2 everywhere; for IPv6
+/// each system has a different number. None is above 255, which determines the
+/// byte order.
 fn family(frame: &[u8]) -> Option<u16> {
     let number = u32::from_be_bytes(*frame.first_chunk()?);
     match number.min(number.swap_bytes()) {
@@ -140,21 +142,21 @@ fn family(frame: &[u8]) -> Option<u16> {
     }
 }
 
-/// What stands in the type field of Ethernet for the protocol of a cooked
-/// capture, whose meaning depends on the kind of device.
+/// Returns Ethernet's type field for the protocol of a cooked capture, whose
+/// meaning depends on the kind of device.
 fn carried(device: u16, protocol: u16, payload_len: u32) -> Option<u16> {
     const WIRELESS: std::ops::RangeInclusive<u16> = 801..=803;
     const NETLINK: u16 = 824;
     const LOGICAL_LINK_CONTROL: u16 = 4;
     match protocol {
         _ if WIRELESS.contains(&device) || device == NETLINK => None,
-        // There, Ethernet has the payload's length.
+        // Ethernet's field then holds the payload's length.
         LOGICAL_LINK_CONTROL => u16::try_from(payload_len).ok().filter(|len| *len <= 1500),
         protocol => (protocol >= 0x0600).then_some(protocol),
     }
 }
 
-/// The sender's address, if it is one of Ethernet.
+/// Returns the sender's address if it is an Ethernet address.
 fn station(address: &[u8], len: usize) -> [u8; 6] {
     match address.first_chunk::<6>() {
         Some(station) if len == 6 && station.iter().any(|byte| *byte != 0) => *station,
@@ -162,7 +164,7 @@ fn station(address: &[u8], len: usize) -> [u8; 6] {
     }
 }
 
-/// Where a frame goes to: multicast has stations of its own (RFC 1112
+/// Returns the destination address: multicast has separate addresses (RFC 1112
 /// section 6.4, RFC 2464 section 7).
 fn group(kind: u16, packet: &[u8]) -> [u8; 6] {
     match kind {
@@ -179,7 +181,7 @@ fn group(kind: u16, packet: &[u8]) -> [u8; 6] {
     }
 }
 
-/// Why frames of this link type are refused.
+/// Returns the reason why frames of this link type are refused.
 pub(super) fn refusal(link_type: u32) -> String {
     let name = match link_type {
         6 => "token ring",

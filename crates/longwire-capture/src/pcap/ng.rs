@@ -1,13 +1,13 @@
-//! Reading pcapng: blocks of a type and a length, the length repeated at
-//! their end (draft-ietf-opsawg-pcapng). Sections may follow one another,
-//! each with its own byte order and interfaces.
+//! Reading pcapng: blocks that begin with a type and a length and end with the
+//! length again (draft-ietf-opsawg-pcapng). Sections may follow one another, each
+//! with its own byte order and interfaces.
 
 use super::link_type::{self, Framing};
 use super::ng_interface::Interface;
 use super::place::Place;
-use super::source::{BUFFER_LEN, Filled, Order, Source, Stop};
+use super::source::{BUFFER_LEN, FillResult, Order, Source, Stop};
 
-/// The first bytes of a file; the same in either byte order.
+/// The first bytes of a file, identical in both byte orders.
 pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 const BLOCK_SECTION: u32 = 0x0a0d_0d0a;
@@ -18,8 +18,8 @@ const BLOCK_ENHANCED: u32 = 6;
 
 /// Type and length before the body, length after it.
 const FRAMING_LEN: u32 = 12;
-/// More interfaces than this in one section are a sign of a damaged file, and
-/// would let it claim memory without bounds.
+/// Limit of interfaces in one section: more are a sign of a damaged file, which
+/// could claim memory without bounds.
 const INTERFACES_MAX: usize = 65_536;
 
 /// The section being read.
@@ -27,15 +27,15 @@ const INTERFACES_MAX: usize = 65_536;
 pub(super) struct Ng {
     order: Order,
     interfaces: Vec<Interface>,
-    /// What they are called; empty where they have no name.
+    /// The names of the interfaces; empty where there is none.
     names: Vec<String>,
     /// The length that must close the block being skipped, and its place.
     closing: Option<(u32, u64)>,
-    /// The last frame's time: simple packets have none of their own.
+    /// The last frame's time, for simple packets, which have none.
     last_stamp: u64,
 }
 
-/// A block's frame, before its interface is known to be good.
+/// A block's frame, before its interface is validated.
 struct Packet {
     interface: u32,
     ticks: Option<u64>,
@@ -59,9 +59,8 @@ impl Ng {
         Ok(ng)
     }
 
-    /// Reads an enhanced packet that lies whole in the block and has nothing
-    /// odd about it: nearly all blocks. For the others there is
-    /// [`Ng::advance`].
+    /// Reads an ordinary enhanced packet that lies entirely in the block, as
+    /// nearly all do. [`Ng::advance`] reads the others.
     #[inline]
     pub(super) fn quick(&mut self, source: &mut Source) -> Option<Place> {
         const DATA_AT: usize = 28;
@@ -87,14 +86,14 @@ impl Ng {
         Some(Place::new(stamp, at, captured, original, fcs_len).on(number))
     }
 
-    /// Reads up to the next frame.
+    /// Advances to the next frame.
     pub(super) fn advance(&mut self, source: &mut Source) -> Result<Option<Place>, Stop> {
         loop {
             self.close_skipped(source)?;
             match source.need(FRAMING_LEN as usize)? {
-                Filled::Ready => {}
-                Filled::Ended(0) => return Ok(None),
-                Filled::Ended(held) => return Err(cut(source, held, FRAMING_LEN)),
+                FillResult::Ready => {}
+                FillResult::Ended(0) => return Ok(None),
+                FillResult::Ended(held) => return Err(cut(source, held, FRAMING_LEN)),
             }
             let kind = self.order.u32(source.held(), 0);
             let len = self.order.u32(source.held(), 4);
@@ -119,7 +118,7 @@ impl Ng {
         }
     }
 
-    /// What an interface is called.
+    /// Returns the name of an interface.
     pub(super) fn interface_name(&self, interface: u32) -> Option<&str> {
         let name = self.names.get(interface as usize)?;
         (!name.is_empty()).then_some(name)
@@ -128,7 +127,7 @@ impl Ng {
     /// Reads a section header: type, length, byte order mark, version,
     /// section length (not needed: blocks follow one another anyway).
     fn begin_section(&mut self, source: &mut Source) -> Result<(), Stop> {
-        if let Filled::Ended(held) = source.need(28)? {
+        if let FillResult::Ended(held) = source.need(28)? {
             return Err(cut(source, held, 28));
         }
         let header = source.held();
@@ -158,7 +157,7 @@ impl Ng {
         Ok(())
     }
 
-    /// Leaves a block of which only the first `seen` bytes matter; it may be
+    /// Skips a block of which only the first `seen` bytes matter; it may be
     /// longer than the buffer.
     fn skip_block(&mut self, source: &mut Source, len: u32, seen: u32) {
         debug_assert!(seen + 4 <= len, "the closing length is still to come");
@@ -170,7 +169,7 @@ impl Ng {
         let Some((len, offset)) = self.closing else {
             return Ok(());
         };
-        if let Filled::Ended(_) = source.need(4)? {
+        if let FillResult::Ended(_) = source.need(4)? {
             return Err(Stop::Malformed {
                 offset,
                 reason: format!("the file ends within a block of {len} bytes"),
@@ -192,7 +191,7 @@ impl Ng {
             let reason = format!("a block of {len} bytes; at most {BUFFER_LEN} are accepted");
             return Err(malformed(source, 4, reason));
         }
-        if let Filled::Ended(held) = source.need(len as usize)? {
+        if let FillResult::Ended(held) = source.need(len as usize)? {
             return Err(cut(source, held, len));
         }
         let closing = self.order.u32(source.held(), len as usize - 4);

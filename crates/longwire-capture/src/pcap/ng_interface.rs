@@ -15,7 +15,7 @@ const NAME_MAX: usize = 256;
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
-/// How a tick of an interface's clock becomes nanoseconds.
+/// Conversion from ticks of an interface's clock to nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resolution {
     /// A tick is this many nanoseconds.
@@ -27,8 +27,8 @@ enum Resolution {
 }
 
 impl Resolution {
-    /// From the byte of the option `if_tsresol`: an exponent of ten, or of
-    /// two if the highest bit is set.
+    /// Returns the resolution for the byte of the option `if_tsresol`: an
+    /// exponent of ten, or of two if the highest bit is set.
     fn from_option(byte: u8) -> Resolution {
         let exponent = u32::from(byte & 0x7f);
         if byte & 0x80 != 0 {
@@ -36,7 +36,7 @@ impl Resolution {
         }
         match exponent {
             0..=9 => Resolution::Times(10u64.pow(9 - exponent)),
-            // With finer clocks than fit, every time is within the first
+            // With a clock finer than this, every time is within the first
             // nanosecond.
             _ => Resolution::Parts(10u64.checked_pow(exponent - 9).unwrap_or(u64::MAX)),
         }
@@ -47,7 +47,8 @@ impl Resolution {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interface {
     pub(super) link_type: u32,
-    /// How frames of this type become Ethernet's; `None` where they cannot.
+    /// Conversion of frames of this type to Ethernet; `None` if they cannot be
+    /// converted.
     pub(super) framing: Option<Framing>,
     /// Longest captured frame.
     pub(super) captured_max: u32,
@@ -58,10 +59,12 @@ pub(super) struct Interface {
 }
 
 impl Interface {
-    /// Reads the body of an interface description: link type, two reserved
-    /// bytes, snapshot length, options. With it comes its name, empty where
-    /// there is none. An error is the place of the fault in `body`, and the
-    /// reason.
+    /// Reads the body of an interface description: link type, two reserved bytes,
+    /// snapshot length, options. Returns it with its name, empty where there is
+    /// none.
+    ///
+    /// # Errors
+    /// The offset of the fault in `body`, and the reason.
     pub(super) fn parse(
         order: Order,
         body: &[u8],
@@ -82,7 +85,7 @@ impl Interface {
         };
         let mut name = String::new();
         let mut at = 8;
-        // Options may end without a mark where the block ends.
+        // At the end of the block, the mark that ends the options may be missing.
         while at + 4 <= body.len() {
             let (code, len) = (order.u16(body, at), usize::from(order.u16(body, at + 2)));
             if code == OPTION_END {
@@ -111,7 +114,7 @@ impl Interface {
         Ok((interface, name))
     }
 
-    /// Nanoseconds since 1970; `None` for times before, and after 2554.
+    /// Returns nanoseconds since 1970; `None` for times before, and after 2554.
     #[inline]
     pub(super) fn nanos(&self, ticks: u64) -> Option<u64> {
         let nanos = match self.resolution {
@@ -125,7 +128,7 @@ impl Interface {
             return u64::try_from(nanos).ok();
         }
         let offset = i128::from(self.offset_secs) * i128::from(NANOS_PER_SEC);
-        // Both are below 2^96.
+        // Both operands are below 2^96.
         u64::try_from(nanos as i128 + offset).ok()
     }
 }

@@ -1,8 +1,8 @@
-//! Where a frame lies in the reader's buffer, and what is known of it.
+//! The place of a frame in the reader's buffer, with its properties.
 
 use super::link_type::Framing;
 
-/// Where a frame lies in the buffer.
+/// The place of a frame in the buffer, with its properties.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) stamp: u64,
@@ -14,9 +14,9 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// A frame of `captured` bytes at `at`, `original` on the wire, both with
-    /// `fcs_len` bytes of check sequence at the original's end. Some tools
-    /// write an original length of zero: then it is the captured one.
+    /// Describes a frame of `captured` bytes at `at`, `original` on the wire,
+    /// both with `fcs_len` bytes of check sequence at the original's end. Some
+    /// tools write an original length of zero: then the captured length is used.
     #[inline]
     pub(super) fn new(stamp: u64, at: usize, captured: u32, original: u32, fcs_len: u32) -> Place {
         let wire_len = original.max(captured).saturating_sub(fcs_len);
@@ -30,14 +30,13 @@ impl Place {
         }
     }
 
-    /// The same, captured on this interface.
+    /// Sets the interface on which the frame was captured.
     #[inline]
     pub(super) fn on(self, interface: u32) -> Place {
         Place { interface, ..self }
     }
 
-    /// The same, of frames that begin with something else than Ethernet's
-    /// header.
+    /// Sets the framing, for frames that do not begin with an Ethernet header.
     #[inline]
     pub(super) fn framed(self, framing: Framing) -> Place {
         Place { framing, ..self }

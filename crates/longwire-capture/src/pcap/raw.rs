@@ -1,4 +1,4 @@
-//! The bytes of a file as they are stored, before anything is unpacked.
+//! The bytes of a file as they are stored, before unpacking.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek};
@@ -9,46 +9,46 @@ use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-/// Bytes read at once for a decoder. What asks for more reads past the buffer.
+/// Bytes read at once for a decoder. Larger requests bypass the buffer.
 const BUFFER_LEN: usize = 128 * 1024;
-/// How far before its reading the system is asked to fetch a file from disk:
-/// a second of 256 Mbit/s. It lies in the page cache, not in this process.
+/// How far ahead of the reads the system is asked to fetch a file from disk: a
+/// second of 256 Mbit/s. The data lie in the page cache, not in this process.
 const FETCH_AHEAD: u64 = 32 * 1024 * 1024;
-/// How much is asked for at a time.
+/// Bytes that one request asks the system to fetch.
 const FETCH_STEP: u64 = 4 * 1024 * 1024;
 
 /// Stored bytes, counted.
 pub(super) struct Raw {
     input: Box<dyn Read + Send>,
-    /// The file, if it is one that can be read again.
+    /// The file, if it can be read again.
     file: Option<File>,
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
-    /// Bytes handed on.
+    /// Bytes returned so far.
     taken: u64,
-    /// Where the system has been asked to fetch up to.
+    /// Offset up to which the system has been asked to fetch.
     fetched: u64,
     ran_out: bool,
     fault: Option<io::Error>,
 }
 
 impl Raw {
-    /// A file; `stop` ends a read that waits for the writer of a pipe.
+    /// Reads a file; `stop` ends a read that waits for the writer of a pipe.
     pub(super) fn of_file(file: File, stop: &Arc<EventFd>) -> io::Result<Raw> {
         let seekable = file.metadata()?.is_file();
         if !seekable {
             let stop = Arc::clone(stop);
-            return Ok(Raw::of(Box::new(Patient { file, stop })));
+            return Ok(Raw::of(Box::new(StoppablePipe { file, stop })));
         }
         let mut raw = Raw::of(Box::new(file.try_clone()?));
-        // An advice: without it everything works, only slower from a disk.
+        // This is only advice: without it, reading from a disk is slower.
         let _ = posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_SEQUENTIAL);
         raw.file = Some(file);
         Ok(raw)
     }
 
-    /// Anything that can be read.
+    /// Reads any input.
     pub(super) fn of(input: Box<dyn Read + Send>) -> Raw {
         Raw {
             input,
@@ -63,28 +63,28 @@ impl Raw {
         }
     }
 
-    /// How many bytes were handed on.
+    /// Returns the number of bytes returned so far.
     pub(super) fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Whether bytes were asked for when there were no more.
+    /// Returns whether a read found the end of the input.
     pub(super) fn ran_out(&self) -> bool {
         self.ran_out
     }
 
-    /// What the system said when it refused to read; decoders only hand on
-    /// that something went wrong.
+    /// Takes the system's last read error: decoders report only that an error
+    /// occurred.
     pub(super) fn take_fault(&mut self) -> Option<io::Error> {
         self.fault.take()
     }
 
-    /// Whether it can be read again from its beginning.
+    /// Returns whether the input can be read again from its beginning.
     pub(super) fn is_repeatable(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Back to the beginning.
+    /// Rewinds to the beginning.
     pub(super) fn rewind(&mut self) -> io::Result<()> {
         let Some(file) = &mut self.file else {
             return Err(io::ErrorKind::NotSeekable.into());
@@ -96,7 +96,8 @@ impl Raw {
         Ok(())
     }
 
-    /// The next bytes, `len` of them unless the input ends before.
+    /// Returns the next bytes without consuming them: `len`, or fewer at the end
+    /// of the input.
     pub(super) fn peek(&mut self, len: usize) -> io::Result<&[u8]> {
         self.make_buffer();
         while self.end - self.start < len {
@@ -113,7 +114,7 @@ impl Raw {
         Ok(&self.buffer[self.start..end])
     }
 
-    /// Passes over `len` bytes. Returns whether there were as many.
+    /// Skips `len` bytes. Returns false if the input ended before.
     pub(super) fn pass_over(&mut self, mut len: u64) -> io::Result<bool> {
         while len > 0 {
             let held = self.fill_buf()?.len() as u64;
@@ -127,14 +128,15 @@ impl Raw {
         Ok(true)
     }
 
-    /// Plain files that are read in large pieces never need it.
+    /// Allocates the buffer. Plain files, which are read in large pieces, never
+    /// need it.
     fn make_buffer(&mut self) {
         if self.buffer.is_empty() {
             self.buffer = vec![0; BUFFER_LEN].into_boxed_slice();
         }
     }
 
-    /// Lets the disk work while what was read before is being used.
+    /// Lets the disk read ahead while the process uses the bytes before.
     fn fetch(&mut self) {
         let Some(file) = &self.file else { return };
         if self.fetched >= self.taken + FETCH_AHEAD {
@@ -144,7 +146,7 @@ impl Raw {
         let len = FETCH_STEP.max(self.taken + FETCH_AHEAD - from);
         let advice = PosixFadviseAdvice::POSIX_FADV_WILLNEED;
         let _ = posix_fadvise(file, from as i64, len as i64, advice);
-        // Asked for anew when a step of it has been used.
+        // The next request follows when one step has been used.
         self.fetched = from + len + FETCH_STEP;
     }
 
@@ -206,13 +208,13 @@ fn read_once(input: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// A pipe or a terminal, whose writer may be slow or never write again.
-struct Patient {
+/// A pipe or a terminal, whose writer may be slow or stop writing.
+struct StoppablePipe {
     file: File,
     stop: Arc<EventFd>,
 }
 
-impl Read for Patient {
+impl Read for StoppablePipe {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut wait = [
@@ -234,7 +236,7 @@ impl Read for Patient {
     }
 }
 
-/// A word to a waiting thread; reading it never blocks.
+/// Creates an event that wakes a waiting thread; reading it never blocks.
 pub(super) fn bell() -> io::Result<Arc<EventFd>> {
     let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
     Ok(Arc::new(EventFd::from_value_and_flags(0, flags)?))

@@ -1,4 +1,4 @@
-//! Reading capture files of either kind, frame by frame.
+//! Reading capture files of either format, frame by frame.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,51 +19,51 @@ use super::unpack::{Input, Packing};
 pub struct Record<'a> {
     /// Time of capture, since 1970 (UTC).
     pub stamp: Nanos,
-    /// The captured bytes, from the destination MAC address on; without
-    /// the frame check sequence, if the file says that there is one. Frames
-    /// that were captured without an Ethernet header have been given one.
+    /// The captured bytes, from the destination MAC address on; without the frame
+    /// check sequence, if the file declares one. Frames that were captured
+    /// without an Ethernet header have one added.
     pub bytes: &'a [u8],
     /// Length on the wire, in bytes.
     pub wire_len: u32,
-    /// The interface of a pcapng file that it was captured on; 0 in
+    /// Index of the interface on which the frame was captured, in pcapng; 0 in
     /// classic pcap.
     pub interface: u32,
 }
 
-/// Reads a capture file from its beginning to its end, in memory that does
-/// not grow with the file.
+/// Reads a capture file from its beginning to its end. Memory does not grow with
+/// the file.
 pub struct CaptureReader {
     name: String,
     source: Source,
-    /// Not known yet at the beginning of another round.
+    /// `None` before the header of the next round is read.
     format: Option<Format>,
     packing: Option<Packing>,
     size: Option<u64>,
     repeatable: bool,
     current: Option<Place>,
     reframed: Reframed,
-    /// The end, or an error, was reported.
+    /// Set after the end or an error was reported.
     over: bool,
 }
 
 /// Result of [`CaptureReader::advance`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A frame; [`CaptureReader::current`] shows it.
+    /// A frame; [`CaptureReader::current`] returns it.
     Frame,
     /// The end of the file.
     End,
-    /// Nothing yet (only after [`CaptureReader::never_wait`]).
+    /// No frame yet (only after [`CaptureReader::never_wait`]).
     Later,
 }
 
 impl CaptureReader {
-    /// Opens a classic pcap or pcapng file, told apart by their first bytes,
+    /// Opens a classic pcap or pcapng file, distinguished by their first bytes,
     /// plain or packed with gzip, zstd or lz4; `-` is the standard input.
     ///
     /// # Errors
-    /// When the file cannot be read or does not begin as a capture of frames
-    /// that are Ethernet or can be given its header.
+    /// When the file cannot be read, or is not a capture of Ethernet frames or of
+    /// frames that can get an Ethernet header.
     pub fn open(path: &str) -> Result<CaptureReader, CaptureError> {
         let file = open_input(path).map_err(|error| CaptureError::file(path, "opening", error))?;
         let size = file
@@ -79,7 +79,7 @@ impl CaptureReader {
         Ok(reader)
     }
 
-    /// Reads a capture from any input; `name` is what errors call it.
+    /// Reads a capture from any input; errors call it `name`.
     ///
     /// # Errors
     /// As for [`CaptureReader::open`].
@@ -113,7 +113,7 @@ impl CaptureReader {
     /// # Errors
     /// [`CaptureError::Malformed`] with the place and the reason: a place in the
     /// unpacked file, or where the packing is damaged, in the stored one;
-    /// [`CaptureError::Unsupported`] for frames that cannot be Ethernet's.
+    /// [`CaptureError::Unsupported`] for frames that Ethernet cannot carry.
     #[inline]
     #[allow(
         clippy::should_implement_trait,
@@ -124,7 +124,7 @@ impl CaptureReader {
             match self.advance()? {
                 Step::Frame => return Ok(self.current()),
                 Step::End => return Ok(None),
-                // Not told to never wait, so a blocking read comes next.
+                // `never_wait` was not called, so the next read blocks.
                 Step::Later => {}
             }
         }
@@ -135,8 +135,8 @@ impl CaptureReader {
         self.source.offset()
     }
 
-    /// Returns how many bytes of the stored file have been used: the same as
-    /// [`CaptureReader::offset`] if it is not packed, else about so many.
+    /// Returns how many bytes of the stored file have been used: approximate for
+    /// a packed file, equal to [`CaptureReader::offset`] for a plain one.
     pub fn stored_offset(&self) -> u64 {
         match self.packing {
             None => self.source.offset(),
@@ -144,7 +144,7 @@ impl CaptureReader {
         }
     }
 
-    /// Returns how many bytes the stored file has, where that is known.
+    /// Returns the size of the stored file in bytes, if it is known.
     pub fn size(&self) -> Option<u64> {
         self.size
     }
@@ -160,7 +160,7 @@ impl CaptureReader {
         format.map_or(CAPTURED_MAX as usize + ETHERNET_LEN, Format::frame_max)
     }
 
-    /// Returns the name that errors call the file by.
+    /// Returns the file's name in error messages.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -170,10 +170,10 @@ impl CaptureReader {
         &self.reframed
     }
 
-    /// Starts a thread that reads ahead and unpacks. It calls `at_start` first,
-    /// to give up rights that reading an open file does not need, say. With
-    /// `repeat` it begins again after the end, for [`CaptureReader::again`].
-    /// Does nothing where a thread reads ahead already.
+    /// Starts a thread that reads ahead and unpacks. The thread calls `at_start`
+    /// first, for example to give up rights that reading an open file does not
+    /// need. With `repeat` it begins again after the end, for
+    /// [`CaptureReader::again`]. Does nothing if a thread already reads ahead.
     ///
     /// # Errors
     /// When no thread can be started, and for `repeat` on inputs that can be
@@ -189,20 +189,20 @@ impl CaptureReader {
         result.map_err(|error| CaptureError::file(&self.name, "reading ahead", error))
     }
 
-    /// From here on, makes [`CaptureReader::advance`] return [`Step::Later`] where
-    /// it would wait, if a thread reads ahead.
+    /// Makes [`CaptureReader::advance`] return [`Step::Later`] instead of
+    /// waiting, if a thread reads ahead.
     pub fn never_wait(&mut self) {
         self.source.never_wait();
     }
 
-    /// Returns a descriptor that becomes readable when more comes, after
+    /// Returns a descriptor that becomes readable when more data arrive, after
     /// [`Step::Later`].
     pub fn readable(&self) -> Option<BorrowedFd<'_>> {
         self.source.readable()
     }
 
-    /// Makes the descriptor of [`CaptureReader::readable`] readable, where a thread
-    /// reads ahead: for a caller who pauses without having seen [`Step::Later`].
+    /// Makes the descriptor of [`CaptureReader::readable`] readable, if a thread
+    /// reads ahead: for a caller that pauses without having seen [`Step::Later`].
     pub fn ring(&self) {
         self.source.ring();
     }
@@ -212,8 +212,8 @@ impl CaptureReader {
         self.repeatable
     }
 
-    /// Begins the file again, after its end or before. A thread that
-    /// does not repeat ends, and can be started again.
+    /// Restarts the file from its beginning. A thread that does not repeat ends,
+    /// and can be started again.
     ///
     /// # Errors
     /// For inputs that can be read only once.
@@ -225,7 +225,7 @@ impl CaptureReader {
         Ok(())
     }
 
-    /// Returns the name of an interface in the current section; `None` where it has
+    /// Returns the name of an interface in the current section; `None` if it has
     /// none.
     pub fn interface_name(&self, interface: u32) -> Option<&str> {
         match self.format.as_ref()? {
@@ -234,10 +234,10 @@ impl CaptureReader {
         }
     }
 
-    /// Moves on to the next frame.
+    /// Advances to the next frame.
     ///
     /// # Errors
-    /// As for [`CaptureReader::next`]; after one, this is the end.
+    /// As for [`CaptureReader::next`]; after one, the file counts as ended.
     #[inline]
     pub fn advance(&mut self) -> Result<Step, CaptureError> {
         if !self.over
@@ -250,7 +250,7 @@ impl CaptureReader {
         self.advance_slowly()
     }
 
-    /// Moves on where the next frame is not simply the next bytes.
+    /// Advances when the next frame is not simply the next bytes.
     #[inline(never)]
     fn advance_slowly(&mut self) -> Result<Step, CaptureError> {
         self.current = None;
@@ -292,7 +292,7 @@ impl CaptureReader {
         }
     }
 
-    /// Returns the frame last moved to.
+    /// Returns the current frame.
     #[inline]
     pub fn current(&self) -> Option<Record<'_>> {
         self.current.map(|place| Record {
@@ -303,8 +303,8 @@ impl CaptureReader {
         })
     }
 
-    /// Puts an Ethernet header where the frame's own header was: both are
-    /// before its payload, and what is there has been read.
+    /// Replaces the frame's own header by an Ethernet header. The bytes before
+    /// the payload have been read, so that they can be overwritten.
     fn reframe(&mut self, mut place: Place) -> Option<Place> {
         let data = self.source.at(place.at, place.len as usize);
         let Some((payload_at, header)) = place.framing.header(data, place.wire_len) else {
@@ -335,7 +335,7 @@ fn open_input(path: &str) -> io::Result<File> {
     if path == "-" {
         return Ok(io::stdin().as_fd().try_clone_to_owned()?.into());
     }
-    // A capture may well come through a FIFO, for which it is waited.
+    // A capture may come through a FIFO: opening it waits for the writer.
     File::open(path)
 }
 

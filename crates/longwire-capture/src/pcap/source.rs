@@ -1,4 +1,4 @@
-//! Buffered input that knows where in the file it is.
+//! Buffered input that keeps track of its position in the file.
 
 use std::io;
 use std::mem;
@@ -9,39 +9,39 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::ahead::{Parcel, ReadAhead};
 use super::unpack::{Input, Packing};
 
-/// Bytes of the buffer: room for the longest block that must be seen whole,
-/// and small enough to stay in a core's cache.
+/// Bytes of the buffer: enough for the longest block that must be held as a
+/// whole, and small enough to stay in a core's cache.
 pub(super) const BUFFER_LEN: usize = 512 * 1024;
 
-/// Why reading stopped.
+/// Reason why reading stopped.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// Nothing has come yet: a pipe whose writer is slow.
+    /// No data yet: the writer of a pipe is slow.
     Later,
-    /// The file is not what it should be.
+    /// The file is malformed.
     Malformed { offset: u64, reason: String },
-    /// What packs the file is damaged or cut, at a place in the stored file.
+    /// The compression is damaged or cut, at an offset in the stored file.
     Packed { offset: u64, reason: String },
-    /// The file is well, but not for us.
+    /// The file is valid but not supported.
     Unsupported(String),
-    /// The system refused to read.
+    /// A system call failed.
     Io(io::Error),
 }
 
-/// What a request for bytes came to.
+/// Result of a request for bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Filled {
-    /// They are in the buffer.
+pub(super) enum FillResult {
+    /// The bytes are in the buffer.
     Ready,
-    /// The input ends after this many of them.
+    /// The input ends after this many bytes.
     Ended(usize),
 }
 
-/// Room before the bytes of a block: for the part of a record that the block
-/// before it ends with, and for an Ethernet header that a frame is given.
+/// Room before the bytes of a block: for the part of a record at the end of the
+/// block before, and for an added Ethernet header.
 pub(super) const HEAD_LEN: usize = BUFFER_LEN + 64;
 
-/// A block's memory: its head, and then what is read at once.
+/// Allocates a block: its head, and room for the bytes of one read.
 pub(super) fn block() -> Box<[u8]> {
     vec![0; HEAD_LEN + BUFFER_LEN].into_boxed_slice()
 }
@@ -49,28 +49,28 @@ pub(super) fn block() -> Box<[u8]> {
 /// Sequential input in large pieces.
 pub(super) struct Source {
     feeder: Feeder,
-    /// Whether to wait for what has not come yet.
+    /// Whether reading waits for data.
     patient: bool,
     block: Box<[u8]>,
     start: usize,
     end: usize,
-    /// Bytes still to be skipped, beyond what the block holds.
+    /// Bytes still to be skipped after those in the block.
     skip: u64,
-    /// Place in the unpacked file of `block[start]`.
+    /// Offset in the unpacked file of `block[start]`.
     offset: u64,
     ended: bool,
-    /// How much of the stored file was used before this block and up to its
-    /// end, and how many bytes were unpacked from it.
+    /// Bytes of the stored file used before this block and up to its end, and the
+    /// number of bytes unpacked from them.
     stored: (u64, u64, usize),
 }
 
-/// Where blocks come from.
+/// The origin of blocks.
 enum Feeder {
-    /// Read when they are needed.
+    /// Blocks are read here when they are needed.
     Here(Input),
-    /// Read before.
+    /// A thread reads them ahead.
     Ahead(ReadAhead),
-    /// While it passes from the one to the other, or where that failed.
+    /// During a change from one to the other, or after that failed.
     Nothing,
 }
 
@@ -89,11 +89,11 @@ impl Source {
         }
     }
 
-    /// From here on, a thread of its own reads ahead, which calls `at_start`
-    /// first; with `repeat`, the file begins again behind its end.
+    /// Starts a separate thread that reads ahead and calls `at_start` first; with
+    /// `repeat`, it reads the file again after its end.
     pub(super) fn read_ahead(&mut self, repeat: bool, at_start: fn()) -> io::Result<()> {
         match mem::replace(&mut self.feeder, Feeder::Nothing) {
-            // Short files end before anybody thought of reading ahead.
+            // A short file may already have ended.
             Feeder::Here(input) if self.ended && !repeat => self.feeder = Feeder::Here(input),
             Feeder::Here(mut input) => {
                 if self.ended {
@@ -106,12 +106,12 @@ impl Source {
         Ok(())
     }
 
-    /// From here on, reading gives [`Stop::Later`] while nothing has come.
+    /// Makes reads return [`Stop::Later`] instead of waiting.
     pub(super) fn never_wait(&mut self) {
         self.patient = false;
     }
 
-    /// Becomes readable when there is more.
+    /// Returns a descriptor that becomes readable when more data arrive.
     pub(super) fn readable(&self) -> Option<BorrowedFd<'_>> {
         match &self.feeder {
             Feeder::Ahead(ahead) => Some(ahead.readable()),
@@ -119,8 +119,8 @@ impl Source {
         }
     }
 
-    /// Begins the file again. A thread that was not told to repeat it ends,
-    /// and the file is read here.
+    /// Rewinds the file. A thread that does not repeat ends, and the file is then
+    /// read here.
     pub(super) fn again(&mut self) -> io::Result<()> {
         self.feeder = match mem::replace(&mut self.feeder, Feeder::Nothing) {
             Feeder::Here(mut input) => {
@@ -132,9 +132,10 @@ impl Source {
                 let (repeat, at_start) = (ahead.repeats(), ahead.at_start());
                 let mut input = ahead.into_input()?;
                 input.rewind()?;
-                match repeat {
-                    true => Feeder::Ahead(ReadAhead::start(input, true, at_start)?),
-                    false => Feeder::Here(input),
+                if repeat {
+                    Feeder::Ahead(ReadAhead::start(input, true, at_start)?)
+                } else {
+                    Feeder::Here(input)
                 }
             }
             Feeder::Nothing => Feeder::Nothing,
@@ -146,14 +147,14 @@ impl Source {
         Ok(())
     }
 
-    /// Makes [`Source::readable`] so.
+    /// Makes [`Source::readable`] readable.
     pub(super) fn ring(&self) {
         if let Feeder::Ahead(ahead) = &self.feeder {
             ahead.ring();
         }
     }
 
-    /// How the file is packed, once its first byte was read here.
+    /// Returns the compression of the file, once its first byte was read here.
     pub(super) fn packing(&self) -> Option<Packing> {
         match &self.feeder {
             Feeder::Here(input) => input.packing(),
@@ -161,40 +162,40 @@ impl Source {
         }
     }
 
-    /// Place in the unpacked file of the next byte.
+    /// Returns the offset of the next byte in the unpacked file.
     pub(super) fn offset(&self) -> u64 {
         self.offset + self.skip
     }
 
-    /// How much of the stored file was used, as near as can be said: within a
-    /// block by the share of its bytes.
+    /// Returns how many bytes of the stored file have been used, approximately:
+    /// within a block, in proportion to its bytes.
     pub(super) fn stored_offset(&self) -> u64 {
         let (before, after, len) = self.stored;
         let left = (self.end - self.start).min(len) as u64;
         match len {
             0 => after,
-            // A file that ends early was used up to less than was said before.
+            // A file may end earlier than an approximate offset reported before.
             len => after - after.saturating_sub(before) * left / len as u64,
         }
     }
 
-    /// Asks for the next `len` bytes, at most [`BUFFER_LEN`].
+    /// Requests the next `len` bytes, at most [`BUFFER_LEN`].
     #[inline]
-    pub(super) fn need(&mut self, len: usize) -> Result<Filled, Stop> {
+    pub(super) fn need(&mut self, len: usize) -> Result<FillResult, Stop> {
         if self.end - self.start >= len && self.skip == 0 {
-            return Ok(Filled::Ready);
+            return Ok(FillResult::Ready);
         }
         self.fill(len)
     }
 
-    /// The bytes in the block from the next one on.
+    /// Returns the bytes in the block from the next one on.
     #[inline]
     pub(super) fn held(&self) -> &[u8] {
         &self.block[self.start..self.end]
     }
 
-    /// Moves on by `len` bytes that are in the block. Returns where they
-    /// are, for [`Source::at`], until bytes are asked for again.
+    /// Consumes `len` bytes that are in the block. Returns their position for
+    /// [`Source::at`], which is valid until the next request for bytes.
     #[inline]
     pub(super) fn consume(&mut self, len: usize) -> usize {
         let at = self.start;
@@ -203,18 +204,18 @@ impl Source {
         at
     }
 
-    /// Bytes that were consumed since the last [`Source::need`].
+    /// Returns bytes that were consumed since the last [`Source::need`].
     #[inline]
     pub(super) fn at(&self, at: usize, len: usize) -> &[u8] {
         &self.block[at..at + len]
     }
 
-    /// Writes over bytes that were consumed, and up to 64 before them.
+    /// Overwrites bytes that were consumed, and up to 64 before them.
     pub(super) fn overwrite(&mut self, at: usize, bytes: &[u8]) {
         self.block[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Moves on by `len` bytes, whether they are in the block or not.
+    /// Skips `len` bytes, whether they are in the block or not.
     pub(super) fn skip(&mut self, len: u64) {
         let held = len.min((self.end - self.start) as u64);
         self.consume(held as usize);
@@ -222,16 +223,16 @@ impl Source {
     }
 
     #[cold]
-    fn fill(&mut self, len: usize) -> Result<Filled, Stop> {
+    fn fill(&mut self, len: usize) -> Result<FillResult, Stop> {
         loop {
             let held = self.skip.min((self.end - self.start) as u64);
             self.skip -= held;
             self.consume(held as usize);
             if self.skip == 0 && self.end - self.start >= len {
-                return Ok(Filled::Ready);
+                return Ok(FillResult::Ready);
             }
             if self.ended {
-                return Ok(Filled::Ended(self.end - self.start));
+                return Ok(FillResult::Ended(self.end - self.start));
             }
             match &mut self.feeder {
                 Feeder::Here(_) => self.read()?,
@@ -241,8 +242,8 @@ impl Source {
         }
     }
 
-    /// Reads behind what is held, which moves to the head if there is little
-    /// room.
+    /// Reads after the bytes in the block, which move to the head if there is
+    /// little room.
     fn read(&mut self) -> Result<(), Stop> {
         let Feeder::Here(input) = &mut self.feeder else {
             return Ok(());
@@ -261,14 +262,16 @@ impl Source {
         Ok(())
     }
 
-    /// Takes the next block over, with what is held of this one before it.
+    /// Replaces the block by the next one, with the unused bytes of this one
+    /// before it.
     fn next_block(&mut self) -> Result<(), Stop> {
         let Feeder::Ahead(ahead) = &mut self.feeder else {
             return Ok(());
         };
-        let parcel = match self.patient {
-            true => ahead.wait(),
-            false => ahead.poll().ok_or(Stop::Later)?,
+        let parcel = if self.patient {
+            ahead.wait()
+        } else {
+            ahead.poll().ok_or(Stop::Later)?
         };
         match parcel {
             Parcel::Bytes(mut block, len, stored) => {
@@ -285,8 +288,8 @@ impl Source {
     }
 }
 
-/// Whether a call on `file` would return at once. An end or an error counts:
-/// the call then tells which.
+/// Returns whether a call on `file` would return at once. An end or an error
+/// counts: the call then returns it.
 pub(super) fn is_ready(file: BorrowedFd<'_>, events: PollFlags) -> bool {
     let mut wait = [PollFd::new(file, events)];
     poll(&mut wait, PollTimeout::ZERO).unwrap_or(0) > 0
@@ -309,7 +312,7 @@ impl Order {
         }
     }
 
-    /// Words that follow one another.
+    /// Decodes consecutive words.
     #[inline]
     pub(super) fn words<const BYTES: usize, const WORDS: usize>(
         self,

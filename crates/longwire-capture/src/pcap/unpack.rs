@@ -1,5 +1,5 @@
-//! Input that may be packed: gzip (RFC 1952), zstd (RFC 8878) or lz4 frames,
-//! several of them one behind the other as `cat` and parallel tools make them.
+//! Input that may be packed: gzip (RFC 1952), zstd (RFC 8878) or lz4 frames, also
+//! several in sequence, as `cat` and parallel tools write them.
 
 use std::fmt;
 use std::fs::File;
@@ -35,11 +35,11 @@ impl fmt::Display for Packing {
     }
 }
 
-/// Bytes asked of gzip's decoder at a time: what it unpacked in a call that
-/// then came upon a fault is lost.
+/// Bytes requested from gzip's decoder at a time: a call that meets a fault loses
+/// the bytes that it unpacked before.
 const GZIP_STEP: usize = 16 * 1024;
 
-/// Bytes of a capture, unpacked if they were packed.
+/// Bytes of a capture, unpacked if necessary.
 pub(super) struct Input {
     stage: Stage,
     packing: Option<Packing>,
@@ -53,12 +53,12 @@ enum Stage {
     Gzip(Box<GzDecoder<Raw>>),
     Zstd(Box<Zstd>),
     Lz4(Box<Lz4<Raw>>),
-    /// While the input passes from one stage to the next.
+    /// During the change from one stage to the next.
     Passing,
 }
 
 impl Input {
-    /// An open file.
+    /// Reads an open file.
     pub(super) fn of_file(file: File) -> io::Result<Input> {
         let stop = bell()?;
         let raw = Raw::of_file(file, &stop)?;
@@ -70,7 +70,7 @@ impl Input {
         })
     }
 
-    /// Anything that can be read.
+    /// Reads any input.
     pub(super) fn of(input: Box<dyn Read + Send>) -> Input {
         Input {
             stage: Stage::Between(Raw::of(input)),
@@ -79,28 +79,28 @@ impl Input {
         }
     }
 
-    /// How it is packed, as far as that is known: after the first byte.
+    /// Returns the compression, if it is known: after the first byte.
     pub(super) fn packing(&self) -> Option<Packing> {
         self.packing
     }
 
-    /// Whether its bytes may come slowly, so that what has come must not wait
-    /// for more.
+    /// Returns whether its bytes may arrive slowly, so that they must be
+    /// delivered without waiting for more.
     pub(super) fn is_slow(&self) -> bool {
         !self.raw().is_some_and(Raw::is_repeatable)
     }
 
-    /// Rung to end a read that waits for a pipe.
+    /// Returns the event that ends a read that waits for a pipe.
     pub(super) fn stop_bell(&self) -> Option<Arc<EventFd>> {
         self.stop.clone()
     }
 
-    /// How many bytes of the file have been used.
+    /// Returns how many bytes of the file have been used.
     pub(super) fn taken(&self) -> u64 {
         self.raw().map_or(0, Raw::taken)
     }
 
-    /// Back to the beginning.
+    /// Rewinds to the beginning.
     pub(super) fn rewind(&mut self) -> io::Result<()> {
         let mut raw = self.take_raw();
         let result = raw.rewind();
@@ -109,7 +109,7 @@ impl Input {
         result
     }
 
-    /// Reads some bytes; none at the end.
+    /// Reads some bytes; 0 at the end.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Stop> {
         loop {
             if matches!(self.stage, Stage::Between(_)) && !self.begin()? {
@@ -126,7 +126,7 @@ impl Input {
                 }
                 Stage::Zstd(decoder) => decoder.read(buffer),
                 Stage::Lz4(decoder) => match decoder.read(buffer) {
-                    // It takes a cut between two blocks for an end.
+                    // The decoder takes a cut between two blocks for an end.
                     Ok(0) if decoder.get_ref().ran_out() => Err(String::new()),
                     result => result.map_err(|error| error.to_string()),
                 },
@@ -139,7 +139,8 @@ impl Input {
         }
     }
 
-    /// Looks at what begins here. Returns false at the end of the file.
+    /// Examines the next bytes and chooses the decoder. Returns false at the end
+    /// of the file.
     fn begin(&mut self) -> Result<bool, Stop> {
         let mut raw = self.take_raw();
         let mut head = [0; 4];
@@ -158,7 +159,7 @@ impl Input {
             ([0x1f, 0x8b, ..], _) => Packing::Gzip,
             ([0x28, 0xb5, 0x2f, 0xfd], _) => Packing::Zstd,
             ([0x04, 0x22, 0x4d, 0x18], _) => Packing::Lz4,
-            // A frame to be passed over, the same for zstd and lz4.
+            // A skippable frame, the same for zstd and lz4.
             ([0x50..=0x5f, 0x2a, 0x4d, 0x18], packing) => {
                 self.packing = packing.or(Some(Packing::Zstd));
                 return self.pass_over_frame(raw).map(|()| true);
@@ -168,8 +169,7 @@ impl Input {
                 return Ok(true);
             }
             (other, Some(packing)) => {
-                let reason =
-                    format!("behind the {packing} stream follow other bytes: {other:02x?}");
+                let reason = format!("other bytes follow the {packing} stream: {other:02x?}");
                 let offset = raw.taken();
                 return Err(Stop::Packed { offset, reason });
             }
@@ -197,7 +197,7 @@ impl Input {
         }
     }
 
-    /// The fault behind an error of a decoder.
+    /// Returns the underlying fault of a decoder's error.
     fn damaged(&mut self, reason: &str) -> Stop {
         let packing = self.packing.map_or(String::new(), |p| p.to_string());
         let mut raw = self.take_raw();
@@ -205,9 +205,10 @@ impl Input {
             return Stop::Io(error);
         }
         let offset = raw.taken();
-        let reason = match raw.ran_out() {
-            true => format!("the {packing} stream ends early: the file was cut"),
-            false => format!("the {packing} stream is damaged: {reason}"),
+        let reason = if raw.ran_out() {
+            format!("the {packing} stream ends early: the file was cut")
+        } else {
+            format!("the {packing} stream is damaged: {reason}")
         };
         Stop::Packed { offset, reason }
     }
@@ -228,7 +229,7 @@ impl Input {
             Stage::Gzip(decoder) => decoder.into_inner(),
             Stage::Zstd(decoder) => decoder.into_inner(),
             Stage::Lz4(decoder) => decoder.into_inner(),
-            // Only after an error, when nothing is read any more.
+            // Only after an error, when no more data are read.
             Stage::Passing => Raw::of(Box::new(io::empty())),
         }
     }

@@ -12,9 +12,9 @@ use super::source::is_ready;
 use super::{CAPTURED_MAX, link_type};
 use crate::open;
 
-/// Bytes gathered before they are written by themselves.
+/// Bytes gathered before they are written automatically.
 const GATHER_LEN: usize = 256 * 1024;
-/// What a pipe that is ready takes without blocking (PIPE_BUF).
+/// Bytes that a writable pipe takes without blocking (PIPE_BUF).
 const PIPE_PIECE: usize = 4096;
 
 /// Format of a capture file that is written.
@@ -27,8 +27,8 @@ pub enum CaptureFormat {
 }
 
 impl CaptureFormat {
-    /// By the end of the file's name; `-`, the standard output, is pcap.
-    /// `None` for other names.
+    /// Returns the format that belongs to the extension of the file's name; `-`,
+    /// the standard output, is pcap. `None` for other names.
     pub fn of(path: &str) -> Option<CaptureFormat> {
         match path.rsplit_once('.') {
             _ if path == "-" => Some(CaptureFormat::PcapNanos),
@@ -39,22 +39,22 @@ impl CaptureFormat {
     }
 }
 
-/// Writes a capture file. Times come out exactly as they were given.
+/// Writes a capture file. Times are written exactly, to the nanosecond.
 ///
-/// Call [`CaptureWriter::finish`] at the end: dropping writes what is left
-/// too, but cannot tell of an error.
+/// Call [`CaptureWriter::finish`] at the end: dropping also writes the remaining
+/// bytes, but cannot report an error.
 pub struct CaptureWriter {
     name: String,
     file: File,
     pipe: bool,
     format: CaptureFormat,
     buffer: Vec<u8>,
-    /// How much of the buffer has been written.
+    /// Bytes of the buffer that have been written.
     written: usize,
 }
 
 impl CaptureWriter {
-    /// Creates the file, or empties it; `.pcap` makes nanosecond pcap,
+    /// Creates the file, or empties it; `.pcap` selects nanosecond pcap,
     /// `.pcapng` pcapng, `-` pcap on the standard output.
     ///
     /// # Errors
@@ -63,12 +63,12 @@ impl CaptureWriter {
         CaptureWriter::create_for(path, &[])
     }
 
-    /// Creates the file as [`CaptureWriter::create`] does, with an interface for
-    /// each of these names, in this order: pcapng only.
+    /// Creates the file as [`CaptureWriter::create`] does, with one interface per
+    /// name, in this order: pcapng only.
     ///
     /// # Errors
-    /// As for [`CaptureWriter::create`], and if the name asks for pcap, which
-    /// has no interfaces.
+    /// As for [`CaptureWriter::create`], and if the name selects pcap, which has
+    /// no interfaces.
     pub fn create_for(path: &str, interfaces: &[&str]) -> Result<CaptureWriter, CaptureError> {
         let Some(format) = CaptureFormat::of(path) else {
             return Err(CaptureError::Unsupported {
@@ -104,15 +104,15 @@ impl CaptureWriter {
     /// long on the wire, of which `bytes` are kept.
     ///
     /// # Errors
-    /// When the disk is full, say; for frames above 256 KiB; for times after
-    /// 2106 in classic pcap.
+    /// When the disk is full, for example; for frames above 256 KiB; for times
+    /// after 2106 in classic pcap.
     #[inline]
     pub fn write(&mut self, stamp: Nanos, bytes: &[u8], wire_len: u32) -> Result<(), CaptureError> {
         self.write_on(0, stamp, bytes, wire_len)
     }
 
-    /// Adds a frame as [`CaptureWriter::write`] does, of this interface. They are
-    /// counted from 0, as they were given to [`CaptureWriter::create_for`].
+    /// Adds a frame as [`CaptureWriter::write`] does, of this interface: an index
+    /// from 0 into the names of [`CaptureWriter::create_for`].
     ///
     /// # Errors
     /// As for [`CaptureWriter::write`].
@@ -131,10 +131,10 @@ impl CaptureWriter {
         Ok(())
     }
 
-    /// Hands everything written so far to the system.
+    /// Writes all gathered bytes to the file.
     ///
     /// # Errors
-    /// What the system says.
+    /// Errors of the system.
     pub fn flush(&mut self) -> Result<(), CaptureError> {
         let result = self.file.write_all(&self.buffer[self.written..]);
         self.buffer.clear();
@@ -142,20 +142,20 @@ impl CaptureWriter {
         result.map_err(|error| CaptureError::file(&self.name, "writing", error))
     }
 
-    /// Writes what is left, and closes the file.
+    /// Writes the remaining bytes, and closes the file.
     ///
     /// # Errors
-    /// What the system says.
+    /// Errors of the system.
     pub fn finish(mut self) -> Result<(), CaptureError> {
         self.flush()
     }
 
-    /// Returns the name that errors call the file by.
+    /// Returns the file's name in error messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns how many bytes wait to be written.
+    /// Returns the number of gathered bytes that are not yet written.
     pub fn gathered(&self) -> usize {
         self.buffer.len() - self.written
     }
@@ -195,11 +195,11 @@ impl CaptureWriter {
         }
     }
 
-    /// Writes as much as goes without blocking; files on disk take all.
-    /// Returns whether all is written.
+    /// Writes as many bytes as possible without blocking; a file on a disk takes
+    /// all. Returns whether all are written.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Errors of the kernel.
     pub fn drain(&mut self) -> Result<bool, CaptureError> {
         if !self.pipe {
             self.flush()?;
@@ -214,7 +214,7 @@ impl CaptureWriter {
                 Err(error) => return Err(CaptureError::file(&self.name, "writing", error)),
             }
         }
-        // What was written is dropped when it is worth moving the rest.
+        // The written part is removed when moving the rest is worth it.
         if self.gathered() == 0 || self.written > GATHER_LEN {
             self.buffer.drain(..self.written);
             self.written = 0;
@@ -277,7 +277,7 @@ impl CaptureWriter {
 
 impl Drop for CaptureWriter {
     fn drop(&mut self) {
-        // Nobody is left to be told of an error; `finish` tells.
+        // Dropping cannot report an error; `finish` does.
         let _ = self.flush();
     }
 }
@@ -295,7 +295,7 @@ fn push_words(buffer: &mut Vec<u8>, words: &[u32]) {
     }
 }
 
-/// Magic, version 2.4, two unused words, snapshot length, link type.
+/// Appends magic, version 2.4, two unused words, snapshot length, link type.
 fn push_pcap_header(buffer: &mut Vec<u8>) {
     let header = [
         0xa1b2_3c4d,
@@ -308,9 +308,9 @@ fn push_pcap_header(buffer: &mut Vec<u8>) {
     push_words(buffer, &header);
 }
 
-/// A section header of unknown length, and for each name an interface whose
-/// options say so (`if_name`, 2) and that its times are nanoseconds
-/// (`if_tsresol`, 9); without names, one interface that has none.
+/// Appends a section header of unknown length, and for each name an interface
+/// with options for the name (`if_name`, 2) and for nanosecond times
+/// (`if_tsresol`, 9); without names, one interface without a name.
 fn push_ng_header(buffer: &mut Vec<u8>, names: &[&str]) {
     let section = [0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28];
     push_words(buffer, &section);

@@ -1,4 +1,4 @@
-//! One zstd frame (RFC 8878), unpacked bit by bit.
+//! One zstd frame (RFC 8878), unpacked step by step.
 
 use std::io::Read;
 
@@ -7,19 +7,19 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use super::raw::Raw;
 
-/// An empty last block, and the room of a checksum.
+/// An empty last block, and room for a checksum.
 const CLOSING: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 
-/// The largest window that is made room for: as the tool `zstd` does without
-/// its option `--long`, and with `--long=27`.
+/// The largest supported window: the same as of the tool `zstd` without its
+/// option `--long`, and with `--long=27`.
 const WINDOW_MAX: u64 = 128 * 1024 * 1024;
 
-/// A frame on its way.
+/// A frame being unpacked.
 pub(super) struct Zstd {
     decoder: FrameDecoder,
     raw: Raw,
     begun: bool,
-    /// All blocks are decoded, or the rest cannot be.
+    /// Set when all blocks are decoded, or the rest cannot be.
     closed: bool,
     fault: Option<String>,
 }
@@ -45,7 +45,7 @@ impl Zstd {
         self.raw
     }
 
-    /// Reads some bytes; none at the end of the frame.
+    /// Reads some bytes; 0 at the end of the frame.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, String> {
         loop {
             if self.closed || self.decoder.can_collect() > 0 {
@@ -76,13 +76,14 @@ impl Zstd {
         self.decoder.decode_blocks(&mut self.raw, step).map(drop)
     }
 
-    /// The decoder keeps the last window back until the frame's end. So that
-    /// a cut file gives what it has, it is told that this was the end.
+    /// Ends the frame, so that a cut file yields the bytes that it has: the
+    /// decoder holds the last window back until the frame's end.
     fn close(&mut self, error: &FrameDecoderError) {
         self.fault = Some(explain(error));
         self.closed = true;
         let step = BlockDecodingStrategy::UptoBlocks(1);
-        // It fails where the frame's header did, and then holds nothing.
+        // This fails if the frame's header was invalid; the decoder is then
+        // empty.
         let _ = self.decoder.decode_blocks(&CLOSING[..], step);
     }
 
@@ -99,12 +100,12 @@ impl Zstd {
 fn explain(error: &FrameDecoderError) -> String {
     match error {
         FrameDecoderError::WindowSizeTooBig { requested, max } => format!(
-            "it needs {} MiB of memory, more than {}; pack it anew without --long",
+            "it needs {} MiB of memory, more than {}; pack it again without --long",
             requested >> 20,
             max >> 20
         ),
         FrameDecoderError::DictNotProvided { dict_id } => {
-            format!("it needs dictionary {dict_id}; pack it anew without one")
+            format!("it needs dictionary {dict_id}; pack it again without one")
         }
         FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::BadMagicNumber(_)) => {
             "no frame begins here".into()

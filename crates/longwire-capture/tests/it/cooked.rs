@@ -1,6 +1,6 @@
-//! Captures without Ethernet's header: of all devices at once, of loopback,
-//! of tunnels. The headers that frames are given are checked field by field,
-//! and by tshark where that is installed.
+//! Captures without Ethernet's header: of all devices at once, of loopback, of
+//! tunnels. The added headers are checked field by field, and by tshark where it
+//! is installed.
 use std::io::Cursor;
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use longwire_engine::Nanos;
 const SENDER: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const RECEIVER: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// A UDP packet over IPv4 to this address, with right checksums.
+/// Returns a UDP packet over IPv4 to this address, with correct checksums.
 fn v4(to: [u8; 4]) -> Vec<u8> {
     let mut packet = vec![0x45, 0, 0, 36, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1];
     packet.extend_from_slice(&to);
@@ -26,7 +26,7 @@ fn v4(to: [u8; 4]) -> Vec<u8> {
     packet
 }
 
-/// No next header, to a multicast address or not.
+/// Returns an IPv6 packet without a next header, to a multicast address or not.
 fn v6(multicast: bool) -> Vec<u8> {
     let mut packet = vec![0x60, 0, 0, 0, 0, 0, 59, 64];
     packet.extend_from_slice(&[0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
@@ -58,7 +58,7 @@ fn ethernet(receiver: [u8; 6], sender: [u8; 6], kind: u16, payload: &[u8]) -> Ve
     [&receiver[..], &sender[..], &kind.to_be_bytes()[..], payload].concat()
 }
 
-/// Bytes and lengths on the wire, and what was counted.
+/// Returns each frame's bytes and length on the wire, and the counts.
 fn read(file: &[u8], ahead: bool) -> (Vec<(Vec<u8>, u32)>, Reframed) {
     let mut reader = CaptureReader::new("test", Cursor::new(file.to_vec())).unwrap();
     if ahead {
@@ -78,11 +78,11 @@ fn reader_max(file: &[u8]) -> usize {
         .frame_max()
 }
 
-/// Frames as they were captured, and as Ethernet would have had them.
+/// Captured frames, and the same frames as Ethernet would carry them.
 type Pairs = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
-/// Through classic files of both byte orders and through pcapng with
-/// enhanced and simple packets; returns what was counted each time.
+/// Reads the frames from classic files of both byte orders and from pcapng with
+/// enhanced and simple packets; returns the counts, which must agree.
 fn check(link_type: u16, frames: &Pairs) -> Reframed {
     let mut counts = Vec::new();
     for big in [false, true] {
@@ -183,8 +183,8 @@ fn loopback_gets_a_header() {
     }
 }
 
-/// Makes a cooked header: packet type, hardware type, address, protocol, and
-/// behind it the payload.
+/// Returns a cooked header for packet type, hardware type, address and protocol,
+/// followed by the payload.
 type Head = dyn Fn(u16, u16, &[u8], u16, &[u8]) -> Vec<u8>;
 
 #[test]
@@ -196,8 +196,9 @@ fn cooked_captures_get_back_what_they_lost() {
     ];
     let tagged = [&[0, 7, 8, 0][..], &packet].concat();
     let frames = |head: &Head| -> Pairs {
-        // To us, over Ethernet; broadcast; loopback; a tunnel without
-        // addresses; a tag; LLC with its length; and three that cannot be.
+        // To this host over Ethernet; broadcast; loopback; a tunnel without
+        // addresses; a tag; LLC with its length; and three that Ethernet cannot
+        // carry.
         let llc = head(0, 1, &station, 4, &[0x42; 38]);
         vec![
             (
@@ -230,7 +231,7 @@ fn cooked_captures_get_back_what_they_lost() {
     assert_eq!((counts.cooked, counts.left_out), (5, 4));
     let counts = check(276, &frames(&|k, d, a, p, b| cooked2(k as u8, d, a, p, b)));
     assert_eq!((counts.cooked, counts.left_out), (5, 4));
-    // The length of LLC is that on the wire.
+    // The length of LLC is the one on the wire.
     let mut file = Builder::new(false);
     file.classic(0xa1b2_c3d4, 0, 113);
     let frame = cooked(0, 1, &station, 4, &[0x42; 38]);

@@ -1,5 +1,5 @@
-//! The verdict log: what was written is read again, in both formats, and
-//! what is wrong with a file is said with its place.
+//! The verdict log: rows are read as they were written, in both formats, and
+//! errors name the place of a fault.
 
 use crate::common::Dir;
 use longwire_capture::log::{COLUMNS, Fate, LogError, LogReader, LogWriter, Name, Row};
@@ -45,7 +45,7 @@ fn read(path: &str) -> Result<Vec<Row>, LogError> {
     LogReader::open(path)?.collect()
 }
 
-/// What reading the file ends with.
+/// Returns the error with which reading the file ends.
 fn complaint(path: &str) -> String {
     match read(path) {
         Ok(rows) => panic!("{path}: read {} rows of a bad file", rows.len()),
@@ -54,12 +54,12 @@ fn complaint(path: &str) -> String {
 }
 
 fn any_text() -> impl Strategy<Value = Name> {
-    // Also what CSV must quote.
+    // Includes characters that CSV must quote.
     "[a-z\",;\n\r é]{1,12}".prop_map(|text| Name::from(text.as_str()))
 }
 
 prop_compose! {
-    /// Any row that does not contradict itself, at the limits too.
+    /// Any row that does not contradict itself, limits included.
     fn any_row()(
         (frame, arrival_ns, length, copy) in any::<(u64, i64, u32, u16)>(),
         link in any_text(),
@@ -106,8 +106,7 @@ proptest! {
         }
     }
 
-    /// Whatever happens to a file, reading it ends, in rows or in an error
-    /// that names the file.
+    /// Reading a damaged file ends, in rows or in an error that names the file.
     #[test]
     fn damaged_files_are_errors_and_not_panics(
         at in 0..10_000usize, bits in 1..=255u8, cut in option::of(0..10_000usize),
@@ -189,7 +188,8 @@ fn the_name_tells_the_format_to_write_and_the_bytes_the_format_to_read() {
 fn csv_is_read_by_the_names_of_its_columns() {
     let dir = Dir::new();
     let path = dir.file("log.csv");
-    // Another order, another column, and truth as other programs write it.
+    // Another order, an additional column, and booleans as other programs write
+    // them.
     let text = "\
 note,queue_bytes,queue_packets,copy,corrupted,ecn_marked,reason,release_ns,departure_ns,verdict,length,arrival_ns,link,frame
 mine,1500,1,0,False,1,,300,200,deliver,1500,100,up,7
@@ -220,8 +220,8 @@ fn times_are_whole_numbers_of_moderate_size_in_every_row() {
     let end = "1699999999999999500";
     let delivered = format!("0,up,500,60,deliver,700,20000700,,true,true,0,0,0,{end}");
     assert_eq!(lines[1], delivered);
-    // A dropped frame has numbers too: an absent one would turn the column
-    // into floating point in pandas.
+    // A dropped frame has numbers too: an empty field would turn the column into
+    // floating point in pandas.
     let dropped = format!("3,down,3500,63,drop,-1,-1,queue_full,false,false,0,3,4500,{end}");
     assert_eq!(lines[4], dropped);
     assert_eq!(read(&path).unwrap_or_default(), rows);

@@ -1,4 +1,4 @@
-//! Packed captures, in every way in which they can be cut or damaged.
+//! Packed captures, cut or damaged in every way.
 use std::io::{Cursor, Write};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
@@ -10,7 +10,8 @@ use longwire_capture::{CaptureError, CaptureReader, Packing, Step};
 /// Time, captured bytes, length on the wire.
 type Frame = (u64, Vec<u8>, u32);
 
-/// Frames of many lengths, some alike and some random, so that both pay.
+/// Returns frames of many lengths, some repetitive and some random, so that both
+/// kinds are covered.
 fn frame(n: u32) -> Vec<u8> {
     let mut state = n | 1;
     let len = 60 + n * 37 % 1400;
@@ -43,7 +44,7 @@ fn ng(frames: u32) -> Vec<u8> {
     file.bytes
 }
 
-/// All frames up to the end or the error; if `ahead`, by way of a thread.
+/// Returns all frames up to the end or the error; with `ahead`, a thread reads.
 fn read_all(bytes: &[u8], ahead: bool) -> (Vec<Frame>, Option<CaptureError>) {
     let mut frames = Vec::new();
     let mut reader = match CaptureReader::new("test", Cursor::new(bytes.to_vec())) {
@@ -104,7 +105,7 @@ fn what_tools_pack_is_read() {
             assert!(error.is_none(), "{tool} {arguments:?}: {error:?}");
             assert!(frames == expected, "{tool} {arguments:?}");
         }
-        // Half of it gives about half of the frames, and a word.
+        // Half of the file yields about half of the frames, and an error.
         let (frames, error) = read_all(&packed[..packed.len() / 2], true);
         let error = error.expect("cut").to_string();
         assert!(error.contains("ends early"), "{tool}: {error}");
@@ -126,7 +127,7 @@ fn several_members_and_frames_are_one_capture() {
     let (head, tail) = plain.split_at(plain.len() / 3);
     for ((kind, mut packed), (_, rest)) in all(head).into_iter().zip(all(tail)) {
         if kind != "gzip" {
-            // A frame for somebody else, to be passed over.
+            // A skippable frame of another program.
             packed.extend_from_slice(&[0x53, 0x2a, 0x4d, 0x18, 5, 0, 0, 0, 1, 2, 3, 4, 5]);
         }
         packed.extend_from_slice(&rest);
@@ -238,7 +239,8 @@ fn files_are_read_again_and_again() {
                 .map_or("no".into(), |p: Packing| p.to_string()),
             kind
         );
-        // Here, by a thread that repeats, and by one that does not.
+        // 0: on this thread; 1: on a thread that repeats; 2: on one that does
+        // not.
         for way in 0..3 {
             if way > 0 {
                 reader.read_ahead(way == 1, || ()).unwrap();
@@ -296,7 +298,7 @@ fn a_slow_pipe_is_not_waited_for() {
             }
             Step::Later => {
                 std::thread::sleep(Duration::from_millis(20));
-                // After some waits, the rest comes.
+                // After some waits, the rest arrives.
                 if let Some(mut theirs) = rest.take_if(|_| frames.len() > 3) {
                     theirs.write_all(&packed[packed.len() / 2..]).unwrap();
                 }
@@ -305,7 +307,7 @@ fn a_slow_pipe_is_not_waited_for() {
         }
     }
     assert_eq!(frames, expected);
-    // One that is never written again does not keep its reader.
+    // A pipe whose writer stops writing does not block its reader's drop.
     let (ours, mut theirs) = std::io::pipe().unwrap();
     theirs.write_all(&plain[..100]).unwrap();
     let path = format!("/proc/self/fd/{}", ours.as_raw_fd());

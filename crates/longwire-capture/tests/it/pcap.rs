@@ -13,7 +13,7 @@ fn reader(bytes: &[u8]) -> Result<CaptureReader, CaptureError> {
     CaptureReader::new("test", Cursor::new(bytes.to_vec()))
 }
 
-/// All frames up to the end or the error.
+/// Returns all frames up to the end or the error.
 fn read_all(bytes: &[u8]) -> (Vec<Frame>, Option<CaptureError>) {
     let mut frames = Vec::new();
     let mut reader = match reader(bytes) {
@@ -32,7 +32,7 @@ fn read_all(bytes: &[u8]) -> (Vec<Frame>, Option<CaptureError>) {
     }
 }
 
-/// The place and reason for which the file is refused.
+/// Returns the place and the reason of the refusal.
 fn refusal(bytes: &[u8]) -> (usize, u64, String) {
     match read_all(bytes) {
         (frames, Some(CaptureError::Malformed { offset, reason, .. })) => {
@@ -139,7 +139,7 @@ fn blocks_longer_than_any_buffer_are_skipped() {
     let (frames, error) = read_all(&file.bytes);
     assert!(error.is_none(), "{error:?}");
     assert_eq!(frames, [(1_000, frame(60), 60)]);
-    // Its closing length is checked all the same.
+    // Its closing length is checked nevertheless.
     let closing = file.bytes.len() - (60 + 44) - 4;
     file.bytes[closing] ^= 4;
     let (_, offset, reason) = refusal(&file.bytes);
@@ -214,7 +214,8 @@ fn impossible_lengths_are_refused_with_their_place() {
         file.u32(6).u32(len).raw(&[0; 60]);
         assert_eq!(refusal(&file.bytes).1, at + place, "length {len}");
     }
-    // Longer than its block; longer than the interface allows; of no interface.
+    // Longer than its block; longer than the interface allows; of an unknown
+    // interface.
     for (interface, captured, place) in [(0, 49, 0), (0, 101, 0), (1, 8, 8)] {
         let mut file = head.clone();
         file.block(6, |b| {

@@ -1,5 +1,5 @@
-//! Captures that Wireshark's tools wrote. Where those are not installed the
-//! test says so and passes: nothing else depends on them.
+//! Captures written by Wireshark's tools. Where those are not installed the test
+//! reports so and passes.
 use std::process::Command;
 
 use longwire_capture::{CaptureReader, CaptureWriter};

@@ -14,11 +14,11 @@ const BATCH_ROWS: usize = 4096;
 /// A column of one row group.
 pub(super) struct Column {
     values: Values,
-    /// Whether values may be absent, and for each row of the batch whether
-    /// its value is.
+    /// Whether values may be absent, and for each row of the batch whether its
+    /// value is present.
     optional: bool,
     present: Vec<i16>,
-    /// The next row of the batch, and its value.
+    /// The index of the next row in the batch, and of its value.
     row: usize,
     value: usize,
     rows: usize,
@@ -57,14 +57,14 @@ impl<T: DataType> Batch<T> {
 #[derive(Debug)]
 pub(super) enum Value<'a> {
     Absent,
-    /// Of any width, signed or not.
+    /// A whole number of any width, signed or not.
     Number(i128),
     Truth(bool),
     Bytes(&'a [u8]),
 }
 
 impl Column {
-    /// Takes a column of a row group.
+    /// Creates a column of a row group.
     ///
     /// # Errors
     /// If the column has a type that no column of a log has.
@@ -95,7 +95,7 @@ impl Column {
         })
     }
 
-    /// The next row's value.
+    /// Returns the next row's value.
     ///
     /// # Errors
     /// If the column ends before its row group does, or is damaged.

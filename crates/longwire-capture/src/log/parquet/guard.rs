@@ -1,8 +1,7 @@
-//! A wall around the Parquet library.
+//! Turns panics of the Parquet library into errors.
 //!
-//! It answers some damaged files with a panic. A damaged file is nothing that
-//! may end the program, so such a panic becomes the error that it should have
-//! been.
+//! The library panics on some damaged files. A damaged file must not end the
+//! program, so such a panic becomes the error that it should have been.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
@@ -11,16 +10,16 @@ use std::sync::Once;
 use parquet::errors::{ParquetError, Result};
 
 thread_local! {
-    /// Whether this thread is inside the wall.
+    /// Whether this thread is inside [`guarded`].
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls the library; what it was working on must not be used again after an
-/// error.
+/// Calls the library, and returns a panic as an error. After an error, the caller
+/// must not use the objects that the library worked on.
 pub(super) fn guarded<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
     stay_silent_inside();
     INSIDE.set(true);
-    // Whatever state a panic leaves behind is dropped, as the caller promises.
+    // A panic may leave any state behind; the caller drops it, as it promises.
     let ended = panic::catch_unwind(AssertUnwindSafe(call));
     INSIDE.set(false);
     ended.unwrap_or_else(|panic| {
@@ -31,15 +30,15 @@ pub(super) fn guarded<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
     })
 }
 
-/// A panic inside the wall is an error that is told later; one outside is
-/// told as ever.
+/// Suppresses the message of a panic inside [`guarded`], which is reported as an
+/// error later. Other panics are reported as usual.
 fn stay_silent_inside() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let told = panic::take_hook();
+        let default_hook = panic::take_hook();
         panic::set_hook(Box::new(move |information| {
             if !INSIDE.get() {
-                told(information);
+                default_hook(information);
             }
         }));
     });

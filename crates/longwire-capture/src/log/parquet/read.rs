@@ -1,4 +1,4 @@
-//! Reading: row group by row group, in each of them column by column in step.
+//! Reading: one row group after another, all columns of a group in step.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,20 +15,19 @@ use crate::log::LogError;
 use crate::log::columns::{COLUMNS, EPOCH, Layout};
 use crate::log::row::{Fate, Name, Names, Row};
 
-/// Why a file that begins as Parquet may have no index.
-const UNFINISHED: &str =
-    "cannot read it as Parquet (if what wrote it was killed, its end is missing)";
+/// Reason why a file that begins as Parquet may have no index.
+const UNFINISHED: &str = "cannot read it as Parquet (if its writer was killed, its end is missing)";
 
 /// Reads rows from columns.
 pub(in crate::log) struct ParquetReader {
     path: PathBuf,
     file: SerializedFileReader<File>,
-    /// Where each of [`COLUMNS`] stands in the file.
+    /// The position of each of [`COLUMNS`] in the file.
     layout: Layout,
-    /// The row group that is being read.
+    /// The columns of the row group that is being read.
     columns: Vec<Column>,
     rows_left: u64,
-    /// The row group after it.
+    /// The index of the row group after it.
     group: usize,
     rows_read: u64,
     rows: u64,
@@ -82,8 +81,8 @@ impl ParquetReader {
         (self.rows_read, self.rows)
     }
 
-    /// The earliest arrival and the latest arrival or release, from the index
-    /// at the file's end.
+    /// Returns the earliest arrival and the latest arrival or release, from the
+    /// index at the file's end.
     pub(in crate::log) fn span(&self) -> Option<(i64, i64)> {
         if self.layout.has_epoch() {
             return Some((self.metadata(FIRST_KEY)?, self.metadata(LAST_KEY)?));
@@ -93,7 +92,7 @@ impl ParquetReader {
         let arrivals: Option<Vec<_>> = arrivals.collect();
         let releases = groups.iter().map(|group| self.range(group, "release_ns"));
         let releases: Option<Vec<_>> = releases.collect();
-        // A group of which nothing was delivered has no releases.
+        // A group without a delivered frame has no releases.
         let arrivals = arrivals?.into_iter().flatten();
         let releases = releases?.into_iter().flatten();
         let first = arrivals.clone().map(|(least, _)| least).min()?;
@@ -101,7 +100,7 @@ impl ParquetReader {
         Some((first, last))
     }
 
-    /// A number of the file's metadata.
+    /// Returns a number of the file's metadata.
     fn metadata(&self, key: &str) -> Option<i64> {
         let metadata = self.file.metadata().file_metadata();
         let entries = metadata.key_value_metadata()?;
@@ -109,8 +108,8 @@ impl ParquetReader {
         entry.value.as_ref()?.parse().ok()
     }
 
-    /// The least and the greatest value of a column in a row group: `None` if
-    /// that is not known, `Some(None)` if it has no value.
+    /// Returns the least and the greatest value of a column in a row group:
+    /// `None` if they are not known, `Some(None)` if the column has no value.
     fn range(&self, group: &RowGroupMetaData, name: &str) -> Option<Option<(i64, i64)>> {
         let index = (0..EPOCH).find(|index| self.layout.name(*index) == name)?;
         let column = group.columns().get(self.layout.places[index])?;
@@ -161,7 +160,7 @@ impl ParquetReader {
         Ok(())
     }
 
-    fn row(&mut self) -> std::result::Result<Row, Wrong> {
+    fn row(&mut self) -> std::result::Result<Row, RowError> {
         let [
             frame,
             link,
@@ -179,7 +178,7 @@ impl ParquetReader {
             epoch @ ..,
         ] = &mut self.columns[..]
         else {
-            return Err(Wrong::File(general("columns are missing")));
+            return Err(RowError::File(general("columns are missing")));
         };
         let mut row = Row {
             frame: number(frame, 0)?,
@@ -205,14 +204,14 @@ impl ParquetReader {
         Ok(row)
     }
 
-    fn wrong(&self, wrong: Wrong) -> LogError {
+    fn wrong(&self, wrong: RowError) -> LogError {
         match wrong {
-            Wrong::Row(what) => LogError::Row {
+            RowError::Row(what) => LogError::Row {
                 path: self.path.clone(),
                 place: format!("row {}", self.rows_read),
                 what,
             },
-            Wrong::File(error) => {
+            RowError::File(error) => {
                 let action = format!("cannot read row {}", self.rows_read);
                 unread(&self.path, &action, error)
             }
@@ -220,34 +219,34 @@ impl ParquetReader {
     }
 }
 
-/// What is wrong with a row.
-enum Wrong {
-    /// What it holds.
+/// Error of reading a row.
+enum RowError {
+    /// An invalid value in the row.
     Row(String),
-    /// How it is stored.
+    /// An error of the file's structure.
     File(ParquetError),
 }
 
-impl From<String> for Wrong {
-    fn from(what: String) -> Wrong {
-        Wrong::Row(what)
+impl From<String> for RowError {
+    fn from(what: String) -> RowError {
+        RowError::Row(what)
     }
 }
 
-impl From<ParquetError> for Wrong {
-    fn from(error: ParquetError) -> Wrong {
-        Wrong::File(error)
+impl From<ParquetError> for RowError {
+    fn from(error: ParquetError) -> RowError {
+        RowError::File(error)
     }
 }
 
-fn number<T: TryFrom<i128>>(column: &mut Column, index: usize) -> std::result::Result<T, Wrong> {
+fn number<T: TryFrom<i128>>(column: &mut Column, index: usize) -> std::result::Result<T, RowError> {
     match column.next()? {
         Value::Number(number) => whole(number, index),
         other => Err(unexpected(&other, index, "a number")),
     }
 }
 
-fn optional(column: &mut Column, index: usize) -> std::result::Result<Option<i64>, Wrong> {
+fn optional(column: &mut Column, index: usize) -> std::result::Result<Option<i64>, RowError> {
     match column.next()? {
         Value::Absent => Ok(None),
         Value::Number(number) => whole(number, index).map(Some),
@@ -255,17 +254,17 @@ fn optional(column: &mut Column, index: usize) -> std::result::Result<Option<i64
     }
 }
 
-fn whole<T: TryFrom<i128>>(number: i128, index: usize) -> std::result::Result<T, Wrong> {
+fn whole<T: TryFrom<i128>>(number: i128, index: usize) -> std::result::Result<T, RowError> {
     number.try_into().map_err(|_| {
         let bits = size_of::<T>() * 8;
-        Wrong::Row(format!(
+        RowError::Row(format!(
             "{} {number} does not fit into {bits} bits",
             COLUMNS[index]
         ))
     })
 }
 
-fn truth(column: &mut Column, index: usize) -> std::result::Result<bool, Wrong> {
+fn truth(column: &mut Column, index: usize) -> std::result::Result<bool, RowError> {
     match column.next()? {
         Value::Truth(truth) => Ok(truth),
         other => Err(unexpected(&other, index, "a truth value")),
@@ -276,32 +275,32 @@ fn name(
     column: &mut Column,
     index: usize,
     names: &mut Names,
-) -> std::result::Result<Option<Name>, Wrong> {
+) -> std::result::Result<Option<Name>, RowError> {
     match column.next()? {
         Value::Absent => Ok(None),
         Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
             Ok(text) => Ok(Some(names.get(text))),
-            Err(_) => Err(Wrong::Row(format!("{} is not UTF-8", COLUMNS[index]))),
+            Err(_) => Err(RowError::Row(format!("{} is not UTF-8", COLUMNS[index]))),
         },
         other => Err(unexpected(&other, index, "a text")),
     }
 }
 
-fn fate(column: &mut Column) -> std::result::Result<Fate, Wrong> {
+fn fate(column: &mut Column) -> std::result::Result<Fate, RowError> {
     match column.next()? {
         Value::Bytes(bytes) => Ok(Fate::parse(&String::from_utf8_lossy(bytes))?),
         other => Err(unexpected(&other, 4, "a text")),
     }
 }
 
-fn unexpected(value: &Value<'_>, index: usize, expected: &str) -> Wrong {
+fn unexpected(value: &Value<'_>, index: usize, expected: &str) -> RowError {
     let is = match value {
         Value::Absent => "absent",
         Value::Number(_) => "a number",
         Value::Truth(_) => "a truth value",
         Value::Bytes(_) => "a text",
     };
-    Wrong::Row(format!("{} is {is}, not {expected}", COLUMNS[index]))
+    RowError::Row(format!("{} is {is}, not {expected}", COLUMNS[index]))
 }
 
 fn general(what: &str) -> ParquetError {

@@ -15,7 +15,7 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
 use super::{EPOCH_KEY, FIRST_KEY, GROUP_ROWS, LAST_KEY};
-use crate::log::columns::{COLUMNS, Stored};
+use crate::log::columns::{COLUMNS, StoredTimes};
 use crate::log::{LogError, Name, Row};
 
 /// The columns with their types, in the order of [`COLUMNS`].
@@ -37,8 +37,8 @@ message verdicts {
   required int64 epoch_ns;
 }";
 
-/// Columns whose values mostly grow a little from row to row: their
-/// differences take less room than they do.
+/// Columns whose values mostly grow a little from row to row: the differences
+/// take less space than the values.
 const GROWING: [&str; 4] = ["frame", "arrival_ns", "sojourn_ns", "delay_ns"];
 
 /// Columns of few different values.
@@ -67,8 +67,8 @@ impl std::fmt::Debug for ParquetWriter {
     }
 }
 
-/// What a reader finds in the file's metadata: what arrivals count from, the
-/// earliest arrival, and the latest arrival or release.
+/// Times in the file's metadata: the time from which arrivals count, the earliest
+/// arrival, and the latest arrival or release.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     epoch: i64,
@@ -76,7 +76,7 @@ struct Span {
     last: i64,
 }
 
-/// The rows of the group to come, by column.
+/// The rows of the group being gathered, by column.
 #[derive(Default)]
 struct Group {
     frame: Vec<i64>,
@@ -93,11 +93,11 @@ struct Group {
     queue_packets: Vec<i32>,
     queue_bytes: Vec<i64>,
     epoch: Vec<i64>,
-    /// The bytes of names met before, so that rows share them.
+    /// The bytes of recent names, so that rows share them.
     names: Vec<(Name, ByteArray)>,
 }
 
-/// A column that may lack values: those it has, and for each row whether it
+/// A column that may lack values: the values present, and for each row whether it
 /// has one.
 struct Optional<T> {
     values: Vec<T>,
@@ -142,9 +142,10 @@ impl ParquetWriter {
     }
 
     pub(in crate::log) fn finish(mut self, path: &Path) -> std::result::Result<(), LogError> {
-        let rest = match self.group.frame.is_empty() {
-            true => Ok(()),
-            false => self.flush(),
+        let rest = if self.group.frame.is_empty() {
+            Ok(())
+        } else {
+            self.flush()
         };
         if let Some(span) = self.span {
             for (key, value) in [
@@ -156,14 +157,14 @@ impl ParquetWriter {
                 self.file.append_key_value_metadata(entry);
             }
         }
-        // Writes the index and flushes the buffer.
+        // Closing writes the index and flushes the buffer.
         let closed = rest.and_then(|()| self.file.close().map(drop));
         closed.map_err(|error| unwritten(path, error))
     }
 }
 
 impl Span {
-    /// The span that this row is in, too.
+    /// Returns the span extended by this row.
     fn with(span: Option<Span>, row: &Row, epoch: i64) -> Span {
         let last = row.release_ns.unwrap_or(row.arrival_ns);
         match span {
@@ -183,8 +184,8 @@ impl Span {
 
 impl Group {
     fn push(&mut self, row: &Row, epoch: i64) {
-        let times = Stored::of(row, epoch);
-        // Unsigned numbers keep their bits; the schema says what they mean.
+        let times = StoredTimes::of(row, epoch);
+        // Unsigned numbers keep their bits; the schema holds their signedness.
         self.frame.push(row.frame.cast_signed());
         let link = self.name(&row.link);
         self.link.push(link);
@@ -229,7 +230,7 @@ impl Group {
         required::<Int64Type>(out, &self.epoch)
     }
 
-    /// Forgets the rows and keeps the memory.
+    /// Removes the rows and keeps the memory.
     fn clear(&mut self) {
         self.frame.clear();
         self.link.clear();
@@ -296,13 +297,13 @@ fn column<T: DataType>(
     next.close()
 }
 
-/// How the columns are stored.
+/// Returns the encodings and the compression of the columns.
 fn properties() -> WriterProperties {
     let path = |column: &str| ColumnPath::from(column);
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_dictionary_enabled(false)
-        // Each group's least and greatest value is enough to find a time by.
+        // Each group's least and greatest value suffice to find a time.
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .set_max_row_group_row_count(None);
@@ -319,7 +320,7 @@ fn properties() -> WriterProperties {
 }
 
 fn unwritten(path: &Path, source: ParquetError) -> LogError {
-    // A full disk is told as a full disk.
+    // A full disk is reported as such.
     let source = match source {
         ParquetError::External(error) => match error.downcast::<std::io::Error>() {
             Ok(source) => return LogError::file(path, "cannot write it", *source),

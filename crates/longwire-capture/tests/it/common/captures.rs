@@ -36,19 +36,19 @@ impl Builder {
         self
     }
 
-    /// The header of a classic file.
+    /// Appends the header of a classic file.
     pub fn classic(&mut self, magic: u32, snapshot: u32, link_type: u32) -> &mut Builder {
         self.u32(magic).u16(2).u16(4).u32(0).u32(0);
         self.u32(snapshot).u32(link_type)
     }
 
-    /// A classic record.
+    /// Appends a classic record.
     pub fn record(&mut self, seconds: u32, ticks: u32, data: &[u8], original: u32) -> &mut Builder {
         self.u32(seconds).u32(ticks);
         self.u32(data.len() as u32).u32(original).raw(data)
     }
 
-    /// A pcapng block around `body`, padded.
+    /// Appends a pcapng block around `body`, padded.
     pub fn block(&mut self, kind: u32, body: impl FnOnce(&mut Builder)) -> &mut Builder {
         let mut inner = Builder::new(self.big);
         body(&mut inner);
@@ -58,7 +58,7 @@ impl Builder {
         self.u32(kind).u32(len).raw(&inner.bytes).u32(len)
     }
 
-    /// A section header in this builder's order, with a comment.
+    /// Appends a section header in this builder's byte order, with a comment.
     pub fn section(&mut self) -> &mut Builder {
         self.block(0x0a0d_0d0a, |b| {
             b.u32(0x1a2b_3c4d).u16(1).u16(0).u32(u32::MAX).u32(u32::MAX);
@@ -66,7 +66,7 @@ impl Builder {
         })
     }
 
-    /// An interface with options `(code, value)`.
+    /// Appends an interface with options `(code, value)`.
     pub fn interface(
         &mut self,
         link_type: u16,
@@ -86,7 +86,7 @@ impl Builder {
         })
     }
 
-    /// An enhanced packet with a comment behind the data.
+    /// Appends an enhanced packet with a comment after the data.
     pub fn enhanced(
         &mut self,
         interface: u32,

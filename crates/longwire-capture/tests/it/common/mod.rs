@@ -1,4 +1,4 @@
-//! What several integration tests share.
+//! Helpers that several integration tests share.
 #![allow(dead_code, missing_docs, reason = "each test uses a part of it")]
 
 pub mod captures;
@@ -7,7 +7,7 @@ pub mod packing;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory of one test, removed at its end.
+/// A directory of one test, removed at the test's end.
 #[derive(Debug)]
 pub struct Dir(PathBuf);
 
@@ -21,7 +21,7 @@ impl Dir {
         Dir(path)
     }
 
-    /// A file's name in it.
+    /// Returns the path of a file in the directory.
     pub fn file(&self, name: &str) -> String {
         self.0.join(name).to_string_lossy().into_owned()
     }
