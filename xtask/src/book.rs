@@ -22,7 +22,7 @@ use links::Pages;
 /// Builds the program, then the book.
 pub fn run_steps(runner: &mut Runner) {
     runner.step("book", || {
-        let mut build = cargo(["build", "--package", "longwire", "--bin", "longwire"]);
+        let mut build = cargo(["build", "--workspace", "--bin", "longwire"]);
         build.args(locked());
         match run(build) {
             Outcome::Passed => book(),

@@ -25,7 +25,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::common::write;
+use crate::common::{have, write};
 use longwire_testbed::support::{Folder, skip};
 
 /// How long a block may take that says nothing else.
@@ -301,8 +301,15 @@ fn run(steps: &[Block]) -> Result<(), String> {
     ))
 }
 
-/// Whether the namespaces of a page can be made here.
+/// Programs that the pages run.
+const PROGRAMS: [&str; 7] = ["bash", "cc", "curl", "ip", "iperf3", "jq", "ping"];
+
+/// Whether the namespaces of a page can be made here, and the programs are
+/// installed.
 fn is_possible() -> bool {
+    if !PROGRAMS.into_iter().all(have) {
+        return false;
+    }
     let tried = unshare()
         .args(["mount", "-t", "tmpfs", "none", "/run"])
         .output();
