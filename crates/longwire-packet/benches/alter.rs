@@ -1,4 +1,4 @@
-//! What altering a frame costs: `cargo bench -p longwire-packet --bench alter`.
+//! Cost of altering a frame: `cargo bench -p longwire-packet --bench alter`.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
@@ -52,7 +52,7 @@ fn options(change: impl FnOnce(&mut AlterOptions)) -> AlterOptions {
     options
 }
 
-/// All that the goal in docs/rewriting.md names.
+/// Returns all alterations of the goal in docs/rewriting.md.
 fn full() -> AlterOptions {
     options(|options| {
         options.source_mac = Some("02:00:00:00:00:0a".parse().unwrap());

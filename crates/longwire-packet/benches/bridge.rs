@@ -1,4 +1,4 @@
-//! What a frame costs in the bridge, with few stations and many.
+//! Cost of a frame in the bridge, with few and with many stations.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;

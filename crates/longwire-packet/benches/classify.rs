@@ -1,5 +1,5 @@
-//! What finding a frame's rule costs: exact pairs of addresses, in random
-//! order, and prefixes of many shapes; and what changing a rule does.
+//! Cost of finding a frame's rule: exact pairs of addresses, in random order, and
+//! prefixes of many shapes; and cost of changing a rule.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
@@ -53,7 +53,7 @@ fn lookups(classifier: &Classifier<u32>, frames: &[[u8; 64]]) -> u64 {
     frames.iter().map(target).sum()
 }
 
-/// So many exact pairs, and frames of them in random order.
+/// Builds `count` exact pairs, and frames of them in random order.
 fn pairs(count: u32) -> (Classifier<u32>, Vec<[u8; 64]>) {
     let rules = (0..count).map(|number| (pair_matcher(number), number, 0));
     let classifier = Classifier::with_rules(Order::First, u32::MAX, rules).unwrap();

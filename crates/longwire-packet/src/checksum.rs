@@ -34,8 +34,8 @@ pub(crate) fn sum_words(bytes: &[u8]) -> u64 {
     even + odd
 }
 
-/// What bytes that a checksum covers have changed by: the sum of ~m + m' over
-/// the words (RFC 1624, equation 3).
+/// The change of the bytes that a checksum covers: the sum of ~m + m' over the words
+/// (RFC 1624, equation 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change(u64);
 
@@ -62,7 +62,7 @@ impl Change {
         }
     }
 
-    /// Bytes from an even place on, whose words summed to this.
+    /// Adds a change of bytes from an even place on, whose words summed to this.
     pub fn sums(&mut self, before: u64, after: u64) {
         self.word(fold(before), fold(after));
     }
@@ -89,7 +89,7 @@ impl Change {
 /// The polynomial of CRC32c, bits in reverse.
 const CASTAGNOLI: u32 = 0x82f6_3b78;
 
-/// What a byte, followed by 0 to 7 others, does to the remainder.
+/// The effect of a byte, followed by 0 to 7 others, on the remainder.
 static TABLES: [[u32; 256]; 8] = tables();
 
 const fn tables() -> [[u32; 256]; 8] {

@@ -100,7 +100,8 @@ pub fn corrupt(bytes: &mut [u8], corruption: &Corruption) {
 /// Returns whether `corruption` changes the frame: it does not if the repair
 /// restores every inverted bit. `scratch` is working memory.
 pub fn changes(bytes: &[u8], corruption: &Corruption, scratch: &mut Vec<u8>) -> bool {
-    // Without a repair, and of a frame whose bytes are not here, it does.
+    // Without a repair it does, and so it counts for a frame whose bytes are not
+    // available.
     if !corruption.repair || bytes.is_empty() {
         return true;
     }
@@ -142,13 +143,12 @@ fn choose(stream: &mut Stream, there: u64, wanted: u64, mut take: impl FnMut(u64
     }
 }
 
-/// Makes the IPv4 header's checksum and that of TCP, UDP, SCTP, ICMP, ICMPv6
-/// or IGMP fit the bytes, also behind IPv6's extension headers. Fragments, packets
-/// cut short and packets with further hops in a routing header keep their
-/// transport checksum, which covers bytes that are not here. A UDP datagram ends
-/// where its own length says; where that is behind the packet's end, or within
-/// the datagram's header, no checksum is right, and it keeps the one it has.
-/// Returns whether any was wrong.
+/// Fixes the IPv4 header's checksum and that of TCP, UDP, SCTP, ICMP, ICMPv6 or IGMP,
+/// also after IPv6's extension headers. Fragments, truncated packets and packets with
+/// further hops in a routing header keep their transport checksum, which covers bytes
+/// that are not available. A UDP datagram ends at its own length; if that is beyond the
+/// packet's end, or within the datagram's header, no checksum is right, and it keeps
+/// its checksum. Returns whether any was wrong.
 pub fn repair_checksums(bytes: &mut [u8]) -> bool {
     let Some(ip) = IpHeader::parse(bytes) else {
         return false;
@@ -166,8 +166,7 @@ pub fn repair_checksums(bytes: &mut [u8]) -> bool {
     repair_transport(bytes, &ip) || wrong
 }
 
-/// Makes the checksum of the IPv4 header at `at` fit. The header must be
-/// there as a whole.
+/// Fixes the checksum of the IPv4 header at `at`, which must be whole.
 pub(crate) fn repair_ipv4_header(bytes: &mut [u8], at: usize) {
     let end = at + usize::from(bytes[at] & 15) * 4;
     bytes[at + 10..at + 12].fill(0);
@@ -176,8 +175,8 @@ pub(crate) fn repair_ipv4_header(bytes: &mut [u8], at: usize) {
 }
 
 fn repair_transport(bytes: &mut [u8], ip: &IpHeader) -> bool {
-    // Where a routing header names further hops, the checksum is for another
-    // destination than the address says.
+    // If a routing header names further hops, the checksum is for another destination
+    // than the address.
     let whole = |found: &Transport| found.piece == Piece::Whole && !found.routed;
     let Some(transport) = ip.transport(bytes).filter(whole) else {
         return false;
@@ -229,11 +228,11 @@ fn repair_transport(bytes: &mut [u8], ip: &IpHeader) -> bool {
         sum => sum,
     };
     bytes[checksum_at..checksum_at + 2].copy_from_slice(&sum.to_be_bytes());
-    // Zero and its complement are one sum, which only UDP tells apart.
+    // Zero and its complement are one sum; only UDP distinguishes them.
     sum != stored && (protocol == 17 || sum != !stored || !matches!(sum, 0 | 0xffff))
 }
 
-/// Where the UDP datagram at `start` says that it ends (RFC 768). Over IPv6 a
+/// Returns the end of the UDP datagram at `start` by its length (RFC 768). Over IPv6 a
 /// length of zero stands for all of the packet (RFC 2675).
 fn datagram_end(bytes: &[u8], start: usize, packet_end: usize, ip: IpVersion) -> Option<usize> {
     const HEADER_LEN: usize = 8;
@@ -245,7 +244,7 @@ fn datagram_end(bytes: &[u8], start: usize, packet_end: usize, ip: IpVersion) ->
     (len >= HEADER_LEN && end <= packet_end).then_some(end)
 }
 
-/// Where the packet says that it ends, in bytes of the frame.
+/// Returns the end of the packet by its header, in bytes of the frame.
 pub(crate) fn packet_end(bytes: &[u8], ip: &IpHeader) -> usize {
     let field = |at: usize| usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
     match ip.version {
@@ -257,9 +256,9 @@ pub(crate) fn packet_end(bytes: &[u8], ip: &IpHeader) -> usize {
 /// SCTP's protocol number.
 const SCTP: u8 = 132;
 
-/// Makes the checksum of an SCTP packet fit: CRC32c over all of it, the
-/// checksum taken as zero, and written with the low byte first (RFC 9260,
-/// section 6.8 and appendix A). Returns whether it was wrong.
+/// Fixes the checksum of an SCTP packet: CRC32c over all of it, the checksum taken as
+/// zero, and written with the low byte first (RFC 9260, section 6.8 and appendix A).
+/// Returns whether it was wrong.
 pub(crate) fn repair_sctp(packet: &mut [u8]) -> bool {
     const CHECKSUM: core::ops::Range<usize> = 8..12;
     let Some(stored) = packet.get(CHECKSUM) else {

@@ -1,4 +1,4 @@
-//! Which conversation a packet is part of, as hashes of its two ends.
+//! Conversations of packets, as hashes of their two ends.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -27,7 +27,8 @@ impl Ends {
         })
     }
 
-    /// All pieces of one datagram have the same, and no other has.
+    /// Returns ends that are the same for all fragments of one datagram, and differ for
+    /// all others.
     pub fn of_datagram(frame: &[u8], ip: &IpHeader, transport: &Transport) -> Option<Ends> {
         let identification = match ip.version {
             IpVersion::V4 => word(frame, ip.at + 4)?.into(),
@@ -104,8 +105,8 @@ fn address(frame: &[u8], ip: &IpHeader, destination: bool) -> Option<u64> {
     }
 }
 
-/// A bit for each of the last flows: when there are too many, those not seen
-/// for longest are forgotten.
+/// A bit for each of the last flows: if there are too many, those not used for longest
+/// are removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FlowTable {
     places: Vec<Place>,
@@ -115,15 +116,15 @@ pub(crate) struct FlowTable {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Place {
     key: u64,
-    /// When it was last asked for; 0 for a free place.
+    /// When it was last used; 0 for a free slot.
     used: u32,
     bit: bool,
 }
 
-/// Places that a key may be at.
+/// Slots that a key may have.
 const WAYS: usize = 4;
 
-/// Such sets of places: 65,536 flows in 1 MiB.
+/// Number of sets of slots: 65,536 flows in 1 MiB.
 const SETS: usize = 1 << 14;
 
 impl FlowTable {
@@ -134,10 +135,10 @@ impl FlowTable {
         }
     }
 
-    /// Where the places of a key begin, and the time.
+    /// Returns the first slot of a key, and the time.
     fn find(&mut self, key: u64) -> (usize, u32) {
         if self.clock == u32::MAX {
-            // Before the clock runs over, all are as old as can be.
+            // Before the clock overflows, all are marked as oldest.
             for place in &mut self.places {
                 place.used = place.used.min(1);
             }

@@ -10,12 +10,12 @@ const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
 const OFFSET: u16 = 0x1fff;
 
-/// No packet put together has more bytes of payload.
+/// No reassembled packet has more bytes of payload.
 const PACKET_MAX: usize = 65_535;
 
-/// Cuts a frame's IPv4 packet into frames whose payload behind the MAC header
-/// has at most `mtu` bytes (68 or more), each given to `take`. `None` when it
-/// may not be cut: it holds no whole IPv4 packet, or says not to.
+/// Fragments a frame's IPv4 packet into frames whose payload after the MAC header has
+/// at most `mtu` bytes (68 or more), each passed to `take`. `None` if it must not be
+/// fragmented: it holds no whole IPv4 packet, or its header forbids it.
 ///
 /// `piece` is scratch memory.
 pub fn fragment(
@@ -31,12 +31,12 @@ pub fn fragment(
     if flags & DONT_FRAGMENT != 0 || end > frame.len() || start > end {
         return None;
     }
-    // A fragment that would end behind the longest packet is none.
+    // A fragment that would end beyond the longest packet is invalid.
     if usize::from(flags & OFFSET) * 8 + (end - start) > PACKET_MAX {
         return None;
     }
     let header_len = start - ip.at;
-    // Offsets are told in units of eight bytes.
+    // Offsets are in units of eight bytes.
     let step = (mtu as usize).checked_sub(header_len)? / 8 * 8;
     if step == 0 {
         return None;
@@ -71,8 +71,8 @@ pub fn fragment(
 /// An option with this bit in its type is in every fragment's header.
 const COPIED: u8 = 0x80;
 
-/// The header of a fragment other than the first: of the options, only those
-/// that say so.
+/// Writes the header of a fragment other than the first: only options with that bit are
+/// copied.
 fn copy_header(header: &[u8], piece: &mut Vec<u8>) {
     const FIXED: usize = 20;
     let begin = piece.len();
@@ -90,7 +90,7 @@ fn copy_header(header: &[u8], piece: &mut Vec<u8>) {
         }
         at += len;
     }
-    // Filled up to whole words with ends of options.
+    // Padded to whole words with ends of options.
     while !(piece.len() - begin).is_multiple_of(4) {
         piece.push(0);
     }

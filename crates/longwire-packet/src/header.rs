@@ -1,4 +1,4 @@
-//! The fields of a frame's IP header that models look at or change.
+//! The fields of a frame's IP header that models read or change.
 
 use crate::frame::mac_header_len;
 
@@ -6,7 +6,7 @@ use crate::frame::mac_header_len;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Ecn {
-    /// The sender takes no marks: congestion is told by drops.
+    /// The sender accepts no marks: congestion is signalled by drops.
     #[default]
     NotCapable = 0,
     /// ECT(1): with L4S, a scalable sender (RFC 9331).
@@ -43,10 +43,10 @@ pub enum IpVersion {
     V6,
 }
 
-/// What a frame's IP header says.
+/// The fields of a frame's IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpHeader {
-    /// Which IP.
+    /// Its version.
     pub version: IpVersion,
     /// Where the IP header begins in the frame, in bytes.
     pub at: usize,
@@ -107,8 +107,8 @@ impl IpHeader {
         }
     }
 
-    /// Where the header behind this one begins, in bytes of the frame. IPv6
-    /// extension headers are not gone through.
+    /// Returns where the next header begins, in bytes of the frame. IPv6 extension
+    /// headers are not skipped.
     pub fn end(&self, frame: &[u8]) -> usize {
         match self.version {
             IpVersion::V4 => self.at + usize::from(frame[self.at] & 15).max(5) * 4,
@@ -126,17 +126,16 @@ impl IpHeader {
     }
 }
 
-/// What IP carries, behind all of its headers.
+/// The payload of IP, after all of its headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transport {
     /// The protocol's number.
     pub protocol: u8,
     /// Where it begins in the frame, in bytes.
     pub at: usize,
-    /// How much of it is here.
+    /// How much of it is available.
     pub piece: Piece,
-    /// A routing header says that the packet has further to go than its
-    /// destination address says.
+    /// A routing header contains further hops after the destination address.
     pub routed: bool,
 }
 
@@ -147,7 +146,7 @@ pub enum Piece {
     Whole,
     /// Its beginning, with the transport header.
     First,
-    /// Something behind that: there is no transport header.
+    /// A later part: there is no transport header.
     Later,
 }
 
@@ -166,9 +165,9 @@ impl Piece {
 const EXTENSIONS_MAX: u32 = 8;
 
 impl IpHeader {
-    /// Finds what the packet carries, behind IPv6's extension headers (RFC
-    /// 8200, section 4). `None` where the frame's bytes end before it, and
-    /// behind more extension headers than make sense.
+    /// Finds the payload of the packet, after IPv6's extension headers (RFC 8200,
+    /// section 4). `None` if the frame's bytes end before it, or if there are too many
+    /// extension headers.
     pub fn transport(&self, frame: &[u8]) -> Option<Transport> {
         let mut transport = Transport {
             protocol: self.protocol,
@@ -195,7 +194,7 @@ impl IpHeader {
                     transport.piece = Piece::of(*high != 0 || low & 0xf8 != 0, low & 1 == 1);
                     8
                 }
-                // The authentication header, behind which all is in the clear.
+                // The authentication header, after which all is unencrypted.
                 (51, [_, len, ..]) => (usize::from(*len) + 2) * 4,
                 (0 | 43 | 44 | 51 | 60, _) => return None,
                 _ => return Some(transport),
@@ -234,9 +233,9 @@ pub fn stays_on_link(bytes: &[u8], ip: &IpHeader) -> bool {
     }
 }
 
-/// A hash of what a flow has in common: addresses, protocol and ports (RFC
-/// 8290, section 4.1). Frames without IP are one flow a pair of MAC
-/// addresses and a type.
+/// Returns a hash of a flow's common fields: addresses, protocol and ports (RFC 8290,
+/// section 4.1). Frames without IP are one flow for each pair of MAC addresses and
+/// type.
 pub fn flow_hash(frame: &[u8], ip: Option<&IpHeader>, perturbation: u64) -> u64 {
     let mut hash = FlowHash::new(perturbation);
     let Some(ip) = ip else {

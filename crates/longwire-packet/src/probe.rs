@@ -1,27 +1,27 @@
-//! Probes: what a generated frame carries so that whoever receives it can
-//! tell which one it is and when it was sent.
+//! Probes: the contents of a generated frame by which its receiver identifies it and
+//! its time of sending.
 //!
-//! A probe stands at the beginning of a frame's payload. It has 18 bytes, just
-//! what the shortest Ethernet frame (60 bytes without its frame check
-//! sequence) leaves behind the headers of IPv4 and UDP or ICMP:
+//! A probe is at the beginning of a frame's payload. It has 18 bytes, exactly the space
+//! that the shortest Ethernet frame (60 bytes without its frame check sequence) has
+//! after the headers of IPv4 and UDP or ICMP:
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 0–1 | check over the rest, which is also what tells a probe from other payloads |
+//! | 0–1 | check over the rest, which also distinguishes a probe from other payloads |
 //! | 2–3 | stream |
 //! | 4–9 | sequence number |
 //! | 10–17 | time of sending, in nanoseconds since 1970 |
 //!
-//! Numbers are in network byte order. Of payloads that are no probes, one in
-//! 524,288 passes for one if its bytes are random: the check is 16 bits wide,
-//! and the time is below 2^61 (in the year 2043).
+//! Numbers are in network byte order. Of random payloads that are no probes, one in
+//! 524,288 is accepted as one: the check is 16 bits wide, and the time is below 2^61
+//! (in the year 2043).
 
 use longwire_units::Nanos;
 
 /// A stamp in the payload of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// Which stream of frames it is of; below [`Probe::STREAMS`].
+    /// Number of its stream of frames; below [`Probe::STREAMS`].
     pub stream: u32,
     /// Its number in the stream, from 0; below [`Probe::SEQUENCES`].
     pub sequence: u64,
@@ -29,24 +29,23 @@ pub struct Probe {
     pub sent: Nanos,
 }
 
-/// Stirred into the check, so that zeros are no probe.
+/// Mixed into the check, so that zeros are no probe.
 const MAGIC: u64 = 0x4c6f_6e67_7769_7265;
 
-/// Times at and above this are not written by anybody before 2043.
+/// Times from this on are not written before 2043.
 const SENT_END: u64 = 1 << 61;
 
 impl Probe {
     /// How many bytes of payload it takes.
     pub const LEN: usize = 18;
-    /// Streams that can be told apart; a number above is taken modulo this.
+    /// Number of distinguishable streams; a number above is taken modulo this.
     pub const STREAMS: u32 = 1 << 16;
     /// Sequence numbers of a stream; a number above is taken modulo this. At
     /// 20 million frames a second they last for 162 days.
     pub const SEQUENCES: u64 = 1 << 48;
 
-    /// Writes it at the beginning of a payload, whose rest is left as it is.
-    /// Says whether it fits: a payload shorter than [`Probe::LEN`] is left
-    /// alone.
+    /// Writes it at the beginning of a payload, whose rest stays unchanged. Returns
+    /// whether it fits: a payload shorter than [`Probe::LEN`] stays unchanged.
     #[inline]
     pub fn write(&self, payload: &mut [u8]) -> bool {
         let Some(place) = payload.first_chunk_mut::<{ Probe::LEN }>() else {
@@ -61,8 +60,7 @@ impl Probe {
         true
     }
 
-    /// The probe at the beginning of a payload, if there is one and nothing
-    /// of it was changed on the way.
+    /// Returns the probe at the beginning of a payload, if there is an undamaged one.
     #[inline]
     pub fn find(payload: &[u8]) -> Option<Probe> {
         let (written, rest) = payload.split_first_chunk::<2>()?;

@@ -47,7 +47,7 @@ impl Nanos {
     /// Never.
     pub const MAX: Nanos = Nanos(u64::MAX);
 
-    /// From nanoseconds.
+    /// Creates a time of this many nanoseconds.
     pub const fn from_nanos(nanos: u64) -> Nanos {
         Nanos(nanos)
     }
@@ -67,35 +67,35 @@ impl Nanos {
         Nanos(secs.saturating_mul(1_000_000_000))
     }
 
-    /// In nanoseconds.
+    /// Returns the time in nanoseconds.
     #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// In seconds, as far as a float is exact.
+    /// Returns the time in seconds, as far as a float is exact.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// In microseconds, as far as a float is exact.
+    /// Returns the time in microseconds, as far as a float is exact.
     pub fn as_micros_f64(self) -> f64 {
         self.0 as f64 / 1e3
     }
 
-    /// The sum, or "never".
+    /// Returns the sum, or "never".
     #[inline]
     pub const fn saturating_add(self, other: Nanos) -> Nanos {
         Nanos(self.0.saturating_add(other.0))
     }
 
-    /// The difference, or zero.
+    /// Returns the difference, or zero.
     #[inline]
     pub const fn saturating_sub(self, other: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(other.0))
     }
 
-    /// A whole multiple, or "never".
+    /// Returns a whole multiple, or "never".
     pub const fn saturating_mul(self, times: u64) -> Nanos {
         Nanos(self.0.saturating_mul(times))
     }
@@ -106,8 +106,8 @@ impl Nanos {
 pub struct BitRate(u64);
 
 impl BitRate {
-    /// The highest rate: 10 Tbit/s. Above it a frame's bits times 10^9 would
-    /// still fit, but no clock of nanoseconds can tell frames apart.
+    /// The highest rate: 10 Tbit/s. Above it a frame's bits times 10^9 would still fit,
+    /// but no clock of nanoseconds can separate frames.
     pub const MAX: BitRate = BitRate(10_000_000_000_000);
 
     /// From bits per second; `None` for zero and for more than the maximum.
@@ -124,7 +124,7 @@ impl BitRate {
         self.0
     }
 
-    /// How many bytes pass in `time`, rounded up, saturating.
+    /// Returns how many bytes pass in `time`, rounded up, saturating.
     pub fn bytes_in(self, time: Nanos) -> Bytes {
         let bits = u128::from(self.0) * u128::from(time.0);
         let bytes = bits.div_ceil(8 * 1_000_000_000);
@@ -137,8 +137,8 @@ impl BitRate {
 pub struct Bytes(pub u64);
 
 impl Bytes {
-    /// The most that can be asked for: 1 TiB. What is derived stays below it
-    /// too, so that every setting can be written down and read back.
+    /// Maximum setting: 1 TiB. Derived values stay below it too, so that every setting
+    /// can be written and read back.
     pub const SETTING_MAX: Bytes = Bytes(1 << 40);
 }
 
@@ -182,8 +182,7 @@ impl Probability {
         })
     }
 
-    /// A float in 0..=1; values outside are brought in, and what is not a
-    /// number counts as zero.
+    /// Converts a float in 0..=1; values outside are clamped, and NaN counts as zero.
     pub fn from_f64(value: f64) -> Probability {
         if value >= 1.0 {
             return Probability::ONE;
@@ -253,9 +252,10 @@ impl Correlation {
 
     /// As a float, to its 53 bits.
     pub fn as_f64(self) -> f64 {
-        match self.negative {
-            true => -self.size.as_f64(),
-            false => self.size.as_f64(),
+        if self.negative {
+            -self.size.as_f64()
+        } else {
+            self.size.as_f64()
         }
     }
 }

@@ -1,5 +1,4 @@
-//! How fast frames pass: packets a second, and how fast a trace's own time
-//! does.
+//! Rates of frames: packets a second, and the speed of a trace's time.
 
 use super::Nanos;
 
@@ -39,7 +38,7 @@ impl PacketRate {
         self.0 as f64 / MILLI as f64
     }
 
-    /// When packet `number`, counted from 0, is due at an even pace from time
+    /// Returns when packet `number`, counted from 0, is due at an even pace from time
     /// zero: rounded down to a nanosecond, saturating.
     #[inline]
     pub fn due(self, number: u64) -> Nanos {
@@ -60,7 +59,7 @@ impl Speed {
     /// The greatest speed: a million times.
     pub const MAX: Speed = Speed(1_000_000 * Speed::UNCHANGED.0);
 
-    /// How long `span` of a trace takes: rounded down to a nanosecond,
+    /// Returns how long `span` of a trace takes: rounded down to a nanosecond,
     /// saturating.
     #[inline]
     pub fn pass(self, span: Nanos) -> Nanos {

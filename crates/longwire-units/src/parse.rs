@@ -11,7 +11,7 @@ use core::str::FromStr;
 use super::families::{PACKET_RATE, PACKETS, PROBABILITY, RATE, SIZE, SPEED, TIME};
 use super::{BitRate, Bytes, Correlation, Nanos, PacketRate, Packets, Probability, Speed};
 
-/// Why a value with a unit was refused.
+/// Refusal of a value with a unit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum UnitError {
@@ -39,21 +39,21 @@ pub enum UnitError {
     ZeroRate { text: String },
 }
 
-/// A decimal number taken apart: `whole` + `fraction` × 10^-`decimals`.
+/// The parts of a decimal number: `whole` + `fraction` × 10^-`decimals`.
 struct Decimal {
     whole: u128,
     fraction: u128,
     decimals: u32,
 }
 
-/// Digits read before the point, and behind it, without idle zeros. Times
-/// any unit's scale (below 2^42) they stay within 128 bits, and every number
-/// with more of them is too large or finer than the least step of any unit
-/// but for spellings of a power of two that nobody writes.
+/// Maximum digits before and after the point, without insignificant zeros. Times any
+/// unit's scale (below 2^42) they stay within 128 bits, and every number with more of
+/// them is too large or finer than the least step of any unit, except for unusual
+/// spellings of a power of two.
 const WHOLE_DIGITS_MAX: usize = 18;
 const FRACTION_DIGITS_MAX: usize = 24;
 
-/// Why a number does not fit its unit.
+/// The reason why a number does not fit its unit.
 enum Unfit {
     TooLarge,
     TooFine,
@@ -203,9 +203,8 @@ impl FromStr for BitRate {
 }
 
 impl BitRate {
-    /// A warning about a rate such as `10Mbps`: in measurements a capital
-    /// letter in front of bps means bits; here, as in tc, bps is bytes a
-    /// second.
+    /// Returns a warning about a rate such as `10Mbps`: in measurements a capital
+    /// letter before bps means bits; here, as in tc, bps is bytes a second.
     #[must_use]
     pub fn doubt(text: &str) -> Option<String> {
         let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');

@@ -6,10 +6,10 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::{Nanos, Probability};
 
-/// Which of a link's models draws from a stream.
+/// The purpose of a stream: the kind of the model that draws from it.
 ///
-/// The numbers are part of what a seed means: changing one changes the
-/// outcome of every recorded run.
+/// The numbers are part of the meaning of a seed: changing one changes the outcome of
+/// every recorded run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Purpose {
@@ -33,13 +33,13 @@ pub enum Purpose {
     Reordering = 9,
     /// Rewriting.
     Rewrite = 10,
-    /// When generated frames are due.
+    /// Due times of generated frames.
     Arrivals = 11,
-    /// How long they are.
+    /// Lengths of generated frames.
     Sizes = 12,
-    /// Which flow each is of.
+    /// Flows of generated frames.
     Flows = 13,
-    /// What they carry.
+    /// Contents of generated frames.
     Payload = 14,
 }
 
@@ -48,22 +48,21 @@ pub enum Purpose {
 pub struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
-    /// The stream of the only model of its purpose in a link, in a run with
+    /// Returns the stream of the only model of its purpose in a link, in a run with
     /// this seed.
     pub fn new(seed: u64, link: u32, purpose: Purpose) -> Stream {
         Stream::of_model(seed, link, purpose, "", 0)
     }
 
-    /// The stream of one of several models of one purpose: the `nth` (from
-    /// 0) of those called `model`. A model's stream thus depends on no model
-    /// of another name, whether before it or behind it.
+    /// Returns the stream of one of several models of one purpose: the `nth` (from 0)
+    /// of those called `model`. So a model's stream depends on no model of another
+    /// name, neither before nor after it.
     pub fn of_model(seed: u64, link: u32, purpose: Purpose, model: &str, nth: u32) -> Stream {
         Stream::of_change(seed, link, purpose, model, nth, 0)
     }
 
-    /// The stream of a model that came to its link with the link's `change`th
-    /// change: 0 is the stream of [`Stream::of_model`], every other a fresh
-    /// one.
+    /// Returns the stream of a model that was installed by change number `change` of
+    /// its link: 0 is the stream of [`Stream::of_model`], every other a fresh one.
     pub fn of_change(
         seed: u64,
         link: u32,
@@ -84,12 +83,12 @@ impl Stream {
         Stream(Xoshiro256PlusPlus::seed_from_u64(state))
     }
 
-    /// A stream that a drawn number alone decides.
+    /// Creates a stream from a seed alone.
     pub fn of_seed(seed: u64) -> Stream {
         Stream(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
@@ -130,9 +129,8 @@ impl Stream {
     }
 }
 
-/// Mixes one word into a hash, so that neighbouring seeds, links and places
-/// get unrelated streams. The finaliser is that of SplitMix64 (Steele, Lea,
-/// Flood 2014).
+/// Mixes one word into a hash, so that neighbouring seeds, links and places get
+/// unrelated streams. The finaliser is that of SplitMix64 (Steele, Lea, Flood 2014).
 #[inline]
 pub fn absorb(state: u64, word: u64) -> u64 {
     let mut z = (state ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,4 +1,4 @@
-//! IP addresses: mapped by prefix, anonymised, moved on with every round.
+//! IP addresses: mapped by prefix, anonymised, shifted with every round.
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -8,7 +8,7 @@ use super::options::{AddressMap, AlterOptions, LoopAddresses, Role};
 use crate::filter::values::Net;
 use crate::header::IpVersion;
 
-/// What becomes of IP addresses.
+/// Changes of IP addresses.
 #[derive(Clone, Debug)]
 pub(super) struct Addresses {
     maps4: Vec<Map<u32>>,
@@ -31,8 +31,8 @@ struct Map<T> {
     new_bits: T,
 }
 
-/// A move: addresses with these bits under `mask` go on by `step` a round,
-/// within what is not under `keep`.
+/// A shift: addresses with these bits under `mask` are increased by `step` a round,
+/// outside of the bits under `keep`.
 #[derive(Clone, Copy, Debug)]
 struct Shift<T> {
     mask: T,
@@ -41,7 +41,7 @@ struct Shift<T> {
     step: u32,
 }
 
-/// Without a network of their own, addresses move within their last 24 bits.
+/// Without a network, addresses are shifted within their last 24 bits.
 const MOVING_BITS: u32 = 24;
 
 fn mask4(prefix: u8) -> u32 {
@@ -90,7 +90,7 @@ impl Addresses {
         self.anything
     }
 
-    /// What an IPv4 address becomes.
+    /// Returns the changed IPv4 address.
     #[inline]
     pub fn v4(&mut self, address: u32, role: Role, round: u64) -> u32 {
         let is_group = |address: u32| address >> 28 == 0xe || address == u32::MAX;
@@ -105,7 +105,7 @@ impl Addresses {
             (None, Some(anonymizer)) => anonymizer.v4(address),
             (None, None) => address,
         };
-        // What is no host's address does not move on.
+        // An address that is no host's is not shifted.
         let stays = || is_group(changed) || [0, 127].contains(&(changed >> 24));
         if round == 0 || self.shifts4.is_empty() || stays() {
             return changed;
@@ -120,7 +120,7 @@ impl Addresses {
         })
     }
 
-    /// What an IPv6 address becomes.
+    /// Returns the changed IPv6 address.
     #[inline]
     pub fn v6(&mut self, address: u128, role: Role, round: u64) -> u128 {
         let is_group = |address: u128| address >> 120 == 0xff;

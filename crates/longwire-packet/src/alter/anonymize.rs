@@ -10,7 +10,7 @@ use core::fmt;
 use aes::Aes128;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 
-/// Bits told in one go: the cipher works on several blocks side by side.
+/// Bits computed at once: the cipher works on several blocks in parallel.
 const BATCH: usize = 32;
 
 /// The published algorithm: two addresses with n leading bits in common have n
@@ -18,7 +18,7 @@ const BATCH: usize = 32;
 #[derive(Clone)]
 pub struct CryptoPan {
     cipher: Aes128,
-    /// What stands for the bits that do not count yet.
+    /// Replaces the bits that do not count yet.
     pad: u128,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Debug for CryptoPan {
 }
 
 impl CryptoPan {
-    /// From a key: 16 bytes of AES-128, and 16 that become the padding.
+    /// Creates it from a key: 16 bytes of AES-128, and 16 that become the padding.
     pub fn new(key: &[u8; 32]) -> CryptoPan {
         let (cipher_key, pad) = key.split_at(16);
         let (mut first, mut block) = ([0; 16], [0; 16]);
@@ -45,18 +45,18 @@ impl CryptoPan {
         }
     }
 
-    /// An IPv4 address, in the host's order of bytes.
+    /// Anonymises an IPv4 address in host byte order.
     pub fn v4(&self, address: u32) -> u32 {
         address ^ (self.flips(u128::from(address) << 96, BATCH) >> 96) as u32
     }
 
-    /// An IPv6 address, in the host's order of bytes.
+    /// Anonymises an IPv6 address in host byte order.
     pub fn v6(&self, address: u128) -> u128 {
         address ^ self.flips(address, 128)
     }
 
-    /// Which of the first `bits` bits turn over: each by what the bits before
-    /// it say, under the key.
+    /// Returns which of the first `bits` bits are inverted: each depends on the bits
+    /// before it, under the key.
     fn flips(&self, address: u128, bits: usize) -> u128 {
         let mut flips = 0;
         for first in (0..bits).step_by(BATCH) {
@@ -76,11 +76,11 @@ impl CryptoPan {
     }
 }
 
-/// Addresses that mean the same everywhere: their first bits, how many those
-/// are, and whether the bits behind them are kept too.
+/// A block of addresses with a universal meaning: their first bits, the number of
+/// those, and whether the following bits are kept too.
 ///
-/// Where an address leaves the path to such a block, no bit up to there is
-/// turned over, so that no other address can fall into the block.
+/// Where an address leaves the path to such a block, no bit up to there is inverted, so
+/// that no other address is mapped into the block.
 struct Block<T> {
     start: T,
     prefix: u32,
@@ -139,7 +139,7 @@ const BLOCKS6: [Block<u128>; 4] = [
 /// Results kept, of each kind: a power of two.
 const CACHE: usize = 1 << 12;
 
-/// Anonymisation with a memory for what it was asked before.
+/// Anonymisation with a cache of results.
 #[derive(Clone, Debug)]
 pub(super) struct Anonymizer {
     pan: CryptoPan,
@@ -149,7 +149,7 @@ pub(super) struct Anonymizer {
     cache6: Vec<(u128, Option<u128>)>,
 }
 
-/// How many of an address's first bits are kept; `common` are the leading
+/// Returns how many of an address's first bits are kept; `common` returns the leading
 /// bits that it has in common with a block's start.
 fn kept_bits<T>(blocks: &[Block<T>], bits: u32, common: impl Fn(&T) -> u32) -> u32 {
     let inside = blocks

@@ -1,4 +1,4 @@
-//! Crypto-PAn against the vectors of others, and what it must keep.
+//! Crypto-PAn, compared with published vectors, and its invariants.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
@@ -52,8 +52,8 @@ fn ipv4_is_as_published() {
     }
 }
 
-/// From the tests of implementations that agree on how the paper's algorithm
-/// goes on to 128 bits.
+/// From the tests of implementations that agree on the extension of the paper's
+/// algorithm to 128 bits.
 #[test]
 fn ipv6_is_as_elsewhere() {
     let pan = CryptoPan::new(&KEY);
@@ -100,7 +100,7 @@ fn prefixes_are_kept_and_no_more() {
     }
 }
 
-/// Addresses that mean something stay, and nothing else becomes one.
+/// Addresses with a universal meaning stay, and no other address becomes one.
 #[test]
 fn what_means_something_everywhere_stays() {
     let mut anonymizer = Anonymizer::new(&KEY, false);
@@ -123,7 +123,7 @@ fn what_means_something_everywhere_stays() {
     }
 }
 
-/// The cache answers as the computation does, also where places are shared.
+/// The cache returns the same results as the computation, also where slots are shared.
 #[test]
 fn what_is_remembered_is_right() {
     let mut anonymizer = Anonymizer::new(&KEY, false);

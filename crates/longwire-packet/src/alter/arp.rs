@@ -11,7 +11,7 @@ const KIND: [u8; 6] = [0, 1, 8, 0, 6, 4];
 /// From the hardware's type to the target's address, in bytes.
 const LEN: usize = 28;
 
-/// Rewrites the addresses that an ARP packet tells of.
+/// Rewrites the addresses in an ARP packet.
 pub(super) fn rewrite(frame: &mut [u8], addresses: &mut Addresses, macs: &Renamed<'_>, round: u64) {
     let at = mac_header_len(frame) as usize;
     if frame.get(at - 2..at) != Some(&[0x08, 0x06]) {

@@ -1,5 +1,4 @@
-//! Truncated frames filled up to the length they had, and checksums made
-//! right.
+//! Extends truncated frames to their original length, and fixes checksums.
 
 use longwire_units::random::{Stream, absorb};
 
@@ -18,10 +17,10 @@ const UDP: u8 = 17;
 const ICMP6: u8 = 58;
 const SCTP: u8 = 132;
 
-/// Protocols whose checksum can be made right.
+/// Protocols whose checksum can be fixed.
 const KNOWN: [u8; 6] = [ICMP, IGMP, TCP, UDP, ICMP6, SCTP];
 
-/// What is written where payload is missing.
+/// The bytes written in place of missing payload.
 pub(super) enum Payload<'a> {
     Zeros,
     Random(Stream),
@@ -56,7 +55,7 @@ impl Payload<'_> {
     }
 }
 
-/// Makes the checksums of a whole frame right.
+/// Fixes the checksums of a whole frame.
 pub(super) fn fix_checksums(frame: &mut [u8], counts: &mut Counts) {
     counts.checksums_fixed += u64::from(edit::repair_checksums(frame));
     let ip = IpHeader::parse(frame);
@@ -72,11 +71,10 @@ fn is_repaired(transport: &Transport) -> bool {
     whole && KNOWN.contains(&transport.protocol)
 }
 
-/// Fills a frame up to `len` bytes, and makes its lengths and checksums right.
+/// Extends a frame to `len` bytes, and fixes its lengths and checksums.
 ///
-/// What is missing of a header is zeros, with what a reader must find in it
-/// for the frame to make sense; the rest is payload. Behind an IP packet's
-/// end there are zeros.
+/// Missing bytes of a header are zeros, except for values that a reader needs to accept
+/// the frame; the rest is payload. After an IP packet's end there are zeros.
 pub(super) fn fill(frame: &mut Workspace, len: usize, payload: Payload<'_>, counts: &mut Counts) {
     let captured = frame.len();
     frame.resize(len);
@@ -97,8 +95,8 @@ pub(super) fn fill(frame: &mut Workspace, len: usize, payload: Payload<'_>, coun
         return;
     };
     let end = set_packet_len(frame, &ip);
-    // An IPv4 header's missing options are ends of options: what is behind
-    // them is known. IPv6's chain of headers ends where the capture does.
+    // An IPv4 header's missing options are ends of options: the bytes after them are
+    // known. IPv6's chain of headers ends where the capture does.
     let known = match ip.version {
         IpVersion::V4 => len,
         IpVersion::V6 => captured,

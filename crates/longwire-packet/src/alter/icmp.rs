@@ -1,5 +1,5 @@
-//! What ICMP and ICMPv6 tell of addresses: packets quoted in errors,
-//! redirects, neighbour discovery.
+//! Addresses in ICMP and ICMPv6: quoted packets of errors, redirects, neighbour
+//! discovery.
 
 use super::mac::Mac;
 use super::options::Role;
@@ -8,11 +8,11 @@ use crate::checksum::{Change, sum_words};
 use crate::edit;
 use crate::header::{IpHeader, IpVersion, Transport};
 
-/// Behind an error's first eight bytes stands the packet that it is about.
+/// Position of the quoted packet, after an error's first eight bytes.
 const QUOTED_AT: usize = 8;
 
-/// At most so much behind an ICMP header's first four bytes is rewritten: a
-/// quoted packet's headers, or what neighbour discovery tells.
+/// Maximum number of rewritten bytes after an ICMP header's first four: a quoted
+/// packet's headers, or the contents of neighbour discovery.
 const REGION_MAX: usize = 256;
 
 /// IPv4's redirect (RFC 792) and errors that quote a packet: unreachable,
@@ -30,7 +30,7 @@ const NEIGHBOUR_SOLICITATION: u8 = 135;
 const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
 const REDIRECT6: u8 = 137;
 
-/// Rewrites what an ICMP packet tells, and says what has changed of it.
+/// Rewrites the contents of an ICMP packet, and returns their change.
 pub(super) fn rewrite(
     rewriting: &mut Rewriting<'_>,
     frame: &mut [u8],
@@ -73,15 +73,16 @@ pub(super) fn rewrite(
     change
 }
 
-/// Rewrites the headers of a packet that an error quotes, as the packet itself
-/// was: its addresses stand in the same roles.
+/// Rewrites the headers of a packet that an error quotes, like those of the packet
+/// itself: its addresses have the same roles.
 fn quoted(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize, version: IpVersion) {
     let Some(ip) = IpHeader::parse_at(frame, at, version) else {
         return;
     };
     let transport = ip.transport(frame);
-    // Errors are never about errors; what a packet tells that claims to be
-    // one is left alone. So is SCTP, whose checksum covers what is not here.
+    // Errors are never about errors; the contents of a quoted packet that claims to be
+    // one stay as they are. So does SCTP, whose checksum covers bytes that are not
+    // quoted.
     let plain = |transport: &&Transport| ![1, 58, 132].contains(&transport.protocol);
     let transport = transport.as_ref().filter(plain);
     rewriting.rewrite(frame, &ip, transport, Change::NONE);

@@ -10,7 +10,7 @@ pub(super) type Mac = [u8; 6];
 /// Where destination and source stand.
 const ADDRESSES: usize = 12;
 
-/// What becomes of Ethernet addresses.
+/// Changes of Ethernet addresses.
 #[derive(Clone, Debug)]
 pub(super) struct Macs {
     source: Option<SidedMac>,
@@ -19,8 +19,7 @@ pub(super) struct Macs {
     keep_groups: bool,
 }
 
-/// What has become of a frame's addresses, for places further inside where
-/// they stand again.
+/// The changes of a frame's addresses, for further occurrences inside the frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Renamed<'a> {
     source: (Mac, Mac),
@@ -95,13 +94,13 @@ fn mapped(maps: &[MacMap], mac: Mac) -> Option<Mac> {
 }
 
 impl Renamed<'_> {
-    /// Whether any address may have another name.
+    /// Whether any address may be replaced.
     #[inline]
     pub fn anything(&self) -> bool {
         self.anything
     }
 
-    /// What an address that stands inside the frame is called now.
+    /// Returns the replacement of an address inside the frame.
     pub fn name(&self, mac: Mac) -> Mac {
         let known = [self.source, self.destination]
             .into_iter()

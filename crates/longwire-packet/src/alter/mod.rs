@@ -1,8 +1,8 @@
-//! Altering the frames of a trace before they are sent: truncated ones filled
-//! up, addresses, ports and tags rewritten, checksums kept right.
+//! Alters the frames of a trace before they are sent: extends truncated ones, rewrites
+//! addresses, ports and tags, keeps checksums right.
 //!
-//! [`Alterations::apply`] and `rewrite` below it show everything that happens
-//! to a frame, in order. `docs/rewriting.md` tells it to users.
+//! [`Alterations::apply`] and `rewrite` below it show everything that happens to a
+//! frame, in order. `docs/rewriting.md` is the user's documentation.
 
 mod addresses;
 mod anonymize;
@@ -35,42 +35,41 @@ pub use options::{
 };
 pub use vlan::VlanChange;
 
-/// Where in the replay a frame stands.
+/// Position of a frame in the replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// How many rounds of the trace came before this one.
+    /// Number of previous rounds of the trace.
     pub round: u64,
     /// When the frame is due after this round began.
     pub into_round: Nanos,
-    /// Which frame of the trace it is, from 0.
+    /// Number of the frame in the trace, from 0.
     pub number: u64,
 }
 
-/// Longer frames are never made up: none has more than a large IPv6 packet of
-/// a kernel's own (BIG TCP), and a capture that claims so lies.
+/// Maximum length of an extended frame: that of a large IPv6 packet of a kernel (BIG
+/// TCP). A capture that claims more is wrong.
 const FRAME_MAX: u32 = 1 << 19;
 
 /// The frame check sequence, in bytes.
 const FCS_LEN: u32 = 4;
 
-/// Alters frames. Made once, then given every frame that is to be sent, in
-/// order.
+/// Alters frames. Created once, then applied to every frame to be sent, in order.
 #[derive(Clone, Debug)]
 pub struct Alterations {
     options: AlterOptions,
     addresses: Addresses,
     macs: Macs,
     renumber: Option<Renumber>,
-    /// By how many bytes frames grow at the most.
+    /// Maximum number of bytes by which frames grow.
     growth: usize,
-    /// Nothing but the filling up of truncated frames is asked for.
+    /// Only the extension of truncated frames is requested.
     only_fills: bool,
     counts: Counts,
     frame: Workspace,
     piece: Vec<u8>,
 }
 
-/// What is counted on the way.
+/// Counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     filled: u64,
@@ -86,7 +85,7 @@ pub(crate) struct Counts {
 }
 
 impl Default for Alterations {
-    /// None: frames pass as they are, truncated ones too.
+    /// No alterations: frames pass unchanged, truncated ones too.
     fn default() -> Alterations {
         Alterations::new(AlterOptions {
             truncated: Truncated::Keep,
@@ -96,7 +95,7 @@ impl Default for Alterations {
 }
 
 impl Alterations {
-    /// Alterations as the options say.
+    /// Creates the alterations of the options.
     pub fn new(options: AlterOptions) -> Alterations {
         Alterations {
             addresses: Addresses::new(&options),
@@ -111,20 +110,20 @@ impl Alterations {
         }
     }
 
-    /// Whether every frame passes as it is.
+    /// Whether every frame passes unchanged.
     pub fn is_nothing(&self) -> bool {
         self.only_fills && self.options.truncated == Truncated::Keep
     }
 
-    /// By how many bytes a frame may be longer afterwards than it was on the
+    /// Returns the maximum number of bytes by which a frame becomes longer than on the
     /// wire.
     pub fn growth(&self) -> usize {
         self.growth
     }
 
-    /// Alters a frame of `wire_len` bytes, of which `bytes` are the first. Each
-    /// frame to be sent in its place goes to `take`, with its length on the
-    /// wire: none, one, or several when it is cut into fragments.
+    /// Alters a frame of `wire_len` bytes, of which `bytes` are the first. Each frame
+    /// to be sent in its place is passed to `take`, with its length on the wire: none,
+    /// one, or several if it is fragmented.
     pub fn apply(
         &mut self,
         bytes: &[u8],
@@ -150,9 +149,10 @@ impl Alterations {
         let side = self.side(bytes);
         self.frame.load(bytes, self.growth);
         if is_cut && self.options.truncated != Truncated::Keep {
-            match wire_len <= FRAME_MAX {
-                true => self.fill(wire_len as usize, about.number),
-                false => self.counts.too_long += 1,
+            if wire_len <= FRAME_MAX {
+                self.fill(wire_len as usize, about.number)
+            } else {
+                self.counts.too_long += 1
             }
         } else if self.options.fix_checksums && !is_cut {
             fill::fix_checksums(&mut self.frame, &mut self.counts);
@@ -163,7 +163,7 @@ impl Alterations {
         self.send(wire_len as u32, take);
     }
 
-    /// Which side the frame comes from, where an option wants to know.
+    /// Returns the side that the frame comes from, if an option needs it.
     fn side(&mut self, bytes: &[u8]) -> usize {
         match &mut self.options.splitter {
             Some(splitter) if self.macs.is_sided() => splitter.side(bytes),
@@ -176,7 +176,7 @@ impl Alterations {
         fill::fill(&mut self.frame, len, payload, &mut self.counts);
     }
 
-    /// Everything that is rewritten in a frame, in order.
+    /// Rewrites a frame: all changes, in order.
     fn rewrite(&mut self, side: usize, about: &About) {
         let macs = self.macs.rewrite(&mut self.frame, side);
         if let Some(ip) = IpHeader::parse(&self.frame) {
@@ -203,7 +203,7 @@ impl Alterations {
         }
     }
 
-    /// Hands the frame over, in pieces or shorter if it is too long.
+    /// Passes the frame on, in fragments or truncated if it is too long.
     fn send(&mut self, wire_len: u32, take: &mut dyn FnMut(&[u8], u32)) {
         let header_len = mac_header_len(&self.frame);
         let fits = |mtu| wire_len <= header_len.saturating_add(mtu);
@@ -217,14 +217,14 @@ impl Alterations {
         }
     }
 
-    /// The trace begins again: what the rounds before have shown is kept.
+    /// Starts the next round of the trace; the state of previous rounds is kept.
     pub fn next_round(&mut self) {
         if let Some(renumber) = &mut self.renumber {
             renumber.next_round();
         }
     }
 
-    /// What was counted, by name.
+    /// Returns the counters, by name.
     pub fn counts(&self) -> Vec<(&'static str, u64)> {
         let counts = &self.counts;
         alloc::vec![
@@ -242,9 +242,9 @@ impl Alterations {
     }
 }
 
-/// Whether frames that are whole pass as they are.
+/// Whether whole frames pass unchanged.
 fn only_fills(options: &AlterOptions) -> bool {
-    // Named one by one, so that a new option is not forgotten here.
+    // Listed one by one, so that a new option is not forgotten here.
     let AlterOptions {
         truncated: _,
         strip_fcs,

@@ -1,4 +1,4 @@
-//! What is to be altered, as users write it.
+//! Options of altering, and their text.
 
 use alloc::format;
 use alloc::string::String;
@@ -37,21 +37,21 @@ impl fmt::Display for AlterError {
 
 impl core::error::Error for AlterError {}
 
-/// Everything that can be altered. What is left at its default stays as it
-/// was, except that truncated frames are filled up.
+/// All options of altering. With its default an option changes nothing, except that
+/// truncated frames are extended.
 #[derive(Clone, Debug, Default)]
 pub struct AlterOptions {
-    /// What becomes of frames of which the capture kept only the beginning.
+    /// Treatment of truncated frames.
     pub truncated: Truncated,
-    /// The last four bytes of every frame are its check sequence, and go.
+    /// The last four bytes of every frame are its check sequence, and are removed.
     pub strip_fcs: bool,
-    /// All checksums are made right, also of frames that are whole.
+    /// All checksums are fixed, also of whole frames.
     pub fix_checksums: bool,
     /// Every frame's source address.
     pub source_mac: Option<SidedMac>,
     /// Every frame's destination address.
     pub destination_mac: Option<SidedMac>,
-    /// Ethernet addresses that are replaced wherever they stand.
+    /// Ethernet addresses that are replaced in all positions.
     pub mac_maps: Vec<MacMap>,
     /// Changes of VLAN tags, one after the other.
     pub vlan: Vec<VlanChange>,
@@ -65,34 +65,34 @@ pub struct AlterOptions {
     pub dscp: Option<u8>,
     /// Time to live, or hop limit.
     pub ttl: Option<TtlChange>,
-    /// The longest payload behind the Ethernet header, in bytes.
+    /// The longest payload after the Ethernet header, in bytes.
     pub mtu: Option<u32>,
-    /// What becomes of longer ones.
+    /// Treatment of longer frames.
     pub mtu_action: MtuAction,
-    /// Addresses move on with every round.
+    /// Addresses are shifted with every round.
     pub loop_addresses: Vec<LoopAddresses>,
-    /// TCP and RTP go on with every round, instead of beginning again.
+    /// TCP and RTP continue with every round, instead of starting again.
     pub loop_renumber: bool,
     /// Group addresses, of Ethernet and of IP, stay as they are.
     pub keep_groups: bool,
-    /// Decides the random payload.
+    /// Determines the random payload.
     pub seed: u64,
-    /// Tells the two sides of a conversation apart, where an option has a
-    /// value for each.
+    /// Distinguishes the two sides of a conversation, if an option has a value for
+    /// each.
     pub splitter: Option<Splitter>,
 }
 
-/// What becomes of frames of which the capture kept only the beginning.
+/// Treatment of truncated frames, of which the capture kept only the beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Truncated {
-    /// What is missing is zeros.
+    /// Missing bytes are zeros.
     #[default]
     Zeros,
-    /// What is missing is random, the same for the same seed and frame.
+    /// Missing bytes are random, the same for the same seed and frame.
     Random,
-    /// What is missing is these bytes, again and again.
+    /// Missing bytes are these, repeated.
     Pattern(Vec<u8>),
-    /// They are sent as short as they are.
+    /// They are sent truncated.
     Keep,
     /// They are not sent.
     Skip,
@@ -181,14 +181,14 @@ fn pair<'a>(text: &'a str, what: &str) -> Result<(&'a str, &'a str), AlterError>
         .ok_or_else(|| AlterError::not(text, what))
 }
 
-/// Which of a packet's addresses is meant.
+/// One of a packet's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Source,
     Destination,
 }
 
-/// A network that is replaced by another: the bits behind the new prefix stay.
+/// A network that is replaced by another: the bits after the new prefix stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressMap {
     /// Source or destination alone; both without it.
@@ -224,7 +224,7 @@ fn one_net(text: &str) -> Result<Net, AlterError> {
     Net::host_or_prefix(text).ok_or_else(|| AlterError::not(text, what))
 }
 
-/// A key of Crypto-PAn, and which addresses it is for.
+/// A key of Crypto-PAn, and the addresses to which it applies.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Anonymize {
     pub(super) key: [u8; 32],
@@ -299,14 +299,14 @@ fn port_range(text: &str) -> Result<(u16, u16), AlterError> {
         .ok_or_else(|| AlterError::not(text, "a port or a range of ports such as 5000-5010"))
 }
 
-/// What becomes of the time to live, or hop limit.
+/// Change of the time to live, or hop limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TtlChange {
     /// This, 1 to 255.
     Set(u8),
-    /// So much more, never above 255.
+    /// Increased by this, never above 255.
     Raise(u8),
-    /// So much less, never below 1.
+    /// Decreased by this, never below 1.
     Lower(u8),
 }
 
@@ -335,13 +335,13 @@ pub fn parse_dscp(text: &str) -> Result<u8, AlterError> {
         .ok_or_else(|| AlterError::not(text, "a code point: 0 to 63, ef, cs1 or af11"))
 }
 
-/// What becomes of frames that are too long.
+/// Treatment of frames that are too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MtuAction {
-    /// IPv4 packets that may be are cut into fragments; others are not sent.
+    /// IPv4 packets that may be fragmented are; others are not sent.
     #[default]
     Fragment,
-    /// Their end is cut off, and lengths and checksums made right.
+    /// They are truncated, and lengths and checksums fixed.
     Truncate,
     /// They are not sent.
     Drop,
@@ -360,7 +360,7 @@ impl FromStr for MtuAction {
     }
 }
 
-/// How far addresses move on with every round.
+/// The shift of addresses with every round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoopAddresses {
     pub(super) step: u32,

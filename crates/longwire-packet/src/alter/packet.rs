@@ -19,7 +19,7 @@ const ICMP6: u8 = 58;
 const SCTP: u8 = 132;
 const UDP_LITE: u8 = 136;
 
-/// What a packet is rewritten by.
+/// The changes applied to a packet.
 pub(super) struct Rewriting<'a> {
     pub addresses: &'a mut Addresses,
     pub ports: &'a [PortMap],
@@ -29,8 +29,8 @@ pub(super) struct Rewriting<'a> {
 }
 
 impl Rewriting<'_> {
-    /// Rewrites a packet. `covered` is what has changed before within what the
-    /// transport checksum covers.
+    /// Rewrites a packet. `covered` is the previous change of bytes that the transport
+    /// checksum covers.
     #[inline]
     pub fn rewrite(
         &mut self,
@@ -75,7 +75,7 @@ impl Rewriting<'_> {
         change
     }
 
-    /// Rewrites an IPv4 address wherever it stands, if it is there.
+    /// Rewrites an IPv4 address at a position, if it is present.
     #[inline]
     pub fn address4(&mut self, frame: &mut [u8], at: usize, role: Role) -> Change {
         let mut change = Change::NONE;
@@ -94,15 +94,15 @@ impl Rewriting<'_> {
     fn addresses6(&mut self, frame: &mut [u8], at: usize, transport: Option<&Transport>) -> Change {
         let mut change = self.address6(frame, at + 8, Role::Source);
         let destination = self.address6(frame, at + 24, Role::Destination);
-        // The checksum of a packet that has further to go is for the last
-        // destination, which the routing header tells.
+        // The checksum of a packet with further hops is for the last destination, which
+        // the routing header holds.
         if !transport.is_some_and(|transport| transport.routed) {
             change.add(destination);
         }
         change
     }
 
-    /// Rewrites an IPv6 address wherever it stands, if it is there.
+    /// Rewrites an IPv6 address at a position, if it is present.
     #[inline]
     pub fn address6(&mut self, frame: &mut [u8], at: usize, role: Role) -> Change {
         let mut change = Change::NONE;
@@ -172,8 +172,8 @@ pub(super) fn update_word(frame: &mut [u8], at: usize, change: Change) {
     }
 }
 
-/// Updates a transport checksum, if it is there. That of a first fragment is
-/// right afterwards if it was before: what has changed is all in it.
+/// Updates a transport checksum, if it is present. That of a first fragment is right
+/// afterwards if it was before: all changes are in it.
 #[inline]
 fn update_transport(frame: &mut [u8], transport: &Transport, change: Change) {
     let at = transport.at

@@ -1,5 +1,5 @@
-//! TCP and RTP over several rounds of a trace: every round's connections have
-//! other initial sequence numbers, and streams go on where they were.
+//! TCP and RTP over several rounds of a trace: every round's connections have other
+//! initial sequence numbers, and RTP streams continue.
 
 use alloc::collections::BTreeMap;
 
@@ -12,35 +12,34 @@ use crate::edit;
 use crate::flow::{Ends, ports};
 use crate::header::{IpHeader, Piece, Transport};
 
-/// RTP streams that are followed at the most.
+/// Maximum number of RTP streams.
 const STREAMS_MAX: usize = 4_096;
 
-/// What earlier rounds have shown.
+/// State from earlier rounds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Renumber {
     streams: BTreeMap<u64, RtpStream>,
-    /// How long the rounds before this one took together, and how far this one
-    /// is.
+    /// Total duration of the previous rounds, and of this one so far.
     before: Nanos,
     into: Nanos,
 }
 
-/// What the first round has shown of an RTP stream.
+/// An RTP stream as seen in the first round.
 #[derive(Clone, Copy, Debug)]
 struct RtpStream {
     packets: u64,
     /// Packets that followed their predecessor.
     following: u64,
     last_sequence: u16,
-    /// How far the sequence and the time have come since the first packet.
+    /// Total advance of sequence and time since the first packet.
     sequence_span: u64,
     first_time: u32,
     time_span: u32,
 }
 
 impl RtpStream {
-    /// Steps forward that are taken for loss; larger ones for another stream
-    /// or for no RTP at all (RFC 3550, appendix A.1 has such limits).
+    /// Maximum step forward that is considered loss; a larger one is another stream or
+    /// no RTP (RFC 3550, appendix A.1 has such limits).
     const STEP_MAX: u16 = 100;
 
     fn new(sequence: u16, time: u32) -> RtpStream {
@@ -65,13 +64,13 @@ impl RtpStream {
         }
     }
 
-    /// Whether it has behaved as RTP does: three packets or more, most of
-    /// which follow one another.
+    /// Whether it behaves like RTP: three packets or more, most of which follow one
+    /// another.
     fn is_rtp(&self) -> bool {
         self.packets >= 3 && self.following * 2 >= self.packets
     }
 
-    /// By how much sequence and time go on with a round: what the round spans,
+    /// Returns the advance of sequence and time with a round: the span of the round,
     /// and one step to the next one's first packet.
     fn step(&self) -> (u16, u32) {
         let time_step = u64::from(self.time_span) / self.sequence_span.max(1);
@@ -93,7 +92,7 @@ impl Renumber {
         self.into = Nanos::ZERO;
     }
 
-    /// Renumbers a packet, and says what has changed of what its transport
+    /// Renumbers a packet, and returns the change of the bytes that its transport
     /// checksum covers.
     pub fn rewrite(
         &mut self,
@@ -122,8 +121,8 @@ impl Renumber {
         changed.unwrap_or(Change::NONE)
     }
 
-    /// Moves a segment's numbers to those of this round's connection: each
-    /// direction's by an amount that its ends and the round decide.
+    /// Moves a segment's numbers to those of this round's connection: each direction's
+    /// by an amount that its ends and the round determine.
     fn tcp(&self, segment: &mut [u8], ends: &Ends, round: u64) -> Option<Change> {
         const ACK: u8 = 0x10;
         const HEADER: usize = 20;
@@ -149,8 +148,8 @@ impl Renumber {
         Some(change)
     }
 
-    /// Moves an RTP packet's sequence and time on by what the rounds before
-    /// spanned (RFC 3550, section 5.1).
+    /// Advances an RTP packet's sequence and time by the span of the previous rounds
+    /// (RFC 3550, section 5.1).
     fn rtp(
         &mut self,
         segment: &mut [u8],
@@ -196,12 +195,12 @@ fn add(change: &mut Change, field: &mut [u8], by: u32) {
     }
 }
 
-/// Moves what selective acknowledgements (RFC 2018) and timestamps (RFC 7323)
-/// tell.
+/// Moves the numbers in selective acknowledgements (RFC 2018) and timestamps (RFC
+/// 7323).
 fn tcp_options(options: &mut [u8], back: u32, elapsed: u32, acknowledges: bool) {
     const SACK: u8 = 5;
     const TIMESTAMPS: u8 = 8;
-    // The change is told from the sums before and after.
+    // The change is computed from the sums before and after.
     let mut unused = Change::NONE;
     let mut at = 0;
     while let Some(kind) = options.get(at).copied() {

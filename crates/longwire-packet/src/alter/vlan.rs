@@ -1,4 +1,4 @@
-//! VLAN tags (IEEE 802.1Q): put on, taken off, changed.
+//! VLAN tags (IEEE 802.1Q): pushed, popped, changed.
 
 use core::str::FromStr;
 
@@ -16,7 +16,7 @@ const TAG_AT: usize = 12;
 /// A change of VLAN tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VlanChange {
-    /// A new outermost tag: its type, and what it says.
+    /// A new outermost tag: its type and its content.
     Push {
         /// 0x8100, 0x88a8 or 0x9100.
         tag_type: u16,
@@ -98,7 +98,7 @@ fn up_to(text: &str, max: u16) -> Result<u16, AlterError> {
 }
 
 impl VlanChange {
-    /// By how many bytes frames grow at the most.
+    /// Returns the maximum number of bytes by which frames grow.
     pub(super) fn growth(&self) -> usize {
         match self {
             VlanChange::Push { .. } => TAG_LEN,
@@ -124,9 +124,10 @@ impl VlanChange {
             }
             VlanChange::Pop => {}
             VlanChange::Map { from, to } => each_tag(frame, header_len, |control| {
-                match control & VLAN_MAX == from {
-                    true => control & !VLAN_MAX | to,
-                    false => control,
+                if control & VLAN_MAX == from {
+                    control & !VLAN_MAX | to
+                } else {
+                    control
                 }
             }),
             VlanChange::Priority(priority) => each_tag(frame, header_len, |control| {

@@ -1,4 +1,4 @@
-//! A frame that is being altered, with room before it to grow into.
+//! A frame that is being altered, with space before it to grow.
 
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};

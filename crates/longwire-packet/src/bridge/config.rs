@@ -1,4 +1,4 @@
-//! How a bridge is set up, and what cannot be.
+//! Configuration of a bridge, and its errors.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -7,51 +7,50 @@ use longwire_units::{Nanos, PacketRate, Packets};
 
 use super::PortIndex;
 
-/// How a frame's way out is found.
+/// The selection of output ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Switching {
-    /// By what was learnt of stations, and by static entries; what is not
-    /// known is flooded (IEEE 802.1D, section 7.7).
+    /// By learnt stations and static entries; unknown destinations are flooded (IEEE
+    /// 802.1D, section 7.7).
     #[default]
     Bridge,
-    /// Each port has a partner: all that arrives at the one leaves at the
-    /// other, whatever it is. Nothing is learnt. A port without a partner
-    /// forwards nothing.
+    /// Each port has a partner: all frames that arrive at one leave at the other.
+    /// Nothing is learnt. A port without a partner forwards nothing.
     Pairs(Vec<(PortIndex, PortIndex)>),
     /// By static entries alone. Nothing is learnt; broadcast and multicast
     /// are flooded, and unicast without an entry is dropped.
     Static,
 }
 
-/// What becomes of frames to 01-80-C2-00-00-00 … 0F: spanning tree, pause
-/// frames, LACP, LLDP (IEEE 802.1D, table 7-10).
+/// Treatment of frames to 01-80-C2-00-00-00 … 0F: spanning tree, pause frames, LACP,
+/// LLDP (IEEE 802.1D, table 7-10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reserved {
-    /// They are dropped, as the standard has it: they are for the bridge.
+    /// They are dropped, as in the standard: they are for the bridge.
     #[default]
     Drop,
-    /// They are flooded as other multicast is, so that what is on both sides
-    /// believes itself to be directly connected.
+    /// They are flooded like other multicast, so that devices on both sides consider
+    /// themselves directly connected.
     Pass,
 }
 
-/// A station whose port is given.
+/// A station with a given port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StaticEntry {
     /// The VLAN, 0 for untagged frames, to 4094.
     pub vlan: u16,
     /// The station's Ethernet address.
     pub mac: [u8; 6],
-    /// Where it is.
+    /// Its port.
     pub port: PortIndex,
 }
 
-/// How many frames a port may have flooded: a token bucket each.
+/// A limit of flooded frames for each port: a token bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StormLimit {
-    /// Flooded frames a second that arrive at one port, in the long run.
+    /// Flooded frames a second that arrive at one port, on average.
     pub rate: PacketRate,
-    /// How many may come at once: 1 to 2^20.
+    /// Maximum burst: 1 to 2^20.
     pub burst: Packets,
 }
 
@@ -63,29 +62,29 @@ impl StormLimit {
 /// A bridge's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BridgeConfig {
-    /// How many ports there are, at least one.
+    /// Number of ports, at least one.
     pub ports: u16,
-    /// How a frame's way out is found.
+    /// The selection of output ports.
     pub switching: Switching,
-    /// How long a station is remembered that is not heard of; counted in
-    /// ticks of 2^20 ns, so to within 2.1 ms. 300 s by default (802.1D, table
-    /// 7-5). Zero learns nothing, [`Nanos::MAX`] forgets nothing.
+    /// How long a silent station is remembered; counted in ticks of 2^20 ns, so to
+    /// within 2.1 ms. 300 s by default (802.1D, table 7-5). Zero learns nothing,
+    /// [`Nanos::MAX`] forgets nothing.
     pub ageing: Nanos,
-    /// How many stations are remembered at most, static ones included: 65,536
-    /// by default, at most 2^24. Memory is 32 bytes for each, rounded up to a
-    /// power of two, taken when the bridge is made.
+    /// Maximum number of remembered stations, static ones included: 65,536 by default,
+    /// at most 2^24. Memory is 32 bytes for each, rounded up to a power of two,
+    /// allocated when the bridge is created.
     pub table_max: u32,
-    /// Stations whose ports are given. They are not learnt, do not age and do
-    /// not move.
+    /// Stations with given ports. They are not learnt, do not age and do not move.
     pub statics: Vec<StaticEntry>,
     /// Frames to reserved addresses.
     pub reserved: Reserved,
-    /// Flooded frames are bounded. Not by default.
+    /// Limit of flooded frames. None by default.
     pub storm: Option<StormLimit>,
-    /// Loops are looked for. They are by default.
+    /// Loop detection. On by default.
     pub loop_detection: bool,
-    /// Where stations lie in the table follows from it. Decisions do not, but
-    /// whoever knows it can choose addresses that the table has no room for.
+    /// Determines the positions of stations in the table. Decisions do not depend on
+    /// it, but a sender who knows it can choose addresses for which the table has no
+    /// space.
     pub seed: u64,
 }
 
@@ -93,7 +92,7 @@ impl BridgeConfig {
     /// The most stations.
     pub const TABLE_MAX: u32 = 1 << 24;
 
-    /// A learning bridge with so many ports.
+    /// Creates the configuration of a learning bridge with `ports` ports.
     pub fn new(ports: u16) -> BridgeConfig {
         BridgeConfig {
             ports,
@@ -123,7 +122,7 @@ impl BridgeConfig {
         Ok(())
     }
 
-    /// Each port's partner.
+    /// Returns each port's partner.
     pub(super) fn partners(&self) -> Result<Option<Vec<Option<PortIndex>>>, BridgeError> {
         let Switching::Pairs(pairs) = &self.switching else {
             return Ok(None);
@@ -145,7 +144,7 @@ impl BridgeConfig {
     }
 }
 
-/// Why a bridge cannot be as it was asked for.
+/// An invalid configuration of a bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BridgeError {
     /// Without ports.
@@ -171,7 +170,7 @@ pub enum BridgeError {
     /// A port in two pairs.
     #[error("port {0} is in two pairs; a port has one partner")]
     TwoPartners(PortIndex),
-    /// A static entry that is of no station.
+    /// A static entry of an address that is no station's.
     #[error("{mac} is no station's address: it is zero, or of a group", mac = Mac(.0))]
     NoStation([u8; 6]),
     /// A VLAN out of range.

@@ -1,28 +1,25 @@
-//! Signs of a loop: frames that this bridge flooded come back to it.
+//! Signs of a loop: frames that this bridge flooded return to it.
 //!
-//! Two things are watched, each in a small table that never grows.
+//! Two signs are watched, each in a small table that never grows.
 //!
-//! * **Stations that move to and fro.** In a loop a station's frames arrive
-//!   at its own port and at the loop's, in turn. A station that moves four
-//!   times within a second is a sign; a laptop that roams, a virtual machine
-//!   that migrates or an address that fails over moves once or twice.
-//! * **Flooded frames that are the same.** Within 100 ms, the same bytes four
-//!   more times by another port than at first, or 64 more times by the same
-//!   port, which is a loop behind that port. Frames of the same source by two
-//!   ports do not come about otherwise. The same frame from one port does,
-//!   from generators that repeat one broadcast frame 640 times a second and
-//!   more: that is told as a loop too, and is the one false alarm known.
-//!   Compared are a hash of 64 bits of the first 128 bytes, and the length.
+//! * **Stations that move repeatedly.** In a loop a station's frames arrive at its
+//!   own port and at the loop's, in turn. A station that moves four times within a
+//!   second is a sign; a laptop that roams, a virtual machine that migrates or an
+//!   address that fails over moves once or twice.
+//! * **Identical flooded frames.** Within 100 ms, the same bytes four more times by
+//!   another port than at first, or 64 more times by the same port, which is a loop at
+//!   that port. Frames of the same source by two ports have no other cause. Repetition
+//!   by one port has: generators that repeat one broadcast frame 640 times a second and
+//!   more are reported as a loop too, which is the one known false alarm. A hash of 64
+//!   bits of the first 128 bytes, and the length, are compared.
 //!
-//! Both tables keep who came first until its time is over, so that even
-//! thousands of stations in a loop do not push one another out before any is
-//! counted to the end. Notices come at most once a second; the signs
-//! themselves are all counted.
+//! Both tables keep the oldest entries until their time is over, so that even thousands
+//! of stations in a loop do not displace one another before any is counted completely.
+//! Notices are given at most once a second; the signs themselves are all counted.
 //!
-//! Loops of frames that are not flooded do not exist, and two bridges that
-//! each think the other's port the way to a station are not seen. A loop
-//! whose frames another device changes on their way is seen by the stations
-//! that move only.
+//! Loops of frames that are not flooded do not exist, and two bridges that each assign
+//! a station to the other's port are not detected. A loop in which another device
+//! changes frames is detected by moving stations only.
 
 use longwire_units::Nanos;
 use longwire_units::random::absorb;
@@ -30,7 +27,7 @@ use longwire_units::random::absorb;
 use super::PortIndex;
 use super::table::StationKey;
 
-/// Stations, and flooded frames, that are watched at one time.
+/// Number of stations, and of flooded frames, watched at one time.
 const STATIONS: usize = 64;
 const FRAMES: usize = 256;
 
@@ -50,29 +47,27 @@ const NOTICE_EVERY: Nanos = Nanos::from_secs(1);
 /// How much of a frame is compared.
 const COMPARED: usize = 128;
 
-/// What looked like a loop.
+/// The sign of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopSign {
-    /// A station moved to and fro between two ports.
+    /// A station moved repeatedly between two ports.
     StationMoves,
-    /// A flooded frame came back by another port.
+    /// A flooded frame returned by another port.
     FrameReturns,
-    /// A flooded frame came again and again by one port: the loop is behind
-    /// it.
+    /// A flooded frame returned repeatedly by one port, at which the loop is.
     FrameRepeats,
 }
 
-/// A loop, as far as a bridge can tell.
+/// A probable loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoopNotice {
     /// When it was noticed.
     pub at: Nanos,
-    /// By what.
+    /// The sign.
     pub sign: LoopSign,
-    /// The two ports that the loop connects; the same twice if it is behind
-    /// one port.
+    /// The two ports that the loop connects; the same twice if it is at one port.
     pub ports: (PortIndex, PortIndex),
-    /// The VLAN of the frame that told, 0 for none.
+    /// The VLAN of the frame that was the sign, 0 for none.
     pub vlan: u16,
     /// The frame's source address.
     pub station: [u8; 6],
@@ -117,17 +112,17 @@ impl LoopWatch {
         }
     }
 
-    /// How often there was a sign.
+    /// Returns the number of signs.
     pub fn signs(&self) -> u64 {
         self.signs
     }
 
-    /// The last notice that was not yet taken.
+    /// Takes the last notice.
     pub fn take(&mut self) -> Option<LoopNotice> {
         self.notice.take()
     }
 
-    /// A station was heard of at another port.
+    /// Notes that a station was seen at another port.
     #[cold]
     pub fn note_move(&mut self, now: Nanos, station: StationKey, ports: (u16, u16)) {
         let place = absorb(0, station) as usize % STATIONS;
@@ -150,7 +145,7 @@ impl LoopWatch {
         }
     }
 
-    /// A frame is about to be flooded.
+    /// Notes that a frame is about to be flooded.
     pub fn note_flooded(&mut self, now: Nanos, port: u16, station: StationKey, frame: &[u8]) {
         let digest = fingerprint(frame);
         let seen = &mut self.seen[(digest >> 32) as usize % FRAMES];
@@ -200,7 +195,7 @@ impl LoopWatch {
     }
 }
 
-/// A hash of a frame's beginning and length, never zero.
+/// Returns a hash of a frame's beginning and length, never zero.
 fn fingerprint(frame: &[u8]) -> u64 {
     let compared = &frame[..frame.len().min(COMPARED)];
     let word = |bytes: &[u8]| {

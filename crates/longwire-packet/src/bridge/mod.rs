@@ -1,7 +1,7 @@
-//! A learning bridge: which ports a frame goes out of.
+//! A learning bridge: it selects the output ports of a frame.
 //!
-//! [`Bridge::forward`] shows in order all that happens to a frame. It is
-//! pure: the same frames at the same times give the same answers.
+//! [`Bridge::forward`] shows in order all that happens to a frame. It is pure: the same
+//! frames at the same times give the same answers.
 
 mod config;
 mod loops;
@@ -31,26 +31,26 @@ impl core::fmt::Display for PortIndex {
     }
 }
 
-/// A station that a bridge knows of.
+/// A station known to a bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Station {
     /// Its VLAN, 0 for untagged frames.
     pub vlan: u16,
     /// Its Ethernet address.
     pub mac: [u8; 6],
-    /// Where it is.
+    /// Its port.
     pub port: PortIndex,
-    /// Whether that was given, not learnt.
+    /// Whether the port was given, not learnt.
     pub is_static: bool,
 }
 
-/// A bridge (IEEE 802.1D, clause 7) that learns stations by VLAN and Ethernet
-/// address (802.1Q: independent learning), where a VLAN is what the outermost
-/// tag says. Tags are carried as they are: every port is of every VLAN.
+/// A bridge (IEEE 802.1D, clause 7) that learns stations by VLAN and Ethernet address
+/// (802.1Q: independent learning), where the outermost tag determines the VLAN. Tags
+/// are carried unchanged: every port belongs to every VLAN.
 ///
-/// When its table is full, new stations are not learnt, which is counted, and
-/// frames to them are flooded; stations that have aged make room. So whoever
-/// invents addresses cannot make the bridge forget those that there are.
+/// When its table is full, new stations are not learnt, which is counted, and frames to
+/// them are flooded; aged stations are removed. So a sender of invented addresses
+/// cannot make the bridge forget existing stations.
 #[derive(Clone, Debug)]
 pub struct Bridge {
     ports: u16,
@@ -75,10 +75,10 @@ const RESERVED: u64 = 0x0180_c200_0000;
 const VLAN_MAX: u16 = 4094;
 
 impl Bridge {
-    /// Makes a bridge.
+    /// Creates a bridge.
     ///
     /// # Errors
-    /// What cannot be so, and what could.
+    /// The invalid value, and valid ones.
     pub fn new(config: BridgeConfig) -> Result<Bridge, BridgeError> {
         config.check()?;
         let partners = config.partners()?;
@@ -101,8 +101,7 @@ impl Bridge {
             counters: BridgeCounters::default(),
             partners,
         };
-        // With pairs, static entries say nothing; that they are right is
-        // checked all the same.
+        // With pairs, static entries have no effect; they are checked nevertheless.
         for entry in config.statics {
             bridge.check_static(&entry)?;
             if bridge.partners.is_none() {
@@ -112,8 +111,8 @@ impl Bridge {
         Ok(bridge)
     }
 
-    /// Where a frame goes that arrived at `port` at `now`; `frame` holds at
-    /// least its first 128 bytes, or all of it.
+    /// Decides about a frame that arrived at `port` at `now`; `frame` holds at least
+    /// its first 128 bytes, or all of it.
     #[inline]
     pub fn forward(&mut self, now: Nanos, port: PortIndex, frame: &[u8]) -> Forwarding {
         let forwarding = self.decide(now, port, frame);
@@ -184,7 +183,7 @@ impl Bridge {
         frame: &[u8],
         kind: Flooded,
     ) -> Forwarding {
-        // Loops first: what they repeat is what a storm's bound holds back.
+        // Loops first: the storm limit drops the frames that they repeat.
         if let Some(loops) = &mut self.loops {
             loops.note_flooded(now, port.0, station, frame);
         }
@@ -196,7 +195,7 @@ impl Bridge {
         Forwarding::Flood(kind)
     }
 
-    /// The ports that a frame leaves by.
+    /// Returns the ports by which a frame leaves.
     pub fn ports_of(
         &self,
         forwarding: Forwarding,
@@ -213,7 +212,7 @@ impl Bridge {
             .filter(move |port| !flooded || *port != arrival)
     }
 
-    /// What has been done so far.
+    /// Returns the counters.
     pub fn counters(&self) -> BridgeCounters {
         BridgeCounters {
             aged: self.stations.aged(),
@@ -222,19 +221,18 @@ impl Bridge {
         }
     }
 
-    /// The last loop noticed, if it was not yet taken. There is at most one a
-    /// second.
+    /// Takes the last loop noticed. There is at most one a second.
     pub fn take_loop(&mut self) -> Option<LoopNotice> {
         self.loops.as_mut()?.take()
     }
 
-    /// How many stations are in the table, with those that have aged and lie
-    /// there still.
+    /// Returns the number of stations in the table, including aged ones that are still
+    /// there.
     pub fn station_count(&self) -> usize {
         self.stations.len()
     }
 
-    /// The stations known at `now`, by VLAN and address.
+    /// Returns the stations known at `now`, by VLAN and address.
     pub fn stations(&self, now: Nanos) -> Vec<Station> {
         let station = |(key, port, is_static): (StationKey, u16, bool)| {
             let [_, _, mac @ ..] = key.to_be_bytes();
@@ -250,16 +248,17 @@ impl Bridge {
         stations
     }
 
-    /// Gives a station its port, whatever was known of it.
+    /// Assigns a port to a station, replacing what was learnt.
     ///
     /// # Errors
-    /// A port that is not there, an address of no station, or no room.
+    /// An unknown port, an address of no station, or a full table.
     pub fn insert_static(&mut self, entry: StaticEntry) -> Result<(), BridgeError> {
         self.check_static(&entry)?;
         let key = station_key(entry.vlan, mac_number(entry.mac));
-        match self.stations.give(key, entry.port.0) {
-            true => Ok(()),
-            false => Err(BridgeError::TableFull(self.table_max)),
+        if self.stations.give(key, entry.port.0) {
+            Ok(())
+        } else {
+            Err(BridgeError::TableFull(self.table_max))
         }
     }
 
@@ -277,12 +276,12 @@ impl Bridge {
         }
     }
 
-    /// Takes a static entry back; false where there is none.
+    /// Removes a static entry; returns false if there is none.
     pub fn remove_static(&mut self, vlan: u16, mac: [u8; 6]) -> bool {
         self.stations.take_back(station_key(vlan, mac_number(mac)))
     }
 
-    /// Forgets what was learnt of a port, as when its link goes down, or of
+    /// Forgets the stations learnt at a port, for example when its link goes down, or
     /// all. Static entries stay.
     pub fn flush(&mut self, port: Option<PortIndex>) {
         self.stations.flush(port.map(|port| port.0));
@@ -294,7 +293,7 @@ fn mac_number(mac: [u8; 6]) -> u64 {
         .fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Destination, source and VLAN of a frame.
+/// Returns destination, source and VLAN of a frame.
 #[inline]
 fn addresses(frame: &[u8]) -> Option<(u64, u64, u16)> {
     let header = frame.first_chunk::<14>()?;

@@ -1,8 +1,8 @@
-//! What becomes of a frame, and what is counted of it.
+//! Decisions about frames, and counters.
 
 use super::PortIndex;
 
-/// Where a frame goes.
+/// A decision about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forwarding {
     /// Nowhere.
@@ -13,7 +13,7 @@ pub enum Forwarding {
     Flood(Flooded),
 }
 
-/// Why a frame goes nowhere.
+/// The reason why a frame is not forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotForwarded {
     /// Its destination is at the port it arrived at.
@@ -24,7 +24,7 @@ pub enum NotForwarded {
     Short,
     /// Its source address is zero, or of a group: no station sent it.
     Source,
-    /// Its port has had enough frames flooded.
+    /// The storm limit of its port is exceeded.
     Storm,
     /// There is no static entry for its destination.
     Unknown,
@@ -62,18 +62,18 @@ impl NotForwarded {
     }
 }
 
-/// Why a frame goes everywhere.
+/// The reason why a frame is flooded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flooded {
     /// It is for all.
     Broadcast,
     /// It is for a group.
     Multicast,
-    /// Nobody knows where its destination is.
+    /// The port of its destination is not known.
     Unknown,
 }
 
-/// What a bridge has done.
+/// Counters of a bridge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BridgeCounters {
     /// Frames to one port.
@@ -82,24 +82,23 @@ pub struct BridgeCounters {
     pub flooded: [u64; 3],
     /// Frames to no port, in the order of [`NotForwarded::ALL`].
     pub not_forwarded: [u64; NotForwarded::ALL.len()],
-    /// Stations learnt, those included that had aged and came back.
+    /// Stations learnt, including aged ones that returned.
     pub learnt: u64,
-    /// Stations that were heard of at another port than before.
+    /// Stations seen at another port than before.
     pub moved: u64,
-    /// Stations that were found to have aged: when they came back, or when
-    /// their rows were looked at.
+    /// Aged stations found when they returned, or when their rows were checked.
     pub aged: u64,
-    /// Frames of stations that were not learnt for want of room.
+    /// Frames of stations that were not learnt because the table was full.
     pub not_learnt: u64,
-    /// Frames of stations at another port than their static entry says. They
-    /// are forwarded.
+    /// Frames of stations at another port than that of their static entry. They are
+    /// forwarded.
     pub static_elsewhere: u64,
     /// Signs of a loop.
     pub loop_signs: u64,
 }
 
 impl BridgeCounters {
-    /// Frames that went nowhere for this reason.
+    /// Returns the number of frames not forwarded for this reason.
     pub fn not_forwarded(&self, reason: NotForwarded) -> u64 {
         self.not_forwarded[reason as usize]
     }

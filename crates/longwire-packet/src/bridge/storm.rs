@@ -1,4 +1,4 @@
-//! A bound on flooded frames, one for each port.
+//! A limit of flooded frames for each port.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -30,8 +30,7 @@ impl Storms {
         }
     }
 
-    /// Whether a port may have one more frame flooded, which is then taken
-    /// off its credit.
+    /// Whether a port may have one more frame flooded, which is then charged.
     pub fn allow(&mut self, now: Nanos, port: u16) -> bool {
         let (credit, counted) = &mut self.ports[usize::from(port)];
         let passed = now.saturating_sub(*counted).as_nanos();

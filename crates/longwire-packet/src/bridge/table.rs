@@ -1,27 +1,27 @@
 //! Stations and their ports.
 //!
-//! Open addressing over all rows that there will ever be: no memory is taken
-//! while frames pass. A row is 16 bytes, and half of the rows stay empty, so
-//! a lookup is one cache line. The hash is keyed, since whoever sends frames
-//! chooses the keys; and should the key be known, no lookup goes further than
-//! [`PROBES_MAX`] rows, for no station is put further from its place.
+//! Open addressing over a fixed number of rows: no memory is allocated while frames
+//! pass. A row is 16 bytes, and half of the rows stay empty, so a lookup is one cache
+//! line. The hash is keyed, since senders choose the keys; and should the key be known,
+//! no lookup checks more than [`PROBES_MAX`] rows, because no station is stored further
+//! from its place.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use longwire_units::Nanos;
 
-/// Rows that a lookup goes through at most. With half of the rows empty,
-/// runs of even half that length do not come about by chance.
+/// Maximum number of rows in a lookup. With half of the rows empty, runs of even half
+/// that length do not occur by chance.
 const PROBES_MAX: usize = 128;
 
-/// Rows looked at for stations that have aged, when there is a new one: with
-/// room, and without.
+/// Rows checked for aged stations when there is a new one: with free space, and
+/// without.
 const SWEEP: usize = 4;
 const SWEEP_FULL: usize = 64;
 
-/// Time is counted in ticks of 2^20 ns here: so a station that is heard of
-/// a million times a second is written to memory only once a tick.
+/// Time is counted in ticks of 2^20 ns here: so a station that sends a million times a
+/// second is written to memory only once a tick.
 const TICK_BITS: u32 = 20;
 
 /// A tick of a point in time.
@@ -38,7 +38,7 @@ pub(super) fn station_key(vlan: u16, mac: u64) -> StationKey {
     u64::from(vlan) << 48 | mac
 }
 
-/// Where a station is and when it was last heard of, in one word.
+/// A station's port and when it was last seen, in one word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Place(u64);
 
@@ -69,20 +69,20 @@ impl Place {
     }
 }
 
-/// What was learnt from a frame's source.
+/// The result of learning a frame's source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Learnt {
     /// Nothing new.
     Known,
     /// A station that was not known.
     New,
-    /// A station that had aged, and is known again.
+    /// A station that had aged, and returned.
     Again,
     /// A station that was at another port.
     Moved { from: u16 },
-    /// A station of which a static entry says that it is at another port.
+    /// A station whose static entry has another port.
     Static,
-    /// A station for which there is no room.
+    /// A station for which the table has no space.
     Full,
 }
 
@@ -97,7 +97,7 @@ pub(super) struct Stations {
     /// Ticks; at the largest value stations do not age.
     ageing: u64,
     seed: u64,
-    /// Where the search for aged stations goes on.
+    /// Position of the search for aged stations.
     hand: usize,
     aged: u64,
 }
@@ -120,8 +120,7 @@ impl Stations {
         }
     }
 
-    /// Stations in the table, those included that have aged and were not
-    /// needed to make room.
+    /// Returns the number of stations in the table, including aged ones.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -137,8 +136,8 @@ impl Stations {
         (product as u64 ^ (product >> 64) as u64) as usize & self.last_row
     }
 
-    /// The row of a station, or the empty one where it would be. `None` where
-    /// it would be too far from home.
+    /// Returns the row of a station, or the empty one for it. `None` if that would be
+    /// too far from its place.
     #[inline]
     fn find(&self, key: StationKey) -> Option<usize> {
         let mut row = self.home(key);
@@ -157,14 +156,14 @@ impl Stations {
         !place.is_static() && tick.saturating_sub(place.tick()) > self.ageing
     }
 
-    /// Where a station is.
+    /// Returns a station's port.
     #[inline]
     pub fn get(&self, key: StationKey, tick: u64) -> Option<u16> {
         let (there, place) = self.rows[self.find(key)?];
         (there != 0 && !self.has_aged(place, tick)).then(|| place.port())
     }
 
-    /// Notes where a station was heard of.
+    /// Notes a station's port.
     #[inline]
     pub fn learn(&mut self, key: StationKey, port: u16, tick: u64) -> Learnt {
         let Some(row) = self.find(key) else {
@@ -206,9 +205,10 @@ impl Stations {
         if self.len >= self.len_max {
             return Learnt::Full;
         }
-        match self.put(key, Place::new(port, tick)) {
-            true => Learnt::New,
-            false => Learnt::Full,
+        if self.put(key, Place::new(port, tick)) {
+            Learnt::New
+        } else {
+            Learnt::Full
         }
     }
 
@@ -221,13 +221,13 @@ impl Stations {
         true
     }
 
-    /// Gives a station its port; false where there is no room.
+    /// Assigns a port to a station; returns false if there is no space.
     pub fn give(&mut self, key: StationKey, port: u16) -> bool {
         let known = self.find(key).is_some_and(|row| self.rows[row].0 == key);
         (known || self.len < self.len_max) && self.put(key, Place::given(port))
     }
 
-    /// Takes a static entry back; false where there is none.
+    /// Removes a static entry; returns false if there is none.
     pub fn take_back(&mut self, key: StationKey) -> bool {
         let row = self.find(key).filter(|row| {
             let (there, place) = self.rows[*row];
@@ -253,7 +253,7 @@ impl Stations {
         }
     }
 
-    /// Forgets what was learnt, of one port or of all.
+    /// Forgets learnt stations, of one port or of all.
     pub fn flush(&mut self, port: Option<u16>) {
         let mut row = 0;
         while row < self.rows.len() {
@@ -267,7 +267,7 @@ impl Stations {
         }
     }
 
-    /// Empties a row. Those behind it move up, so that no run has a gap.
+    /// Empties a row. Later rows move up, so that no run has a gap.
     fn remove(&mut self, row: usize) {
         self.len -= 1;
         let mut gap = row;
@@ -278,7 +278,7 @@ impl Stations {
             if key == 0 {
                 break;
             }
-            // A row may move to the gap if its home is not behind it.
+            // A row may move to the gap if its home is not after the gap.
             let from_home = row.wrapping_sub(self.home(key)) & self.last_row;
             let from_gap = row.wrapping_sub(gap) & self.last_row;
             if from_home >= from_gap {

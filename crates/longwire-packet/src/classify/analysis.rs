@@ -15,7 +15,7 @@ const WORK_MAX: u64 = 50_000_000;
 pub struct Unreachable {
     /// The rule.
     pub rule: RuleId,
-    /// A rule that goes before it and matches all that it would.
+    /// An earlier rule that matches all its frames.
     pub behind: RuleId,
 }
 
@@ -43,10 +43,10 @@ pub struct Overlap {
 pub struct Overlaps {
     /// By the winner's place, then by the loser's.
     pub pairs: Vec<Overlap>,
-    /// Whether these are all of them: neither more than were asked for nor
-    /// too much to compare.
+    /// Whether these are all of them: neither the limit nor the maximum work was
+    /// exceeded.
     pub complete: bool,
-    /// Rules with a filter: what they have in common with others is not seen.
+    /// Rules with a filter, whose overlaps are not detected.
     pub unjudged: usize,
 }
 
@@ -66,13 +66,13 @@ impl Work {
 }
 
 impl<T: Copy + PartialEq> Classifier<T> {
-    /// The rules that can never match, since another one before them matches
-    /// whatever they would.
+    /// Returns the rules that can never match, because one earlier rule matches all
+    /// their frames.
     ///
-    /// What several rules match together is not seen: a rule behind the two
-    /// halves of its prefix is not told of. Nor is what filters say, beyond
-    /// that a filter is within itself: a rule with a filter is told of when a
-    /// rule without one covers it. Takes one lookup for each rule and shape.
+    /// Coverage by several rules together is not detected: a rule after the two halves
+    /// of its prefix is not reported. Filters are not analysed, except that a filter
+    /// covers itself: a rule with a filter is reported if a rule without one covers it.
+    /// Takes one lookup for each rule and shape.
     pub fn unreachable(&self) -> UnreachableRules {
         let mut work = Work(0);
         let mut rules = Vec::new();
@@ -86,14 +86,14 @@ impl<T: Copy + PartialEq> Classifier<T> {
         UnreachableRules { rules, complete }
     }
 
-    /// Pairs of rules with different targets, neither of which is within the
-    /// other, that match some frames both; at most `limit` of them. A narrow
-    /// rule before a wide one is an exception and no such pair, a wide one
-    /// before a narrow one makes that unreachable.
+    /// Returns pairs of rules with different targets, neither of which covers the
+    /// other, that match some frames both; at most `limit` of them. A narrow rule
+    /// before a wide one is an exception and no such pair, a wide one before a narrow
+    /// one makes that unreachable.
     ///
-    /// Rules with filters are left out, and counted. Pairs are joined by the
-    /// bits that their shapes both ask for: that takes time in proportion to
-    /// rules times shapes, and to the pairs.
+    /// Rules with filters are left out, and counted. Pairs are joined by the bits that
+    /// both of their shapes use: that takes time in proportion to rules times shapes,
+    /// and to the pairs.
     pub fn overlaps(&self, limit: usize) -> Overlaps {
         let mut search = Search {
             classifier: self,
@@ -138,7 +138,7 @@ impl<T: Copy + PartialEq> Classifier<T> {
         Cube::of(self.matchers[rule as usize].as_ref()?).closed()
     }
 
-    /// A rule before this one that matches all that it would.
+    /// Returns an earlier rule that matches all frames of this one.
     fn covered_by(&self, rule: u32, work: &mut Work) -> Option<u32> {
         let matcher = self.matchers[rule as usize].as_ref()?;
         let cube = self.closed_cube(rule)?;

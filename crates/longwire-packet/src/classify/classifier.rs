@@ -9,26 +9,25 @@ use super::matcher::Matcher;
 use super::shape::{Place, Shape, ShapeKey, sequence_of};
 use crate::bridge::PortIndex;
 
-/// Which of several rules a frame falls under.
+/// The choice between several matching rules.
 ///
-/// In either order a rule of a lower priority number goes before all of
-/// higher ones, and what is still equal is decided by which rule came first.
+/// In either order a rule of a lower priority number precedes all of higher ones, and
+/// ties are broken by the order of insertion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// The rule that was inserted first.
     #[default]
     First,
-    /// The rule that asks for more. Compared in this order, the first
-    /// difference decides: length of the destination's prefix (`/0` is more
-    /// than none), of the source's; how few destination ports, source ports;
-    /// then whether a rule gives the protocol, code point, VLAN, inner VLAN,
-    /// VLAN priority, destination MAC, source MAC, type, arrival port, filter.
-    /// A rule within another is thus always before it, unless both have a
-    /// filter: filters are not compared.
+    /// The more specific rule. Compared in this order, the first difference decides:
+    /// length of the destination's prefix (`/0` is more than none), of the source's;
+    /// how few destination ports, source ports; then whether a rule has the protocol,
+    /// code point, VLAN, inner VLAN, VLAN priority, destination MAC, source MAC, type,
+    /// arrival port, filter. A rule that another covers thus always precedes it, unless
+    /// both have a filter: filters are not compared.
     MostSpecific,
 }
 
-/// A rule in a classifier. It may be given again once its rule was removed.
+/// Number of a rule in a classifier. It may be reused once its rule was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuleId(pub u32);
 
@@ -38,7 +37,7 @@ impl core::fmt::Display for RuleId {
     }
 }
 
-/// Where a frame goes, and by which rule.
+/// A frame's target, and the rule that it matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Classified<T> {
     /// The rule's target, or that of unmatched frames.
@@ -47,7 +46,7 @@ pub struct Classified<T> {
     pub rule: Option<RuleId>,
 }
 
-/// Why a rule could not be inserted or changed.
+/// An error of inserting or changing a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// No frame can match.
@@ -64,29 +63,29 @@ pub enum RuleError {
 /// The most rules at one time.
 const RULES_MAX: u32 = 1 << 30;
 
-/// Above so many shapes, a classifier is slow enough to be told of.
+/// With more shapes than this, a classifier is slow enough for a warning.
 pub const SHAPES_MANY: usize = 64;
 
-/// Above so many rules that are asked one after the other, likewise.
+/// With more rules in one chain than this, likewise.
 pub const CHAIN_LONG: usize = 64;
 
-/// What lookups cost.
+/// Cost of lookups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SearchCost {
     /// Rules.
     pub rules: usize,
-    /// Shapes: a lookup asks up to so many tables.
+    /// Shapes: a lookup reads at most this many tables.
     pub shapes: usize,
-    /// Rules that differ in nothing but port ranges and filters are asked one
-    /// after the other: the most that are.
+    /// The longest chain: rules that differ only in port ranges and filters are checked
+    /// in sequence.
     pub longest_chain: usize,
     /// Rules with a filter, which reads the whole frame again.
     pub filters: usize,
 }
 
 impl SearchCost {
-    /// Whether that deserves a warning: more than 64 shapes, or more than 64
-    /// rules asked one after the other.
+    /// Whether the cost deserves a warning: more than 64 shapes, or more than 64 rules
+    /// in a chain.
     pub fn is_high(&self) -> bool {
         self.shapes > SHAPES_MANY || self.longest_chain > CHAIN_LONG
     }
@@ -101,18 +100,18 @@ const HEAD: u64 = u32::MAX as u64;
 /// In a table: that rule asks for nothing else.
 pub(super) const WHOLE: u64 = 1 << 32;
 
-/// Rules for frames. `T` is what they lead to: a link's number, a class.
+/// Rules for frames. `T` is their target: a link's number, a class.
 ///
-/// Inserting, removing and replacing a rule takes time that does not grow
-/// with the number of rules: a table doubles now and then, which moves
-/// all of its rows, and rules that differ only in port ranges and
-/// filters are gone through. It grows with the number of shapes.
+/// Inserting, removing and replacing a rule takes time that does not grow with the
+/// number of rules, except that a table doubles now and then, which moves all of its
+/// rows, and that chains of rules that differ only in port ranges and filters are
+/// searched. It grows with the number of shapes.
 #[derive(Clone, Debug)]
 pub struct Classifier<T> {
     pub(super) order: Order,
     unmatched: T,
-    /// What each rule leads to, how it is placed, and which comes behind it in
-    /// its chain: by number, in arrays of their own, for a lookup reads few.
+    /// Each rule's target, place, and successor in its chain: by number, in separate
+    /// arrays, because a lookup reads few of them.
     pub(super) targets: Vec<T>,
     pub(super) places: Vec<Place>,
     pub(super) next: Vec<u32>,
@@ -125,13 +124,13 @@ pub struct Classifier<T> {
     /// Shapes that have rules, by the best place that a rule of theirs may
     /// have.
     pub(super) visits: Vec<(Place, u32)>,
-    /// Rules that ask for a protocol, ports or a code point's like behind IP.
+    /// Number of rules with a protocol, ports or another field after the IP header.
     pub(super) transports: usize,
     pub(super) filters: usize,
 }
 
 impl<T: Copy> Classifier<T> {
-    /// Without rules: all frames go to `unmatched`.
+    /// Creates a classifier without rules: all frames go to `unmatched`.
     pub fn new(order: Order, unmatched: T) -> Classifier<T> {
         Classifier {
             order,
@@ -151,10 +150,11 @@ impl<T: Copy> Classifier<T> {
         }
     }
 
-    /// With rules: matcher, target, priority. They get numbers from 0.
+    /// Creates a classifier with rules: matcher, target, priority. They get numbers
+    /// from 0.
     ///
     /// # Errors
-    /// The index of a rule that cannot be, and why.
+    /// The index of an invalid rule, and its error.
     pub fn with_rules(
         order: Order,
         unmatched: T,
@@ -168,8 +168,8 @@ impl<T: Copy> Classifier<T> {
         Ok(classifier)
     }
 
-    /// Where a frame of `wire_len` bytes goes that arrived at port `arrival`;
-    /// `frame` holds its first bytes. Takes no memory.
+    /// Classifies a frame of `wire_len` bytes that arrived at port `arrival`; `frame`
+    /// holds its first bytes. Allocates no memory.
     #[inline]
     pub fn classify(&self, arrival: PortIndex, frame: &[u8], wire_len: u32) -> Classified<T> {
         let key = FrameKey::of(arrival, frame, self.transports > 0);
@@ -234,8 +234,7 @@ impl<T: Copy> Classifier<T> {
         })
     }
 
-    /// Adds a rule, behind all that there are of its priority. Lower priority
-    /// numbers go first.
+    /// Adds a rule, after all those of its priority. Lower priority numbers go first.
     ///
     /// # Errors
     /// A matcher that no frame can match, or more than 2^30 rules.
@@ -263,7 +262,7 @@ impl<T: Copy> Classifier<T> {
         Ok(RuleId(rule))
     }
 
-    /// Takes a rule out, and gives back what it was.
+    /// Removes a rule, and returns it.
     ///
     /// # Errors
     /// There is no such rule.
@@ -273,9 +272,9 @@ impl<T: Copy> Classifier<T> {
         Ok((matcher, self.targets[id.0 as usize]))
     }
 
-    /// Changes what a rule asks for and leads to. It keeps its number, its
-    /// priority and its place among those inserted. When the new matcher is
-    /// refused, the rule stays as it was.
+    /// Changes a rule's matcher and target. It keeps its number, its priority and its
+    /// place in the order of insertion. If the new matcher is refused, the rule stays
+    /// as it was.
     ///
     /// # Errors
     /// There is no such rule, or no frame can match.
@@ -290,7 +289,7 @@ impl<T: Copy> Classifier<T> {
         Ok(())
     }
 
-    /// Changes where a rule leads.
+    /// Changes a rule's target.
     ///
     /// # Errors
     /// There is no such rule.
@@ -300,7 +299,7 @@ impl<T: Copy> Classifier<T> {
         Ok(())
     }
 
-    /// Changes where frames go that no rule is about.
+    /// Changes the target of frames that match no rule.
     pub fn set_unmatched(&mut self, target: T) {
         self.unmatched = target;
     }
@@ -315,7 +314,7 @@ impl<T: Copy> Classifier<T> {
         Ok((matcher, self.targets[id.0 as usize]))
     }
 
-    /// How many rules there are.
+    /// Returns the number of rules.
     pub fn len(&self) -> usize {
         self.matchers.len() - self.free.len()
     }
@@ -325,7 +324,7 @@ impl<T: Copy> Classifier<T> {
         self.len() == 0
     }
 
-    /// What lookups cost; goes through all rules.
+    /// Returns the cost of lookups; goes through all rules.
     pub fn cost(&self) -> SearchCost {
         let shapes = self
             .visits

@@ -13,12 +13,12 @@ use crate::bridge::PortIndex;
 use crate::filter::values as names;
 use crate::filter::values::{code_point, mac, number};
 
-/// Why a matcher was refused.
+/// Refusal of a matcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatcherError {
     /// The field, as it is written.
     pub field: String,
-    /// What is wrong with it, and what would do.
+    /// The fault, and valid values.
     pub message: String,
 }
 
@@ -37,7 +37,7 @@ fn wrong(field: &str, message: impl Into<String>) -> MatcherError {
     }
 }
 
-/// What is written for a matcher that asks for nothing.
+/// Notation of a matcher without conditions.
 const ANY: &str = "any";
 
 /// The fields of a matcher, in the order in which they are written.
@@ -64,7 +64,7 @@ const VLAN_MAX: u16 = 4094;
 const DSCP_MAX: u8 = 63;
 const PRIORITY_MAX: u8 = 7;
 
-/// Types that say that a VLAN tag follows: never what is behind all tags.
+/// Types of VLAN tags: never the type after all tags.
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 
 impl FromStr for Matcher {
@@ -114,8 +114,8 @@ impl FromStr for Matcher {
     }
 }
 
-/// The first field and what is behind its comma. A filter goes to the end,
-/// for it may have commas itself.
+/// Splits off the first field. A filter extends to the end, because it may contain
+/// commas.
 fn next_part(text: &str) -> (&str, Option<&str>) {
     let is_filter = text
         .trim_start()
@@ -269,8 +269,8 @@ fn closes(matcher: &Matcher) -> bool {
     Cube::of(matcher).closed().is_some()
 }
 
-/// Names the fields that cannot be so together: those without which the rest
-/// could.
+/// Names the fields that contradict each other: those without which the rest is
+/// possible.
 fn contradiction(matcher: &Matcher) -> MatcherError {
     let without = |key: &str| {
         let mut other = matcher.clone();
@@ -329,10 +329,7 @@ impl Display for Matcher {
         }
         fields.write("in-port", self.arrival_port)?;
         fields.write("filter", self.filter.as_ref().map(|filter| filter.text()))?;
-        match fields.any {
-            true => Ok(()),
-            false => f.write_str(ANY),
-        }
+        if fields.any { Ok(()) } else { f.write_str(ANY) }
     }
 }
 
@@ -367,9 +364,10 @@ impl Fields<'_, '_> {
 
 impl Display for Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.is_host() {
-            true => write!(f, "{}", self.address()),
-            false => write!(f, "{}/{}", self.address(), self.bits()),
+        if self.is_host() {
+            write!(f, "{}", self.address())
+        } else {
+            write!(f, "{}/{}", self.address(), self.bits())
         }
     }
 }

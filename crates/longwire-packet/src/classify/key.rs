@@ -1,5 +1,5 @@
-//! A frame's fields and a matcher's, packed alike into words, so that one
-//! masked comparison asks for all of them.
+//! A frame's and a matcher's fields, packed into the same words, so that one masked
+//! comparison checks all of them.
 
 use super::matcher::{Matcher, Prefix, VlanMatch, ones};
 use crate::bridge::PortIndex;
@@ -22,8 +22,7 @@ use core::net::IpAddr;
 /// A pair of IPv4 addresses is one word: the commonest rules are the cheapest.
 pub(super) const WORDS: usize = 8;
 
-/// Which fields there are, as flags: they have places of their own, for zero
-/// is a value too.
+/// Flags of the fields that are present: needed because zero is a value too.
 pub(super) mod presence {
     /// A whole Ethernet header.
     pub const ETHER: u16 = 1;
@@ -57,7 +56,7 @@ const INNER_ID: Place = (7, 0, 0xfff);
 const TYPE_V4: u16 = 0x0800;
 const TYPE_V6: u16 = 0x86dd;
 
-/// What a frame's fields are.
+/// The fields of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FrameKey {
     pub presence: u16,
@@ -71,7 +70,7 @@ fn word(frame: &[u8], at: usize) -> Option<u16> {
 }
 
 impl FrameKey {
-    /// Reads a frame's headers; those behind IP only where that is wanted.
+    /// Reads a frame's headers; those after the IP header only if requested.
     #[inline]
     pub fn of(arrival: PortIndex, frame: &[u8], with_transport: bool) -> FrameKey {
         let mut key = FrameKey {
@@ -144,7 +143,7 @@ impl FrameKey {
         }
         let transport = ip.transport(frame);
         let protocol = match ip.version {
-            // IPv4 says it in a header that is whole.
+            // IPv4 has it in a header that is whole.
             IpVersion::V4 => Some(ip.protocol),
             IpVersion::V6 => transport.map(|transport| transport.protocol),
         };
@@ -170,20 +169,20 @@ impl FrameKey {
     }
 }
 
-/// What a matcher asks for, but for ranges and its filter: some fields there
-/// or not there, some bits as given.
+/// The conditions of a matcher except ranges and the filter: some fields present or
+/// absent, some bits given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cube {
     pub asked: u16,
     pub presence: u16,
     pub mask: [u64; WORDS],
     pub value: [u64; WORDS],
-    /// A field is to be there and not to be there.
+    /// A field is required to be present and absent.
     contradicts: bool,
 }
 
-/// If the first is so, the second is. Each holds the other way round too: if
-/// the second is not so, the first is not.
+/// If the first holds, so does the second. The converse is used too: if the second does
+/// not hold, nor does the first.
 const IMPLIED: [((u16, bool), (u16, bool)); 9] = [
     ((INNER, true), (VLAN, true)),
     ((VLAN, true), (ETHER, true)),
@@ -312,8 +311,8 @@ impl Cube {
             && (0..WORDS).all(within)
     }
 
-    /// The same with everything that follows from it. `None` where that is a
-    /// contradiction: no frame is so.
+    /// Returns the closure with all implied conditions. `None` if that is a
+    /// contradiction: there is no such frame.
     pub fn closed(mut self) -> Option<Cube> {
         if self.contradicts {
             return None;
@@ -350,7 +349,7 @@ impl Cube {
         Some(())
     }
 
-    /// What types and protocols say of each other.
+    /// Adds the conditions that types and protocols imply for each other.
     fn close_values(&mut self) -> Option<()> {
         let always = (ETHER, true);
         for (flag, ethertype) in [(V4, TYPE_V4), (V6, TYPE_V6)] {

@@ -1,4 +1,4 @@
-//! What a frame must be like for a rule to be about it.
+//! The conditions of a rule on frames.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -9,7 +9,7 @@ use super::key::{Cube, FrameKey};
 use crate::bridge::PortIndex;
 use crate::filter::Filter;
 
-/// The first bits of IPv4 or IPv6 addresses; the bits behind them are zero.
+/// The first bits of IPv4 or IPv6 addresses; the following bits are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
     address: IpAddr,
@@ -17,8 +17,8 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The addresses whose first `bits` bits are those of `address`. `None`
-    /// for more bits than the address has, and where a bit behind them is set.
+    /// Creates the prefix of the first `bits` bits of `address`. `None` for more bits
+    /// than the address has, and if a later bit is set.
     pub fn new(address: IpAddr, bits: u8) -> Option<Prefix> {
         let (number, width) = match address {
             IpAddr::V4(address) => (u128::from(u32::from(address)) << 96, 32),
@@ -39,7 +39,7 @@ impl Prefix {
         self.address
     }
 
-    /// How many bits are given: at most 32 of IPv4, 128 of IPv6.
+    /// Returns the number of bits: at most 32 of IPv4, 128 of IPv6.
     pub fn bits(&self) -> u8 {
         self.bits
     }
@@ -50,7 +50,7 @@ impl Prefix {
     }
 }
 
-/// A mask of so many leading ones.
+/// Returns a mask of `bits` leading ones.
 pub(super) fn ones(bits: u8) -> u128 {
     u128::MAX
         .checked_shl(128 - u32::from(bits.min(128)))
@@ -112,10 +112,10 @@ impl PortRange {
     }
 }
 
-/// What must be said of the outermost VLAN tag.
+/// A condition on the outermost VLAN tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VlanMatch {
-    /// There is none to be read.
+    /// No readable tag.
     Untagged,
     /// Its VLAN: 0 (the tag gives a priority only) to 4094.
     Id(u16),
@@ -129,10 +129,10 @@ pub struct WrittenFilter {
 }
 
 impl WrittenFilter {
-    /// Reads a filter.
+    /// Parses a filter.
     ///
     /// # Errors
-    /// What is wrong with it, in which column, and what would be accepted.
+    /// The fault with its column, and what would be accepted.
     pub fn parse(text: &str) -> Result<WrittenFilter, crate::filter::FilterError> {
         Ok(WrittenFilter {
             text: text.into(),
@@ -140,39 +140,38 @@ impl WrittenFilter {
         })
     }
 
-    /// As it was written.
+    /// Returns the text as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 }
 
-/// What a frame must be like. A field that is `None` may be anything; all
-/// others must be as given.
+/// Conditions on a frame. A field that is `None` may have any value; all others must be
+/// as given.
 ///
-/// As text, fields are `key=value` with commas between them, each key at most
-/// once and in any order, and `any` is the matcher that asks for nothing:
+/// As text, fields are `key=value` with commas between them, each key at most once and
+/// in any order, and `any` is the matcher without conditions:
 /// `src=10.0.0.0/8,dst=10.1.2.3,proto=udp,dport=5000-5010,dscp=ef,vlan=7`.
 ///
 /// | key | value | what it is compared with |
 /// |---|---|---|
 /// | `src`, `dst` | address or prefix, IPv4 or IPv6 | the IP header's addresses (those in ARP are not: `filter=` reads them) |
 /// | `sport`, `dport` | port 0–65535, or a range | ports of TCP, UDP, DCCP, SCTP, UDP-Lite |
-/// | `proto` | number 0–255, or a name such as `udp` | the transport protocol, behind IPv6's extension headers |
+/// | `proto` | number 0–255, or a name such as `udp` | the transport protocol, after IPv6's extension headers |
 /// | `dscp` | 0–63, or `ef`, `cs0`–`cs7`, `af11`–`af43` | the code point (RFC 2474) |
 /// | `vlan` | 0–4094, or `none` | the outermost VLAN tag |
 /// | `vlan-priority` | 0–7 | the priority in that tag |
 /// | `inner-vlan` | 0–4094 | the second tag (QinQ) |
 /// | `src-mac`, `dst-mac` | Ethernet address | the Ethernet header's addresses |
-/// | `ethertype` | number, or a name such as `arp` | the type behind all VLAN tags |
+/// | `ethertype` | number, or a name such as `arp` | the type after all VLAN tags |
 /// | `in-port` | number of a port, from 0 | where the frame arrived |
 /// | `filter` | a [`Filter`], to the end of the text | the whole frame, as `--filter` does |
 ///
-/// A frame that lacks what a field is about does not match: later fragments,
-/// frames cut before their transport header and packets behind more than
-/// eight extension headers have no ports, a packet without IP has no
-/// addresses. IPv6 packets cut within their extension headers have no
-/// protocol either. Fewer than 14 bytes are a frame of which only the port of
-/// arrival is known.
+/// A frame that lacks a field of the matcher does not match: later fragments, frames
+/// truncated before their transport header and packets with more than eight extension
+/// headers have no ports, a packet without IP has no addresses. IPv6 packets truncated
+/// within their extension headers have no protocol either. Of a frame of fewer than 14
+/// bytes only the port of arrival is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matcher {
     /// Source address.
@@ -201,21 +200,20 @@ pub struct Matcher {
     pub ethertype: Option<u16>,
     /// The port that the frame arrived at.
     pub arrival_port: Option<PortIndex>,
-    /// Anything else. It is asked last: it costs more, and the classifier
+    /// Any further condition. It is checked last: it costs more, and the classifier
     /// cannot look it up.
     pub filter: Option<Box<WrittenFilter>>,
 }
 
 impl Matcher {
-    /// Whether a frame of `wire_len` bytes, of which `frame` are the first,
-    /// is one that is meant.
+    /// Whether a frame of `wire_len` bytes, of which `frame` are the first, matches.
     pub fn matches(&self, arrival: PortIndex, frame: &[u8], wire_len: u32) -> bool {
         let key = FrameKey::of(arrival, frame, true);
         Cube::of(self).holds(&key) && self.rest_matches(&key, frame, wire_len)
     }
 
-    /// Whether there can be a frame that matches, and all numbers are within
-    /// their ranges. What `filter` says is not looked at.
+    /// Whether any frame can match, and all numbers are within their ranges. `filter`
+    /// is not analysed.
     ///
     /// # Errors
     /// The field that is out of its range, or that contradicts another.
@@ -223,15 +221,15 @@ impl Matcher {
         super::grammar::check(self)
     }
 
-    /// Whether it asks for what no table can look up.
+    /// Whether it has conditions that no table can look up.
     pub(super) fn has_rest(&self) -> bool {
         let ranges = [self.source_ports, self.destination_ports];
         let is_range = |range: &PortRange| range.single().is_none();
         self.filter.is_some() || ranges.iter().flatten().any(is_range)
     }
 
-    /// Whether the frame fits in what no table can look up. The rest must
-    /// have been found to fit.
+    /// Whether the frame meets the conditions that no table can look up. The others
+    /// must have been checked.
     pub(super) fn rest_matches(&self, key: &FrameKey, frame: &[u8], wire_len: u32) -> bool {
         let (source, destination) = key.ports();
         let within = |range: Option<PortRange>, port| range.is_none_or(|range| range.holds(port));
@@ -243,9 +241,8 @@ impl Matcher {
                 .is_none_or(|filter| filter.filter.matches(frame, wire_len))
     }
 
-    /// Whether the rest of `other` is within this one's, given that the
-    /// other's key is. A filter is within
-    /// no other but its like.
+    /// Whether the rest of `other` is within this one's, given that the other's key is.
+    /// A filter covers only an identical one.
     pub(super) fn rest_covers(&self, other: &Matcher) -> bool {
         let covers = |mine: Option<PortRange>, theirs: Option<PortRange>| match (mine, theirs) {
             (None, _) => true,
@@ -268,8 +265,8 @@ impl Matcher {
             && meet(self.destination_ports, other.destination_ports)
     }
 
-    /// How much it asks for; see [`Order::MostSpecific`](super::Order). At
-    /// most 60 bits.
+    /// Returns how specific it is; see [`Order::MostSpecific`](super::Order). At most
+    /// 60 bits.
     pub(super) fn specificity(&self) -> u64 {
         let address =
             |prefix: Option<Prefix>| prefix.map_or(0, |prefix| 1 + u64::from(prefix.bits));

@@ -1,15 +1,13 @@
-//! Which rule a frame falls under: from its headers to a target, usually a
-//! link.
+//! Classification: from a frame's headers to a rule and its target, usually a link.
 //!
-//! A [`Matcher`] says what frames must be like, a [`Classifier`] finds the
-//! rule of a frame among up to millions of them. Rules whose matchers ask for
-//! the same fields, with prefixes of the same lengths, are of one *shape* and
-//! lie in one hash table (tuple space search: Srinivasan, Suri and Varghese,
-//! "Packet Classification using Tuple Space Search", SIGCOMM 1999). A lookup
-//! asks one table a shape, best rules first, and ends as soon as no shape
-//! left can have a better one. So a million pairs of addresses cost what ten
-//! do but for the cache, and a hundred shapes cost a hundred times one.
-//! [`Classifier::cost`] tells how many there are.
+//! A [`Matcher`] holds conditions on frames, a [`Classifier`] finds the rule of a frame
+//! among up to millions of them. Rules whose matchers use the same fields, with
+//! prefixes of the same lengths, have one *shape* and are in one hash table (tuple
+//! space search: Srinivasan, Suri and Varghese, "Packet Classification using Tuple
+//! Space Search", SIGCOMM 1999). A lookup reads one table a shape, best rules first,
+//! and ends as soon as no remaining shape can have a better one. So a million pairs of
+//! addresses cost the same as ten except for cache misses, and a hundred shapes cost a
+//! hundred times one. [`Classifier::cost`] returns the number of shapes.
 
 mod analysis;
 mod classifier;

@@ -1,19 +1,19 @@
-//! Rules that ask for the same bits.
+//! Rules that use the same bits.
 
 use alloc::collections::BTreeMap;
 
 use super::key::{Cube, FrameKey, WORDS};
 use super::table::Table;
 
-/// What makes a shape: the bits that its rules ask for, and which fields
-/// there must be. That IPv4 and IPv6 never share one follows.
+/// The identity of a shape: the bits that its rules use, and the fields that must be
+/// present. It follows that IPv4 and IPv6 never share one.
 pub(super) type ShapeKey = (u16, u16, [u64; WORDS]);
 
-/// How many low bits of a rule's order are its sequence number.
+/// Number of low bits of a rule's order that are its sequence number.
 pub(super) const SEQUENCE_BITS: u32 = 36;
 
-/// The place of a rule among all: lower ones are asked first. Priority,
-/// then lack of specificity, then sequence number.
+/// The place of a rule among all: lower ones are checked first. Priority, then lack of
+/// specificity, then sequence number.
 pub(super) type Place = u128;
 
 /// The rules of a place's priority and specificity.
@@ -61,12 +61,12 @@ impl Shape {
         }
     }
 
-    /// What makes it.
+    /// Returns its identity.
     pub fn key(&self) -> ShapeKey {
         (self.asked, self.presence, self.mask())
     }
 
-    /// Which bits its rules ask for.
+    /// Returns the bits that its rules use.
     pub fn mask(&self) -> [u64; WORDS] {
         let mut mask = [0; WORDS];
         for (at, bits) in &self.words[..self.count] {
@@ -81,7 +81,7 @@ impl Shape {
         (self.presence ^ other.presence) & self.asked & other.asked == 0
     }
 
-    /// The words of a key that count here.
+    /// Returns the words of a key under the mask.
     #[inline]
     pub fn project(&self, words: &[u64; WORDS]) -> [u64; WORDS] {
         let mut key = [0; WORDS];
@@ -91,7 +91,7 @@ impl Shape {
         key
     }
 
-    /// What the table holds for a frame; zero for nothing.
+    /// Returns the table's value for a frame; zero if there is none.
     #[inline]
     pub fn find(&self, key: &FrameKey) -> u64 {
         if key.presence & self.asked != self.presence {
@@ -105,8 +105,8 @@ impl Shape {
         self.table.get(&self.project(&key.words))
     }
 
-    /// What the table holds that any frame of a closed cube would find; zero
-    /// where frames of the cube find different things.
+    /// Returns the table's value for all frames of a closed cube; zero if frames of the
+    /// cube have different values.
     pub fn find_all(&self, cube: &Cube) -> u64 {
         let said = cube.asked & self.asked == self.asked;
         let bits = self.words[..self.count].iter();

@@ -1,15 +1,14 @@
 //! An open-addressing hash table from keys of some words to one word.
 //!
-//! Rows hold the key itself, so that a lookup is one place in memory. A key's
-//! search begins at the first of four rows and goes on row by row; a lookup
-//! compares the four at once, for a branch at each of them would be guessed
-//! wrong too often, and each wrong guess waits for memory.
+//! Rows hold the key itself, so that a lookup is one place in memory. A key's search
+//! begins at the first of four rows and continues row by row; a lookup compares the
+//! four at once, because a branch at each of them would be mispredicted too often, and
+//! each misprediction waits for memory.
 //!
-//! The order of rows is never seen from outside.
+//! The order of rows is never visible from outside.
 //!
-//! The hash has no seed. Keys come from rules, which the user writes; frames
-//! only look up, and a lookup takes at most as long as the longest run of
-//! rows, whatever the frame.
+//! The hash has no seed. Keys come from rules, which the user writes; frames only look
+//! up, and a lookup takes at most as long as the longest run of rows, for every frame.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -74,7 +73,7 @@ impl Table {
         hash(key) as usize & self.last_row & !(BUCKET - 1)
     }
 
-    /// The row of a key, or the empty one where it would be.
+    /// Returns the row of a key, or the empty one for it.
     #[inline]
     fn find(&self, key: &[u64]) -> (usize, u64) {
         let mut row = self.home(key);
@@ -110,7 +109,7 @@ impl Table {
             let (mut found, mut is_full) = (0, true);
             for at in 0..BUCKET {
                 let (there, value) = (rows[2 * at], rows[2 * at + 1]);
-                // An empty row's value is zero, whatever its key.
+                // An empty row's value is zero, for every key.
                 found |= if there == word { value } else { 0 };
                 is_full &= value != 0;
             }
@@ -121,8 +120,8 @@ impl Table {
         }
     }
 
-    /// Gives a key a value. Takes the same time whatever the table holds, but
-    /// for the times when it doubles.
+    /// Sets the value of a key. Takes the same time for every size of the table, except
+    /// when it doubles.
     pub fn put(&mut self, key: &[u64], value: u64) {
         debug_assert!(value != 0, "zero is an empty row");
         let key = &key[..self.key_words];
@@ -152,7 +151,7 @@ impl Table {
         }
     }
 
-    /// Removes a key. Rows behind it move up, so that no run has a gap.
+    /// Removes a key. Later rows move up, so that no run has a gap.
     pub fn remove(&mut self, key: &[u64]) {
         let (mut gap, value) = self.find(&key[..self.key_words]);
         if value == 0 {
@@ -167,7 +166,7 @@ impl Table {
                 break;
             }
             let home = self.home(key);
-            // A row may move to the gap if its home is not behind it.
+            // A row may move to the gap if its home is not after the gap.
             let from_home = row.wrapping_sub(home) & self.last_row;
             let from_gap = row.wrapping_sub(gap) & self.last_row;
             if from_home >= from_gap {

@@ -1,5 +1,4 @@
-//! Rules put into their tables and taken out of them, while frames are
-//! looked up before and after.
+//! Insertion and removal of rules, between lookups.
 
 use super::classifier::{Classifier, NONE, Order, RuleError, RuleId, WHOLE, head};
 use super::key::{Cube, presence};
@@ -70,14 +69,14 @@ impl<T: Copy> Classifier<T> {
         Ok(matcher)
     }
 
-    /// What a table holds of the first rule that has a key.
+    /// Returns a table's entry for the first rule of a key.
     fn entry(&self, rule: u32) -> u64 {
         let matcher = &self.matchers[rule as usize];
         let whole = matcher.as_ref().is_some_and(|matcher| !matcher.has_rest());
         u64::from(rule + 1) | if whole { WHOLE } else { 0 }
     }
 
-    /// Keeps what lookups must read of frames.
+    /// Updates the parts of frames that lookups must read.
     fn count(&mut self, cube: &Cube, matcher: &Matcher, change: isize) {
         let asks = cube.asked & (presence::PROTOCOL | presence::PORTS) != 0;
         let add = |count: &mut usize, is: bool| {
@@ -108,8 +107,8 @@ impl<T: Copy> Classifier<T> {
         number
     }
 
-    /// Changes what a shape knows of its rules' places, and its own place
-    /// among the shapes with it.
+    /// Updates a shape's bounds of its rules' places, and its own place among the
+    /// shapes.
     fn note(&mut self, number: u32, change: impl FnOnce(&mut Shape)) {
         let shape = &mut self.shapes[number as usize];
         let before = (shape.bound(), number);

@@ -136,11 +136,12 @@ impl Parser<'_> {
         self.take();
         self.take();
         let offset = self.expression(0, depth + 1)?;
-        let size = match self.take_if(&[":"]) {
-            false => 1,
-            true => self.read("a number of bytes: 1, 2 or 4", |text| {
+        let size = if self.take_if(&[":"]) {
+            self.read("a number of bytes: 1, 2 or 4", |text| {
                 number(text).filter(|size| [1, 2, 4].contains(size))
-            })?,
+            })?
+        } else {
+            1
         };
         self.close("]")?;
         Ok(match offset {

@@ -11,7 +11,7 @@ pub(super) enum Expression {
     Number(u32),
     /// The frame's length.
     Length,
-    /// How much of it is here.
+    /// Its length as far as it is available.
     Captured,
     /// A field of an IP header of either version.
     Ip(IpNumber),
@@ -21,7 +21,7 @@ pub(super) enum Expression {
         offset: u32,
         size: usize,
     },
-    /// Bytes at a place that is reckoned too.
+    /// Bytes at a computed place.
     LoadAt {
         layer: Layer,
         offset: Box<Expression>,
@@ -38,7 +38,7 @@ pub(super) enum IpNumber {
     Ecn,
 }
 
-/// What is done with two numbers.
+/// An operation on two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     Add,
@@ -71,7 +71,7 @@ impl Operation {
 }
 
 impl Expression {
-    /// The number, if the frame has it.
+    /// Returns the number, if the frame has it.
     #[inline]
     pub fn value(&self, facts: &Facts<'_>) -> Option<u32> {
         match self {
@@ -95,7 +95,7 @@ impl Expression {
         }
     }
 
-    /// Two numbers as one; reckoned at once where nothing is of a frame.
+    /// Combines two numbers; computed at once if both are constants.
     pub fn joined(operation: Operation, left: Expression, right: Expression) -> Expression {
         if let (Expression::Number(a), Expression::Number(b)) = (&left, &right)
             && let Some(number) = operation.of(*a, *b)
@@ -105,7 +105,7 @@ impl Expression {
         Expression::Binary(operation, Box::new((left, right)))
     }
 
-    /// Some bits of bytes in a layer, as a number of their own.
+    /// Returns some bits of bytes in a layer, as a number.
     pub fn bits(layer: Layer, offset: u32, size: usize, mask: u32) -> Expression {
         let whole = Expression::Load {
             layer,

@@ -1,4 +1,4 @@
-//! What a filter tests, and how a frame answers.
+//! The tests of a filter, and their evaluation.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -24,8 +24,8 @@ pub(super) enum Test {
     EtherType(u16),
     /// A VLAN tag, counted from the outermost, of this VLAN if one is given.
     Vlan { nth: usize, id: Option<u16> },
-    /// The transport protocol, behind extension headers, or the first header
-    /// behind IP's own; of this version of IP, if one is given.
+    /// The transport protocol, after extension headers, or the first header after the
+    /// IP header; of this version of IP, if one is given.
     Protocol {
         version: Option<IpVersion>,
         number: u8,
@@ -36,11 +36,11 @@ pub(super) enum Test {
     Net { side: Side, net: Net, of: Carrier },
     /// An Ethernet address.
     Mac { side: Side, address: [u8; 6] },
-    /// A destination for many.
+    /// A group destination.
     Group(Group),
     /// Two numbers.
     Relation(Box<(Expression, Relation, Expression)>),
-    /// A number that there is.
+    /// A number that is present.
     Present(Expression),
     /// TCP with one of these flags.
     Flag(u8),
@@ -50,7 +50,7 @@ pub(super) enum Test {
     Bytes { offset: usize, bytes: Vec<u8> },
 }
 
-/// Whose address or port.
+/// The side of an address or port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Source,
@@ -59,7 +59,7 @@ pub(super) enum Side {
     Both,
 }
 
-/// What carries an IPv4 address.
+/// The protocol that carries an IPv4 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Carrier {
     /// IP, ARP or RARP.
@@ -87,7 +87,7 @@ pub(super) enum Layer {
     Tag,
     /// ARP or RARP.
     Resolution,
-    /// What follows the Ethernet header of this type.
+    /// The content of an Ethernet frame of this type.
     Typed(u16),
     /// IPv4.
     Ip4,
@@ -133,7 +133,7 @@ const WITH_PORTS: [u8; 3] = [TCP, 17, 132];
 /// Where the first VLAN tag's content is.
 const TAG_AT: usize = 14;
 
-/// What tests want to know of a frame, looked up once.
+/// The facts about a frame that tests use, looked up once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts<'a> {
     bytes: &'a [u8],
@@ -228,7 +228,7 @@ impl<'a> Facts<'a> {
         transport.is_some_and(|transport| transport.piece != Piece::Whole)
     }
 
-    /// Whether it is so of one side, of either, or of both.
+    /// Whether a condition holds for one side, for either, or for both.
     fn of_sides(&self, side: Side, is: impl Fn(bool) -> Option<bool>) -> bool {
         let is = |destination| is(destination).unwrap_or(false);
         match side {
@@ -307,7 +307,7 @@ impl<'a> Facts<'a> {
 }
 
 impl Node {
-    /// Whether the frame is one that is meant.
+    /// Whether the frame matches.
     #[inline]
     pub fn matches(&self, facts: &Facts<'_>) -> bool {
         match self {

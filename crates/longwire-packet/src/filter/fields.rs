@@ -98,7 +98,7 @@ pub(super) fn find(name: &str) -> Option<Field> {
     Some(match name {
         "frame.len" => Field::Number(Expression::Length),
         "frame.cap_len" => Field::Number(Expression::Captured),
-        // Headers tell their length in words of four bytes.
+        // Headers contain their length in words of four bytes.
         "ip.hdr_len" => Field::Number(Expression::joined(
             Operation::Multiply,
             Expression::bits(Layer::Ip4, 0, 1, 0x0f),
@@ -175,8 +175,8 @@ impl Field {
 }
 
 impl Parser<'_> {
-    /// Reads what is asked of a field: nothing, so that it must be there; a
-    /// relation and a value; or a set of values.
+    /// Parses the condition on a field: none, so that it must be present; a relation
+    /// and a value; or a set of values.
     pub(super) fn field(&mut self, field: Field) -> Result<Node, FilterError> {
         self.take();
         let mask = match self.peek() {
@@ -222,9 +222,10 @@ impl Parser<'_> {
             any.push(self.equal(field)?);
             self.take_if(&[","]);
         }
-        match any.is_empty() {
-            true => Err(self.wrong("the set is empty; write values in it, as in {80, 443}")),
-            false => Ok(joined(any, Node::Any)),
+        if any.is_empty() {
+            Err(self.wrong("the set is empty; write values in it, as in {80, 443}"))
+        } else {
+            Ok(joined(any, Node::Any))
         }
     }
 

@@ -12,10 +12,10 @@ use super::parser::{Parser, joined};
 use super::tokens::{FilterError, tokens};
 use super::values::number;
 
-/// Reads a filter.
+/// Parses a filter.
 ///
 /// # Errors
-/// What is wrong with it, and in which column.
+/// The fault, with its column.
 pub(super) fn parse(text: &str) -> Result<Node, FilterError> {
     let (tokens, end) = tokens(text);
     let mut parser = Parser::new(&tokens, end);

@@ -1,5 +1,5 @@
-//! Filters: which frames are meant, written like those of tcpdump or, in
-//! part, like those of Wireshark.
+//! Filters: conditions on frames, written like those of tcpdump or, in part, like those
+//! of Wireshark.
 
 mod arithmetic;
 mod expression;
@@ -33,28 +33,28 @@ macro_rules! filter_language {
     };
 }
 
-/// What filters are made of, in a sentence: every help takes it from here.
+/// The language of filters in a sentence, for all help texts.
 pub const LANGUAGE: &str = crate::filter_language!();
 
-/// Which frames are meant. Read from text, then asked of each frame: that
-/// takes no memory.
+/// A condition on frames. Parsed from text, then evaluated for each frame without
+/// allocating memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     root: Node,
 }
 
 impl Filter {
-    /// Reads a filter.
+    /// Parses a filter.
     ///
     /// # Errors
-    /// What is wrong with it, in which column, and what would be accepted.
+    /// The fault with its column, and what would be accepted.
     pub fn parse(text: &str) -> Result<Filter, FilterError> {
         let root = grammar::parse(text)?;
         Ok(Filter { root })
     }
 
-    /// Whether a frame of `wire_len` bytes, of which `bytes` are its first, is
-    /// meant. A test of bytes that are not there fails.
+    /// Whether a frame of `wire_len` bytes, of which `bytes` are the first, matches. A
+    /// test of bytes that are not available fails.
     pub fn matches(&self, bytes: &[u8], wire_len: u32) -> bool {
         self.root.matches(&Facts::of(bytes, wire_len))
     }

@@ -36,7 +36,7 @@ const ETHERTYPES: [(&str, u16); 10] = [
     ("loopback", 0x9000),
 ];
 
-/// Services with a port of their own (IANA's service names).
+/// Services with registered ports (IANA's service names).
 const SERVICES: [(&str, u16); 39] = [
     ("ftp-data", 20),
     ("ftp", 21),

@@ -1,4 +1,4 @@
-//! Tests that begin with a word of their own.
+//! Tests that begin with a specific word.
 
 use alloc::boxed::Box;
 
@@ -15,8 +15,8 @@ fn related(left: Expression, relation: Relation, right: u32) -> Test {
 }
 
 impl Parser<'_> {
-    /// Reads a test that begins with a word of its own. `None` where no such
-    /// begins.
+    /// Parses a test that begins with a specific word. `None` if the word begins no
+    /// such test.
     pub(super) fn own(&mut self, word: &str) -> Result<Option<Test>, FilterError> {
         let test = match word {
             "len" => self.compare(Expression::Length, |parser| {
@@ -85,8 +85,8 @@ impl Parser<'_> {
         Ok(related(left, wanted.unwrap_or(Relation::Equal), right))
     }
 
-    /// Reads which VLAN, if one is told. Tests joined by `and` are about one
-    /// tag behind the other.
+    /// Parses the VLAN, if one is given. Tests joined by `and` are about consecutive
+    /// tags.
     fn vlan(&mut self) -> Test {
         self.take();
         let id = self.peek().and_then(number).filter(|vlan| *vlan < 4096);

@@ -14,13 +14,12 @@ const DEPTH_MAX: u32 = 32;
 /// The words that have not been read.
 pub(super) struct Parser<'a> {
     tokens: &'a [Token<'a>],
-    /// The column behind the text.
+    /// The column after the text.
     end: usize,
-    /// VLAN tags that tests before in the same conjunction are about: the next
-    /// one is about the tag behind them.
+    /// VLAN tags that previous tests in the same conjunction are about: the next one is
+    /// about the following tag.
     pub(super) vlans: usize,
-    /// The last words of the kind of `udp dst port`: bare values behind `or`
-    /// are of it.
+    /// The last qualifier such as `udp dst port`: it applies to bare values after `or`.
     pub(super) qualifier: Option<Qualifier>,
 }
 
@@ -59,9 +58,10 @@ impl<'a> Parser<'a> {
 
     /// Reads what closes a bracket.
     pub(super) fn close(&mut self, mark: &str) -> Result<(), FilterError> {
-        match self.take_if(&[mark]) {
-            true => Ok(()),
-            false => Err(self.expected(&format!("'{mark}'"))),
+        if self.take_if(&[mark]) {
+            Ok(())
+        } else {
+            Err(self.expected(&format!("'{mark}'")))
         }
     }
 

@@ -1,4 +1,4 @@
-//! Tests as tcpdump has them: words that say what is meant, then a value.
+//! Tests in tcpdump's language: qualifiers, then a value.
 
 use alloc::vec;
 use core::net::Ipv4Addr;
@@ -11,10 +11,10 @@ use super::tokens::FilterError;
 use super::values::{Net, mac, number};
 use crate::header::IpVersion;
 
-/// What a value is of: `udp dst port` and the like.
+/// The qualifiers of a value: `udp dst port` and similar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Qualifier {
-    /// A test that must hold beside.
+    /// An additional test that must hold.
     protocol: Protocol,
     side: Side,
     kind: Kind,
@@ -29,7 +29,7 @@ enum Protocol {
     Carried(u8),
 }
 
-/// What kind of value.
+/// Kind of the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Host,
@@ -55,7 +55,7 @@ fn protocol(word: &str) -> Option<Protocol> {
 }
 
 impl Protocol {
-    /// The test that this word alone is.
+    /// Returns the test that this word alone means.
     fn test(self) -> Option<Test> {
         Some(match self {
             Protocol::None | Protocol::Ether => return None,
@@ -76,7 +76,7 @@ impl Protocol {
 const SIDES: [&str; 2] = ["src", "dst"];
 
 impl Parser<'_> {
-    /// Reads a test of qualifiers and a value. `None` where no such begins.
+    /// Parses a test of qualifiers and a value. `None` if the word begins no such test.
     pub(super) fn qualified(&mut self, depth: u32) -> Result<Option<Node>, FilterError> {
         let protocol = match self.peek().and_then(protocol) {
             Some(protocol) => {
@@ -274,7 +274,8 @@ impl Parser<'_> {
     }
 }
 
-/// A name that may be escaped, as tcpdump wants names that are its keywords.
+/// Removes the escape of a name, which tcpdump requires for names that are its
+/// keywords.
 fn unescaped(text: &str) -> &str {
     text.strip_prefix('\\').unwrap_or(text)
 }
@@ -283,7 +284,7 @@ fn port(text: &str) -> Option<u16> {
     number(text).or_else(|| names::service(text))
 }
 
-/// A test, and that of the word before it.
+/// Joins a test with that of the word before it.
 fn beside(protocol: Protocol, test: Test) -> Node {
     match protocol.test() {
         Some(other) => Node::All(vec![Node::Test(other), Node::Test(test)]),
@@ -291,7 +292,7 @@ fn beside(protocol: Protocol, test: Test) -> Node {
     }
 }
 
-/// A test of addresses, in what the word before it says.
+/// Returns a test of addresses in the protocol of the word before it.
 fn in_net(protocol: Protocol, side: Side, net: Net) -> Node {
     let of = match protocol {
         Protocol::Type(wanted @ (ARP | RARP)) => Carrier::Arp(wanted),

@@ -4,12 +4,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Why a filter was refused, and where.
+/// Refusal of a filter, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError {
     /// The column, in characters from 1.
     pub column: usize,
-    /// What is wrong, and what would do.
+    /// The fault, and valid alternatives.
     pub message: String,
 }
 
@@ -28,20 +28,20 @@ pub(super) struct Token<'a> {
     pub column: usize,
 }
 
-/// Marks that are words of their own, the longer ones first.
+/// Marks that are separate words, the longer ones first.
 const MARKS: [&str; 22] = [
     "==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "=", "<", ">", "!", "(", ")", "[", "]", "{",
     "}", "&", "|", "^", "%",
 ];
 
-/// Marks that may be within a word: in a network, a name, an address, a list.
-/// They are marks where no word can begin with them or, some, in brackets.
+/// Marks that may be within a word: in a network, a name, an address, a list. They are
+/// separate where no word can begin with them or, some, in brackets.
 const BETWEEN: [&str; 6] = ["+", "-", "*", "/", ":", ","];
 
-/// What no word goes on with.
+/// Characters that end a word.
 const ENDS: &str = "=!<>&|()[]{}^%";
 
-/// What we are within.
+/// The context of a position.
 #[derive(Clone, Copy, Default)]
 struct Within {
     brackets: u32,

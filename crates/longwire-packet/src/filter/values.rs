@@ -95,8 +95,7 @@ pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
     T::try_from(value).ok()
 }
 
-/// Names of code points: ef (RFC 3246), cs0 to cs7 (RFC 2474), af11 to af43
-/// (RFC 2597).
+/// Names of code points: ef (RFC 3246), cs0 to cs7 (RFC 2474), af11 to af43 (RFC 2597).
 pub(crate) fn code_point(text: &str) -> Option<u64> {
     let digit = |byte: &u8| u64::from(byte - b'0');
     match text.as_bytes() {

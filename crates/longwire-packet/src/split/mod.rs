@@ -1,5 +1,5 @@
-//! Which side of a conversation a frame comes from, so that a trace can be
-//! replayed from two ports: the client's and the server's.
+//! The sides of conversations, so that a trace can be replayed from two ports: the
+//! client's and the server's.
 
 use alloc::format;
 use alloc::string::String;
@@ -20,11 +20,11 @@ pub const CLIENT: usize = 0;
 /// From the server to the client.
 pub const SERVER: usize = 1;
 
-/// Tells the two sides of conversations apart.
+/// Distinguishes the two sides of conversations.
 ///
-/// Frames that tell nothing of themselves, such as those without IP, go where
-/// the last frame from the same Ethernet address went; the first of them, with
-/// the client's.
+/// Frames without information about their side, such as those without IP, go where the
+/// last frame from the same Ethernet address went; the first of them, with the
+/// client's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Splitter {
     rule: Rule,
@@ -45,7 +45,7 @@ enum Rule {
     Port,
 }
 
-/// A rule that cannot be read: what it is, and what would do.
+/// An invalid rule: the fault, and valid alternatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitError {
     message: String,
@@ -65,11 +65,11 @@ const WHAT: &str = "one of client=NETWORK,..., mac=ADDRESS,..., syn, port";
 const TCP: u8 = 6;
 
 impl Splitter {
-    /// Reads a rule: `client=10.0.0.0/8,2001:db8::/32`,
-    /// `mac=02:00:00:00:00:01`, `syn` or `port`.
+    /// Parses a rule: `client=10.0.0.0/8,2001:db8::/32`, `mac=02:00:00:00:00:01`, `syn`
+    /// or `port`.
     ///
     /// # Errors
-    /// What is wrong with it, and what would be accepted.
+    /// The fault, and what would be accepted.
     pub fn parse(text: &str) -> Result<Splitter, SplitError> {
         let not = |text: &str, what: &str| SplitError {
             message: format!("'{text}' is not {what}"),
@@ -99,15 +99,16 @@ impl Splitter {
         })
     }
 
-    /// Which side a frame, as it was captured, comes from: 0 for what clients
-    /// send to servers, 1 for what servers send to clients.
+    /// Returns the side that a captured frame comes from: 0 for frames from clients to
+    /// servers, 1 for frames from servers to clients.
     pub fn side(&mut self, bytes: &[u8]) -> usize {
         let from_client = match &self.rule {
             Rule::Macs(clients) => {
                 let source = bytes.get(6..12);
-                return match source.is_some_and(|source| clients.iter().any(|mac| mac == source)) {
-                    true => CLIENT,
-                    false => SERVER,
+                return if source.is_some_and(|source| clients.iter().any(|mac| mac == source)) {
+                    CLIENT
+                } else {
+                    SERVER
                 };
             }
             Rule::Networks(clients) => from_networks(bytes, clients),
@@ -117,14 +118,15 @@ impl Splitter {
                 told => told,
             },
         };
-        match self.as_neighbour(bytes, from_client) {
-            true => CLIENT,
-            false => SERVER,
+        if self.as_neighbour(bytes, from_client) {
+            CLIENT
+        } else {
+            SERVER
         }
     }
 
-    /// What is not told of a frame is taken from the last one of the same
-    /// Ethernet address.
+    /// Uses the side of the last frame from the same Ethernet address, if a frame's own
+    /// is not known.
     fn as_neighbour(&mut self, bytes: &[u8], told: Option<bool>) -> bool {
         let Some(source) = bytes.get(6..12) else {
             return told.unwrap_or(true);
@@ -140,8 +142,8 @@ impl Splitter {
         }
     }
 
-    /// Whether the conversation's client sent the packet: whoever sent the
-    /// first SYN, or else the first packet.
+    /// Whether the conversation's client sent the packet: the sender of the first SYN,
+    /// or otherwise of the first packet.
     fn first_sender(&mut self, bytes: &[u8]) -> Option<bool> {
         let ip = IpHeader::parse(bytes)?;
         let transport = ip.transport(bytes)?;
@@ -152,7 +154,7 @@ impl Splitter {
         }
         let (key, from_low) = Ends::of(bytes, &ip, &transport)?.conversation();
         let client_is_low = match (opening(bytes, &transport), self.known.get(key)) {
-            // A SYN tells for sure, also when ports are used again.
+            // A SYN is certain, also when ports are reused.
             (Some(by_client), _) => by_client == from_low,
             (None, Some(known)) => known,
             (None, None) => from_low,
@@ -173,7 +175,7 @@ impl Splitter {
         Some(by_client)
     }
 
-    /// Later pieces have no ports: they are told by the first one.
+    /// Remembers the side of a first fragment: later fragments have no ports.
     fn remember_pieces(&mut self, bytes: &[u8], ip: &IpHeader, first: &Transport, by_client: bool) {
         if first.piece == Piece::First
             && let Some(pieces) = Ends::of_datagram(bytes, ip, first)
@@ -211,7 +213,7 @@ fn from_networks(bytes: &[u8], clients: &[Net]) -> Option<bool> {
             };
             (ip.version, &bytes[range])
         }
-        // ARP tells its sender's address.
+        // ARP contains its sender's address.
         None => {
             let at = mac_header_len(bytes) as usize;
             let is_arp = bytes.get(at - 2..at) == Some(&[0x08, 0x06]);

@@ -77,9 +77,9 @@ fn payloads_of_other_programs_are_none() {
     );
 }
 
-/// A 16-bit check misses one change in 65,536. Over 144 spoilt bits in each of
-/// 2,000 probes 4.4 are expected to be missed at random; twenty would have a
-/// probability below 1e-7 (Poisson).
+/// A 16-bit check misses one change in 65,536. Over 144 corrupted bits in each of 2,000
+/// probes 4.4 are expected to be missed at random; twenty would have a probability
+/// below 1e-7 (Poisson).
 #[test]
 fn spoilt_probes_are_none() {
     let mut missed = 0;

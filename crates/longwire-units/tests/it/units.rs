@@ -1,5 +1,5 @@
-//! Units: what is read, what is refused in which words, and that what is
-//! written reads back.
+//! Units: accepted values, refused ones with their messages, and that written values
+//! read back.
 
 use std::str::FromStr;
 

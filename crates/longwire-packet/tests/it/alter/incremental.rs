@@ -1,4 +1,4 @@
-//! Checksums updated in place are those reckoned anew.
+//! Checksums updated in place equal recomputed ones.
 
 use longwire_packet::alter::AlterOptions;
 use longwire_packet::fragment::fragment;

@@ -61,7 +61,7 @@ fn quoted_packets_are_those_that_were_sent() {
         };
         assert_eq!(after[38..42], gateway, "{kind}");
     }
-    // An echo quotes nothing, whatever it holds.
+    // An echo quotes nothing, for all contents.
     let mut message = vec![8, 0, 0, 0, 0, 1, 0, 1];
     message.extend(&sent[14..]);
     let mut frame = ethernet(&[], 0x0800, &PLAIN4.packet(1, &message));

@@ -1,5 +1,5 @@
-//! Altering frames: what is to change does, and nothing else but checksums,
-//! which stay as right as they were.
+//! Altering frames: only the requested changes occur, besides checksums, which stay as
+//! right as they were.
 mod incremental;
 mod inside;
 mod rounds;
@@ -22,7 +22,7 @@ pub fn options(change: impl FnOnce(&mut AlterOptions)) -> AlterOptions {
     options
 }
 
-/// What becomes of a frame in a round.
+/// Returns the result for a frame in a round.
 pub fn altered_in(
     alterations: &mut Alterations,
     frame: &[u8],
@@ -42,7 +42,7 @@ pub fn altered_in(
     taken
 }
 
-/// What becomes of one whole frame.
+/// Returns the result for one whole frame.
 pub fn altered(options: AlterOptions, frame: &[u8]) -> Vec<u8> {
     let mut alterations = Alterations::new(options);
     let mut taken = altered_in(&mut alterations, frame, frame.len(), 0);
@@ -198,7 +198,7 @@ fn checksums_are_fixed_where_they_can_be() {
     assert_eq!(count(&alterations, "checksums_unknown"), 1);
 }
 
-/// What was counted under a name.
+/// Returns a counter by its name.
 pub fn count(alterations: &Alterations, name: &str) -> u64 {
     let counts = alterations.counts();
     let found = counts.iter().find(|(known, _)| *known == name);

@@ -58,8 +58,8 @@ fn number(frame: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(frame[at..at + 4].try_into().unwrap())
 }
 
-/// What one side sends is what the other acknowledges, in every round, and
-/// rounds differ.
+/// The numbers that one side sends are those that the other acknowledges, in every
+/// round, and rounds differ.
 #[test]
 fn connections_have_other_numbers_in_every_round() {
     let mut alterations = Alterations::new(options(|options| options.loop_renumber = true));
@@ -117,7 +117,7 @@ fn rtp_goes_on() {
     }
 }
 
-/// What looks like RTP for a packet or two, or jumps about, is none.
+/// Datagrams that look like RTP for a packet or two, or jump about, are not RTP.
 #[test]
 fn other_datagrams_are_left_alone() {
     let mut alterations = Alterations::new(options(|options| options.loop_renumber = true));
@@ -135,7 +135,7 @@ fn other_datagrams_are_left_alone() {
         }
         alterations.next_round();
     }
-    // Only so many streams are followed; the rest is counted.
+    // Streams beyond the maximum are only counted.
     for source in 0..5_000 {
         let frame = rtp(1, 1, source);
         altered_in(&mut alterations, &frame, frame.len(), 0);
@@ -157,7 +157,7 @@ fn rounds_add_up() {
         let mut stamp = 0;
         let len = frame.len() as u32;
         alterations.apply(&frame, len, about, &mut |bytes, _| {
-            stamp = number(bytes, 58)
+            stamp = number(bytes, 58);
         });
         assert_eq!(stamp, 0x100 + expected);
         alterations.next_round();

@@ -1,5 +1,4 @@
-//! Which side of a conversation a frame comes from, and addresses that depend
-//! on it.
+//! The side of a conversation that a frame comes from, and addresses that depend on it.
 
 use longwire_packet::split::Splitter;
 
@@ -52,7 +51,7 @@ fn sides_are_told_by_networks_and_by_ethernet_addresses() {
         splitter.side(&ethernet(&[7], 0x86dd, &ipv6(0, &[], 17, &segment))),
         0
     );
-    // ARP tells its sender.
+    // ARP identifies its sender.
     let mut splitter = Splitter::parse("client=10.0.0.0/8").unwrap();
     let mut packet = vec![0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 9, 9, 9];
     packet.resize(46, 0);
@@ -64,10 +63,10 @@ fn sides_are_told_by_networks_and_by_ethernet_addresses() {
 #[test]
 fn the_first_syn_is_the_clients() {
     let mut splitter = Splitter::parse("syn").unwrap();
-    // Who sent first before any SYN was seen is taken for the client...
+    // The first sender before any SYN is considered the client...
     assert_eq!(splitter.side(&frame(false, 6, (40_000, 80), ACK, 0)), 0);
     assert_eq!(splitter.side(&frame(true, 6, (40_000, 80), ACK, 0)), 1);
-    // ...until one tells better.
+    // ...until a SYN corrects it.
     assert_eq!(
         splitter.side(&frame(false, 6, (40_000, 80), SYN | ACK, 0)),
         1
@@ -104,15 +103,15 @@ fn pieces_go_together() {
         let mut splitter = Splitter::parse(rule).unwrap();
         assert_eq!(splitter.side(&frame(true, 17, (40_000, 53), 0, 0)), 0);
         assert_eq!(splitter.side(&frame(false, 17, (40_000, 53), 0, 0x2000)), 1);
-        // From another Ethernet address, so that nothing else tells.
+        // From another Ethernet address, so that only the fragment identifies the side.
         let mut later = frame(false, 17, (40_000, 53), 0, 0x0010);
         later[6..12].fill(0x0e);
         assert_eq!(splitter.side(&later), 1, "{rule}");
     }
 }
 
-/// What tells nothing goes where the last frame from the same Ethernet
-/// address went.
+/// A frame without information goes where the last frame from the same Ethernet address
+/// went.
 #[test]
 fn neighbours_go_together() {
     let mut splitter = Splitter::parse("syn").unwrap();

@@ -33,7 +33,7 @@ fn pairs_pass_everything_to_their_partner_and_learn_nothing() {
     assert_eq!(bridge.counters().not_forwarded(NotForwarded::Unpaired), 3);
 }
 
-/// What a bridge of two ports says to settings changed so.
+/// Returns the error of a bridge of two ports with changed settings.
 fn refused(change: impl Fn(&mut BridgeConfig)) -> (BridgeError, String) {
     let mut config = BridgeConfig::new(2);
     change(&mut config);

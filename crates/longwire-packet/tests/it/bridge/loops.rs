@@ -1,4 +1,4 @@
-//! Loops that are, and what looks like one and is none.
+//! Loops, and traffic that looks like a loop and is none.
 
 use longwire_packet::bridge::{Bridge, BridgeConfig, Forwarding, LoopSign};
 use longwire_units::Nanos;
@@ -44,8 +44,7 @@ fn a_cable_between_two_ports_is_found_at_once() {
     assert!(notice.at <= Nanos::from_micros(10), "{notice:?}");
 }
 
-/// The loop is behind port 3: a frame that went there comes back for ever,
-/// and is not changed by it.
+/// The loop is at port 3: a frame that went there returns for ever, unchanged.
 #[test]
 fn a_loop_behind_a_port_is_found() {
     let mut bridge = bridge();
@@ -86,8 +85,8 @@ fn many_stations_in_a_loop_do_not_hide_it() {
     assert!(bridge.counters().loop_signs > 100);
 }
 
-/// What networks do without a loop: roaming, failing over, retrying, talking
-/// loudly to all.
+/// Traffic of networks without a loop: roaming, failing over, retrying, broadcasting at
+/// high rates.
 #[test]
 fn ordinary_traffic_is_no_loop() {
     let mut bridge = bridge();

@@ -13,7 +13,7 @@ use crate::bridge::{BROADCAST, frame, port, station};
 /// VLAN, address, port, when it was last heard of; `None` if it was given.
 type Known = (u16, [u8; 6], u16, Option<u64>);
 
-/// A bridge as one would write it down.
+/// A bridge in its simplest form.
 struct Naive {
     config: BridgeConfig,
     known: Vec<Known>,
@@ -25,7 +25,7 @@ struct Naive {
     credit: Vec<(f64, u64)>,
 }
 
-/// What [`BridgeConfig::ageing`] counts in.
+/// The unit of [`BridgeConfig::ageing`].
 const TICK: u64 = 1 << 20;
 
 impl Naive {
@@ -62,9 +62,10 @@ impl Naive {
                 if heard.is_none() {
                     return;
                 }
-                match self.is_fresh(heard, now) {
-                    false => self.learnt += 1,
-                    true => self.moved += u64::from(before != arrival),
+                if self.is_fresh(heard, now) {
+                    self.moved += u64::from(before != arrival)
+                } else {
+                    self.learnt += 1
                 }
                 self.known[at] = (vlan, mac, arrival, Some(now));
             }

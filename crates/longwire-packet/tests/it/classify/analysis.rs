@@ -1,4 +1,4 @@
-//! What `longwire check` is told of rules.
+//! Findings about rules for `longwire check`.
 
 use longwire_packet::classify::{Classifier, Matcher, Order, PortRange, Prefix, RuleId, VlanMatch};
 
@@ -12,7 +12,7 @@ fn classifier(order: Order, rules: &[(&str, u32)]) -> Classifier<u32> {
     Classifier::with_rules(order, 0, rules).unwrap()
 }
 
-/// The unreachable rules and what they are behind.
+/// Returns the unreachable rules and the rules that cover them.
 fn unreachable(classifier: &Classifier<u32>) -> Vec<(u32, u32)> {
     let found = classifier.unreachable();
     assert!(found.complete);
@@ -227,7 +227,7 @@ fn what_is_said_agrees_with_frames() {
         }
         unreachables += found.len();
     }
-    // The test tells nothing if there is seldom something to tell.
+    // The test is useless if there are few findings.
     assert!(
         unreachables > 500 && pairs > 500,
         "{unreachables} unreachable, {pairs} pairs"

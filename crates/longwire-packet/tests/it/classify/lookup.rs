@@ -1,4 +1,4 @@
-//! Which rule a frame falls under.
+//! The rule that a frame matches.
 
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::classify::{Classifier, Matcher, Order, Prefix, RuleError, RuleId};
@@ -130,7 +130,7 @@ fn lookups_agree_with_rules_asked_one_by_one() {
         }
         assert_eq!(classifier.len(), rules.len());
     }
-    // The test tells nothing if frames seldom match.
+    // The test is useless if frames seldom match.
     assert!(matched > lookups / 3, "{matched} of {lookups} matched");
 }
 

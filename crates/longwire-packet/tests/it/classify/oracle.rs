@@ -1,4 +1,4 @@
-//! What frames are, read byte by byte, and what matchers ask of them.
+//! The fields of frames, read byte by byte, and the conditions of matchers.
 
 use std::net::IpAddr;
 
@@ -37,7 +37,7 @@ impl Cursor<'_> {
 impl Fields {
     pub fn of(frame: &[u8]) -> Fields {
         let mut fields = Fields::default();
-        // Whatever ends it early has left the fields that there are.
+        // An early end leaves the fields read so far.
         let _ = fields.read(&mut Cursor(frame));
         fields
     }

@@ -4,7 +4,7 @@ use longwire_packet::bridge::PortIndex;
 use longwire_packet::classify::{Matcher, PortRange, VlanMatch, WrittenFilter};
 use longwire_units::random::Stream;
 
-/// What is drawn, from a seed.
+/// Random draws from a seed.
 pub struct Universe(Stream);
 
 const NETS: [&str; 14] = [
@@ -45,7 +45,7 @@ impl Universe {
         values[self.below(values.len())]
     }
 
-    /// Something, once in so many times.
+    /// Draws a value once in `times` times.
     fn once_in<T>(&mut self, times: usize, draw: impl FnOnce(&mut Universe) -> T) -> Option<T> {
         (self.below(times) == 0).then(|| draw(self))
     }
@@ -90,9 +90,10 @@ impl Universe {
                 destination_mac: self.once_in(12, Universe::mac),
                 ethertype: self.once_in(10, |draw| draw.of(&[0x0800, 0x86dd, 0x0806, 0x88cc])),
                 arrival_port: self.once_in(12, |draw| PortIndex(draw.below(3) as u16)),
-                filter: match with_filters {
-                    true => self.once_in(12, Universe::filter).flatten(),
-                    false => None,
+                filter: if with_filters {
+                    self.once_in(12, Universe::filter).flatten()
+                } else {
+                    None
                 },
             };
             if matcher.check().is_ok() {

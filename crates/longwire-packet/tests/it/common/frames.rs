@@ -22,7 +22,7 @@ pub fn remainder(parts: &[&[u8]]) -> u64 {
     sum % 65_535
 }
 
-/// What makes that remainder zero.
+/// Returns the checksum that makes that remainder zero.
 fn checksum(parts: &[&[u8]]) -> [u8; 2] {
     let missing = 65_535 - remainder(parts);
     (missing as u16).to_be_bytes()
@@ -94,7 +94,7 @@ pub fn ipv6(class: u8, extensions: &[(u8, &[u8])], protocol: u8, payload: &[u8])
     packet
 }
 
-/// What a transport checksum covers beside its segment.
+/// The bytes that a transport checksum covers in addition to its segment.
 fn pseudo_header(addresses: &[u8], protocol: u8, len: usize) -> Vec<u8> {
     if protocol == 1 {
         return Vec::new();
@@ -138,8 +138,8 @@ pub fn transport(
     segment
 }
 
-/// What is left over when the checksum of a UDP datagram is checked that begins
-/// at `at` and ends with the bytes, as its receiver does: 0 if it is right.
+/// Returns the remainder of the checksum of a UDP datagram that begins at `at` and ends
+/// with the bytes, as its receiver computes it: 0 if it is right.
 pub fn datagram_sum(version: u8, bytes: &[u8], at: usize) -> u64 {
     let addresses = match version {
         4 => &bytes[at - 8..at],

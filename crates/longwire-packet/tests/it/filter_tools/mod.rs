@@ -35,7 +35,8 @@ fn capture(name: &str, frames: &[Vec<u8>]) -> Scratch {
     Scratch(path)
 }
 
-/// What a tool prints; `None`, with a word, where it is not installed.
+/// Returns the output of a tool; prints a message and returns `None` if it is not
+/// installed.
 fn run(tool: &str, arguments: &[&str]) -> Option<String> {
     match Command::new(tool).args(arguments).output() {
         Ok(output) => {
@@ -155,16 +156,17 @@ fn frames(tags: usize) -> Vec<Vec<u8>> {
     (0..600).map(frame).collect()
 }
 
-/// What tcpdump's users write, and means the same here.
+/// Filters of tcpdump's users with the same meaning here.
 const TCPDUMP: &str = include_str!("tcpdump.txt");
 
-/// What is different on purpose is written so that it is not asked here: TCP
-/// and UDP bytes of IPv6 packets.
+/// Rewrites a filter so that intended differences do not matter: TCP and UDP bytes of
+/// IPv6 packets.
 fn asked(filter: &str) -> String {
     let of_both = ["tcp[", "udp["].iter().any(|bytes| filter.contains(bytes));
-    match of_both && !filter.starts_with("ip ") {
-        true => format!("ip and ({filter})"),
-        false => filter.to_owned(),
+    if of_both && !filter.starts_with("ip ") {
+        format!("ip and ({filter})")
+    } else {
+        filter.to_owned()
     }
 }
 
@@ -201,7 +203,7 @@ fn tcpdump_finds_the_same() {
     assert!(some > 105, "{some} filters tell frames apart");
 }
 
-/// Behind tags, tcpdump wants to be told of them.
+/// With tags, tcpdump needs them in the filter.
 #[test]
 fn tcpdump_finds_the_same_behind_tags() {
     let once = frames(1);
@@ -239,7 +241,7 @@ fn tcpdump_finds_the_same_behind_tags() {
     }
 }
 
-/// What is written like Wireshark's display filters.
+/// Filters in the language of Wireshark's display filters.
 const TSHARK: &str = include_str!("tshark.txt");
 
 #[test]
