@@ -1,8 +1,8 @@
-//! Altering frames of strangers: whatever the options and the bytes, nothing
-//! panics, and right checksums stay right.
+//! Altering arbitrary frames: for any options and bytes, nothing panics, and
+//! valid checksums stay valid.
 //!
-//! The input is text, a line an option (`map 10.0.0.0/8=11.0.0.0/8`), then a
-//! line `---`, then a frame.
+//! The input is text with one option per line (`map 10.0.0.0/8=11.0.0.0/8`), then
+//! a line `---`, then a frame.
 
 use longwire_engine::Nanos;
 use longwire_packet::alter::{About, AlterOptions, Alterations, Truncated, parse_dscp};
@@ -10,18 +10,18 @@ use longwire_packet::filter::Filter;
 use longwire_packet::header::{IpHeader, IpVersion};
 use longwire_packet::split::Splitter;
 
-/// What ends the options.
+/// The line that ends the options.
 const END: &[u8] = b"\n---\n";
 
-/// Rounds that a frame is sent in.
+/// Rounds in which a frame is sent.
 const ROUNDS: u64 = 3;
 
-/// What the lines ask for, beside what goes to the alterations.
+/// The options of an input: those of the alterations, and others.
 #[derive(Default)]
-pub(crate) struct Wanted {
+pub(crate) struct AlterInput {
     pub(crate) options: AlterOptions,
     filter: Option<Filter>,
-    /// So many bytes at the frame's end were not captured.
+    /// Number of bytes at the frame's end that were not captured.
     missing: u32,
 }
 
@@ -34,7 +34,7 @@ pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(&data[..at]) else {
         return;
     };
-    let mut wanted = Wanted::default();
+    let mut wanted = AlterInput::default();
     for line in text.lines() {
         read(&mut wanted, line);
     }
@@ -50,11 +50,11 @@ pub fn check(data: &[u8]) {
     check_frame(wanted, &frame, wire_len);
 }
 
-fn check_frame(wanted: Wanted, frame: &[u8], wire_len: u32) {
+fn check_frame(wanted: AlterInput, frame: &[u8], wire_len: u32) {
     let is_plain = IpHeader::parse(frame).is_some()
         && (wanted.missing == 0 || is_v4(frame) && wanted.options.truncated != Truncated::Keep)
         && !wanted.options.strip_fcs;
-    // A frame may hide a packet behind more tags than are looked through.
+    // A frame may have more tags before a packet than the parser looks through.
     let uncovers = !wanted.options.vlan.is_empty();
     let mut alterations = Alterations::new(wanted.options);
     for round in 0..ROUNDS {
@@ -67,7 +67,7 @@ fn check_frame(wanted: Wanted, frame: &[u8], wire_len: u32) {
             assert!(bytes.len() <= wire_len as usize);
             if is_plain && !uncovers {
                 let wrong = longwire_packet::repair_checksums(&mut bytes.to_vec());
-                assert!(!wrong, "a right checksum became wrong");
+                assert!(!wrong, "a valid checksum became invalid");
             }
         });
         alterations.next_round();
@@ -79,8 +79,8 @@ fn is_v4(frame: &[u8]) -> bool {
     IpHeader::parse(frame).is_some_and(|ip| ip.version == IpVersion::V4)
 }
 
-/// Reads a line; what is refused is refused with a message.
-pub(crate) fn read(wanted: &mut Wanted, line: &str) {
+/// Reads a line; an invalid value must have an error message.
+pub(crate) fn read(wanted: &mut AlterInput, line: &str) {
     let (name, value) = line.split_once(' ').unwrap_or((line, ""));
     let options = &mut wanted.options;
     match name {

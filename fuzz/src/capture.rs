@@ -1,5 +1,5 @@
-//! Capture files of strangers: read to their end or refused with the place
-//! and the reason, and the same however the bytes come.
+//! Arbitrary capture files: they are read to their end or refused with the place
+//! and the reason, with the same result however the bytes arrive.
 //!
 //! The input is a file, classic pcap or pcapng, plain or packed with gzip,
 //! zstd or lz4.
@@ -8,11 +8,11 @@ use std::io::{Cursor, Read, Result};
 
 use longwire_capture::{CaptureError, CaptureReader};
 
-/// Reads the file at once, in dribbles, cut, and sometimes by way of a thread:
-/// what is read of a cut file is what was read of the whole one.
+/// Reads the file at once, in small pieces, cut, and sometimes by a thread: the
+/// frames of a cut file are the first frames of the whole one.
 pub fn check(data: &[u8]) {
     let whole = read_all(data, Cursor::new(data.to_vec()), false);
-    // Threads take their time to begin and end.
+    // Threads take a while to start and end.
     if data.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte)) < 32 {
         let ahead = read_all(data, Cursor::new(data.to_vec()), true);
         assert_eq!(ahead, whole);
@@ -26,7 +26,7 @@ pub fn check(data: &[u8]) {
     let (cut, _) = read_all(cut, Cursor::new(cut.to_vec()), false);
     let (frames, word) = &whole;
     if is_packed(data) && !word.is_empty() {
-        // A decoder that has more before it sees a fault sooner.
+        // A decoder with more bytes at hand sees a fault sooner.
         assert!(one_begins_the_other(&dribble.0, frames));
         assert!(one_begins_the_other(&cut, frames));
     } else {
@@ -35,7 +35,8 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// gzip, zstd, lz4, or a frame of the last two that is passed over.
+/// Returns whether the file is gzip, zstd, lz4, or a skippable frame of the last
+/// two.
 pub(crate) fn is_packed(data: &[u8]) -> bool {
     matches!(
         data,
@@ -53,7 +54,7 @@ fn one_begins_the_other(one: &[Frame], other: &[Frame]) -> bool {
 /// Time, bytes and length on the wire.
 type Frame = (u64, Vec<u8>, u32);
 
-/// Each frame, and the last word.
+/// The frames, and the final error.
 type Contents = (Vec<Frame>, String);
 
 fn read_all(data: &[u8], input: impl Read + Send + 'static, ahead: bool) -> Contents {
@@ -96,7 +97,7 @@ fn refusal(data: &[u8], error: &CaptureError) -> String {
     error.to_string()
 }
 
-/// Gives a few bytes a call, sometimes more.
+/// Returns a few bytes per call, sometimes more.
 struct Dribble {
     data: Cursor<Vec<u8>>,
     calls: usize,

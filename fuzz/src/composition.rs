@@ -1,5 +1,5 @@
 //! Links of any models with any traffic: the engine's own property test, with
-//! libFuzzer choosing.
+//! inputs chosen by libFuzzer.
 
 #[path = "../../crates/longwire-engine/tests/it/common/composition.rs"]
 mod any_link;

@@ -1,10 +1,9 @@
-//! Requests to the control API: whatever path, query and body ask for is read
-//! or refused in a line of text, and so is the change that it stands for. A
-//! change that is refused leaves the topology as it was, and one that is
-//! taken back does too.
+//! Requests to the control API: any path, query and body are read or refused with
+//! a line of text, and so is the change that they request. A refused change
+//! leaves the topology unchanged, and so does one that is rolled back.
 //!
-//! The input is a line with method and target, `PATCH /v1/links/a?in=2s`, and
-//! behind it the body.
+//! The input is a line with method and target, `PATCH /v1/links/a?in=2s`,
+//! followed by the body.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -17,8 +16,8 @@ use longwire_topology::{Files, Topology};
 
 use super::topology::is_small;
 
-/// What is changed: links apart and shared, a path over two of them, ports in
-/// a bridge.
+/// The network that is changed: separate and shared links, a path over two of
+/// them, ports in a bridge.
 const NETWORK: &str = r#"
 [ports]
 a = "null"
@@ -75,7 +74,7 @@ impl Files for NoFiles {
     }
 }
 
-/// Reads a request, and the change that it asks for.
+/// Reads a request, and the change that it requests.
 pub fn check(data: &[u8]) {
     let end = data.iter().position(|byte| *byte == b'\n');
     let (head, body) = data.split_at(end.unwrap_or(data.len()));
@@ -110,7 +109,7 @@ pub fn check(data: &[u8]) {
     assert_eq!(shape(&topology), before, "{change}");
 }
 
-/// What a change adds to, and what it would leave behind.
+/// Returns the parts of a topology that a refused change must not alter.
 fn shape(topology: &Topology) -> (Vec<String>, usize, Vec<bool>) {
     let links = topology.links.iter().map(|link| link.name.to_string());
     let paths = topology.paths.iter().map(|path| path.name.to_string());

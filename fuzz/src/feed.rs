@@ -1,9 +1,8 @@
-//! Capture files of strangers as feeds of a replay: whatever the file and the
-//! options, a feed comes to its end, times never go back, and every record of
-//! the file is accounted for.
+//! Arbitrary capture files as feeds of a replay: for any file and options, a feed
+//! ends, times never decrease, and every record of the file is accounted for.
 //!
-//! The input is text, a line an option (`filter udp`), then a line `---`, then
-//! a file: classic pcap or pcapng, plain or packed with gzip, zstd or lz4.
+//! The input is text with one option per line (`filter udp`), then a line `---`,
+//! then a file: classic pcap or pcapng, plain or packed with gzip, zstd or lz4.
 
 use std::fs;
 use std::io::Cursor;
@@ -26,28 +25,28 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::alter;
 use super::capture::is_packed;
 
-/// What ends the options.
+/// The line that ends the options.
 const END: &[u8] = b"\n---\n";
 
 /// The most rounds, and the most frames of a feed that never ends.
 const ROUNDS_MAX: u64 = 4;
 const LIMIT_MAX: u64 = 5_000;
 
-/// A feed that has nothing for so long will never have anything, in
-/// milliseconds: its file is a small one on a disk.
-const PATIENCE_MS: u16 = 20_000;
+/// Timeout for the next frame of a feed, in milliseconds: its file is a small one
+/// on a disk.
+const TIMEOUT_MS: u16 = 20_000;
 
-/// What the lines ask for.
+/// The options of an input.
 #[derive(Default)]
-struct Wanted {
+struct FeedInput {
     config: TraceConfig,
-    /// How frames are changed, if they are.
-    alter: Option<alter::Wanted>,
-    /// The file follows itself, or is merged with itself.
+    /// The alterations of frames, if there are any.
+    alter: Option<alter::AlterInput>,
+    /// Whether the file follows itself, or is merged with itself.
     twice: bool,
-    /// The stamp of the first frame is asked for before.
+    /// Whether the stamp of the first frame is requested before.
     ask_first: bool,
-    /// The most frames that a call is to hand out; zero is a few, in turns.
+    /// The most frames that a call may return; 0 stands for a few, in turns.
     burst: usize,
 }
 
@@ -59,16 +58,16 @@ pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(&data[..at]) else {
         return;
     };
-    let mut wanted = Wanted::default();
+    let mut wanted = FeedInput::default();
     text.lines().for_each(|line| read(&mut wanted, line));
     if wanted.config.rounds.is_none() && wanted.config.limit.is_none() {
         wanted.config.limit = Some(LIMIT_MAX);
     }
-    let file = Stored::new(&data[at + END.len()..]);
+    let file = TempFile::new(&data[at + END.len()..]);
     check_feed(wanted, &file.path, &data[at + END.len()..]);
 }
 
-fn check_feed(wanted: Wanted, path: &str, file: &[u8]) {
+fn check_feed(wanted: FeedInput, path: &str, file: &[u8]) {
     let traces = if wanted.twice { 2 } else { 1 };
     let config = TraceConfig {
         traces: vec![path.to_owned(); traces],
@@ -82,7 +81,7 @@ fn check_feed(wanted: Wanted, path: &str, file: &[u8]) {
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
     let first = wanted.ask_first.then(|| feed.first_stamp());
-    let mut handed = Handed::default();
+    let mut handed = FeedTotals::default();
     let (first, fault) = match first {
         Some(Err(error)) => (None, Some(error)),
         first => {
@@ -102,12 +101,12 @@ fn check_feed(wanted: Wanted, path: &str, file: &[u8]) {
     check_counts(&feed, &config, &handed, fault.is_some(), file);
 }
 
-/// Every record was sent, filtered out, outside the window or too short to be
-/// a frame, once a round and trace.
+/// Checks that every record was sent, filtered out, outside the window or too
+/// short for a frame, once per round and trace.
 fn check_counts(
     feed: &TraceFeed,
     config: &TraceConfig,
-    handed: &Handed,
+    handed: &FeedTotals,
     failed: bool,
     file: &[u8],
 ) {
@@ -121,25 +120,27 @@ fn check_counts(
     }
     let seen = handed.frames + count("filtered") + count("outside_window") + count("too_short");
     let (records, cut_short) = records(file);
-    // A limit or a fault may end a round that has begun.
+    // A limit or a fault may end a round early.
     let rounds = count("rounds") + u64::from(config.limit.is_some() || failed);
     let traces = config.traces.len() as u64;
     assert!(seen <= rounds * traces * records || is_packed(file));
-    // A decoder that has more before it sees a fault sooner.
+    // A decoder with more bytes at hand sees a fault sooner.
     if config.limit.is_some() || config.until.is_some() || is_packed(file) && cut_short {
         return;
     }
     assert_eq!(failed, cut_short);
-    match failed {
-        false => assert_eq!(seen, rounds * traces * records),
-        // Merged traces both come to the fault; one behind the other, only the
-        // first does.
-        true if traces == 1 || !config.merge => assert_eq!(seen, records),
-        true => assert!(seen >= records.min(1)),
+    if !failed {
+        assert_eq!(seen, rounds * traces * records);
+    } else if traces == 1 || !config.merge {
+        // Of consecutive traces, only the first reaches the fault.
+        assert_eq!(seen, records);
+    } else {
+        // Merged traces both reach the fault.
+        assert!(seen >= records.min(1));
     }
 }
 
-/// How many records a file has, and whether it ends in a fault.
+/// Returns how many records a file has, and whether it ends in a fault.
 fn records(file: &[u8]) -> (u64, bool) {
     let Ok(mut reader) = CaptureReader::new("fuzz", Cursor::new(file.to_vec())) else {
         return (0, true);
@@ -154,19 +155,19 @@ fn records(file: &[u8]) -> (u64, bool) {
     }
 }
 
-/// What a feed handed out.
+/// The frames that a feed returned.
 #[derive(Default)]
-struct Handed {
+struct FeedTotals {
     frames: u64,
     last: Nanos,
 }
 
-/// Takes everything; returns the fault that ended it.
+/// Takes all frames; returns the fault that ended the feed.
 fn drain(
     feed: &mut TraceFeed,
     config: &TraceConfig,
     burst: usize,
-    handed: &mut Handed,
+    handed: &mut FeedTotals,
 ) -> Option<PortError> {
     let (outputs, frame_max) = (feed.outputs(), feed.frame_max());
     let gap_max = gap_max(config);
@@ -188,7 +189,7 @@ fn drain(
         match result {
             Err(error) => {
                 assert!(!error.to_string().is_empty());
-                let after = feed.feed(max, &mut |_| panic!("a frame behind a fault"));
+                let after = feed.feed(max, &mut |_| panic!("a frame after a fault"));
                 assert!(after.is_ok_and(|after| after.end && after.frames == 0));
                 return Some(error);
             }
@@ -205,7 +206,7 @@ fn drain(
     }
 }
 
-/// Longer than this no gap is to be: known where nothing but the trace's own
+/// Returns the longest possible gap, which is known where only the trace's own
 /// times and the cap count.
 fn gap_max(config: &TraceConfig) -> Nanos {
     let plain = config.pace == Pace::Trace(Speed::UNCHANGED) && config.rounds == Some(1);
@@ -215,16 +216,16 @@ fn gap_max(config: &TraceConfig) -> Nanos {
     }
 }
 
-/// A feed that hands out less than it might says when there is more.
+/// Waits until a feed that returned fewer frames than requested reports more.
 fn wait(readable: Option<BorrowedFd<'_>>) {
-    let readable = readable.expect("what comes later is told of");
+    let readable = readable.expect("a feed with later frames has a descriptor");
     let mut fds = [PollFd::new(readable, PollFlags::POLLIN)];
-    let ready = poll(&mut fds, PollTimeout::from(PATIENCE_MS));
+    let ready = poll(&mut fds, PollTimeout::from(TIMEOUT_MS));
     assert!(ready != Ok(0), "the feed waits for nothing");
 }
 
-/// Reads a line; what is refused is refused with a message.
-fn read(wanted: &mut Wanted, line: &str) {
+/// Reads a line; an invalid value must have an error message.
+fn read(wanted: &mut FeedInput, line: &str) {
     let (name, value) = line.split_once(' ').unwrap_or((line, ""));
     let config = &mut wanted.config;
     match name {
@@ -269,27 +270,27 @@ fn set<T, E: std::fmt::Display>(field: &mut Option<T>, read: Result<T, E>) {
     }
 }
 
-/// A file that is gone when nobody needs it: feeds open their traces by name.
-struct Stored {
+/// A temporary file, removed when dropped: feeds open their traces by name.
+struct TempFile {
     path: String,
 }
 
-impl Stored {
-    fn new(bytes: &[u8]) -> Stored {
+impl TempFile {
+    fn new(bytes: &[u8]) -> TempFile {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("longwire-feed-{}-{number}", std::process::id());
         let path: PathBuf = std::env::temp_dir().join(name);
         fs::write(&path, bytes).expect("room for a small file");
-        Stored {
+        TempFile {
             path: path.to_string_lossy().into_owned(),
         }
     }
 }
 
-impl Drop for Stored {
+impl Drop for TempFile {
     fn drop(&mut self) {
-        // It may be gone already: nobody misses it.
+        // The file may already be gone.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,5 +1,5 @@
-//! Frames of strangers: headers are found, checksums finished and
-//! super-packets cut without a panic, and the pieces are those of the whole.
+//! Arbitrary frames: headers are parsed, checksums completed and super-packets
+//! segmented without a panic, and the segments hold the whole payload.
 //!
 //! The input is a virtio-net header followed by a frame.
 
@@ -9,11 +9,11 @@ use longwire_io::port::offload::{
 use longwire_io::port::vnet;
 use longwire_packet::frame::mac_header_len;
 
-/// Super-packets of more segments are not cut one by one: it takes long and
-/// shows nothing new.
+/// Super-packets with more segments are not segmented one by one: this takes long
+/// and shows nothing new.
 const SEGMENTS_MAX: usize = 64;
 
-/// Checks everything that reads a frame.
+/// Checks every function that reads a frame.
 pub fn check(data: &[u8]) {
     let (header, frame) = data.split_at(data.len().min(vnet::LEN));
     check_headers(frame);
@@ -22,7 +22,7 @@ pub fn check(data: &[u8]) {
         return;
     };
     let again = vnet::decode(&vnet::encode(offload, frame), frame);
-    assert_eq!(again, Ok(offload), "what is decoded can be said again");
+    assert_eq!(again, Ok(offload), "decoded offload can be encoded");
     if let Some(checksum) = offload.checksum {
         let finished = finish_checksum(&mut frame.to_vec(), checksum);
         assert!(finished, "a decoded checksum lies in the frame");
@@ -85,7 +85,7 @@ fn check_segments(frame: &[u8], segments: Segments) {
         cut(frame, segments, 0..lens.len() + 1, &mut Vec::new()),
         None
     );
-    // Cutting a piece again is cutting the whole.
+    // Segments of a part equal segments of the whole.
     let (from, to) = (lens.len() / 3, lens.len());
     let (part, _) = piece(frame, segments, from, to);
     if to - from > 1 {

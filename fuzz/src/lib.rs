@@ -1,5 +1,5 @@
-//! What the fuzz targets check. Each is a function from arbitrary bytes that
-//! panics when something is wrong, so that libFuzzer, the test over the seeds
+//! Checks of the fuzz targets. Each is a function from arbitrary bytes that
+//! panics on an error, so that libFuzzer, the test over the seeds
 //! (`crates/longwire/tests/it/fuzz_seeds.rs`) and a debugger can all call it.
 
 pub mod alter;

@@ -1,10 +1,11 @@
-//! The option grammar: whatever is written is read or refused with a
-//! message, what is read is written so that it reads the same again, and
-//! makes a link that keeps time.
+//! The option grammar: any text is read or refused with a message, a value that
+//! was read is written as text with the same meaning, and makes a link that keeps
+//! time.
 //!
-//! The input is text. Each line is the name of a kind of model or of a unit,
-//! a space, and what a user might write there: `delay uniform:min=1ms,max=2ms`.
-//! What follows a line `---` is what every file holds that a model reads.
+//! The input is text. Each line is the name of a kind of model or of a unit, a
+//! space, and an argument as a user might write it: `delay
+//! uniform:min=1ms,max=2ms`. The text after a line `---` is the content of every
+//! file that a model reads.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
@@ -16,7 +17,7 @@ use longwire_engine::{
 };
 use longwire_units::{UnitError, parse_count, parse_ratio, parse_real, parse_signed};
 
-/// Checks every line, and then the link that all of them together make.
+/// Checks every line, and then the link with all models together.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -25,12 +26,12 @@ pub fn check(data: &[u8]) {
     let mut config = LinkConfig::default();
     for line in text.lines() {
         let (name, value) = line.split_once(' ').unwrap_or((line, ""));
-        check_line(&mut config, name, value, &File(file));
+        check_line(&mut config, name, value, &OptionLoader(file));
     }
     check_link(config);
 }
 
-fn check_line(config: &mut LinkConfig, name: &str, value: &str, file: &File<'_>) {
+fn check_line(config: &mut LinkConfig, name: &str, value: &str, file: &OptionLoader<'_>) {
     match name {
         "rate" => set(&mut config.rate, model(&models::RATE, value, file)),
         "framing" => set(&mut config.framing, model(&models::FRAMING, value, file)),
@@ -67,10 +68,10 @@ fn set<T>(place: &mut T, value: Option<T>) {
     }
 }
 
-/// The contents of every file.
-struct File<'a>(&'a str);
+/// A loader whose files all have the same contents.
+struct OptionLoader<'a>(&'a str);
 
-impl Loader for File<'_> {
+impl Loader for OptionLoader<'_> {
     fn read(
         &self,
         _path: &str,
@@ -89,8 +90,8 @@ impl Loader for File<'_> {
     }
 }
 
-/// Reads a model, writes it, and reads that.
-fn model<M: Display>(kind: &Kind<M>, text: &str, file: &File<'_>) -> Option<M> {
+/// Reads a model, writes it, and reads the result.
+fn model<M: Display>(kind: &Kind<M>, text: &str, file: &OptionLoader<'_>) -> Option<M> {
     match kind.parse_with(text, file) {
         Ok(model) => {
             let written = model.to_string();
@@ -113,7 +114,7 @@ fn check_unit(name: &str, text: &str) {
         "size" => unit::<Bytes>(text),
         "packets" => unit::<Packets>(text),
         "probability" => {
-            // Shown rounded: what is shown is what must stay the same.
+            // The written form is rounded: the written forms must be equal.
             if let Ok(value) = text.parse::<Probability>() {
                 let shown = value.to_string();
                 let again = shown.parse::<Probability>().map(|value| value.to_string());
@@ -142,7 +143,7 @@ fn check_unit(name: &str, text: &str) {
     }
 }
 
-/// Reads a value, writes it, and reads that.
+/// Reads a value, writes it, and reads the result.
 fn unit<T: FromStr<Err = UnitError> + Display + Debug + PartialEq>(text: &str) {
     match text.parse::<T>() {
         Ok(value) => assert_eq!(value.to_string().parse::<T>(), Ok(value), "{text}"),
@@ -150,20 +151,20 @@ fn unit<T: FromStr<Err = UnitError> + Display + Debug + PartialEq>(text: &str) {
     }
 }
 
-/// Offers frames of all lengths to the link: departures never go back,
-/// releases neither unless that was asked for, and neither comes before the
-/// arrival. What is decided later is taken as it comes.
+/// Offers frames of all lengths to the link: departures never decrease, nor do
+/// releases unless reordering is configured, and neither precedes the arrival.
+/// Verdicts may come later.
 fn check_link(config: LinkConfig) {
     const SEED: u64 = 1;
     let mut link = Link::new(config, SEED, LinkId(0));
     let mut last = (Nanos::ZERO, Nanos::ZERO);
     let mut bytes: Vec<u8> = (0..70_000u32).map(|n| (n % 251) as u8).collect();
-    // A UDP datagram over IPv4, as far as a model would look.
+    // A UDP datagram over IPv4, as far as a model parses it.
     bytes[12..16].copy_from_slice(&[0x08, 0x00, 0x45, 0x02]);
     bytes[23] = 17;
     for n in 0..32u64 {
         let arrival = Nanos::from_nanos(n * n * n * 1_000);
-        // Polled without an end, a link would not let the next frame in.
+        // A link polled without a limit might never accept the next frame.
         for _ in 0..100_000 {
             let Some((_, verdict)) = link.poll(arrival, &()) else {
                 break;

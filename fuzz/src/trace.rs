@@ -1,10 +1,10 @@
-//! Traces of strangers: read to their end or refused with a message, the same
-//! however the bytes come, and what is read is a schedule that a link can
-//! keep.
+//! Arbitrary traces: they are read to their end or refused with a message, with
+//! the same result however the bytes arrive, and a trace that was read is a
+//! schedule that a link can keep.
 //!
-//! The first line says how to read the rest: a format or `auto`, a quantity,
-//! and columns: `auto rate`, `table delay column=2 unit=ms where=cell/7`. Or
-//! it is `mahimahi`, `cellreplay` or `errant`, for what reads such files.
+//! The first line describes the rest: a format or `auto`, a quantity, and
+//! columns: `auto rate`, `table delay column=2 unit=ms where=cell/7`. Or it is
+//! `mahimahi`, `cellreplay` or `errant`, for the readers of such files.
 
 use longwire_engine::trace::format::{Contents, Format, TraceReader};
 use longwire_engine::trace::schedule::{OpportunityCursor, OpportunitySchedule};
@@ -13,7 +13,7 @@ use longwire_engine::{
     FrameMeta, Hook, Link, LinkConfig, LinkId, Loader, Nanos, Plugin, Verdict, models, presets,
 };
 
-/// Reads the trace in two ways, and looks through what it holds.
+/// Reads the trace in two ways, and checks the resulting series.
 pub fn check(data: &[u8]) {
     let end = data.iter().position(|byte| *byte == b'\n');
     let (head, rest) = data.split_at(end.unwrap_or(data.len()));
@@ -21,7 +21,7 @@ pub fn check(data: &[u8]) {
         return;
     };
     let words: Vec<&str> = head.split(' ').collect();
-    let file = File(rest);
+    let file = TraceLoader(rest);
     match words.as_slice() {
         ["mahimahi", ..] => check_rate("mahimahi:file=f", &file),
         ["cellreplay", ..] => check_rate("cellreplay:trains=t,opportunities=o,pause=5ms", &file),
@@ -52,7 +52,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// What the words say of a table's columns.
+/// Returns the columns of a table that the words describe.
 fn mapping(quantity: Quantity, words: &[&str]) -> Mapping {
     let mut mapping = Mapping::usual(quantity);
     for word in words {
@@ -103,7 +103,7 @@ fn check_trace(format: Option<Format>, mapping: &Mapping, file: &[u8]) {
     }
 }
 
-/// How far the next look is from the last one, in turns.
+/// Distance of each look-up from the one before, in turns.
 const LOOKS: [u64; 8] = [0, 1, 999, 1_000_000, 7, 1 << 30, 1 << 40, 1 << 62];
 
 fn check_series(series: &Series, quantity: Quantity) {
@@ -156,9 +156,9 @@ fn check_schedule(schedule: &OpportunitySchedule) {
     }
 }
 
-/// A link whose rate follows the file: departures never go back, and none is
-/// before its arrival.
-fn check_rate(rate: &str, file: &File<'_>) {
+/// Checks a link whose rate follows the file: departures never decrease, and none
+/// precedes its arrival.
+fn check_rate(rate: &str, file: &TraceLoader<'_>) {
     let Ok(rate) = models::RATE.parse_with(rate, file) else {
         return;
     };
@@ -180,10 +180,10 @@ fn check_rate(rate: &str, file: &File<'_>) {
     }
 }
 
-/// The contents of every file.
-struct File<'a>(&'a [u8]);
+/// A loader whose files all have the same contents.
+struct TraceLoader<'a>(&'a [u8]);
 
-impl Loader for File<'_> {
+impl Loader for TraceLoader<'_> {
     fn read(
         &self,
         _path: &str,
