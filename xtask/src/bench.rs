@@ -1,14 +1,15 @@
-//! Every bench once, as small as it gets: no figures, only that it runs.
+//! Runs every bench once, in its smallest form: this shows that it works, and
+//! measures nothing.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use crate::runner::{Runner, cargo, limited, locked, root, run, run_all, target_dir};
 
-/// What `longwire bench` measures without being given anything.
+/// Benches of `longwire bench` that need no further arguments.
 const OF_THE_PROGRAM: [&str; 5] = ["throughput", "accuracy", "rate", "live", "links"];
 
-/// What `cargo spec-bench` measures without being given anything.
+/// Benches of `cargo spec-bench` that need no further arguments.
 const OF_THE_SPECIFICATION: [&str; 10] = [
     "loss",
     "idle",
@@ -25,7 +26,8 @@ const OF_THE_SPECIFICATION: [&str; 10] = [
 /// Benches that measure without criterion; the others run once with `cargo test`.
 const OF_PORTS: [&str; 4] = ["captures", "delay_line", "offload", "ports"];
 
-/// Runs each bench of `longwire-capture` and `longwire-io`, and of the program, in its smallest form.
+/// Runs each bench of `longwire-capture` and `longwire-io`, and of the program,
+/// in its smallest form.
 pub fn run_tiny(runner: &mut Runner) {
     runner.step("benches of ports", || {
         let mut command = cargo(["bench", "--profile", "dev"]);
@@ -82,7 +84,8 @@ pub fn run_specification(arguments: &[&str]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// How an example of a plugin is compiled, and to where.
+/// Returns the command that compiles the example plugin, and the path of the
+/// result.
 fn example_plugin() -> (Command, PathBuf) {
     let library = target_dir().join("data_loss.so");
     let mut compile = Command::new("cc");

@@ -1,9 +1,9 @@
-//! Licences, origins and known faults of the dependencies.
+//! Licences, origins and known vulnerabilities of the dependencies.
 
 use crate::ci::FUZZ_MANIFEST;
 use crate::runner::{Outcome, Runner, cargo, run, run_all, succeeds};
 
-/// What needs nothing but the lock file, and then the advisories.
+/// Runs the checks that need only the lock file, and then the advisories.
 pub fn run_steps(runner: &mut Runner) {
     runner.step("deny", || {
         if !succeeds("cargo", &["deny", "--version"]) {
@@ -20,8 +20,8 @@ pub fn run_steps(runner: &mut Runner) {
         run_all([check(&["--workspace"]), check(&FUZZ_MANIFEST)])
     });
     runner.step("advisories", || {
-        // The database is a git repository on the network: not every machine
-        // gets there.
+        // The database is a git repository on the network, which not every
+        // machine can reach.
         if !succeeds("timeout", &["60", "cargo", "deny", "fetch", "db"]) {
             return Outcome::Skipped("advisories skipped: database unreachable".to_owned());
         }

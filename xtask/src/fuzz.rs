@@ -1,4 +1,4 @@
-//! The fuzz targets, each for a while.
+//! Runs the fuzz targets.
 
 use std::fs;
 use std::process::Command;
@@ -30,7 +30,7 @@ pub fn run_targets(runner: &mut Runner, seconds: u32) {
                     Ok(outcome) => outcome,
                     Err(_) => Outcome::Failed("it panicked".to_owned()),
                 });
-                // Each of them is waited for.
+                // Every thread is joined.
                 let outcomes: Vec<Outcome> = outcomes.collect();
                 let failed = |outcome: &Outcome| !matches!(outcome, Outcome::Passed);
                 outcomes.into_iter().find(failed).unwrap_or(Outcome::Passed)
@@ -39,7 +39,7 @@ pub fn run_targets(runner: &mut Runner, seconds: u32) {
     }
 }
 
-/// Why the targets cannot be fuzzed here.
+/// Returns the reason why the targets cannot be fuzzed here.
 fn missing() -> Option<String> {
     let what = if !has_nightly() {
         "no nightly toolchain"
@@ -51,20 +51,20 @@ fn missing() -> Option<String> {
     Some(format!("{what}; its seeds are run as a test"))
 }
 
-/// `cargo fuzz` with these arguments.
+/// Returns the command `cargo fuzz` with these arguments.
 fn fuzz(arguments: &[&str]) -> Command {
     let mut command = cargo(["+nightly", "fuzz"]);
     command.arg(arguments[0]).arg("--target-dir");
     command
         .arg(target_dir().join("fuzz"))
         .args(&arguments[1..])
-        // Added to what cargo-fuzz sets itself.
+        // Added to the flags of cargo-fuzz itself.
         .env("RUSTFLAGS", "-Zthreads=2");
     command
 }
 
 fn run_target(target: &str, seconds: u32) -> Outcome {
-    // New inputs go to the first folder, the seeds are only read.
+    // New inputs go to the first folder; the seeds are only read.
     let corpus = format!("fuzz/corpus/{target}");
     if let Err(error) = fs::create_dir_all(root().join(&corpus)) {
         return Outcome::Failed(format!("cannot make {corpus}: {error}"));
@@ -77,7 +77,7 @@ fn run_target(target: &str, seconds: u32) -> Outcome {
     ))
 }
 
-/// The names of the targets, `fuzz/fuzz_targets/NAME.rs`.
+/// Returns the names of the targets, `fuzz/fuzz_targets/NAME.rs`.
 fn targets() -> Vec<String> {
     let entries = fs::read_dir(root().join("fuzz/fuzz_targets"))
         .into_iter()

@@ -1,5 +1,5 @@
-//! What tests and benches could leave behind on the machine: named network
-//! namespaces, network devices, processes.
+//! Leftovers of tests and benches on the machine: named network namespaces,
+//! network devices, processes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,10 +12,10 @@ use crate::runner::Outcome;
 /// The program whose processes count.
 const PROGRAM: &str = "longwire";
 
-/// How long the kernel may take to remove what was let go.
+/// Time limit for the kernel to remove released objects.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What there is now.
+/// Returns the current namespaces, devices and processes.
 pub fn look() -> BTreeSet<String> {
     let listed = |dir: &str, what: &str| -> Vec<String> {
         let entries = fs::read_dir(dir).into_iter().flatten().flatten();
@@ -43,7 +43,7 @@ fn processes() -> Vec<String> {
         .collect()
 }
 
-/// Whether there is more than before.
+/// Fails if there are more than before.
 pub fn compare(before: &BTreeSet<String>) -> Outcome {
     let start = Instant::now();
     loop {

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::runner::{Outcome, Runner, cargo, root, run};
 use crate::{api, ci, fuzz};
 
-/// How long each part takes unless an argument says otherwise, in seconds.
+/// Default duration of each part, in seconds.
 pub const SECONDS_DEFAULT: u32 = 600;
 
 /// The document that results are appended to.

@@ -1,7 +1,7 @@
-//! Longwire's housekeeping: tests, continuous integration, fuzzing.
+//! Tasks of the repository: tests, continuous integration, fuzzing.
 //!
-//! `cargo xtask` lists the tasks. [`ci::run_steps`] shows everything that
-//! continuous integration checks, in order.
+//! `cargo xtask` lists the tasks. [`ci::run_steps`] shows all checks of
+//! continuous integration, in order.
 
 use std::env;
 use std::process::ExitCode;
@@ -37,7 +37,7 @@ cargo xtask TASK
   deny            licences and origins of the dependencies
 ";
 
-/// How long each fuzz target runs if nothing is said.
+/// Default duration of each fuzz target, in seconds.
 const FUZZ_SECONDS_DEFAULT: u32 = 5;
 
 fn main() -> ExitCode {
@@ -58,12 +58,12 @@ fn main() -> ExitCode {
         ["fuzz"] => fuzz::run_targets(&mut runner, FUZZ_SECONDS_DEFAULT),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run_targets(&mut runner, seconds),
-            Err(_) => return usage(&format!("'{seconds}' is no number of seconds")),
+            Err(_) => return usage(&format!("'{seconds}' is not a number of seconds")),
         },
         ["long"] => long::run_steps(&mut runner, long::SECONDS_DEFAULT),
         ["long", seconds] => match seconds.parse() {
             Ok(seconds) => long::run_steps(&mut runner, seconds),
-            Err(_) => return usage(&format!("'{seconds}' is no number of seconds")),
+            Err(_) => return usage(&format!("'{seconds}' is not a number of seconds")),
         },
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

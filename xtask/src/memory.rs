@@ -1,5 +1,5 @@
-//! What checks the code that shares memory between threads, and the unsafe
-//! code: loom and AddressSanitizer.
+//! Checks of unsafe code and of code that shares memory between threads: loom and
+//! AddressSanitizer.
 
 use std::env;
 use std::fs;
@@ -7,15 +7,15 @@ use std::process::Command;
 
 use crate::runner::{Outcome, Runner, cargo, locked, root, run, succeeds, target_dir};
 
-/// The crate that holds them.
+/// The crate with this code.
 const CRATE: &str = "longwire-io";
 
-/// How often loom takes the processor from a thread in one interleaving,
-/// unless the environment says otherwise. Its authors find most faults with
-/// two or three; without a bound the models take longer than anyone waits.
+/// The most preemptions of loom in one interleaving, unless the environment has
+/// another value. Its authors find most faults with two or three; without a limit
+/// the models take too long.
 const PREEMPTIONS: (&str, &str) = ("LOOM_MAX_PREEMPTIONS", "3");
 
-/// Every interleaving, up to a number of preemptions, of the tests named
+/// Runs every interleaving, up to a number of preemptions, of the tests named
 /// `loom*`.
 pub fn loom(runner: &mut Runner) {
     runner.step("loom", || {
@@ -30,8 +30,8 @@ pub fn loom(runner: &mut Runner) {
         {
             return Outcome::Failed(format!("no {tests}/loom*.rs"));
         }
-        // The whole workspace's features, so that the other crates are built once
-        // for this and for everything else.
+        // The features of the whole workspace, so that the other crates are built
+        // once for all steps.
         let feature = format!("{CRATE}/loom");
         let mut command = cargo(["test", "--workspace", "--features", &feature]);
         command.args(["--test", "loom*"]).args(locked()).env(
@@ -42,7 +42,7 @@ pub fn loom(runner: &mut Runner) {
     });
 }
 
-/// The crate's tests with every access to memory checked.
+/// Runs the crate's tests with every memory access checked.
 pub fn asan(runner: &mut Runner) {
     runner.step("asan", || {
         if !has_nightly() {
@@ -53,7 +53,8 @@ pub fn asan(runner: &mut Runner) {
         };
         let mut command = cargo(["+nightly", "test", "--package", CRATE, "--lib", "--tests"]);
         command
-            // With a target named, build scripts and macros go unsanitised.
+            // With an explicit target, build scripts and macros are not
+            // sanitised.
             .args(["--target", &host])
             .args(locked())
             .env("RUSTFLAGS", "-Zsanitizer=address -Zthreads=2")
@@ -62,12 +63,12 @@ pub fn asan(runner: &mut Runner) {
     });
 }
 
-/// Whether rustup has a nightly toolchain.
+/// Returns whether rustup has a nightly toolchain.
 pub fn has_nightly() -> bool {
     succeeds("cargo", &["+nightly", "--version"])
 }
 
-/// The target that rustc builds for by default.
+/// Returns the default target of rustc.
 fn host() -> Option<String> {
     let output = Command::new("rustc").arg("-vV").output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

@@ -1,30 +1,30 @@
-//! Steps: run one after the other, timed, and told of at the end.
+//! Steps: run one after the other, timed, and reported at the end.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-/// What a step came to.
+/// Outcome of a step.
 #[derive(Debug)]
 pub enum Outcome {
-    /// All is well.
+    /// The step succeeded.
     Passed,
-    /// It could not run here; why.
+    /// The step could not run here, for this reason.
     Skipped(String),
-    /// What is wrong.
+    /// The step failed, with this message.
     Failed(String),
 }
 
-/// Runs steps and remembers what they came to. A failed step does not stop
-/// the next: one run shows everything that is wrong.
+/// Runs steps and records their outcomes. A failed step does not stop the next:
+/// one run shows all faults.
 #[derive(Debug)]
 pub struct Runner {
     done: Vec<(String, Duration, Outcome)>,
 }
 
 impl Runner {
-    /// Nothing has run yet.
+    /// Creates a runner without steps.
     pub fn new() -> Runner {
         Runner { done: Vec::new() }
     }
@@ -39,7 +39,7 @@ impl Runner {
         self.done.push((name.to_owned(), time, outcome));
     }
 
-    /// The sentence of every step so far.
+    /// Returns a sentence for every step so far.
     pub fn outcomes(&self) -> impl Iterator<Item = String> {
         let steps = self.done.iter();
         steps.map(|(name, time, outcome)| sentence(name, *time, outcome))
@@ -78,43 +78,44 @@ fn sentence(name: &str, time: Duration, outcome: &Outcome) -> String {
     }
 }
 
-/// Whether this is a run of continuous integration: then lock files must fit
-/// and nothing may hang or be left behind.
+/// Returns whether this is a run of continuous integration: lock files must then
+/// be current, and no process may hang or be left over.
 pub fn is_ci() -> bool {
     env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
 }
 
-/// The repository's root.
+/// Returns the repository's root.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .unwrap_or(Path::new("."))
 }
 
-/// Where cargo puts what it builds for the workspace.
+/// Returns the directory in which cargo builds the workspace.
 pub fn target_dir() -> PathBuf {
     let chosen = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     chosen.map_or_else(|| root().join("target"), |dir| root().join(dir))
 }
 
-/// `cargo` with these arguments, at the repository's root.
+/// Returns `cargo` with these arguments, at the repository's root.
 pub fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
     let mut command = limited("cargo");
     command.args(arguments);
     command
 }
 
-/// Arguments that make cargo refuse to change a lock file, where that counts.
+/// Returns arguments that make cargo refuse to change a lock file, in continuous
+/// integration.
 pub fn locked() -> &'static [&'static str] {
     if is_ci() { &["--locked"] } else { &[] }
 }
 
-/// The most one command may take in continuous integration: a hang fails its
-/// step and not the whole run.
+/// Time limit of one command in continuous integration, in seconds: a hang fails
+/// its step and not the whole run.
 const LIMIT: &str = "1500";
 
-/// A command at the repository's root, without input; in continuous
-/// integration it is ended when it takes too long.
+/// Returns a command at the repository's root, without input; in continuous
+/// integration it has a time limit.
 pub fn limited(program: &str) -> Command {
     let mut command = if is_ci() {
         let mut command = Command::new("timeout");
@@ -129,10 +130,10 @@ pub fn limited(program: &str) -> Command {
     command
 }
 
-/// `timeout`'s exit code when it had to end the command.
+/// `timeout`'s exit code after it ended the command.
 const TIMED_OUT: i32 = 124;
 
-/// Runs a command to its end, showing what it prints.
+/// Runs a command to its end, and shows its output.
 pub fn run(mut command: Command) -> Outcome {
     println!("  $ {}", shown(&command));
     match command.status() {
@@ -156,7 +157,7 @@ pub fn run_all(commands: impl IntoIterator<Item = Command>) -> Outcome {
     Outcome::Passed
 }
 
-/// Whether a command can be run here and succeeds; it prints nothing.
+/// Returns whether a command exists and succeeds; its output is discarded.
 pub fn succeeds(program: &str, arguments: &[&str]) -> bool {
     let output = Command::new(program)
         .args(arguments)
@@ -165,7 +166,7 @@ pub fn succeeds(program: &str, arguments: &[&str]) -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-/// A command as one would type it.
+/// Returns a command as typed in a shell.
 fn shown(command: &Command) -> String {
     let variables = command
         .get_envs()

@@ -1,4 +1,5 @@
-//! Every test, and at the end the closing lines of all their runners.
+//! Runs every test, and repeats the closing lines of all test programs at the
+//! end.
 
 use std::env;
 use std::io::{self, BufRead, BufReader, PipeReader, Write};
@@ -8,14 +9,15 @@ use std::thread;
 use crate::leftovers;
 use crate::runner::{Outcome, cargo, is_ci, locked};
 
-/// What cargo says before a test program, and what that says at its end.
+/// Beginnings of cargo's line before a test program, and of the program's closing
+/// line.
 const SUITE_STARTS: [&str; 2] = ["Running ", "Doc-tests "];
 const SUITE_ENDS: &str = "test result: ";
 
-/// How many tests a test program runs at a time.
+/// Number of tests that a test program runs at a time.
 const THREADS: &str = "RUST_TEST_THREADS";
 
-/// Three for each core: many tests wait for programs and for time to pass.
+/// Returns three for each core: many tests wait for programs or for time to pass.
 fn threads() -> usize {
     3 * thread::available_parallelism().map_or(1, usize::from)
 }
@@ -36,7 +38,7 @@ pub fn run(chosen: &[&str]) -> ExitCode {
     workspace.args(locked()).args(chosen);
     let mut commands = vec![workspace];
     if chosen.is_empty() {
-        // Building takes as long as running: each has the time limit to itself.
+        // Building takes as long as running: each has a separate time limit.
         let mut build = cargo(["test", "--no-run", "--workspace"]);
         build.args(locked());
         commands.insert(0, build);
@@ -57,7 +59,7 @@ pub fn run(chosen: &[&str]) -> ExitCode {
     }
     if let Outcome::Failed(what) = leftovers::compare(&before) {
         eprintln!("\n{what}");
-        // On a machine that others use, it may well be theirs.
+        // On a shared machine, another user may have made it.
         failed |= is_ci();
     }
     close(&closings);
@@ -68,13 +70,13 @@ pub fn run(chosen: &[&str]) -> ExitCode {
     }
 }
 
-/// Runs one `cargo test`, passing on what it prints. Cargo announces suites
-/// on stderr and they report on stdout: one pipe keeps the two in order.
+/// Runs one `cargo test`, and passes its output on. Cargo announces suites on
+/// stderr and test programs report on stdout: one pipe keeps the two in order.
 fn watch(mut command: Command, closings: &mut Closings) -> io::Result<bool> {
     let (reader, writer) = io::pipe()?;
     command.stdout(writer.try_clone()?).stderr(writer);
     let mut child = command.spawn()?;
-    // The command holds the pipe's writing end open.
+    // The command holds the write end of the pipe open.
     drop(command);
     pass_on(reader, closings)?;
     Ok(child.wait()?.success())
@@ -96,7 +98,7 @@ fn pass_on(reader: PipeReader, closings: &mut Closings) -> io::Result<()> {
     out.flush()
 }
 
-/// Every suite that had a test once more, so that one screen shows all.
+/// Prints every suite that had a test again, so that one screen shows all.
 fn close(closings: &Closings) {
     println!("\n==== all suites");
     for (suite, result) in closings.iter().filter(|(_, result)| !is_empty(result)) {
@@ -104,7 +106,7 @@ fn close(closings: &Closings) {
     }
 }
 
-/// Whether a closing line is that of a suite without tests.
+/// Returns whether a closing line belongs to a suite without tests.
 fn is_empty(result: &str) -> bool {
     result.contains(". 0 passed; 0 failed; 0 ignored")
 }

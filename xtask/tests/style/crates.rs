@@ -2,7 +2,8 @@
 
 use crate::source::{SourceFile, Violation};
 
-/// From the pure to the practical: each may depend on those before it.
+/// The order of the crates, from pure to practical: each may depend on those
+/// before it.
 const ORDER: [&str; 13] = [
     "longwire-units",
     "longwire-packet",
@@ -19,11 +20,13 @@ const ORDER: [&str; 13] = [
     "longwire",
 ];
 
-/// Where tests find their set-up: crates below it may have it as a dev-dependency.
+/// The crate with the set-up of tests: crates before it may have it as a
+/// dev-dependency.
 const TEST_SETUP: &str = "longwire-testbed";
 
-/// The pure crates, and all that each may depend on: arithmetic, a generator and
-/// messages; the cipher of Crypto-PAn; parsers of traces that are JSON or TOML.
+/// The pure crates with all their permitted dependencies: arithmetic, a generator
+/// and messages; the cipher of Crypto-PAn; parsers of traces that are JSON or
+/// TOML.
 pub const PURE: [(&str, &[&str]); 3] = [
     ("longwire-units", &["libm", "rand_xoshiro", "thiserror"]),
     ("longwire-packet", &["aes", "longwire-units", "thiserror"]),
@@ -89,7 +92,7 @@ fn check_manifest(name: &str, path: &str, text: &str) -> Vec<Violation> {
     violations
 }
 
-/// Every dependency of a manifest: line, kind of section, name.
+/// Returns every dependency of a manifest: line, kind of section, name.
 fn dependencies(text: &str) -> Vec<(usize, &str, &str)> {
     let mut section = "";
     let mut found = Vec::new();
@@ -101,7 +104,7 @@ fn dependencies(text: &str) -> Vec<(usize, &str, &str)> {
         {
             let mut parts = header.rsplitn(2, '.');
             let (last, before) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
-            // `[dependencies.NAME]` names one dependency in its header.
+            // `[dependencies.NAME]` holds one dependency, named in its header.
             if let Some(kind) = before.rsplit('.').next().filter(|kind| is_kind(kind)) {
                 found.push((index + 1, kind, last));
             }
@@ -134,7 +137,7 @@ mod tests {
         let on_io = "[dependencies]\nlongwire-io.workspace = true";
         assert_eq!(complaints("longwire-runtime", on_io), 0);
         assert_eq!(complaints("longwire-io", on_io), 1);
-        // Wrong direction, and not among the dependencies of a pure crate.
+        // Wrong direction, and not a permitted dependency of a pure crate.
         for (pure, _) in PURE {
             assert_eq!(complaints(pure, on_io), 2, "{pure}");
         }

@@ -13,7 +13,7 @@ use crate::source::{SourceFile, Violation, parse};
 /// Attributes that the root of each pure crate must have.
 const ROOT_SAYS: [&str; 2] = ["#![no_std]", "#![forbid(unsafe_code)]"];
 
-/// Words that only impure code has, and why they are refused.
+/// Words that only impure code has, and the reasons for refusing them.
 const WORDS: [(&str, &str); 13] = [
     ("std", "a pure crate knows no system: use core and alloc"),
     ("unsafe", "no unsafe code in a pure crate"),
@@ -39,7 +39,7 @@ const WORDS: [(&str, &str); 13] = [
     ("tracing", "a pure crate logs nothing"),
 ];
 
-/// Whether this file is part of a pure crate itself, not of its tests.
+/// Returns whether this file is part of a pure crate itself, not of its tests.
 pub fn is_pure(path: &str) -> bool {
     let is_test = path.contains("/tests/") || path.ends_with("tests.rs");
     let in_pure = |name: &str| {
@@ -61,8 +61,8 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (line, name, next) in found {
         let refused = WORDS.iter().find(|(word, _)| *word == name);
-        // `libm::log` is a function of its own; a crate is followed by a
-        // path, a macro by its mark.
+        // `libm::log` is an ordinary function; a crate is followed by a path, a
+        // macro by its mark.
         let called = !matches!(name.as_str(), "log" | "tracing") || next == Some(':');
         if let Some((word, why)) = refused
             && called
@@ -74,7 +74,8 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     violations
 }
 
-/// The root of each pure crate forbids what the compiler can forbid.
+/// Checks that the root of each pure crate forbids everything that the compiler
+/// can forbid.
 pub fn check_root(files: &[SourceFile]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (name, _) in PURE {
@@ -93,7 +94,8 @@ pub fn check_root(files: &[SourceFile]) -> Vec<Violation> {
     violations
 }
 
-/// Every identifier: its line, itself, and the mark that follows, if one does.
+/// Finds every identifier: its line, its text, and the mark after it, if there is
+/// one.
 fn identifiers(tokens: TokenStream, found: &mut Vec<(usize, String, Option<char>)>) {
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {

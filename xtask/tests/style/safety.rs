@@ -1,5 +1,5 @@
-//! Unsafe code stands where it is looked for, and every unsafe block and
-//! implementation says why it is sound.
+//! Unsafe code is limited to named files, and every unsafe block and
+//! implementation has a comment with the reason why it is sound.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::spanned::Spanned;
@@ -7,11 +7,11 @@ use syn::visit::{self, Visit};
 
 use crate::source::{Violation, parse};
 
-/// What the comment before unsafe code says.
+/// Beginning of the comment before unsafe code.
 const REASON: &str = "SAFETY:";
 
-/// Where unsafe code may stand: what talks to the kernel or to plugins, or
-/// shares memory. A file outside the I/O crate needs a good reason to be here.
+/// Files that may have unsafe code: they call the kernel or plugins, or share
+/// memory. A file outside the I/O crate needs a good reason to be here.
 const PLACES: [&str; 7] = [
     "crates/longwire-io/",
     "crates/longwire-runtime/src/host.rs",
@@ -49,7 +49,7 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     violations
 }
 
-/// Whether the comment directly above a line gives the reason. Attributes
+/// Returns whether the comment directly above a line gives the reason. Attributes
 /// may stand between the two.
 fn has_reason(lines: &[&str], line: usize) -> bool {
     let above = lines[..line - 1].iter().rev().map(|line| line.trim_start());
@@ -58,7 +58,7 @@ fn has_reason(lines: &[&str], line: usize) -> bool {
         .any(|line| line.starts_with("//") && line.contains(REASON))
 }
 
-/// Unsafe code: its line, and that of the statement it is part of.
+/// Unsafe code: its line, and the line of its statement.
 #[derive(Default)]
 struct Unsafe {
     found: Vec<(usize, usize)>,
@@ -78,7 +78,8 @@ impl Unsafe {
         self.statements.pop();
     }
 
-    /// Macros are not parsed: `unsafe` before a block or an implementation.
+    /// Finds `unsafe` before a block or an implementation in a macro, which is
+    /// not parsed.
     fn search(&mut self, tokens: TokenStream) {
         let mut tokens = tokens.into_iter().peekable();
         while let Some(token) = tokens.next() {

@@ -1,4 +1,4 @@
-//! Files and functions are short enough to be read at a sitting.
+//! Files and functions are short enough to be read at once.
 
 use proc_macro2::Span;
 use syn::spanned::Spanned;
@@ -69,7 +69,7 @@ impl<'ast> Visit<'ast> for Functions {
 mod tests {
     use super::*;
 
-    /// A function of so many lines.
+    /// Returns a function with this many lines.
     fn function(lines: usize) -> String {
         format!("fn f() {{\n{}}}\n", "    g();\n".repeat(lines - 2))
     }

@@ -1,18 +1,18 @@
-//! The repository's files, and what is found wrong with them.
+//! The repository's files, and violations of the rules.
 
 use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// No tracked file is larger: captures and the like do not belong here.
+/// Size limit of a tracked file: captures and similar data do not belong here.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// One broken rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
     pub path: String,
-    /// From 1; 0 for the file as a whole.
+    /// Line number from 1; 0 for the file as a whole.
     pub line: usize,
     pub what: String,
 }
@@ -36,19 +36,20 @@ impl fmt::Display for Violation {
 /// A file of the repository.
 #[derive(Debug)]
 pub struct SourceFile {
-    /// From the repository's root.
+    /// Path from the repository's root.
     pub path: String,
     pub bytes: Vec<u8>,
 }
 
 impl SourceFile {
-    /// Path and contents, if it is a text.
+    /// Returns path and contents, if the file is text.
     pub fn text(&self) -> Option<(&str, &str)> {
         Some((&self.path, std::str::from_utf8(&self.bytes).ok()?))
     }
 }
 
-/// Every file that is tracked or could be: what git ignores is left out.
+/// Returns every file that is tracked or could be; git's ignored files are left
+/// out.
 pub fn files() -> Vec<SourceFile> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -72,7 +73,7 @@ pub fn files() -> Vec<SourceFile> {
     let list = String::from_utf8(list.stdout).expect("paths are UTF-8");
     let paths = list.split_terminator('\0').map(str::to_owned);
     paths
-        // A file removed and not yet committed is listed, but not there.
+        // A file removed but not yet committed is listed, but does not exist.
         .filter_map(|path| {
             let bytes = fs::read(root.join(&path)).ok()?;
             Some(SourceFile { path, bytes })
@@ -80,7 +81,7 @@ pub fn files() -> Vec<SourceFile> {
         .collect()
 }
 
-/// The rule for files of any kind.
+/// Checks files of any kind.
 pub fn check_bytes(file: &SourceFile) -> Vec<Violation> {
     if file.bytes.len() <= FILE_BYTES_MAX {
         return Vec::new();
@@ -89,7 +90,8 @@ pub fn check_bytes(file: &SourceFile) -> Vec<Violation> {
     vec![Violation::new(&file.path, 0, what)]
 }
 
-/// Parses Rust; what cannot be parsed is the compiler's to complain of.
+/// Parses Rust; `None` for a file that does not parse, which the compiler
+/// reports.
 pub fn parse(text: &str) -> Option<syn::File> {
     syn::parse_file(text).ok()
 }

@@ -7,7 +7,7 @@ use syn::visit::{self, Visit};
 
 use crate::source::{SourceFile, Violation, parse};
 
-/// The most lines that a crate has under `src`, tests included.
+/// The most lines of a crate under `src`, tests included.
 const CRATE_LINES_MAX: usize = 25_000;
 
 /// The most files of one import cycle.
@@ -62,7 +62,7 @@ type Segments = Vec<String>;
 struct File<'a> {
     path: &'a str,
     module: Segments,
-    /// Paths that it names, other than to re-export them.
+    /// Paths in the file, other than in its re-exports.
     named: Vec<Segments>,
     /// Names that it re-exports, with their paths.
     exported: BTreeMap<String, Segments>,
@@ -109,7 +109,7 @@ impl<'a> Crate<'a> {
         Crate { files, by_module }
     }
 
-    /// The file that defines what a path names. Re-exports are followed.
+    /// Returns the file that defines the item of a path. Re-exports are followed.
     fn defines(&self, path: &[String], depth: u32) -> Option<usize> {
         let (len, file) = (0..=path.len())
             .rev()
@@ -123,7 +123,7 @@ impl<'a> Crate<'a> {
         }
     }
 
-    /// For each file, the files that it imports from.
+    /// Returns for each file the files that it imports from.
     fn imports(&self) -> Vec<Vec<usize>> {
         const REEXPORTS_MAX: u32 = 5;
         let of = |(index, file): (usize, &File)| {
@@ -143,7 +143,7 @@ struct Paths {
 }
 
 impl Paths {
-    /// Makes a path absolute in the crate; `None` for another crate's.
+    /// Makes a path absolute in the crate; `None` for a path into another crate.
     fn absolute(&self, path: &[String]) -> Option<Segments> {
         let mut base = self.module.clone();
         match path.first()?.as_str() {
@@ -217,7 +217,7 @@ impl<'ast> Visit<'ast> for Paths {
     }
 }
 
-/// The strongly connected components of more than one node (Tarjan 1972).
+/// Returns the strongly connected components of more than one node (Tarjan 1972).
 fn cycles(imports: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut search = Search {
         imports,

@@ -1,10 +1,9 @@
-//! Nothing is left open, and nothing points at the machine it was written
-//! on.
+//! No open work, and no paths of the machine on which a file was written.
 
 use crate::source::Violation;
 
-/// Work left open; only in Rust source. Spelt in halves, so that this file
-/// does not find itself.
+/// Words of open work; only in Rust source. They are split here, so that this
+/// file does not match.
 const OPEN: [&str; 5] = [
     concat!("TO", "DO"),
     concat!("FIX", "ME"),
@@ -40,8 +39,8 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     violations
 }
 
-/// Whether the absolute path `place` begins somewhere in `line`; inside a
-/// longer path or an address it is no absolute path.
+/// Returns whether the absolute path `place` begins somewhere in `line`; inside a
+/// longer path or an address it is not an absolute path.
 fn points_at(line: &str, place: &str) -> bool {
     line.match_indices(place).any(|(at, _)| {
         let before = line[..at].chars().next_back();
