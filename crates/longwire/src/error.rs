@@ -1,4 +1,4 @@
-//! Everything that can stop the program, and the exit code it ends with.
+//! Errors of the program, and its exit codes.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,21 +18,21 @@ use longwire_testbed::EnvironmentError;
 
 use crate::remedies;
 
-/// Exit code: the program did what it was asked for, but could not do it well.
+/// Exit code: the program did what was requested, with a poor result.
 pub const EXIT_FAILED: u8 = 1;
 /// Exit code: the command line is wrong.
 pub const EXIT_USAGE: u8 = 2;
-/// Exit code: it ran, below the fidelity asked for.
+/// Exit code: the run ended below the required fidelity.
 pub const EXIT_FIDELITY: u8 = 3;
 
-/// Why the program stopped.
+/// An error that ends the program.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    /// Refused before anything was done: what, where, and what would do.
+    /// Refused before the start: the message has cause, place and remedy.
     #[error("{0}")]
     Usage(String),
-    /// A port or a capture file.
+    /// An error of a port or a capture file.
     #[error("{}", suggest::port_error(.0))]
     Port(#[from] PortError),
     #[error("{}: {action}: {source}", path.display())]
@@ -41,25 +41,25 @@ pub enum Error {
         action: &'static str,
         source: io::Error,
     },
-    /// The networks of `exec`, or a command in them.
+    /// An error of `exec`'s networks, or of a command in them.
     #[error(transparent)]
     Exec(Box<EnvironmentError>),
-    /// A verdict log.
+    /// An error of a verdict log.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// A figure.
+    /// An error of a figure.
     #[error(transparent)]
     Plot(#[from] PlotError),
-    /// The run.
+    /// An error at the start of the run.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// A running Longwire that was asked.
+    /// An error of a running Longwire, or of the connection to it.
     #[error(transparent)]
     Control(#[from] ClientError),
-    /// The control API of this run.
+    /// An error of this run's control API.
     #[error(transparent)]
     Serve(#[from] ControlError),
-    /// Our own standard output or error.
+    /// An error of standard output or standard error.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
     /// The work was begun and could not be finished.
@@ -102,13 +102,12 @@ impl From<NetworkError> for Error {
 }
 
 impl Error {
-    /// What to do about it, where something helps that the message does not
-    /// name.
+    /// Returns a remedy that the message does not name, if there is one.
     pub fn remedy(&self) -> Option<String> {
         remedies::of(self)
     }
 
-    /// How the program ends because of this.
+    /// Returns the exit code for this error.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Error::Usage(_)

@@ -1,9 +1,9 @@
-//! The program around Longwire's engine, ports and runtime: its command
-//! line, its commands and its reports.
+//! The program around Longwire's engine, ports and runtime: its command line,
+//! its commands and its reports.
 //!
-//! Start reading at [`run`], which leads to one file a command in
-//! [`commands`]. The command line itself is [`cli`]; what a run has to say
-//! is put into words in [`report`].
+//! Start reading at [`run`], which leads to one file per command in
+//! [`commands`]. The command line itself is [`cli`]; [`report`] formats the
+//! results of a run.
 
 pub mod bench;
 pub mod cli;
@@ -31,10 +31,10 @@ use clap::CommandFactory;
 pub use cli::{Cli, Command, Globals};
 pub use error::Error;
 
-/// Does what the command line asks for.
+/// Runs the command of the command line.
 ///
 /// # Errors
-/// Whatever stopped it; [`Error::exit_code`] says how the program ends.
+/// Any error of the command; [`Error::exit_code`] returns the exit code.
 pub fn run(cli: &Cli) -> Result<ExitCode, Error> {
     let globals = &cli.globals;
     match &cli.command {

@@ -11,7 +11,7 @@ fn main() -> ExitCode {
     let arguments = std::env::args_os().collect();
     let cli = Cli::from_arguments(arguments).unwrap_or_else(|error| error.exit());
     let code = run(&cli);
-    // `exit` before this is a plugin's.
+    // An earlier call of `exit` is a plugin's.
     shutdown::ends();
     code
 }
@@ -19,7 +19,8 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> ExitCode {
     match longwire::run(cli) {
         Ok(code) => code,
-        // Whoever read our output has seen enough, as in `longwire models | head`.
+        // The reader of the output has closed it, as in `longwire models |
+        // head`.
         Err(Error::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }

@@ -20,14 +20,14 @@ impl Progress {
     /// Work that is done within this time needs no bar.
     const AFTER: Duration = Duration::from_secs(1);
 
-    /// For work measured in bytes.
+    /// Style for work measured in bytes.
     pub(crate) const BYTES: &str =
         "{bar:30} {percent}%  {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
 
-    /// For work measured in nothing that people know.
+    /// Style for work measured in a unit that users do not know.
     pub(crate) const SHARE: &str = "{bar:30} {percent}%  {eta} left";
 
-    /// For bytes of which nobody knows how many will come.
+    /// Style for bytes of an unknown total.
     const ENDLESS: &str = "{bytes} read, {bytes_per_sec}";
 
     pub(crate) fn new(template: &'static str, globals: &Globals) -> Progress {
@@ -39,12 +39,12 @@ impl Progress {
         }
     }
 
-    /// Whether there is a bar to bring up to date.
+    /// Whether a bar is shown.
     pub(crate) fn shows(&self) -> bool {
         self.wanted && self.started.elapsed() >= Progress::AFTER
     }
 
-    /// So much has been done, of so much if that is known.
+    /// Sets the progress: `done` of `all`, if that is known.
     pub(crate) fn at(&mut self, done: u64, all: Option<u64>) {
         if !self.shows() {
             return;

@@ -1,5 +1,5 @@
-//! `--capture` and `--log` of a live run: captures of what came in and what
-//! went out at both ends, and a row for each verdict.
+//! `--capture` and `--log` of a live run: captures of the frames that entered
+//! and left at both ends, and a row for each verdict.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::Error;
 /// Writes what a run records.
 pub struct RunRecorder {
     epoch: Epoch,
-    /// A link each, if captures are wanted.
+    /// One item per link, if captures are written.
     captures: Vec<Captures>,
     log: Option<VerdictLog>,
 }
@@ -61,7 +61,7 @@ impl RunRecorder {
 
     fn event(&mut self, of: LinkId, event: &Event, all_bytes: &[u8]) -> Result<(), Error> {
         match event {
-            // Only networks have these.
+            // Events of networks.
             Event::Entered { .. } => {}
             Event::Arrived {
                 link,

@@ -1,5 +1,5 @@
-//! What to do where the system refuses something: the same words in
-//! `longwire doctor` and behind the error of a command.
+//! Remedies for refusals of the system: the same text in `longwire doctor` and
+//! after the error of a command.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,28 +14,29 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use crate::Error;
 
-/// Without the rights that ports on interfaces take.
+/// Remedy for missing rights to ports on interfaces.
 pub const PORT_RIGHTS: &str = "use sudo, or give the program the rights once: sudo setcap \
                                cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock,cap_sys_nice+ep \
                                $(command -v longwire)";
 
-/// Without /dev/net/tun.
+/// Remedy for a missing /dev/net/tun.
 pub const TUN_MISSING: &str = "sudo modprobe tun; for a container, --device /dev/net/tun";
 
-/// With a /dev/net/tun that does not open.
+/// Remedy for a /dev/net/tun that does not open.
 pub const TUN_DENIED: &str = "read and write permission on /dev/net/tun, or sudo";
 
-/// With an address space that is too small.
+/// Remedy for an address space that is too small.
 pub const ADDRESS_SPACE: &str = "ulimit -v unlimited";
 
-/// The limit of this process's address space in bytes; `None` without one.
+/// Returns the limit of this process's address space in bytes; `None` without
+/// one.
 pub fn address_space_limit() -> Option<u64> {
     let (soft, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
     (soft != RLIM_INFINITY).then_some(soft)
 }
 
-/// What to do about an error, where something helps that its message does not
-/// name.
+/// Returns a remedy that the message of the error does not name, if there is
+/// one.
 pub fn of(error: &Error) -> Option<String> {
     match error {
         Error::Port(error) => of_port(error),
@@ -53,7 +54,8 @@ fn of_environment(error: &EnvironmentError) -> Option<String> {
     }
 }
 
-/// A socket's directory in which this user may not write.
+/// Returns the remedy for a socket's directory in which this user may not
+/// write.
 fn of_socket(path: &Path) -> String {
     let name = path.file_name().unwrap_or(OsStr::new("link.sock"));
     let name = name.to_string_lossy();

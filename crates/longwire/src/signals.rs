@@ -15,10 +15,10 @@ use signal_hook::iterator::Signals;
 /// After the second signal the program has this long to write its report.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// A flag that the first signal sets: the run ends with its report. With the
-/// second, threads that do not end are left behind, and the report is written
-/// without them. The third one ends the program at once, as does `GRACE`
-/// after the second, should it hang elsewhere.
+/// Returns a flag that the first signal sets: the run ends with its report.
+/// With the second, threads that do not end are abandoned, and the report is
+/// written without them. The third one ends the program at once, as does
+/// `GRACE` after the second, in case the program hangs elsewhere.
 ///
 /// # Errors
 /// If the system does not let signals be handled.

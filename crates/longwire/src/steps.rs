@@ -1,5 +1,5 @@
-//! Steps of long work on stderr, such as reading a topology of a million links, once
-//! it has taken a second.
+//! Steps of long work on stderr, such as reading a topology of a million links,
+//! once it has taken a second.
 
 use std::io::{self, IsTerminal};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,13 +16,13 @@ use crate::report::words::count;
 /// Work that is done within this time shows nothing.
 const AFTER: Duration = Duration::from_secs(1);
 
-/// How often a terminal is brought up to date.
+/// Interval between refreshes of a terminal.
 const REDRAW: Duration = Duration::from_millis(100);
 
-/// How often a line is written where stderr is no terminal.
+/// Interval between lines where stderr is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// The step in words: `preparing links, 1,200 of 2,000`.
+/// Formats the step: `preparing links, 1,200 of 2,000`.
 fn words(progress: StepProgress) -> String {
     let name = progress.name;
     match (progress.done, progress.all) {
@@ -38,20 +38,20 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Shows steps until it is dropped.
 pub(crate) struct StepsOnStderr {
-    shared: Arc<Shared>,
+    shared: Arc<DisplayState>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Shared {
+struct DisplayState {
     steps: Steps,
     over: Mutex<bool>,
     ended: Condvar,
 }
 
 impl StepsOnStderr {
-    /// Watches steps from now on.
+    /// Starts to watch steps.
     pub(crate) fn start(globals: &Globals) -> StepsOnStderr {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(DisplayState {
             steps: Steps::new(),
             over: Mutex::new(false),
             ended: Condvar::new(),
@@ -63,12 +63,12 @@ impl StepsOnStderr {
                 .name(name)
                 .spawn(move || watched.show())
         });
-        // Without a thread the work is done all the same.
+        // Without a thread the steps are not shown.
         let thread = thread.and_then(Result::ok);
         StepsOnStderr { shared, thread }
     }
 
-    /// The steps that are shown.
+    /// Returns the steps that are shown.
     pub(crate) fn steps(&self) -> &Steps {
         &self.shared.steps
     }
@@ -79,24 +79,25 @@ impl Drop for StepsOnStderr {
         *locked(&self.shared.over) = true;
         self.shared.ended.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A panic while showing is nothing that ends the work.
+            // A panic of the display does not end the work.
             let _ = thread.join();
         }
     }
 }
 
-impl Shared {
+impl DisplayState {
     fn show(&self) {
         if self.wait(AFTER) {
             return;
         }
-        match io::stderr().is_terminal() {
-            true => self.draw(),
-            false => self.write_lines(),
+        if io::stderr().is_terminal() {
+            self.draw()
+        } else {
+            self.write_lines()
         }
     }
 
-    /// Waits until the work is over, at the most for a time; whether it is.
+    /// Waits until the work is over, for at most `time`; returns whether it is.
     fn wait(&self, time: Duration) -> bool {
         let over = locked(&self.over);
         let waited = self.ended.wait_timeout_while(over, time, |over| !*over);

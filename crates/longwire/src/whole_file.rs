@@ -12,18 +12,18 @@ use std::path::{Path, PathBuf};
 
 use longwire_capture::open;
 
-/// Writes a file as a whole. What is no regular file (a device, a pipe) is
-/// written to directly; so is a file in a directory that takes no other, and a
-/// file whose owner a new one cannot have.
+/// Writes a file as a whole. A special file (a device, a pipe) is written
+/// directly; so is a file in a directory that accepts no other, and a file
+/// whose owner a new one cannot have.
 ///
 /// # Errors
-/// If it cannot be written; then a regular file is as it was before.
+/// If it cannot be written; then a regular file is unchanged.
 pub fn write(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let target = Target::of(path)?;
     if target.is_special {
         return fill(open::to_write(path)?, &content).map(drop);
     }
-    let temporary = match Temporary::create(&target) {
+    let temporary = match TemporaryFile::create(&target) {
         Err(error) if target.is_there && is_denied(&error) => return overwrite(path, &content),
         temporary => temporary?,
     };
@@ -32,7 +32,7 @@ pub fn write(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) ->
     temporary.persist(&target)
 }
 
-/// Checks that [`write()`] can succeed, as far as that shows without writing.
+/// Checks that [`write()`] can succeed, as far as possible without writing.
 ///
 /// # Errors
 /// The error that writing would meet.
@@ -41,7 +41,7 @@ pub fn check(path: &Path) -> io::Result<()> {
     if target.is_special {
         return open::check(path);
     }
-    match Temporary::create(&target) {
+    match TemporaryFile::create(&target) {
         Err(error) if target.is_there && is_denied(&error) => {
             OpenOptions::new().write(true).open(path).map(drop)
         }
@@ -60,7 +60,7 @@ fn fill(file: File, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::R
     out.into_inner().map_err(io::IntoInnerError::into_error)
 }
 
-/// Writes a file in place: the whole content is there before the file is
+/// Writes a file in place: the whole content is produced before the file is
 /// touched.
 fn overwrite(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut bytes = Vec::new();
@@ -68,12 +68,12 @@ fn overwrite(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) ->
     fs::write(path, bytes)
 }
 
-/// The most temporary files of killed processes that stand in the way.
+/// The most temporary files of killed processes that are skipped.
 const LEFTOVERS_MAX: u32 = 100;
 
-/// Where a file is to be.
+/// The location of a file that is written.
 struct Target {
-    /// Without symbolic links, which stay what they are.
+    /// Without symbolic links, which are kept.
     path: PathBuf,
     is_there: bool,
     /// It is no regular file.
@@ -104,7 +104,7 @@ impl Target {
 /// Returns the path to which symbolic links lead, where no file is yet.
 fn end_of_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
-    // The kernel has refused links without end.
+    // The kernel has refused circular links.
     while let Ok(next) = fs::read_link(&path) {
         path.pop();
         path.push(next);
@@ -113,19 +113,19 @@ fn end_of_links(path: &Path) -> PathBuf {
 }
 
 /// A file next to the target, which is removed unless it takes its place.
-struct Temporary {
+struct TemporaryFile {
     path: PathBuf,
     file: File,
 }
 
-impl Temporary {
-    fn create(target: &Target) -> io::Result<Temporary> {
+impl TemporaryFile {
+    fn create(target: &Target) -> io::Result<TemporaryFile> {
         let mut number = 0;
         let temporary = loop {
-            let path = Temporary::path(target, number);
+            let path = TemporaryFile::path(target, number);
             let created = OpenOptions::new().write(true).create_new(true).open(&path);
             match created {
-                Ok(file) => break Temporary { path, file },
+                Ok(file) => break TemporaryFile { path, file },
                 // Left by a killed process with the same number.
                 Err(error)
                     if error.kind() == io::ErrorKind::AlreadyExists && number < LEFTOVERS_MAX =>
@@ -142,7 +142,7 @@ impl Temporary {
             if found.uid() != own.uid() {
                 fchown(&temporary.file, Some(found.uid()), Some(found.gid()))?;
             } else if found.gid() != own.gid() {
-                // Another group is no reason to write in place.
+                // A different group is no reason to write in place.
                 let _ = fchown(&temporary.file, None, Some(found.gid()));
             }
         }
@@ -161,9 +161,9 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        // There is none any more if it took the target's name.
+        // There is none if it has taken the target's name.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -253,7 +253,7 @@ mod tests {
         let path = dir.0.join("a.json");
         let target = Target::of(&path).expect("a target");
         for number in 0..3 {
-            fs::write(Temporary::path(&target, number), "left").expect("writable");
+            fs::write(TemporaryFile::path(&target, number), "left").expect("writable");
         }
         check(&path).expect("writable");
         write(&path, |out| out.write_all(b"new")).expect("writable");

@@ -13,9 +13,9 @@ use crate::Error;
 use crate::table;
 use longwire_traffic::sockets::{OneWay, one_way, round_trips};
 
-/// One row: all of the error, in microseconds.
+/// One delay and frame length; errors in microseconds.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct AccuracyRow {
     delay_us: f64,
     size: u32,
     pps: u64,
@@ -29,15 +29,15 @@ pub(super) struct Row {
     drift_us: f64,
     samples: usize,
     lost: u64,
-    /// What the path takes without delay: subtracted.
+    /// Median delay of the path without emulation, which is subtracted.
     base_us: f64,
-    /// The emulator's own account of its lateness, 99th percentile.
+    /// Lateness that the emulator reports, 99th percentile.
     lateness_p99_us: f64,
-    /// Times the machine stood still in this row, seen by a spinning thread.
+    /// Pauses of the machine during this row, seen by a spinning thread.
     pauses: Pauses,
 }
 
-/// What the error of a row is measured from.
+/// Baseline of a row's error.
 struct Base {
     size: u32,
     pps: u64,
@@ -57,7 +57,11 @@ const DEMU: [(f64, [f64; 4]); 8] = [
     (1_000_000.0, [9.1, 2.6, 6.9, 2.8]),
 ];
 
-pub(super) fn measure(args: &AccuracyArgs, kind: &str, wait: WaitMode) -> Result<Vec<Row>, Error> {
+pub(super) fn measure(
+    args: &AccuracyArgs,
+    kind: &str,
+    wait: WaitMode,
+) -> Result<Vec<AccuracyRow>, Error> {
     let mut rows = Vec::new();
     for size in &args.size {
         for pps in &args.pps {
@@ -111,11 +115,11 @@ fn sample(
     Ok((flow, running.stop()))
 }
 
-fn row(delay: Nanos, base: &Base, flow: &OneWay, report: &RunReport) -> Row {
+fn row(delay: Nanos, base: &Base, flow: &OneWay, report: &RunReport) -> AccuracyRow {
     let zero = base.median_ns + delay.as_nanos() as i64;
     let error_us = |share: f64| (flow.quantile(share) - zero) as f64 / 1e3;
     let (mean, stddev) = flow.mean_stddev();
-    Row {
+    AccuracyRow {
         delay_us: delay.as_micros_f64(),
         size: base.size,
         pps: base.pps,
@@ -149,7 +153,7 @@ fn drift_us(flow: &OneWay) -> f64 {
     (last - first) as f64 / 1e3
 }
 
-pub(super) fn print(rows: &[Row]) {
+pub(super) fn print(rows: &[AccuracyRow]) {
     println!("Error of the one-way time, in us: received (kernel stamp) - sent - delay - base.");
     println!("Base: the median of the same path at no delay, spinning, in the same run.");
     println!(

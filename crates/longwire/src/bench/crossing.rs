@@ -1,4 +1,4 @@
-//! How far apart two cores are: a hypervisor may put them on one cache or on
+//! Latency between two cores. A hypervisor may place them on one cache or on
 //! two, and move them while a bench runs.
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use longwire_runtime::host;
 
-/// There and back so often.
+/// Round trips of one measurement.
 const TRIPS: u32 = 20_000;
 
-/// Nanoseconds that a cache line takes from one core to the other; `None`
-/// with one core.
+/// Returns the nanoseconds that a cache line takes from one core to the other;
+/// `None` with one core.
 pub(super) fn nanos() -> Option<f64> {
     let cores = host::allowed_cores();
     let (one, other) = (*cores.first()?, *cores.get(1)?);

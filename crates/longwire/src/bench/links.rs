@@ -1,9 +1,9 @@
-//! `bench links`: what a packet costs with many links, and what a link costs.
+//! `bench links`: the cost of a packet with many links, and the cost of a link.
 //!
-//! Frames of 64 bytes come in random order, each of one of n pairs of
-//! addresses, and cross the link that is the pair's own: switch, classifier,
-//! rate, queue, delay and release, in virtual time, as fast as one core goes.
-//! Every link has frames in flight all the time.
+//! Frames of 64 bytes arrive in random order. Each belongs to one of n pairs of
+//! addresses and crosses that pair's link: switch, classifier, rate, queue,
+//! delay and release, in virtual time, at the speed of one core. Every link has
+//! frames in flight all the time.
 
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
@@ -23,7 +23,7 @@ use super::pairs::{self, PairFrame};
 use crate::Error;
 use crate::table::Table;
 
-/// What `bench links` takes.
+/// Arguments of `bench links`.
 #[derive(Clone, Debug, Args)]
 pub struct LinksArgs {
     /// How many links
@@ -37,61 +37,63 @@ pub struct LinksArgs {
     /// Packets of each row
     #[arg(long, value_name = "N", default_value_t = 4_000_000)]
     pub packets: u64,
-    /// Builds so many links, and says what memory they take; the bench calls
-    /// itself so, for only a fresh process shows it
+    /// Builds this many links, and prints the memory they take; the bench runs
+    /// itself with this option, because only a fresh process shows the memory
     #[arg(long, value_name = "N", hide = true)]
     pub idle: Option<u32>,
 }
 
 impl LinksArgs {
     pub(super) fn quickened(&self, quick: bool) -> LinksArgs {
-        match quick {
-            false => self.clone(),
-            true => LinksArgs {
+        if quick {
+            LinksArgs {
                 links: vec![1, 1_000],
                 packets: 20_000,
                 ..self.clone()
-            },
+            }
+        } else {
+            self.clone()
         }
     }
 }
 
 /// One number of links.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct LinksRow {
     links: u32,
     packets: u64,
     /// From the input's ring to the output's.
     ns_per_packet: f64,
-    /// Of the first row's.
+    /// Relative to the first row.
     ratio: f64,
-    /// Resident memory that an idle link takes with its rule, its path and its
-    /// counters, in bytes; `None` where it is too little to be seen.
+    /// Resident memory of an idle link with its rule, its path and its
+    /// counters, in bytes; `None` where it is too small to measure.
     bytes_per_link: Option<u64>,
-    /// Reading nothing: making configurations, rules, links and paths.
+    /// Time to build configurations, rules, links and paths, without reading a
+    /// file.
     build_ms: f64,
     missing: u64,
 }
 
-/// Frames arrive at this distance in virtual time, and stay so long.
+/// Time between arrivals, in virtual time.
 const GAP: Nanos = Nanos::from_nanos(100);
 const DELAY: Nanos = Nanos::from_millis(20);
 
 /// A frame's length, without frame check sequence.
 const LEN: u32 = 64;
 
-/// How often each row is measured; the median counts.
+/// Measurements of each row; the median counts.
 const TIMES: usize = 3;
 
-/// Links of which the memory is looked at.
+/// Number of links from which memory is measured.
 const MEASURABLE: u32 = 1_000;
 
-pub(super) fn measure(args: &LinksArgs) -> Result<Vec<Row>, Error> {
+pub(super) fn measure(args: &LinksArgs) -> Result<Vec<LinksRow>, Error> {
     if let Some(links) = args.idle {
         println!("{}", idle(links)?);
         return Ok(Vec::new());
     }
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<LinksRow> = Vec::new();
     for links in &args.links {
         let mut measured = Vec::new();
         for _ in 0..TIMES {
@@ -103,24 +105,24 @@ pub(super) fn measure(args: &LinksArgs) -> Result<Vec<Row>, Error> {
             .first()
             .map_or(row.ns_per_packet, |row| row.ns_per_packet);
         row.ratio = row.ns_per_packet / first;
-        row.bytes_per_link = match *links >= MEASURABLE {
-            true => Some(idle_of_a_fresh_process(*links)? / u64::from(*links)),
-            false => None,
+        row.bytes_per_link = if *links >= MEASURABLE {
+            Some(idle_of_a_fresh_process(*links)? / u64::from(*links))
+        } else {
+            None
         };
         rows.push(row);
     }
     Ok(rows)
 }
 
-/// Resident memory that so many links take, in bytes, before any frame has
-/// come.
+/// Returns the resident memory of this many idle links, in bytes.
 fn idle(links: u32) -> Result<u64, Error> {
     let before = resident();
     let grown = look_at_idle(parts(links)?, 1, |_| resident().saturating_sub(before));
     grown.map_err(|error| Error::Failed(error.to_string()))
 }
 
-/// The same, of a process that has held nothing before.
+/// Like [`idle`], measured in a new process that has allocated nothing before.
 fn idle_of_a_fresh_process(links: u32) -> Result<u64, Error> {
     let program = std::env::current_exe()?;
     let mut command = std::process::Command::new(program);
@@ -137,23 +139,23 @@ fn idle_of_a_fresh_process(links: u32) -> Result<u64, Error> {
     })
 }
 
-fn row(links: u32, packets: u64) -> Result<Row, Error> {
+fn row(links: u32, packets: u64) -> Result<LinksRow, Error> {
     let started = Instant::now();
     let parts = parts(links)?;
     let prepared = started.elapsed();
     let frames = packets.max(u64::from(links) * 4);
     let flows = Flows::new(links, frames);
     let ports = vec![
-        (End::Flows(Box::new(flows)), Sink::copying()),
+        (BenchPort::Flows(Box::new(flows)), Sink::copying()),
         (
-            End::Nothing(Source::new(LEN as usize, 4_096, 0)),
+            BenchPort::Nothing(Source::new(LEN as usize, 4_096, 0)),
             Sink::copying(),
         ),
     ];
     let end = run_to_end(ports, parts, 1, Bytes(4 << 30))
         .map_err(|error| Error::Failed(error.to_string()))?;
     let arrived = end.ports[1].frames();
-    Ok(Row {
+    Ok(LinksRow {
         links,
         packets: frames,
         ns_per_packet: end.took.as_nanos() as f64 / frames as f64,
@@ -164,7 +166,7 @@ fn row(links: u32, packets: u64) -> Result<Row, Error> {
     })
 }
 
-/// Links that carry twice what their share of the packets needs.
+/// Builds links with twice the rate that their share of the packets needs.
 fn parts(links: u32) -> Result<FabricParts, Error> {
     let bits = u64::from(LEN) * 8 * 2;
     let rate = bits * 1_000_000_000 / GAP.as_nanos() / u64::from(links);
@@ -177,7 +179,7 @@ fn parts(links: u32) -> Result<FabricParts, Error> {
     })
 }
 
-/// Frames of random flows, at an even pace.
+/// Frames of random flows, at a constant pace.
 struct Flows {
     links: u32,
     left: u64,
@@ -218,14 +220,14 @@ impl Flows {
     }
 }
 
-/// The two ends of the fabric.
-enum End {
+/// A port of the fabric under test.
+enum BenchPort {
     Flows(Box<Flows>),
-    /// Nothing comes from the other end.
+    /// A port without arrivals.
     Nothing(Source),
 }
 
-impl RxPort for End {
+impl RxPort for BenchPort {
     fn receive(
         &mut self,
         now: Nanos,
@@ -233,8 +235,8 @@ impl RxPort for End {
         take: &mut impl FnMut(Arrived<'_>),
     ) -> Result<Received, PortError> {
         match self {
-            End::Flows(flows) => Ok(flows.receive(max, take)),
-            End::Nothing(source) => source.receive(now, max, take),
+            BenchPort::Flows(flows) => Ok(flows.receive(max, take)),
+            BenchPort::Nothing(source) => source.receive(now, max, take),
         }
     }
 
@@ -247,7 +249,7 @@ impl RxPort for End {
     }
 }
 
-/// Resident memory of this process, in bytes.
+/// Returns the resident memory of this process, in bytes.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = status.split_whitespace().nth(1);
@@ -255,7 +257,7 @@ fn resident() -> u64 {
     pages * 4_096
 }
 
-pub(super) fn print(rows: &[Row]) {
+pub(super) fn print(rows: &[LinksRow]) {
     if rows.is_empty() {
         return;
     }

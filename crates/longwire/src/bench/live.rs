@@ -1,5 +1,5 @@
-//! `bench live`: what a live link costs the programs behind it, next to a
-//! bare veth pair in the same run.
+//! `bench live`: the cost of a live link to programs, compared with a bare veth
+//! pair in the same run.
 
 use std::time::Duration;
 
@@ -19,12 +19,13 @@ const DELAYS_MS: [u64; 3] = [5, 30, 101];
 /// Round trips a row.
 const TRIPS: u32 = 100;
 
-/// All that was measured.
+/// Result of the bench.
 #[derive(Debug, Serialize)]
-pub(super) struct Findings {
-    bare: Side,
-    link: Side,
-    /// Received through the link, of what the bare pair delivers.
+pub(super) struct LiveResult {
+    bare: PathPerformance,
+    link: PathPerformance,
+    /// Small datagrams received through the link, as a share of the bare
+    /// pair's.
     small_udp_share: f64,
     /// Base round trip above the bare pair's, in milliseconds.
     base_rtt_over_bare_ms: f64,
@@ -35,9 +36,9 @@ pub(super) struct Findings {
     unseen: i64,
 }
 
-/// What one way of joining the hosts does.
+/// Performance of one way of joining the hosts.
 #[derive(Debug, Serialize)]
-struct Side {
+struct PathPerformance {
     tcp_gbit: f64,
     small_udp_sent_pps: f64,
     small_udp_received_pps: f64,
@@ -51,8 +52,8 @@ struct RttError {
     error_ms: f64,
 }
 
-pub(super) fn measure(time: Duration, kind: &str) -> Result<Findings, Error> {
-    // Turn and turn about, medians of three: the machine is shared.
+pub(super) fn measure(time: Duration, kind: &str) -> Result<LiveResult, Error> {
+    // Alternating runs, medians of three: other programs use the machine too.
     let (mut bare, mut link, mut unseen) = (Vec::new(), Vec::new(), 0);
     for _ in 0..3 {
         bare.push(bare_side(time / 3)?);
@@ -60,12 +61,15 @@ pub(super) fn measure(time: Duration, kind: &str) -> Result<Findings, Error> {
         link.push(side);
         unseen = lost.max(unseen);
     }
-    let (bare, link) = (Side::median(&bare), Side::median(&link));
+    let (bare, link) = (
+        PathPerformance::median(&bare),
+        PathPerformance::median(&link),
+    );
     let rtt_errors = DELAYS_MS
         .iter()
         .map(|delay_ms| rtt_error(*delay_ms, link.rtt_ms, kind))
         .collect::<Result<_, _>>()?;
-    Ok(Findings {
+    Ok(LiveResult {
         small_udp_share: link.small_udp_received_pps / bare.small_udp_received_pps.max(1.0),
         base_rtt_over_bare_ms: link.rtt_ms - bare.rtt_ms,
         bare,
@@ -75,12 +79,12 @@ pub(super) fn measure(time: Duration, kind: &str) -> Result<Findings, Error> {
     })
 }
 
-fn bare_side(time: Duration) -> Result<Side, Error> {
+fn bare_side(time: Duration) -> Result<PathPerformance, Error> {
     let testbed = Testbed::bare()?;
     side(&testbed, time).map(|(side, _)| side)
 }
 
-fn link_side(time: Duration, kind: &str) -> Result<(Side, i64), Error> {
+fn link_side(time: Duration, kind: &str) -> Result<(PathPerformance, i64), Error> {
     let testbed = Testbed::emulated()?;
     let running = testbed.start(
         kind,
@@ -93,7 +97,7 @@ fn link_side(time: Duration, kind: &str) -> Result<(Side, i64), Error> {
     Ok((side, lost_unseen(&flood, &report)))
 }
 
-fn side(testbed: &Testbed, time: Duration) -> Result<(Side, Datagrams), Error> {
+fn side(testbed: &Testbed, time: Duration) -> Result<(PathPerformance, Datagrams), Error> {
     let path = testbed.path();
     let patience = Duration::from_secs(1);
     round_trips(path, 5, Duration::ZERO, patience)?;
@@ -107,7 +111,7 @@ fn side(testbed: &Testbed, time: Duration) -> Result<(Side, Datagrams), Error> {
         patience: Duration::from_millis(200),
     };
     let flood = udp_flow(path, flow)?;
-    let side = Side {
+    let side = PathPerformance {
         tcp_gbit: tcp.goodput / 1e9,
         small_udp_sent_pps: flood.sent as f64 / flow.duration.as_secs_f64(),
         small_udp_received_pps: flood.received as f64 / flow.duration.as_secs_f64(),
@@ -116,8 +120,9 @@ fn side(testbed: &Testbed, time: Duration) -> Result<(Side, Datagrams), Error> {
     Ok((side, flood))
 }
 
-/// What neither arrived at the emulator nor was counted by it. The receiving
-/// socket's own overflow comes after the emulator and is not meant.
+/// Returns the frames that neither arrived at the emulator nor were counted by
+/// it. Overflow of the receiving socket occurs after the emulator and is not
+/// included.
 fn lost_unseen(flood: &Datagrams, report: &RunReport) -> i64 {
     let up = &report.links[0];
     let counted = |kind: &str| up.artifacts.get(kind).copied().unwrap_or(0);
@@ -144,14 +149,14 @@ fn rtt_error(delay_ms: u64, base_ms: f64, kind: &str) -> Result<RttError, Error>
     })
 }
 
-impl Side {
-    fn median(sides: &[Side]) -> Side {
-        let median = |value: fn(&Side) -> f64| {
+impl PathPerformance {
+    fn median(sides: &[PathPerformance]) -> PathPerformance {
+        let median = |value: fn(&PathPerformance) -> f64| {
             let mut values: Vec<f64> = sides.iter().map(value).collect();
             values.sort_by(f64::total_cmp);
             values[values.len() / 2]
         };
-        Side {
+        PathPerformance {
             tcp_gbit: median(|side| side.tcp_gbit),
             small_udp_sent_pps: median(|side| side.small_udp_sent_pps),
             small_udp_received_pps: median(|side| side.small_udp_received_pps),
@@ -160,7 +165,7 @@ impl Side {
     }
 }
 
-pub(super) fn print(findings: &Findings) {
+pub(super) fn print(findings: &LiveResult) {
     let mut table = table::Table::new(&[
         "",
         "TCP Gbit/s",

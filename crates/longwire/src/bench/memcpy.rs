@@ -1,19 +1,19 @@
-//! The machine's own limit: how long it takes to copy a frame.
+//! Time to copy a frame: the machine's own limit.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use longwire_runtime::host;
 
-/// Copies are timed for so long.
+/// Duration of a measurement.
 const TIME: Duration = Duration::from_millis(150);
 
-/// Nanoseconds to copy a frame of `size` bytes from one area of `area` bytes
-/// to another, on one core while the other does the same: the pipeline's two
-/// stages copy at the same time.
+/// Returns the nanoseconds to copy a frame of `size` bytes from one area of
+/// `area` bytes to another, on one core while the other does the same: the
+/// pipeline's two stages copy at the same time.
 pub(super) fn nanos_per_frame(size: usize, area: usize) -> f64 {
     std::thread::scope(|scope| {
-        // On threads of their own: pinning must not outlast the measurement.
+        // On separate threads: pinning must not outlast the measurement.
         let cores = host::allowed_cores();
         let copies: Vec<_> = (0..2)
             .map(|nth| cores.get(nth).copied())

@@ -1,4 +1,4 @@
-//! `longwire bench`: Longwire measured on this machine.
+//! `longwire bench`: measures Longwire on this machine.
 
 mod accuracy;
 mod crossing;
@@ -22,7 +22,7 @@ use crate::cli::Wait;
 use crate::{Error, Globals};
 pub use links::LinksArgs;
 
-/// What `bench` takes.
+/// Arguments of `bench`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -30,7 +30,7 @@ Examples:
   longwire bench accuracy --delay 1ms,100ms one-way error through a veth pair
   longwire bench throughput --json          for programs")]
 pub struct BenchArgs {
-    /// What to measure
+    /// The measurement
     #[command(subcommand)]
     pub what: Bench,
     /// Ports of the live benches: packet, xdp or auto
@@ -39,29 +39,29 @@ pub struct BenchArgs {
     /// How the emulator waits in `accuracy`
     #[arg(long, global = true, value_name = "MODE", default_value = "spin")]
     pub wait: Wait,
-    /// Few and short measurements: shows that the bench works, not how fast
+    /// Few and short measurements: shows that the bench works, not the speed
     #[arg(long, global = true)]
     pub quick: bool,
 }
 
-/// What to measure.
+/// A bench.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
-    /// Nanoseconds a packet, memory to memory, all of the engine on
+    /// Nanoseconds a packet, memory to memory, with the whole engine
     Throughput(ThroughputArgs),
     /// The error of one-way delays through a real veth pair
     Accuracy(AccuracyArgs),
-    /// The rate that TCP and UDP get, against the rate asked for
+    /// The rate that TCP and UDP reach, compared with the configured rate
     Rate(RateArgs),
-    /// What a packet costs with one link and with a hundred thousand
+    /// The cost of a packet with one link and with a hundred thousand
     Links(LinksArgs),
-    /// What the hooks of a plugin in C cost a packet
+    /// The cost per packet of the hooks of a plugin in C
     Plugin(PluginArgs),
     /// Real programs through a live link: throughput, loss, round trips
     Live(TimeArgs),
 }
 
-/// What `bench throughput` takes.
+/// Arguments of `bench throughput`.
 #[derive(Clone, Debug, Args)]
 pub struct ThroughputArgs {
     /// Frame lengths in bytes
@@ -80,13 +80,12 @@ pub struct ThroughputArgs {
         default_value = "0ms,20ms"
     )]
     pub delay: Vec<Nanos>,
-    /// How long all rows together are measured; those that there is no time
-    /// for are left out
+    /// Time for all rows together; rows for which no time is left are omitted
     #[arg(long, value_name = "TIME", default_value = "1min")]
     pub time: Nanos,
 }
 
-/// What `bench accuracy` takes.
+/// Arguments of `bench accuracy`.
 #[derive(Clone, Debug, Args)]
 pub struct AccuracyArgs {
     /// Emulated delays
@@ -113,12 +112,12 @@ pub struct AccuracyArgs {
         default_value = "10000,100000"
     )]
     pub pps: Vec<u64>,
-    /// How long each row is measured
+    /// Duration of each row
     #[arg(long, value_name = "TIME", default_value = "2s")]
     pub time: Nanos,
 }
 
-/// What `bench rate` takes.
+/// Arguments of `bench rate`.
 #[derive(Clone, Debug, Args)]
 pub struct RateArgs {
     /// Emulated rates
@@ -129,12 +128,12 @@ pub struct RateArgs {
         default_value = "64kbit,1mbit,10mbit,100mbit,1gbit"
     )]
     pub rate: Vec<BitRate>,
-    /// How long each row is measured
+    /// Duration of each row
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub time: Nanos,
 }
 
-/// What `bench plugin` takes.
+/// Arguments of `bench plugin`.
 #[derive(Clone, Debug, Args)]
 pub struct PluginArgs {
     /// The plugin, a shared library
@@ -143,15 +142,15 @@ pub struct PluginArgs {
     /// Its parameters
     #[arg(value_name = "KEY=VALUE")]
     pub parameters: Vec<String>,
-    /// How long each figure is measured
+    /// Duration of each measurement
     #[arg(long, value_name = "TIME", default_value = "300ms")]
     pub time: Nanos,
 }
 
-/// What a bench takes that only needs to know how long.
+/// Arguments of a bench that has a duration only.
 #[derive(Debug, Args)]
 pub struct TimeArgs {
-    /// How long to measure
+    /// Duration of the measurement
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub time: Nanos,
 }
@@ -159,7 +158,7 @@ pub struct TimeArgs {
 /// Runs a bench.
 ///
 /// # Errors
-/// Whatever stopped it.
+/// Any error of the measurement, and of writing its result.
 pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (kind, quick) = (args.port.as_str(), args.quick);
     match &args.what {
@@ -188,7 +187,7 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
     }
 }
 
-/// Shows a table.
+/// Prints a table.
 fn show_rows<T: Serialize>(
     globals: &Globals,
     rows: Vec<T>,
@@ -197,7 +196,7 @@ fn show_rows<T: Serialize>(
     show(globals, rows, |rows| print(rows))
 }
 
-/// Shows what was found, as JSON or in words.
+/// Prints a result, as JSON or as text.
 fn show<T: Serialize>(globals: &Globals, found: T, print: impl Fn(&T)) -> Result<ExitCode, Error> {
     if globals.json {
         let text = serde_json::to_string_pretty(&found)
@@ -209,7 +208,7 @@ fn show<T: Serialize>(globals: &Globals, found: T, print: impl Fn(&T)) -> Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// The time a quick row takes: enough to see that it works.
+/// Duration of a quick row: enough to show that the bench works.
 const QUICK: Nanos = Nanos::from_millis(200);
 
 impl ThroughputArgs {

@@ -1,4 +1,4 @@
-//! Many links and the frames that cross them: link `n` is for the pair of
+//! Many links and the frames that cross them: link `n` carries the pair of
 //! addresses number `n`, 10.B.C.D to (11+A).B.C.D for the number's four bytes.
 
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::Error;
 /// The shortest frame: headers, and what [`PairFrame::set`] writes.
 pub const LEN_MIN: u32 = 50;
 
-/// Where source and destination stand in a frame, and behind the headers of
-/// UDP the pair and a number of the sender's.
+/// Offset of source and destination address in a frame. The pair and a number
+/// of the sender follow the UDP header.
 const ADDRESSES: usize = 26;
 const PAYLOAD: usize = 42;
 
-/// From port 0 to port 1: a link, a path and a rule for each pair. What
-/// belongs to no pair is dropped.
+/// Builds a link, a path and a rule for each pair, from port 0 to port 1.
+/// Frames of no pair are dropped.
 pub fn parts(links: u32, mut config: impl FnMut(u32) -> LinkConfig) -> Result<FabricParts, Error> {
     let rule = |pair: u32| {
         let [source, destination] = addresses(pair);
@@ -52,12 +52,12 @@ fn addresses(pair: u32) -> [[u8; 4]; 2] {
     [[10, b, c, d], [11 + a, b, c, d]]
 }
 
-/// A UDP frame that is made the next pair's again and again.
+/// A UDP frame that is rewritten for one pair after the other.
 #[derive(Clone, Debug)]
 pub struct PairFrame(Vec<u8>);
 
 impl PairFrame {
-    /// A frame of `len` bytes, without frame check sequence.
+    /// Returns a frame of `len` bytes, without frame check sequence.
     pub fn new(len: u32) -> PairFrame {
         let len = len.max(LEN_MIN);
         let mut frame = vec![0; len as usize];
@@ -70,7 +70,7 @@ impl PairFrame {
         PairFrame(frame)
     }
 
-    /// The frame of a pair, with a number that its receiver can read.
+    /// Rewrites the frame for a pair, with a number that its receiver can read.
     #[inline]
     pub fn set(&mut self, pair: u32, number: u32) -> &[u8] {
         let [source, destination] = addresses(pair);
@@ -82,8 +82,8 @@ impl PairFrame {
     }
 }
 
-/// The pair and the number of a frame that [`PairFrame::set`] wrote; `None`
-/// of frames too short to be one.
+/// Returns the pair and the number that [`PairFrame::set`] wrote; `None` of
+/// frames that are too short.
 #[inline]
 pub fn read(frame: &[u8]) -> Option<(u32, u32)> {
     let payload: &[u8; 8] = frame.get(PAYLOAD..PAYLOAD + 8)?.first_chunk()?;

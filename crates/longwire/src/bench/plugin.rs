@@ -1,5 +1,5 @@
-//! `bench plugin`: what a plugin's hooks cost a packet, called with arrays of
-//! several lengths, and in a link.
+//! `bench plugin`: the cost per packet of a plugin's hooks, called with arrays
+//! of several lengths, and in a link.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -20,17 +20,17 @@ use crate::table;
 /// The length of frames, in bytes.
 const LEN: usize = 64;
 
-/// Frames are so far apart: a packet in 64 bytes at 100 Mbit/s.
+/// Distance between frames in nanoseconds: 64 bytes at 100 Mbit/s.
 const GAP: u64 = 5_120;
 
-/// Frames between two looks at the clock.
+/// Frames between two readings of the clock.
 const ROUND: usize = 4_096;
 
 /// One hook.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct HookRow {
     hook: &'static str,
-    /// Nanoseconds a packet, in arrays of so many.
+    /// Nanoseconds a packet, in arrays of this many packets.
     arrays_of_1: f64,
     arrays_of_8: f64,
     arrays_of_64: f64,
@@ -38,7 +38,7 @@ pub(super) struct Row {
     in_a_link: f64,
 }
 
-/// The hooks, with the options that name them.
+/// The hooks, with the options that select them.
 const HOOKS: [(Hook, &str); 4] = [
     (Hook::Loss, "loss"),
     (Hook::Delay, "delay"),
@@ -46,14 +46,15 @@ const HOOKS: [(Hook, &str); 4] = [
     (Hook::Rewrite, "rewrite"),
 ];
 
-pub(super) fn measure(args: &PluginArgs, quick: bool) -> Result<Vec<Row>, Error> {
-    let bench = Bench {
+pub(super) fn measure(args: &PluginArgs, quick: bool) -> Result<Vec<HookRow>, Error> {
+    let bench = PluginBench {
         args,
         pairs: pairs(&args.parameters)?,
         faults: Faults::new(),
-        time: match quick {
-            true => Duration::from_millis(5),
-            false => Duration::from_nanos(args.time.as_nanos()),
+        time: if quick {
+            Duration::from_millis(5)
+        } else {
+            Duration::from_nanos(args.time.as_nanos())
         },
     };
     let mut rows = Vec::new();
@@ -70,7 +71,7 @@ pub(super) fn measure(args: &PluginArgs, quick: bool) -> Result<Vec<Row>, Error>
     }
 }
 
-/// `key=value`, each by itself or several joined by commas.
+/// Parses `key=value`, one an argument or several joined by commas.
 fn pairs(parameters: &[String]) -> Result<Vec<(String, String)>, Error> {
     let items = parameters.iter().flat_map(|items| items.split(','));
     let pair = |item: &str| match item.split_once('=') {
@@ -82,16 +83,16 @@ fn pairs(parameters: &[String]) -> Result<Vec<(String, String)>, Error> {
     items.map(pair).collect()
 }
 
-struct Bench<'a> {
+struct PluginBench<'a> {
     args: &'a PluginArgs,
     pairs: Vec<(String, String)>,
     faults: Faults,
     time: Duration,
 }
 
-impl Bench<'_> {
-    fn row(&self, hook: Hook, option: &'static str) -> Result<Row, Error> {
-        Ok(Row {
+impl PluginBench<'_> {
+    fn row(&self, hook: Hook, option: &'static str) -> Result<HookRow, Error> {
+        Ok(HookRow {
             hook: option,
             arrays_of_1: self.alone::<1>(hook)?,
             arrays_of_8: self.alone::<8>(hook)?,
@@ -100,7 +101,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Nanoseconds a packet, called with arrays of `N`.
+    /// Measures nanoseconds a packet, called with arrays of `N`.
     fn alone<const N: usize>(&self, hook: Hook) -> Result<f64, Error> {
         let loaded = CPlugin::load(&self.args.file, hook, &self.pairs, &self.faults);
         let mut plugin = loaded.map_err(|error| Error::Failed(error.to_string()))?;
@@ -132,7 +133,7 @@ impl Bench<'_> {
         }))
     }
 
-    /// Nanoseconds a packet of a link with one option, or without.
+    /// Measures nanoseconds a packet of a link with one option, or without.
     fn link(&self, option: Option<&str>) -> Result<f64, Error> {
         let mut link = Link::new(self.config(option)?, 1, LinkId(0));
         let mut bytes = [0x5a; LEN];
@@ -155,7 +156,7 @@ impl Bench<'_> {
 
     fn config(&self, option: Option<&str>) -> Result<LinkConfig, Error> {
         let mut options = LinkOptions {
-            // What a plugin as the rate would have to wait for is its own.
+            // Waiting for a plugin's rate is part of the plugin's cost.
             queue: Some("unlimited".to_owned()),
             ..LinkOptions::default()
         };
@@ -170,7 +171,8 @@ impl Bench<'_> {
             .map_err(|error| Error::Usage(error.to_string()))
     }
 
-    /// Nanoseconds a packet of a round: the median of several measurements.
+    /// Returns nanoseconds a packet of a round: the median of several
+    /// measurements.
     fn timed(&self, mut round: impl FnMut()) -> f64 {
         const MEASUREMENTS: u32 = 5;
         round();
@@ -200,7 +202,7 @@ fn frame_context(at: u64, bytes: &[u8]) -> FrameContext<'_> {
     }
 }
 
-pub(super) fn print(rows: &[Row]) {
+pub(super) fn print(rows: &[HookRow]) {
     println!("What the hooks of a plugin cost, in ns a packet of {LEN} bytes.");
     let heads = ["hook", "arrays of 1", "of 8", "of 64", "added to a link"];
     let mut table = table::Table::new(&heads);

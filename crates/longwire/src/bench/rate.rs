@@ -1,4 +1,4 @@
-//! `bench rate`: what UDP and TCP get of a rate.
+//! `bench rate`: the throughput of UDP and TCP at a rate.
 
 use std::time::Duration;
 
@@ -13,16 +13,17 @@ use crate::Error;
 use crate::table;
 use longwire_traffic::sockets::{UdpFlow, tcp_flow, udp_flow};
 
-/// One row.
+/// One rate and protocol.
 #[derive(Debug, Serialize)]
-pub(crate) struct Row {
+pub(crate) struct RateRow {
     rate_bits: u64,
     protocol: &'static str,
-    /// What the framing says that the payload should get.
+    /// The payload rate that the framing leaves.
     expected_bits: f64,
     measured_bits: f64,
     error_percent: f64,
-    /// Emulated tail drops; TCP has few, UDP all that it sends too much.
+    /// Emulated tail drops; TCP has few, UDP all frames that it sends above the
+    /// rate.
     queue_drops: u64,
     artifacts: u64,
 }
@@ -41,7 +42,7 @@ pub const TCP_PAYLOAD: f64 = (1500 - 20 - 20 - 12) as f64;
 pub(crate) const PEERS: &str =
     "LinkEM: 0.75 to 1.16 % (TCP); Rattan: 0.04 % UDP, -8.7 % TCP at 1 Gbit/s";
 
-pub(crate) fn measure(args: &RateArgs, kind: &str) -> Result<Vec<Row>, Error> {
+pub(crate) fn measure(args: &RateArgs, kind: &str) -> Result<Vec<RateRow>, Error> {
     let mut rows = Vec::new();
     for rate in &args.rate {
         rows.push(udp(*rate, args, kind)?);
@@ -50,7 +51,8 @@ pub(crate) fn measure(args: &RateArgs, kind: &str) -> Result<Vec<Row>, Error> {
     Ok(rows)
 }
 
-/// Full frames a second that a rate carries, with what Ethernet adds to each.
+/// Returns the full frames a second that a rate carries, with Ethernet's
+/// framing.
 pub fn capacity(rate: BitRate) -> f64 {
     rate.bits_per_sec() as f64 / Framing::ETHERNET.wire_bits(FULL_FRAME) as f64
 }
@@ -63,7 +65,7 @@ fn link(rate: Option<BitRate>) -> LinkConfig {
     }
 }
 
-/// Enough time for a slow link to carry frames by the hundred.
+/// Returns a duration in which a slow link carries hundreds of frames.
 fn duration(rate: BitRate, args: &RateArgs) -> Duration {
     let frames = 200;
     let frame_bits = Framing::ETHERNET.wire_bits(FULL_FRAME);
@@ -71,14 +73,14 @@ fn duration(rate: BitRate, args: &RateArgs) -> Duration {
     Duration::from_secs_f64(args.time.as_secs_f64().max(least))
 }
 
-fn udp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<Row, Error> {
+fn udp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<RateRow, Error> {
     let testbed = Testbed::emulated()?;
     let running = testbed.start(kind, link(Some(rate)), link(None), RunConfig::default())?;
     let capacity = capacity(rate);
     let duration = duration(rate, args);
     let flow = UdpFlow {
         frame_len: FULL_FRAME,
-        // A tenth too much keeps the link busy without a flood.
+        // A tenth above the capacity keeps the link busy without a flood.
         per_second: (capacity * 1.1).ceil() as u64,
         count: None,
         duration,
@@ -96,7 +98,7 @@ fn udp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<Row, Error> {
     ))
 }
 
-fn tcp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<Row, Error> {
+fn tcp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<RateRow, Error> {
     let testbed = Testbed::emulated()?;
     let running = testbed.start(kind, link(Some(rate)), link(None), RunConfig::default())?;
     let capacity = capacity(rate);
@@ -121,9 +123,9 @@ fn row(
     measured: f64,
     payload_bits: f64,
     report: &longwire_runtime::RunReport,
-) -> Row {
+) -> RateRow {
     let up = &report.links[0];
-    Row {
+    RateRow {
         rate_bits: rate.bits_per_sec(),
         protocol,
         expected_bits: capacity * payload_bits,
@@ -134,7 +136,7 @@ fn row(
     }
 }
 
-pub(crate) fn print(rows: &[Row]) {
+pub(crate) fn print(rows: &[RateRow]) {
     println!("Payload a second against what the framing (ethernet) says. {PEERS}.");
     let mut table = table::Table::new(&[
         "rate",

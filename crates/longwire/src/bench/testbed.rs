@@ -14,7 +14,7 @@ use longwire_traffic::sockets::{Host, Path};
 /// Two hosts; between them a veth pair, or the emulator.
 #[derive(Debug)]
 pub enum Testbed {
-    /// The hosts, joined by nothing but a veth pair.
+    /// The hosts, joined by a veth pair only.
     Bare([NetNamespace; 2]),
     /// The hosts, each with a veth pair to the emulator.
     Emulated(Networks),

@@ -1,10 +1,10 @@
-//! `bench throughput`: nanoseconds a packet, memory to memory, all of the
-//! engine on.
+//! `bench throughput`: nanoseconds a packet, memory to memory, with the whole
+//! engine.
 //!
-//! The link is one of 100 Gbit/s, saturated: arrivals are stamped at exactly
-//! its rate, so the delay line holds what such a link would hold (250 MB at
-//! 20 ms), and the pipeline runs as fast as two cores can. A figure below a
-//! frame's time on the wire means faster than the link it emulates.
+//! The link has 100 Gbit/s and is saturated: arrivals are stamped at exactly
+//! its rate, so the delay line holds what such a link would hold (250 MB at 20
+//! ms), and the pipeline runs as fast as two cores can. A result below a
+//! frame's time on the wire means that the emulator is faster than the link.
 
 use std::time::{Duration, Instant};
 
@@ -29,48 +29,48 @@ const LOSS_PROBABILITY: &str = "0.1%";
 const IN_CACHE: usize = 512 << 10;
 const IN_MEMORY: usize = 256 << 20;
 
-/// Beyond the emulated backlog, ingress runs ahead by so much at the most.
+/// Frames that ingress may run ahead of the emulated backlog, at most.
 const AHEAD: u64 = 1 << 20;
 
-/// One row.
+/// One frame length and delay.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct ThroughputRow {
     size: u32,
     delay_us: f64,
     ns_per_packet: f64,
     mpps: f64,
     gbit_per_s: f64,
-    /// Copies of each frame's bytes: into the arena and out of it, or none.
+    /// Copies of each frame's bytes: into the arena and out of it, or 0.
     copies: u32,
     /// Bytes of the source's memory.
     source_bytes: usize,
-    /// Time to copy a frame as often on this machine, both cores at once.
+    /// Time for the same number of copies on this machine, both cores at once.
     memcpy_ns: f64,
     ratio_to_memcpy: f64,
-    /// Time a cache line takes from one core to the other, just after the run:
-    /// 40 to 60 ns where they share a cache, some 200 where not.
+    /// Time that a cache line takes from one core to the other, measured just
+    /// after the run: 40 to 60 ns where they share a cache, some 200 where not.
     crossing_ns: Option<f64>,
     packets: u64,
     dropped_by_loss: u64,
-    /// Must be none.
+    /// Lost frames that the model did not drop; must be 0.
     lost_otherwise: u64,
-    /// Delivered frames whose bytes (copied) or places (left where they are)
-    /// were wrong. Must be none.
+    /// Delivered frames whose bytes (copied) or places (not copied) were wrong;
+    /// must be 0.
     damaged: u64,
     memory_max: u64,
-    /// Runs of which this is the median.
+    /// Number of runs of which this is the median.
     runs: u32,
 }
 
-/// The rows that were measured, and how many there was no time for.
+/// The measured rows, and the number of rows for which no time was left.
 #[derive(Debug)]
-pub(super) struct Measured {
-    pub(super) rows: Vec<Row>,
+pub(super) struct Measurements {
+    pub(super) rows: Vec<ThroughputRow>,
     pub(super) left_out: usize,
 }
 
-/// Says on standard error that rows were left out, and what to do about it.
-pub(super) fn say_left_out(measured: &Measured, time: Nanos) {
+/// Prints on standard error that rows were omitted, and how to measure them.
+pub(super) fn say_left_out(measured: &Measurements, time: Nanos) {
     if measured.left_out > 0 {
         eprintln!(
             "{} of {} rows were left out: {time} is not enough for them; choose rows with --size \
@@ -81,7 +81,7 @@ pub(super) fn say_left_out(measured: &Measured, time: Nanos) {
     }
 }
 
-/// What a row measures.
+/// Parameters of a row.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     size: u32,
@@ -90,7 +90,7 @@ struct Case {
     lend: bool,
 }
 
-/// The rows that the arguments ask for.
+/// Returns the rows that the arguments select.
 fn cases(args: &ThroughputArgs) -> Vec<Case> {
     let mut cases = Vec::new();
     for size in &args.size {
@@ -116,7 +116,7 @@ pub(super) fn measure(
     args: &ThroughputArgs,
     quick: bool,
     globals: &Globals,
-) -> Result<Measured, Error> {
+) -> Result<Measurements, Error> {
     let cases = cases(args);
     let all = Duration::from_nanos(args.time.as_nanos());
     let started = Instant::now();
@@ -132,30 +132,30 @@ pub(super) fn measure(
         rows.push(median_row(*case, if quick { QUICK } else { share })?);
     }
     progress.clear();
-    Ok(Measured {
+    Ok(Measurements {
         left_out: cases.len() - rows.len(),
         rows,
     })
 }
 
-/// A quick row takes about so long: enough to see that it works.
+/// Approximate duration of a quick row: enough to show that the bench works.
 const QUICK: Duration = Duration::from_millis(15);
 
-/// Runs of a row, if its time is enough for them: the machine is shared.
+/// Runs of a row, if its time suffices: other programs use the machine too.
 const RUNS: u32 = 3;
 
-/// A packet takes longer than this on no machine that is worth a bench; the
-/// first run of a row is as short as if it did.
+/// An upper bound of the time per packet on any machine; it limits the length
+/// of a row's first run.
 const SLOW_NS: u64 = 200;
 
-/// The median of some runs, which take about `time` together, or as long as
-/// one that fills the delay line.
-fn median_row(case: Case, time: Duration) -> Result<Row, Error> {
+/// Returns the median of some runs, which take about `time` together, or as
+/// long as one that fills the delay line.
+fn median_row(case: Case, time: Duration) -> Result<ThroughputRow, Error> {
     let started = Instant::now();
     let mut runs: Vec<Run> = Vec::new();
     for nth in 0..RUNS {
         let ran = started.elapsed();
-        // As long as the longest so far, or it would go beyond the time.
+        // As long as the longest run yet; more would exceed the time.
         let longest = runs.iter().map(|run| run.took).max().unwrap_or_default();
         if nth > 0 && ran + longest > time {
             break;
@@ -174,14 +174,14 @@ fn median_row(case: Case, time: Duration) -> Result<Row, Error> {
 /// A run of a row.
 struct Run {
     end: PipelineEnd<mem::Sink>,
-    /// While both stages were at work.
+    /// While both stages were running.
     ns_per_packet: f64,
-    /// All that it took.
+    /// Duration of the whole run.
     took: Duration,
     ns_a_frame: f64,
 }
 
-/// Sends so many frames, or enough to fill the delay line several times.
+/// Sends `frames` frames, or enough to fill the delay line several times.
 fn run(case: Case, frames: u64) -> Result<Run, Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Failed(error.to_string());
     let started = Instant::now();
@@ -199,7 +199,7 @@ fn run(case: Case, frames: u64) -> Result<Run, Error> {
     link.loss
         .push(LOSS.parse(LOSS_PROBABILITY).map_err(|e| failed(&e))?);
     let backlog = RATE.bytes_in(delay).0;
-    // A descriptor a frame, and room for the frames' alignment.
+    // A descriptor per frame, and space for the frames' alignment.
     let memory = backlog + backlog / u64::from(size) * 64;
     let frames = frames.max(backlog / u64::from(size) * 3).max(LEAST);
     let mut source = mem::Source::paced(size as usize, source_bytes, RATE, frames);
@@ -229,16 +229,16 @@ fn run(case: Case, frames: u64) -> Result<Run, Error> {
     })
 }
 
-/// Frames of a run at the least.
+/// Minimum frames of a run.
 const LEAST: u64 = 100_000;
 
-/// A core for each stage, if there are two.
+/// Returns a core for each stage, if there are two.
 fn two_cores() -> Option<(usize, usize)> {
     let cores = host::allowed_cores();
     Some((*cores.first()?, *cores.get(1)?))
 }
 
-fn summarise(case: Case, run: Run, runs: u32) -> Row {
+fn summarise(case: Case, run: Run, runs: u32) -> ThroughputRow {
     let Case {
         size,
         delay,
@@ -252,7 +252,7 @@ fn summarise(case: Case, run: Run, runs: u32) -> Row {
     let memcpy_ns = memcpy::nanos_per_frame(size as usize, area);
     let dropped = end.report.drops.get("loss").copied().unwrap_or(0);
     let delivered = end.port.frames();
-    Row {
+    ThroughputRow {
         size,
         delay_us: delay.as_micros_f64(),
         ns_per_packet: ns,
@@ -272,7 +272,8 @@ fn summarise(case: Case, run: Run, runs: u32) -> Row {
     }
 }
 
-/// TLEM's own program on a machine of this kind, in cache and out of it.
+/// Results of TLEM's own program on a comparable machine, in cache and out of
+/// it.
 fn tlem(size: u32, source_bytes: usize) -> &'static str {
     match (size, source_bytes) {
         (64, IN_CACHE) => "21-27",
@@ -285,7 +286,7 @@ fn tlem(size: u32, source_bytes: usize) -> &'static str {
     }
 }
 
-pub(super) fn print(rows: &[Row]) {
+pub(super) fn print(rows: &[ThroughputRow]) {
     println!(
         "One direction on two cores, memory to memory: rate 100 Gbit/s with queue accounting,"
     );

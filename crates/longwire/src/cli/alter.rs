@@ -10,7 +10,7 @@ use longwire_packet::split::Splitter;
 
 use crate::Error;
 
-/// Which frames of a trace are sent, and what is altered in them.
+/// Selection of the frames of a trace, and their alterations.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Altering frames")]
 pub struct AlterArgs {
@@ -38,8 +38,8 @@ pub struct AlterArgs {
     #[arg(long)]
     pub fix_checksums: bool,
 
-    /// Every frame's source address, or that of frames from the client and
-    /// from the server, told apart by --split
+    /// Every frame's source address, or those of frames from the client and
+    /// from the server, as --split distinguishes them
     #[arg(long, value_name = "MAC[,MAC]")]
     pub src_mac: Option<SidedMac>,
 
@@ -79,8 +79,8 @@ pub struct AlterArgs {
     #[arg(long, value_name = "TTL", allow_hyphen_values = true)]
     pub ttl: Option<TtlChange>,
 
-    /// Frames with a longer payload behind the Ethernet header are cut into
-    /// fragments, or what --mtu-action says
+    /// Frames with a longer payload after the Ethernet header are cut into
+    /// fragments, or handled as --mtu-action says
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(68..=65_535))]
     pub fit_mtu: Option<u32>,
 
@@ -93,7 +93,7 @@ pub struct AlterArgs {
     )]
     pub mtu_action: MtuAction,
 
-    /// Addresses move on by so much with every round of --loop: STEP, or
+    /// Addresses advance by this step with every round of --loop: STEP, or
     /// STEP,NETWORK for those of a network, within it
     #[arg(long, value_name = "STEP[,NET]", long_help = LOOP_ADDRESSES_HELP)]
     pub loop_addresses: Vec<LoopAddresses>,
@@ -158,7 +158,8 @@ and the round decide, selective acknowledgements with them; timestamps go on by 
 before took, in milliseconds. RTP: sequence and timestamp go on behind the last packet of the round \
 before; streams are recognised in the first round, 4096 at the most. RTCP stays as it is.";
 
-/// The language's words come from the engine, which reads them.
+/// Returns the help of `--filter`; the engine, which parses it, lists its
+/// words.
 fn filter_help() -> String {
     format!(
         "Send only frames that this matches, as in 'tcp port 80 or 443'; seen before anything is \
@@ -167,7 +168,8 @@ fn filter_help() -> String {
 }
 
 impl AlterArgs {
-    /// What alters the frames; `seed` decides what is random in them.
+    /// Returns the alterations of the frames; `seed` decides what is random in
+    /// them.
     ///
     /// # Errors
     /// If options do not go together.
@@ -204,12 +206,12 @@ impl AlterArgs {
         }))
     }
 
-    /// Which frames are sent at all.
+    /// Returns the filter that selects frames.
     pub fn filter(&self) -> Option<Filter> {
         self.filter.clone()
     }
 
-    /// What tells the two sides of conversations apart.
+    /// Returns the splitter that separates the two sides of conversations.
     pub fn splitter(&self) -> Option<Splitter> {
         self.split.clone()
     }

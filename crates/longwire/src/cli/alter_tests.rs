@@ -1,4 +1,5 @@
-//! The options of choosing and altering, beside those of sending.
+//! Tests of the options that select and alter frames, together with those that
+//! send.
 
 use clap::{CommandFactory, Parser};
 use longwire_packet::alter::About;

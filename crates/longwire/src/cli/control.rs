@@ -14,12 +14,12 @@ pub struct ControlArgs {
     #[arg(long, value_name = "PATH|tcp:ADDR:PORT")]
     pub control: Vec<Address>,
 
-    /// The token that whoever asks over TCP must say: the first line of FILE,
-    /// at least 16 characters, in a file that only its owner may read
+    /// The token that clients over TCP must send: the first line of FILE, at
+    /// least 16 characters, in a file that only its owner may read
     #[arg(long, value_name = "FILE", requires = "control")]
     pub control_token_file: Option<PathBuf>,
 
-    /// Another token, with which things may be read and nothing be changed
+    /// A second token, which allows reading and no changes
     #[arg(long, value_name = "FILE", requires = "control")]
     pub control_read_token_file: Option<PathBuf>,
 
@@ -29,8 +29,8 @@ pub struct ControlArgs {
     #[arg(long, value_name = "DIR", requires = "control")]
     pub control_files: Option<PathBuf>,
 
-    /// How many requests a second are taken, of all connections together; as
-    /// many may come at once
+    /// Requests a second that are accepted, of all connections together; also
+    /// the largest burst
     #[arg(
         long,
         value_name = "N",
@@ -40,7 +40,8 @@ pub struct ControlArgs {
     )]
     pub control_limit: u32,
 
-    /// What /metrics tells unless a request says: sums of all links, or each
+    /// What /metrics reports unless a request says otherwise: sums of all
+    /// links, or each
     #[arg(
         long,
         value_name = "WHAT",
@@ -51,23 +52,23 @@ pub struct ControlArgs {
     pub metrics_links: MetricsLinks,
 }
 
-/// How links are told.
+/// The links in `/metrics`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum MetricsLinks {
-    /// All together
+    /// Sums of all links
     #[default]
     Sum,
-    /// Each by its name
+    /// Each link by its name
     Each,
 }
 
 impl ControlArgs {
-    /// Whether there is to be a control API.
+    /// Whether these options enable the control API.
     pub fn is_given(&self) -> bool {
         !self.control.is_empty()
     }
 
-    /// The control API that these options ask for.
+    /// Returns the configuration of the control API.
     pub fn config(&self) -> Config {
         Config {
             addresses: self.control.clone(),

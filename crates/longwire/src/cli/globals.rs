@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-/// Options that every command takes.
+/// Options of every command.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct Globals {
@@ -11,11 +11,11 @@ pub struct Globals {
     #[arg(long, global = true)]
     pub json: bool,
 
-    /// Say more: every counter, also those at zero
+    /// Print more: every counter, also those at zero
     #[arg(short, long, global = true)]
     pub verbose: bool,
 
-    /// Say nothing but results and errors; with a command in exec, no report
+    /// Print results and errors only; with a command in exec, no report
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
 
@@ -25,7 +25,7 @@ pub struct Globals {
 }
 
 impl Globals {
-    /// Whether remarks belong on stderr.
+    /// Whether remarks are printed on stderr.
     pub fn talks(&self) -> bool {
         !self.json && !self.quiet
     }

@@ -1,9 +1,9 @@
 //! The link options: `--rate`, `--delay`, … for both directions, and with a
 //! prefix for one.
 //!
-//! They are generated from one table, three times: as they are, with `up-`
-//! and with `down-`. What each takes comes from the engine's registry, so
-//! that help names every model.
+//! They are generated from one table, three times: without a prefix, with `up-`
+//! and with `down-`. The engine's registry defines their values, so that help
+//! names every model.
 
 use std::cell::Cell;
 
@@ -18,10 +18,10 @@ use crate::Error;
 use crate::commands::models::synopsis;
 use longwire_runtime::suggest;
 
-/// A prefix that makes an option one direction's.
+/// A prefix that limits an option to one direction.
 struct Prefix {
     name: &'static str,
-    /// The name `run` users may prefer.
+    /// Alternative name, after the ports A and B of `run`.
     alias: &'static str,
     way: &'static str,
 }
@@ -57,28 +57,28 @@ Every link option sets both directions; with --up- or --down- in front, as in
 /// The options of a duplex link.
 #[derive(Clone, Debug, Default)]
 pub struct DuplexArgs {
-    /// Of the direction up, with what both share.
+    /// Options of the direction up, including those of both directions.
     pub up: LinkOptions,
-    /// Of the direction down, with what both share.
+    /// Options of the direction down, including those of both directions.
     pub down: LinkOptions,
-    /// Where the plugins of both say that they failed.
+    /// Failures of the plugins of both directions.
     pub faults: Faults,
     /// The options that were given to one direction only, as in `--up-rate`.
     pub prefixed: Vec<String>,
-    /// What lies under all of these options: a preset, as it was written.
+    /// The preset on which all of these options are based, as it was written.
     pub preset: Option<String>,
 }
 
 impl DuplexArgs {
-    /// The two links they describe: up and down.
+    /// Returns the two links: up and down.
     ///
     /// # Errors
-    /// If they do not fit together.
+    /// If the options do not fit together.
     pub fn links(&self) -> Result<(LinkConfig, LinkConfig), Error> {
         Ok((self.link_up()?, self.link_down()?))
     }
 
-    /// The link up.
+    /// Returns the link up.
     ///
     /// # Errors
     /// If its options do not fit together.
@@ -86,7 +86,7 @@ impl DuplexArgs {
         parse(&self.options()?.up, &self.faults)
     }
 
-    /// The link down.
+    /// Returns the link down.
     ///
     /// # Errors
     /// If its options do not fit together.
@@ -94,7 +94,7 @@ impl DuplexArgs {
         parse(&self.options()?.down, &self.faults)
     }
 
-    /// The options of both directions, those of the preset included.
+    /// Returns the options of both directions, those of the preset included.
     ///
     /// # Errors
     /// If the preset's file cannot be read.
@@ -106,7 +106,7 @@ impl DuplexArgs {
         })
     }
 
-    /// The preset's options.
+    /// Returns the preset's options.
     fn preset(&self) -> Result<presets::Duplex, Error> {
         let Some(text) = &self.preset else {
             return Ok(presets::Duplex::default());
@@ -119,7 +119,8 @@ impl DuplexArgs {
     }
 }
 
-/// Each direction has a loader of its own, and so its own states of plugins.
+/// Parses the options; each direction has its own loader, and so its own states
+/// of plugins.
 fn parse(options: &LinkOptions, faults: &Faults) -> Result<LinkConfig, Error> {
     options
         .parse_with(&FileLoader::reporting_to(faults))
@@ -177,10 +178,10 @@ fn preset_arg() -> Arg {
         .value_parser(check_preset)
 }
 
-/// Refuses a preset that does not exist as soon as it is read; a file is
-/// looked at when the link is made.
+/// Refuses a preset that does not exist when the option is parsed; a file is
+/// read when the link is built.
 fn check_preset(text: &str) -> Result<String, String> {
-    let later = Later::default();
+    let later = DeferredLoader::default();
     match presets::read(text, &later) {
         Err(error) if !later.asked.get() => Err(suggest::preset_error(&error)),
         _ => Ok(text.to_owned()),
@@ -195,17 +196,18 @@ fn augment(command: Command, prefix: Option<&Prefix>) -> Command {
 }
 
 fn arg(option: &'static LinkOption, prefix: Option<&Prefix>) -> Arg {
-    let action = match option.is_repeated() {
-        false => ArgAction::Set,
-        true => ArgAction::Append,
+    let action = if option.is_repeated() {
+        ArgAction::Append
+    } else {
+        ArgAction::Set
     };
     let id = id(option, prefix);
     let arg = Arg::new(id.clone())
         .long(id)
         .value_name(option.value_name)
         .action(action)
-        // So that `--delay -5ms` is told that it is negative, not that there
-        // is no option -5.
+        // So that the error for `--delay -5ms` is a negative delay, not an
+        // unknown option -5.
         .allow_hyphen_values(true)
         .value_parser(move |text: &str| check(option, text));
     match prefix {
@@ -228,11 +230,11 @@ fn id(option: &LinkOption, prefix: Option<&Prefix>) -> String {
     }
 }
 
-/// A longer synopsis says less than the model's name: `longwire models` has
-/// the parameters of each.
+/// The longest synopsis in help; instead of a longer one the model's name
+/// stands. `longwire models` prints the parameters of each.
 const SYNOPSIS_MAX: usize = 70;
 
-/// The summary and every model of the option's kind.
+/// Returns the summary and every model of the option's kind.
 fn long_help(option: &LinkOption) -> String {
     let mut text = option.summary.to_owned();
     let registered = models::all();
@@ -246,9 +248,9 @@ fn long_help(option: &LinkOption) -> String {
     text
 }
 
-/// Refuses a value as soon as it is read, so that the message names the
-/// option it was given to. What depends on a file or a plugin is checked when
-/// the link is made: files may be large.
+/// Refuses a value when it is parsed, so that the message names the option.
+/// Values that depend on a file or a plugin are checked when the link is built:
+/// files may be large.
 fn check(option: &LinkOption, text: &str) -> Result<String, String> {
     if text.starts_with("--") {
         return Err(format!(
@@ -257,30 +259,30 @@ fn check(option: &LinkOption, text: &str) -> Result<String, String> {
     }
     let mut alone = LinkOptions::default();
     alone.set(option.name, text.to_owned());
-    let later = Later::default();
+    let later = DeferredLoader::default();
     match alone.parse_with(&later) {
         Err(error) if !later.asked.get() => {
-            // The option's own name is in the message's frame already.
+            // clap's message already names the option.
             Err(suggest::spec_error(&error.source))
         }
         _ => Ok(text.to_owned()),
     }
 }
 
-/// Loads nothing, and remembers that it should have.
+/// A loader that loads nothing, and records that a file or plugin is needed.
 #[derive(Debug, Default)]
-struct Later {
+struct DeferredLoader {
     asked: Cell<bool>,
 }
 
-impl Later {
+impl DeferredLoader {
     fn refuse<T>(&self) -> Result<T, String> {
         self.asked.set(true);
         Err("read when the link is made".to_owned())
     }
 }
 
-impl Loader for Later {
+impl Loader for DeferredLoader {
     fn read(
         &self,
         _path: &str,
@@ -299,7 +301,7 @@ impl Loader for Later {
     }
 }
 
-/// The options of one direction that were given.
+/// Returns the options that were given to one direction.
 fn prefixed(matches: &ArgMatches) -> Vec<String> {
     let of = |prefix| {
         LINK_OPTIONS

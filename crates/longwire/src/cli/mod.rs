@@ -78,16 +78,16 @@ asked for with --require. `exec` passes on the exit code of its command.";
     max_term_width = 100,
 )]
 pub struct Cli {
-    /// What every command takes.
+    /// Options of every command.
     #[command(flatten)]
     pub globals: Globals,
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
 impl Cli {
-    /// Reads a command line, the program's name first.
+    /// Parses a command line, the program's name first.
     ///
     /// # Errors
     /// If it is wrong, and for `--help` and `--version`: clap's own error
@@ -108,41 +108,41 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
-/// What to do.
+/// A command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// A program behind a link, or a probe of the link; needs no root
+    /// Run a program through a link, or probe the link; needs no root
     Exec(ExecArgs),
-    /// A link between two ports, until stopped
+    /// Run a link between two ports, until stopped
     Run(RunArgs),
-    /// What arrives at a port, and how true it is to what was sent
+    /// Receive frames at a port, and compare them with those sent
     Receive(ReceiveArgs),
-    /// Made-up traffic at exact times, and tests made of it
+    /// Generate traffic at exact times, and run tests made of it
     Generate(Box<GenerateArgs>),
-    /// Captures sent at their own times, at a rate, or at top speed
+    /// Send captures at their own times, at a rate, or at top speed
     Replay(Box<ReplayArgs>),
-    /// A capture through a link, in virtual time
+    /// Send a capture through a link, in virtual time
     Simulate(SimulateArgs),
-    /// A running network, read and changed
+    /// Read and change a running network
     Ctl(Box<CtlArgs>),
-    /// Whether a topology is right, and what it comes to
+    /// Check a topology, and show the resulting network
     Check(CheckArgs),
-    /// The JSON Schema of topologies
+    /// Print the JSON Schema of topologies
     Schema(SchemaArgs),
-    /// A topology from a script of ns-2 or Emulab
+    /// Convert a script of ns-2 or Emulab to a topology
     Import(ImportArgs),
-    /// Figures of runs, from their logs and reports
+    /// Draw figures of runs, from their logs and reports
     Plot(PlotArgs),
     /// Measure Longwire on this machine
     Bench(BenchArgs),
-    /// Every model and its parameters
+    /// List every model and its parameters
     Models(ModelsArgs),
-    /// Links by name, as options that can be edited
+    /// Show links by name, as options that can be edited
     Preset(PresetArgs),
-    /// What this machine allows, and what spoils accuracy on it
+    /// Show what this machine allows, and what reduces accuracy on it
     Doctor(DoctorArgs),
-    /// Shell completions
+    /// Print shell completions
     Completions(CompletionsArgs),
-    /// The manual pages
+    /// Print the manual pages
     Man(ManArgs),
 }

@@ -15,10 +15,10 @@ use longwire_runtime::{Faults, LinkSetup, Recorder};
 use super::{DuplexArgs, LaunchBy, RecordArgs, ReportArgs, SeedArgs, Wait};
 use crate::Error;
 
-/// How the link's rate is called where `--rate` is the pace of sending.
+/// The name of the link's rate where `--rate` is the pace of sending.
 const LINK_RATE: &str = "link-rate";
 
-/// Where frames are sent, through which link, and how exactly.
+/// Outputs, their links, and the accuracy of sending.
 #[derive(Clone, Debug, Args)]
 pub struct PumpArgs {
     /// The port to send to; given twice or more, one output each
@@ -73,8 +73,8 @@ pub struct PumpArgs {
     #[arg(help_heading = "Sending")]
     pub launch: LaunchBy,
 
-    /// Ask the kernel or the device for the send stamp of one frame in so
-    /// many; 0 asks for none
+    /// Ask the kernel or the device for the send stamp of every Nth frame; 0
+    /// asks for none
     #[arg(long, value_name = "N", default_value_t = ReplayConfig::STAMP_EVERY)]
     #[arg(help_heading = "Sending")]
     pub stamp_every: u32,
@@ -92,7 +92,7 @@ pub struct PumpArgs {
     #[command(flatten)]
     pub seed: SeedArgs,
 
-    /// What it records.
+    /// Recordings.
     #[command(flatten)]
     pub record: RecordArgs,
 
@@ -129,7 +129,7 @@ impl FromArgMatches for OutputLinkArgs {
 /// When to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartAt {
-    /// So long from now.
+    /// After this duration.
     In(Nanos),
     /// At this time since 1970.
     At(Nanos),
@@ -153,7 +153,7 @@ impl FromStr for StartAt {
     }
 }
 
-/// Whole seconds, with up to nine decimals.
+/// Parses whole seconds, with up to nine decimals.
 fn seconds(text: &str) -> Option<Nanos> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -167,9 +167,9 @@ fn seconds(text: &str) -> Option<Nanos> {
 }
 
 impl PumpArgs {
-    /// Opens the ports, each behind its link. `ways`: there are two outputs,
-    /// one for each direction of a conversation; `timed`: frames have times at
-    /// which they are to be sent.
+    /// Opens the ports, each after its link. `ways`: there are two outputs, one
+    /// for each direction of a conversation; `timed`: frames have times at
+    /// which they must be sent.
     ///
     /// # Errors
     /// If a port cannot be opened, or the link's options do not fit together.
@@ -195,18 +195,20 @@ impl PumpArgs {
         outputs.collect()
     }
 
-    /// The link before an output; `down`: before the one of the servers' side.
+    /// Returns the link before an output; `down`: before the output of the
+    /// servers' side.
     ///
     /// # Errors
     /// If its options do not fit together.
     fn link(&self, down: bool) -> Result<LinkConfig, Error> {
-        match down {
-            false => self.link.0.link_up(),
-            true => self.link.0.link_down(),
+        if down {
+            self.link.0.link_down()
+        } else {
+            self.link.0.link_up()
         }
     }
 
-    /// Whether frames leave as and when they are due: no link is emulated.
+    /// Whether frames leave when they are due: no link is emulated.
     pub fn is_transparent(&self) -> bool {
         let DuplexArgs {
             up, down, preset, ..
@@ -215,7 +217,7 @@ impl PumpArgs {
         preset.is_none() && *up == nothing && *down == nothing
     }
 
-    /// What records the outputs' links, if anything is to be recorded.
+    /// Returns the recorder of the outputs' links, if anything is recorded.
     ///
     /// # Errors
     /// If a file cannot be created.
@@ -225,7 +227,7 @@ impl PumpArgs {
         self.record.recorder(&names)
     }
 
-    /// What the outputs are called in the report.
+    /// Returns the names of the outputs in the report.
     fn names(&self, ways: bool) -> Vec<String> {
         match self.to.len() {
             2 if ways => vec!["up".to_owned(), "down".to_owned()],
@@ -234,7 +236,7 @@ impl PumpArgs {
         }
     }
 
-    /// The runtime's configuration.
+    /// Returns the runtime's configuration.
     pub fn config(&self) -> ReplayConfig {
         ReplayConfig {
             seed: self.seed.seed,
@@ -258,7 +260,7 @@ impl PumpArgs {
         }
     }
 
-    /// The faults of the links' plugins.
+    /// Returns the faults of the links' plugins.
     pub fn faults(&self) -> &Faults {
         &self.link.0.faults
     }

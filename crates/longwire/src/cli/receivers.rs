@@ -6,7 +6,7 @@ use longwire_runtime::sent::Ignored;
 
 use crate::Error;
 
-/// What becomes of what is sent, on the other side of a network under test.
+/// Receivers of the sent frames, on the other side of a network under test.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Receiving")]
 pub struct ReceiverArgs {
@@ -22,12 +22,12 @@ pub struct ReceiverArgs {
     )]
     pub receive: Vec<String>,
 
-    /// The network namespace of the receiving port, as `ip netns` calls it;
+    /// The network namespace of the receiving port, as `ip netns` names it;
     /// once for all, or for each --receive
     #[arg(long, value_name = "NAME", requires = "receive")]
     pub receive_netns: Vec<String>,
 
-    /// How long to wait for what is still under way when all has been sent
+    /// How long to wait for frames under way when all frames have been sent
     #[arg(
         long,
         value_name = "TIME",
@@ -36,16 +36,18 @@ pub struct ReceiverArgs {
     )]
     pub receive_wait: Nanos,
 
-    /// What may change on the way: mac, address, port, tos, ttl, checksum
+    /// Fields that may change on the way: mac, address, port, tos, ttl,
+    /// checksum
     #[arg(long, value_name = "FIELDS", requires = "receive")]
     pub receive_ignore: Option<Ignored>,
 }
 
 impl ReceiverArgs {
-    /// The receiving ports, each with its namespace, for so many outputs.
+    /// Returns the receiving ports, each with its namespace, for `outputs`
+    /// outputs.
     ///
     /// # Errors
-    /// If there are not as many of them.
+    /// If their number differs.
     pub fn ports(&self, outputs: usize) -> Result<Vec<(&str, Option<&str>)>, Error> {
         let (ports, namespaces) = (self.receive.len(), self.receive_netns.len());
         if ports != 0 && ports != outputs {

@@ -13,7 +13,7 @@ use crate::Error;
 use crate::recorder::RunRecorder;
 use crate::report::Requirement;
 
-/// How a live link runs.
+/// Execution of a live link.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Running")]
 pub struct RunningArgs {
@@ -21,9 +21,9 @@ pub struct RunningArgs {
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     pub wait: Wait,
 
-    /// How stages are spread over threads
+    /// How stages are distributed over threads
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
-    pub placement: Place,
+    pub placement: PlacementOption,
 
     /// The most memory that frames may wait in, each direction, as in 512mb;
     /// without it, derived from rate and delay
@@ -49,13 +49,14 @@ pub struct RunningArgs {
     )]
     pub grace: Nanos,
 
-    /// Ask neither for a better priority nor for locked memory
+    /// Request neither a better priority nor locked memory
     #[arg(long)]
     pub no_realtime: bool,
 }
 
 impl RunningArgs {
-    /// The runtime's configuration; the links' plugins report to `faults`.
+    /// Returns the runtime's configuration; the links' plugins report to
+    /// `faults`.
     pub fn config(&self, seed: u64, faults: &Faults) -> RunConfig {
         RunConfig {
             seed,
@@ -70,14 +71,14 @@ impl RunningArgs {
     }
 }
 
-/// What a live run writes down as it goes.
+/// Recordings of a live run.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Recording")]
 pub struct RecordArgs {
     /// Capture both ends of every link, with nanoseconds: PREFIX.up.in.pcapng
-    /// is what entered, PREFIX.up.out.pcapng what left. Of a network,
-    /// PREFIX.in.pcapng is what came in at its ports and PREFIX.out.pcapng what
-    /// left, with an interface for each port
+    /// holds the frames that entered, PREFIX.up.out.pcapng those that left. Of
+    /// a network, PREFIX.in.pcapng holds the frames that entered at its ports
+    /// and PREFIX.out.pcapng those that left, with an interface for each port
     #[arg(long, value_name = "PREFIX")]
     pub capture: Option<String>,
 
@@ -88,7 +89,7 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
-    /// What records links of these names, if anything is to be recorded.
+    /// Returns a recorder for links of these names, if anything is recorded.
     ///
     /// # Errors
     /// If a file cannot be created.
@@ -98,10 +99,10 @@ impl RecordArgs {
     }
 }
 
-/// The seed of a run that is given none.
+/// The seed of a run without `--seed`.
 pub const SEED_DEFAULT: u64 = 1;
 
-/// The seed of all chance.
+/// The seed of all random streams.
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Link")]
 pub struct SeedArgs {
@@ -116,7 +117,7 @@ pub struct SeedArgs {
     pub seed: u64,
 }
 
-/// What becomes of the report.
+/// Output and requirements of the report.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Report")]
 pub struct ReportArgs {
@@ -154,7 +155,7 @@ down.NAME is about one, and adsl7.down.NAME about one of a network's.";
 /// How stages wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Wait {
-    /// Never sleep: the truest, at the price of whole cores
+    /// Never sleep: the most accurate, at the price of whole cores
     Spin,
     /// Sleep until shortly before the release, spin the rest
     #[default]
@@ -173,25 +174,25 @@ impl From<Wait> for WaitMode {
     }
 }
 
-/// Who holds a replay's frames until their time.
+/// The part of the system that holds a replay's frames until their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LaunchBy {
     /// The device, where its queueing discipline is etf with offload
     #[default]
     Auto,
-    /// Nobody: each is handed over when it is due
+    /// None: each frame is handed over when it is due
     Off,
-    /// The device, or no replay
+    /// The device; without it, the replay is refused
     Device,
     /// The device or the kernel, by the queueing discipline etf or fq
     Queue,
 }
 
 impl LaunchBy {
-    /// How a port is to be opened for frames that have times, or have none.
+    /// Returns how to open a port for frames that have times, or have none.
     ///
     /// # Errors
-    /// If frames without times are to be held.
+    /// If frames without times must be held.
     pub fn launch(self, timed: bool) -> Result<LaunchMode, Error> {
         match self {
             LaunchBy::Off => Ok(LaunchMode::Off),
@@ -206,7 +207,7 @@ impl LaunchBy {
         }
     }
 
-    /// Whether the port holds frames, if it must.
+    /// Checks that the port holds frames, if it must.
     ///
     /// # Errors
     /// If it does not.
@@ -223,27 +224,27 @@ impl LaunchBy {
     }
 }
 
-/// How stages are spread over threads.
+/// Distribution of stages over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Place {
+pub enum PlacementOption {
     /// By the number of cores
     #[default]
     Auto,
     /// One thread runs every stage in turn
     Together,
-    /// A thread a direction
+    /// One thread per direction
     PerDirection,
-    /// A thread a stage
+    /// One thread per stage
     PerStage,
 }
 
-impl From<Place> for Placement {
-    fn from(place: Place) -> Placement {
+impl From<PlacementOption> for Placement {
+    fn from(place: PlacementOption) -> Placement {
         match place {
-            Place::Auto => Placement::Auto,
-            Place::Together => Placement::Together,
-            Place::PerDirection => Placement::PerDirection,
-            Place::PerStage => Placement::PerStage,
+            PlacementOption::Auto => Placement::Auto,
+            PlacementOption::Together => Placement::Together,
+            PlacementOption::PerDirection => Placement::PerDirection,
+            PlacementOption::PerStage => Placement::PerStage,
         }
     }
 }

@@ -1,18 +1,18 @@
-//! Colour, where it is wanted.
+//! Coloured output.
 
 use std::fmt::Display;
 use std::io::IsTerminal;
 
 use super::globals::{Color, Globals};
 
-/// Puts colour around words, or leaves them as they are.
+/// Colours text, or leaves it unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct Paint {
     on: bool,
 }
 
 impl Paint {
-    /// For a stream, as the user wishes.
+    /// Returns the colouring of a stream, by the user's choice.
     pub fn new(globals: &Globals, stream: &impl IsTerminal) -> Paint {
         let on = match globals.color {
             Color::Always => true,
@@ -28,27 +28,27 @@ impl Paint {
     /// No colour at all.
     pub const PLAIN: Paint = Paint { on: false };
 
-    /// Headings and names.
+    /// Formats headings and names.
     pub fn bold(self, text: impl Display) -> String {
         self.with("1", text)
     }
 
-    /// What matters less.
+    /// Formats details.
     pub fn dim(self, text: impl Display) -> String {
         self.with("2", text)
     }
 
-    /// As it should be.
+    /// Formats a good result.
     pub fn good(self, text: impl Display) -> String {
         self.with("32", text)
     }
 
-    /// Worth a look.
+    /// Formats a warning.
     pub fn warn(self, text: impl Display) -> String {
         self.with("33", text)
     }
 
-    /// Wrong.
+    /// Formats an error.
     pub fn bad(self, text: impl Display) -> String {
         self.with("31", text)
     }

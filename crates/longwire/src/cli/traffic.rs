@@ -1,4 +1,4 @@
-//! Options that say what is generated.
+//! Options of generated traffic.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
@@ -23,7 +23,7 @@ use longwire_runtime::suggest;
 const TRAFFIC: &str = "Traffic";
 const HEADERS: &str = "Headers";
 
-/// A rate as it was written, with a warning where it may be a slip.
+/// A rate as it was written, with a warning where it may be a typing error.
 #[derive(Clone, Debug)]
 pub struct GivenRate {
     rate: LoadRate,
@@ -41,7 +41,7 @@ impl FromStr for GivenRate {
     }
 }
 
-/// What is generated.
+/// The generated traffic.
 #[derive(Clone, Debug, Args)]
 pub struct TrafficArgs {
     /// The mean rate, as in 100mbit or 1mpps; for a profile, what counts as
@@ -50,8 +50,8 @@ pub struct TrafficArgs {
     #[arg(allow_hyphen_values = true)]
     pub rate: Option<GivenRate>,
 
-    /// What a rate in bits counts beside the frames' own bytes, as in
-    /// ethernet; without it, nothing, but in a profile ethernet
+    /// Bytes per frame that a rate in bits counts in addition to the frame, as
+    /// in ethernet; without it, none, but in a profile ethernet
     #[arg(long, value_name = "FRAMING", help_heading = TRAFFIC)]
     pub rate_framing: Option<String>,
 
@@ -75,11 +75,11 @@ pub struct TrafficArgs {
     ))]
     pub sizes: String,
 
-    /// End after so many frames
+    /// End after this many frames
     #[arg(long, value_name = "N", help_heading = TRAFFIC)]
     pub count: Option<u64>,
 
-    /// End after so long
+    /// End after this time
     #[arg(long, value_name = "TIME", help_heading = TRAFFIC)]
     pub time: Option<Nanos>,
 
@@ -91,13 +91,12 @@ pub struct TrafficArgs {
     #[arg(long, value_name = "HOW", value_enum, default_value_t, help_heading = TRAFFIC)]
     pub flow_order: Order,
 
-    /// What the payload holds behind the probe: zeros, counting, random, or
-    /// bytes such as 0xdeadbeef again and again
+    /// The payload after the probe: zeros, counting, random, or repeated bytes
+    /// such as 0xdeadbeef
     #[arg(long, value_name = "BYTES", default_value = "zeros", help_heading = TRAFFIC)]
     pub payload: Payload,
 
-    /// Frames without probes: nothing tells which one is missing, or when it
-    /// was sent
+    /// Frames without probes: a receiver cannot count losses or measure delays
     #[arg(long, help_heading = TRAFFIC)]
     pub no_probe: bool,
 
@@ -107,7 +106,7 @@ pub struct TrafficArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(0..65_536))]
     pub stream: u32,
 
-    /// What is inside IP
+    /// The protocol inside IP
     #[arg(long, value_name = "WHAT", value_enum, default_value_t, help_heading = HEADERS)]
     pub protocol: Inside,
 
@@ -140,7 +139,7 @@ pub struct TrafficArgs {
     #[arg(long, value_name = "MAC", default_value = "02:00:00:00:00:02", help_heading = HEADERS)]
     pub destination_mac: MacAddress,
 
-    /// How many source MAC addresses in a row frames take in turns, from
+    /// Number of consecutive source MAC addresses that frames use in turn, from
     /// --source-mac on
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = HEADERS)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MACS_MAX))]
@@ -173,26 +172,26 @@ pub struct TrafficArgs {
 /// The order of flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Order {
-    /// One after the other
+    /// In turn
     #[default]
     RoundRobin,
-    /// Each frame's by itself
+    /// At random, each frame independently
     Random,
 }
 
-/// What is inside IP.
+/// The protocol inside IP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Inside {
-    /// Datagrams
+    /// UDP datagrams
     #[default]
     Udp,
-    /// Segments of connections that nobody opens or closes
+    /// TCP segments, without handshakes and state
     Tcp,
-    /// Echo requests
+    /// ICMP echo requests
     Icmp,
 }
 
-/// A summary and every model of the kind.
+/// Returns a summary and every model of the kind.
 fn kind_help<M>(summary: &str, kind: &Kind<M>) -> String {
     let models = kind.entries.iter();
     let models =
@@ -205,7 +204,7 @@ const SOURCE_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 1);
 const DESTINATION_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 1, 0, 0, 0, 1);
 
 impl TrafficArgs {
-    /// What the generator is to do, at the rate asked for.
+    /// Returns the generator's configuration, at the rate of the options.
     ///
     /// # Errors
     /// If an option is wrong.
@@ -223,8 +222,8 @@ impl TrafficArgs {
         })
     }
 
-    /// The rate, with its framing; `default` is what counts beside the frames
-    /// if nothing is said.
+    /// Returns the rate, with its framing; `default` is the framing if none is
+    /// given.
     ///
     /// # Errors
     /// If the framing is wrong, or there are no bits for it to count.
@@ -245,7 +244,7 @@ impl TrafficArgs {
         self.rate.as_ref().map(|given| given.rate)
     }
 
-    /// Warnings about values that may be slips.
+    /// Returns warnings about values that may be typing errors.
     pub fn doubts(&self) -> Vec<String> {
         let doubt = self.rate.as_ref().and_then(|given| given.doubt.as_ref());
         doubt
@@ -254,7 +253,7 @@ impl TrafficArgs {
             .collect()
     }
 
-    /// The rate in bits of a wire, if that is how it was given.
+    /// Returns the rate in bits of a wire, if it was given so.
     pub fn line_rate(&self) -> Option<BitRate> {
         match self.rate() {
             Some(LoadRate::Bits(rate, _)) => Some(rate),
@@ -269,7 +268,7 @@ impl TrafficArgs {
         Ok(Arc::from(model))
     }
 
-    /// How frames are spread around the rate.
+    /// Returns the distribution of frames around the rate.
     ///
     /// # Errors
     /// If the model is wrong.
@@ -284,13 +283,14 @@ impl TrafficArgs {
     fn flow_config(&self) -> FlowConfig {
         let given = [self.source, self.destination].into_iter().flatten();
         let v6 = self.ipv6 || given.clone().any(|range| range.is_v6());
-        // An address of IPv4 that is given beside -6 is refused by the
-        // generator, which wants both of one kind.
+        // The generator refuses an IPv4 address together with -6: both
+        // addresses must be of one kind.
         let defaults = FlowConfig::default();
         let one = |address| AddressRange::one(IpAddr::V6(address));
-        let (sources, destinations) = match v6 {
-            true => (one(SOURCE_V6), one(DESTINATION_V6)),
-            false => (defaults.sources, defaults.destinations),
+        let (sources, destinations) = if v6 {
+            (one(SOURCE_V6), one(DESTINATION_V6))
+        } else {
+            (defaults.sources, defaults.destinations)
         };
         FlowConfig {
             protocol: match self.protocol {

@@ -1,4 +1,4 @@
-//! `longwire check`: whether a topology's file is right, and what it comes to.
+//! `longwire check`: checks a topology file, and shows the resulting network.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::{Error, Globals};
 use longwire_topology::summary::Summary;
 use longwire_topology::{Problem, Topology};
 
-/// What `check` takes.
+/// Arguments of `check`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Everything that is wrong is told at once, each with its file, line and column;
@@ -28,15 +28,14 @@ pub struct CheckArgs {
     /// The topology, a TOML file
     pub file: PathBuf,
 
-    /// Check it with the scenario of this file, which happens in place of the
-    /// topology's own
+    /// Check it with the scenario of this file, in place of the topology's own
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
 }
 
-/// What `--json` shows.
+/// The output with `--json`.
 #[derive(Serialize)]
-struct Checked<'a> {
+struct CheckResult<'a> {
     fine: bool,
     problems: &'a [Problem],
     warnings: &'a [Problem],
@@ -45,7 +44,7 @@ struct Checked<'a> {
     summary: Option<Summary>,
 }
 
-/// How the program ends when a file is refused.
+/// Exit code for a refused file.
 const EXIT_REFUSED: u8 = 2;
 
 /// Checks a file and explains it.
@@ -72,7 +71,7 @@ pub fn run(args: &CheckArgs, globals: &Globals) -> Result<ExitCode, Error> {
     drop(watch);
     let mut out = io::stdout().lock();
     if globals.json {
-        let checked = Checked {
+        let checked = CheckResult {
             fine: true,
             problems: &[],
             warnings: &topology.warnings,
@@ -105,7 +104,7 @@ pub fn run(args: &CheckArgs, globals: &Globals) -> Result<ExitCode, Error> {
 
 fn refuse(problems: &[Problem], globals: &Globals) -> Result<ExitCode, Error> {
     if globals.json {
-        let checked = Checked {
+        let checked = CheckResult {
             fine: false,
             problems,
             warnings: &[],

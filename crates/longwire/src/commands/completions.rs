@@ -1,4 +1,4 @@
-//! `longwire completions`: made from the command line's own definition.
+//! `longwire completions`: generated from the command line's definition.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 use crate::Error;
 
-/// What `completions` takes.
+/// Arguments of `completions`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,7 +26,7 @@ pub struct CompletionsArgs {
 /// # Errors
 /// If stdout cannot be written.
 pub fn run(args: &CompletionsArgs, mut command: Command) -> Result<ExitCode, Error> {
-    // Into memory first: the generator panics when its output is closed.
+    // Into memory first: the generator panics if its output is closed.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "longwire", &mut script);
     std::io::stdout().write_all(&script)?;

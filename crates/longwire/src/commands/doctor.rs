@@ -1,4 +1,5 @@
-//! `longwire doctor`: what this machine allows and what spoils accuracy.
+//! `longwire doctor`: reports what this machine allows, and what reduces
+//! accuracy.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -11,7 +12,7 @@ use crate::doctor::{self, Group, Status};
 use crate::error::EXIT_FAILED;
 use crate::{Error, Globals};
 
-/// What `doctor` takes.
+/// Arguments of `doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Looks at this machine and measures it for about a second. Needs no root; what
@@ -30,12 +31,12 @@ struct ReportJson {
     groups: Vec<Group>,
 }
 
-/// Looks at the machine.
+/// Examines the machine.
 ///
 /// # Errors
 /// If stdout cannot be written.
 pub fn run(_args: &DoctorArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    // Without its own path it cannot try itself; all else can be looked at.
+    // Without its path it cannot run itself; all other checks are possible.
     let program = std::env::current_exe().ok();
     let groups = doctor::examine(program.as_deref());
     let worst = doctor::worst(&groups);

@@ -1,4 +1,4 @@
-//! `longwire exec`: a program behind a link, in private networks.
+//! `longwire exec`: runs a program through a link, in private networks.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -12,22 +12,22 @@ use longwire_testbed::{
 use serde::Serialize;
 
 use super::exec_args::ExecArgs;
-use super::exec_commands::{CommandNotes, Commands, Ended, LOOK};
+use super::exec_commands::{CommandEnd, CommandNotes, Commands, LOOK};
 use super::exec_network;
 use super::exec_words::split_file;
 use super::run::setup;
-use crate::probe::{self, Asked, Findings};
-use crate::report::finish::{self, Place};
-use crate::report::live::Status;
+use crate::probe::{self, LinkExpectations, ProbeResult};
+use crate::report::finish::{self, ReportStream};
+use crate::report::live::StatusLine;
 use crate::report::start;
 use crate::{Error, Globals, rights};
 use longwire_traffic::sockets::{Host, Path};
 
-/// Runs a command or the probe behind a link.
+/// Runs a command or the probe through a link.
 ///
 /// # Errors
-/// If the networks cannot be made, the link not be started, or the command
-/// not be run.
+/// If the networks cannot be created, the link cannot be started, or the
+/// command cannot be run.
 pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
     finish::check_file(args.report.report.as_deref())?;
     let (file, command) = split_file(&args.command);
@@ -50,10 +50,10 @@ pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
     run_link(command, args, globals)
 }
 
-/// Runs a command or the probe behind one link that does not change.
+/// Runs a command or the probe through one link that does not change.
 fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (foundation, (up, down)) = prepare(args, || args.link.links())?;
-    let asked = Asked::new(&up, &down);
+    let asked = LinkExpectations::new(&up, &down);
     let mut environment = Environment::on(foundation, &environment_for(args, [&up, &down]))?;
     let (near, far) = environment.networks().open_ports(&args.port)?;
     let links = [setup("up", up), setup("down", down)];
@@ -84,7 +84,8 @@ fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<
         Outcome::Ended(ended)
     };
     let mut report = running.stop();
-    // Before the report: a reader may take it as the sign that all is gone.
+    // Before the report: a reader may take it as the sign that everything has
+    // been removed.
     environment.close();
     let printed = remarks.into_iter().chain(warnings).chain(notes.printed);
     report.notes.extend(printed);
@@ -92,19 +93,18 @@ fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<
     show(outcome, &report, args, globals)
 }
 
-/// The use of the link, and its end.
+/// The result of a run.
 enum Outcome {
-    Probed(Box<Findings>),
+    Probed(Box<ProbeResult>),
     /// `None` if the link ended before the command did.
-    Ended(Option<Ended>),
+    Ended(Option<CommandEnd>),
 }
 
-/// Lays the foundation of the environment, then calls `read`, which may load
-/// plugins. What is wrong with the arguments comes before what is wrong with the
-/// system.
+/// Creates the foundation of the environment, then calls `read`, which may load
+/// plugins. Errors of the arguments take precedence over errors of the system.
 ///
 /// # Errors
-/// Those of `read`, and if the foundation cannot be laid.
+/// Those of `read`, and if the foundation cannot be created.
 pub(super) fn prepare<T>(
     args: &ExecArgs,
     read: impl FnOnce() -> Result<T, Error>,
@@ -117,9 +117,9 @@ pub(super) fn prepare<T>(
     Ok((foundation?, read))
 }
 
-/// Returns an environment whose devices have room for the longest frame that
-/// any of the links lets pass; a smaller MTU of a link is met on the way, as
-/// in the world.
+/// Returns an environment whose devices accept the longest frame that any of
+/// the links passes. A smaller MTU of a link applies on the path, as in a real
+/// network.
 pub(super) fn environment_for<'a>(
     args: &ExecArgs,
     links: impl IntoIterator<Item = &'a LinkConfig>,
@@ -134,7 +134,7 @@ pub(super) fn environment_for<'a>(
     }
 }
 
-/// Capabilities that ending the commands and removing the networks takes.
+/// Returns the capabilities for ending the commands and removing the networks.
 pub(super) fn environment_needs(args: &ExecArgs) -> Vec<Capability> {
     let mut needs = vec![Capability::Kill];
     if args.uplink {
@@ -146,9 +146,9 @@ pub(super) fn environment_needs(args: &ExecArgs) -> Vec<Capability> {
 /// Probes the link, until it is done or a signal stops it.
 fn probe_link(
     environment: &mut Environment,
-    asked: Asked,
+    asked: LinkExpectations,
     globals: &Globals,
-) -> Result<Findings, Error> {
+) -> Result<ProbeResult, Error> {
     let namespaces =
         [Side::Near, Side::Far].map(|side| environment.networks().network(side).try_clone());
     let [near, far] = namespaces;
@@ -157,9 +157,8 @@ fn probe_link(
         far.map_err(EnvironmentError::from)?,
     );
     let plan = environment.networks().plan();
-    let mut status = Status::new(globals);
-    // In a thread, so that signals are handled meanwhile. It is left behind
-    // if the user will not wait for it.
+    let mut status = StatusLine::new(globals);
+    // In a thread, so that signals are handled meanwhile. A signal abandons it.
     let probing = std::thread::spawn(move || {
         let host = |side, namespace| Host {
             namespace,
@@ -187,7 +186,7 @@ fn probe_link(
 /// The report, with the findings of the probe.
 #[derive(Serialize)]
 struct ProbeJson<'a> {
-    probe: &'a Findings,
+    probe: &'a ProbeResult,
     #[serde(flatten)]
     report: &'a RunReport,
 }
@@ -205,14 +204,20 @@ fn show(
                     probe: &found,
                     report,
                 };
-                return finish::finish_as(&all, report, &args.report, globals, Place::Stdout);
+                return finish::finish_as(
+                    &all,
+                    report,
+                    &args.report,
+                    globals,
+                    ReportStream::Stdout,
+                );
             }
             probe::print(&found);
-            finish::finish(report, &args.report, globals, Place::Stdout)
+            finish::finish(report, &args.report, globals, ReportStream::Stdout)
         }
         Outcome::Ended(ended) => {
-            let code = finish::finish(report, &args.report, globals, Place::Stderr)?;
-            Ok(Ended::exit_code(ended, code))
+            let code = finish::finish(report, &args.report, globals, ReportStream::Stderr)?;
+            Ok(CommandEnd::exit_code(ended, code))
         }
     }
 }

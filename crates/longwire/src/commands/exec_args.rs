@@ -89,15 +89,15 @@ pub struct ExecArgs {
     #[arg(value_parser = ["auto", "packet", "xdp", "tap"])]
     pub port: String,
 
-    /// How it runs.
+    /// Execution of the link.
     #[command(flatten)]
     pub running: RunningArgs,
 
-    /// What it records.
+    /// Recordings.
     #[command(flatten)]
     pub record: RecordArgs,
 
-    /// Its control API.
+    /// The control API.
     #[command(flatten)]
     pub control: ControlArgs,
 
@@ -131,7 +131,7 @@ pub struct PeerArgs {
 }
 
 impl PeerArgs {
-    /// Opens where the peer's output goes.
+    /// Opens the output of the peer.
     ///
     /// # Errors
     /// If the file cannot be written.

@@ -20,21 +20,21 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// The end of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum CommandEnd {
     /// It ended by itself, or by a signal of another process.
     Exited(ExitStatus),
     /// It was stopped after the time of --time, as planned.
     TimeOver,
 }
 
-impl Ended {
-    /// The exit code of a run whose report earned `report`: a command that
-    /// did well says nothing of the link. `None` is a link that ended before
-    /// its command.
-    pub fn exit_code(ended: Option<Ended>, report: ExitCode) -> ExitCode {
+impl CommandEnd {
+    /// Returns the exit code of a run whose report yields `report`. The success
+    /// of a command does not imply that of the link. `None` is a link that
+    /// ended before its command.
+    pub fn exit_code(ended: Option<CommandEnd>, report: ExitCode) -> ExitCode {
         let own = match ended {
-            Some(Ended::Exited(status)) => exit_code_of(status),
-            Some(Ended::TimeOver) => 0,
+            Some(CommandEnd::Exited(status)) => exit_code_of(status),
+            Some(CommandEnd::TimeOver) => 0,
             None => EXIT_FAILED,
         };
         match own {
@@ -50,9 +50,10 @@ pub(super) struct Commands<'a> {
     command: &'a [OsString],
     args: &'a ExecArgs,
     globals: &'a Globals,
-    /// When the command is to be stopped.
+    /// Time at which the command is stopped.
     deadline: Option<Instant>,
-    /// It was stopped at its deadline, and is killed at this time.
+    /// Time at which the command is killed, after it was stopped at its
+    /// deadline.
     kill_at: Option<Instant>,
     notes: CommandNotes,
 }
@@ -60,9 +61,9 @@ pub(super) struct Commands<'a> {
 /// Notes about the commands, for the report.
 #[derive(Debug, Default)]
 pub(super) struct CommandNotes {
-    /// Those that were printed as they came.
+    /// Notes that were printed at once.
     pub printed: Vec<String>,
-    /// Those for the end.
+    /// Notes for the end.
     pub closing: Vec<String>,
 }
 
@@ -109,14 +110,14 @@ impl<'a> Commands<'a> {
     }
 
     /// Waits until the command ends, but no longer than `pause`.
-    pub fn wait(&mut self, pause: Duration) -> Option<Ended> {
+    pub fn wait(&mut self, pause: Duration) -> Option<CommandEnd> {
         let pause = self.pause(pause);
         let event = self.environment.children().next(pause);
         match event {
             Some(Event::CommandEnded(status)) => {
                 return Some(match self.kill_at {
-                    None => Ended::Exited(status),
-                    Some(_) => Ended::TimeOver,
+                    None => CommandEnd::Exited(status),
+                    Some(_) => CommandEnd::TimeOver,
                 });
             }
             Some(Event::PeerEnded(status)) if !status.success() => {
@@ -129,7 +130,8 @@ impl<'a> Commands<'a> {
         None
     }
 
-    /// Until when to wait: a deadline may come first.
+    /// Returns the time to wait: until the end of `pause` or an earlier
+    /// deadline.
     fn pause(&self, pause: Duration) -> Duration {
         let until = self.kill_at.or(self.deadline);
         let left = until.map(|at| at.saturating_duration_since(Instant::now()));

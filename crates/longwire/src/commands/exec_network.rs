@@ -15,10 +15,10 @@ use longwire_testbed::Environment;
 
 use super::exec::{environment_for, environment_needs, prepare};
 use super::exec_args::ExecArgs;
-use super::exec_commands::{Commands, Ended};
+use super::exec_commands::{CommandEnd, Commands};
 use super::run_network::{self, NetworkSetup};
 use super::run_pair;
-use crate::report::finish::Place;
+use crate::report::finish::ReportStream;
 use crate::report::start;
 use crate::{Error, Globals, rights};
 use longwire_topology::Topology;
@@ -42,8 +42,7 @@ pub(super) fn run(
         Ok((topology, remarks, ends, links))
     })?;
     let mut environment = Environment::on(foundation, &environment_for(args, &links))?;
-    // A large network takes long to prepare, and no command handles signals
-    // yet.
+    // Preparing a large network takes long, and no command handles signals yet.
     let stop = Arc::new(AtomicBool::new(false));
     let mut watch = Some(environment.children().watch_for_stop(&stop)?);
     let control = longwire_control::bind(&args.control.config())?;
@@ -77,7 +76,7 @@ pub(super) fn run(
                 return Err(Error::Failed(message.to_owned()));
             }
             commands.start()?;
-            // Files that the scenario names may be other users'.
+            // The scenario may name files of other users.
             let mut needs = environment_needs(args);
             needs.push(Capability::DacOverride);
             rights::give_up(&args.report, &needs);
@@ -87,13 +86,14 @@ pub(super) fn run(
         Ok(ended.is_some())
     });
     let notes = commands.finish();
-    // Before the report: a reader may take it as the sign that all is gone.
+    // Before the report: a reader may take it as the sign that everything has
+    // been removed.
     environment.close();
     let mut report = carried?;
     report.fabric.notes.extend(notes.printed);
     report.fabric.notes.extend(notes.closing);
-    let code = run_network::finish(&report, &args.report, globals, Place::Stderr)?;
-    Ok(Ended::exit_code(ended, code))
+    let code = run_network::finish(&report, &args.report, globals, ReportStream::Stderr)?;
+    Ok(CommandEnd::exit_code(ended, code))
 }
 
 /// Reads the file, or makes a topology of the one link.
@@ -106,7 +106,7 @@ fn topology(
         run_network::refuse_options_of_one_link(&args.link)?;
         return run_network::read(file, args.scenario.as_deref(), globals);
     }
-    // The ports' names stand for the devices that are opened later.
+    // The names of the ports stand for devices that are opened later.
     let ports = [("near", "null"), ("far", "null")];
     let topology = run_pair::between(ports, &args.link, args.scenario.as_deref())?;
     let warnings = run_network::warn(&topology, globals)?;

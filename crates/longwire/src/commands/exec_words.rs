@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(found, Ok(("a.toml -- ls -l".to_owned(), time.clone())));
         let found = parse("longwire exec a.toml --time 1s");
         assert_eq!(found, Ok(("a.toml".to_owned(), time.clone())));
-        // Of a command without a file, all is the command's.
+        // Without a file, all words belong to the command.
         let found = parse("longwire exec --time 1s iperf3 --time 3");
         assert_eq!(found, Ok(("iperf3 --time 3".to_owned(), time)));
         let found = parse("longwire exec a.toml --tme 1s -- ls");

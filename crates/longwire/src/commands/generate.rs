@@ -1,5 +1,5 @@
-//! `longwire generate`: made-up traffic at exact times, and the tests that
-//! are made of it.
+//! `longwire generate`: generates traffic at exact times, and runs tests made
+//! of it.
 
 use std::io;
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ use super::replay::watch;
 use crate::cli::{LINK_HELP, PumpArgs, TrafficArgs};
 use crate::profile::{self, ProfileArgs, write_probes};
 use crate::receiving::refused;
-use crate::report::finish::{Place, check_file, finish_as};
+use crate::report::finish::{ReportStream, check_file, finish_as};
 use crate::report::start;
 use crate::report::stderr::print_line;
 use crate::signals::stop_flag;
@@ -43,19 +43,19 @@ Examples:
   longwire generate --to eth1 --receive eth2 --rate 1gbit --profile y1564 \\
       --cir 100mbit --eir 20mbit --max-loss 0.1% --max-delay 20ms --max-jitter 5ms";
 
-/// What `generate` takes.
+/// Arguments of `generate`.
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 pub struct GenerateArgs {
-    /// What is generated.
+    /// The generated traffic.
     #[command(flatten)]
     pub traffic: TrafficArgs,
 
-    /// Receive at this port meanwhile, and say what became of the probes
+    /// Receive at this port meanwhile, and report lost, late and changed probes
     #[arg(long, value_name = "PORT", help_heading = "Receiving")]
     pub receive: Option<String>,
 
-    /// How long to wait for what is still under way when all has been sent
+    /// How long to wait for frames under way when all frames have been sent
     #[arg(
         long,
         value_name = "TIME",
@@ -68,7 +68,7 @@ pub struct GenerateArgs {
     #[command(flatten)]
     pub profile: ProfileArgs,
 
-    /// Where it is sent.
+    /// The outputs.
     #[command(flatten)]
     pub pump: PumpArgs,
 }
@@ -154,7 +154,13 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         received: received.as_ref(),
         receiver: receiver.as_ref(),
     };
-    let code = finish_as(&json, &report, &args.pump.report, globals, Place::Stdout)?;
+    let code = finish_as(
+        &json,
+        &report,
+        &args.pump.report,
+        globals,
+        ReportStream::Stdout,
+    )?;
     if let (Some(received), false) = (&received, globals.json) {
         write_probes(&mut io::stdout(), received)?;
     }
@@ -173,7 +179,7 @@ fn receive(port: &str) -> Result<Receiver, Error> {
     opened.map_err(|error| refused(port, error))
 }
 
-/// Starts one run; returns it with what may surprise.
+/// Starts one run; returns it with its warnings.
 ///
 /// # Errors
 /// If the configuration does not fit together, or the run cannot be started.
@@ -187,7 +193,7 @@ fn start_run(
     start_feed(pump, Box::new(feed), globals)
 }
 
-/// Starts one run of a feed; returns it with what may surprise.
+/// Starts one run of a feed; returns it with its warnings.
 ///
 /// # Errors
 /// If the run cannot be started.
@@ -204,7 +210,7 @@ pub(crate) fn start_feed(
     Ok((replaying, warnings))
 }
 
-/// Says something of a profile's progress where people look.
+/// Prints a line about a profile's progress, if remarks are printed.
 pub(crate) fn say(line: &str, globals: &Globals) -> io::Result<()> {
     if globals.talks() {
         print_line(format_args!("{line}"));

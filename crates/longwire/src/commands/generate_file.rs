@@ -1,7 +1,8 @@
-//! `longwire generate --to pcap:FILE`: traffic into a capture, in virtual time.
+//! `longwire generate --to pcap:FILE`: generates traffic into a capture, in
+//! virtual time.
 //!
 //! Nothing here waits or reads a clock. Stamps count from the start of 1970 or
-//! from `--start-at`, so the same options give the same file to the byte.
+//! from `--start-at`, so the same options produce identical files.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,16 +18,17 @@ use longwire_traffic::generator::{GeneratorConfig, GeneratorFeed};
 use super::generate::GenerateArgs;
 use crate::cli::{PumpArgs, StartAt};
 use crate::progress::Progress;
-use crate::report::finish::{Place, finish, on_stuck_plugin};
+use crate::report::finish::{ReportStream, finish, on_stuck_plugin};
 use crate::report::start;
 use crate::signals::stop_flag;
 use crate::simulate::{Direction, Simulation, check_faults};
 use crate::{Error, Globals};
 
-/// Frames that are made between two looks at the user's signals.
+/// Frames between two checks for signals.
 const BURST: usize = 256;
 
-/// The capture that frames go to; `None` if `--to` is a port that sends.
+/// Returns the capture to which frames are written; `None` if `--to` is a port
+/// that sends.
 ///
 /// # Errors
 /// If `--to` names a capture to read.
@@ -78,7 +80,7 @@ pub(super) fn run(
     let links = vec![(Direction::Up, link)];
     let mut simulation = Simulation::new(links, pump.seed.seed, Some(start));
     log.into_iter().for_each(|log| simulation.write_log(log));
-    on_stuck_plugin(pump.seed.seed, &pump.report, globals, Place::Stdout);
+    on_stuck_plugin(pump.seed.seed, &pump.report, globals, ReportStream::Stdout);
     let mut generation = Generation {
         feed: Box::new(feed),
         simulation,
@@ -102,10 +104,10 @@ pub(super) fn run(
         },
         ..generation.report(pump)
     };
-    finish(&report, &pump.report, globals, Place::Stdout)
+    finish(&report, &pump.report, globals, ReportStream::Stdout)
 }
 
-/// Traffic on its way into a capture.
+/// Traffic that is written to a capture.
 struct Generation {
     feed: Box<dyn Feed>,
     simulation: Simulation,
@@ -142,7 +144,7 @@ impl Generation {
                     wire_len: fed.wire_len,
                     interface: 0,
                 };
-                // A plugin may take long over each frame.
+                // A plugin may take long for each frame.
                 stopped = stopped || stop.load(Ordering::Relaxed);
                 if taken.is_ok() && !stopped {
                     taken = simulation
@@ -198,7 +200,7 @@ fn check(args: &GenerateArgs, config: &GeneratorConfig) -> Result<(), Error> {
     Ok(())
 }
 
-/// The time of the start, since 1970.
+/// Returns the time of the start, since 1970.
 fn start_time(start: Option<StartAt>) -> Result<Nanos, Error> {
     match start {
         None => Ok(Nanos::ZERO),

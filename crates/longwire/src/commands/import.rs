@@ -1,4 +1,4 @@
-//! `longwire import`: a topology from a script in the manner of Emulab's.
+//! `longwire import`: converts a script in the format of Emulab to a topology.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use longwire_capture::open;
 use crate::Error;
 use longwire_topology::ns;
 
-/// What `import` takes.
+/// Arguments of `import`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Each node becomes a port of its name, packet:NODE; change what they open to
@@ -23,19 +23,19 @@ pub struct ImportArgs {
     /// The script
     pub file: PathBuf,
 
-    /// How many paths between nodes there may be
+    /// The most paths between nodes
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     pub paths: usize,
 }
 
-/// The most bytes of a script.
+/// Maximum size of a script, in bytes.
 const SCRIPT_MAX: u64 = 64 << 20;
 
 /// Writes the topology of a script.
 ///
 /// # Errors
-/// If there is something in it that is not understood, by its line, or a file
-/// cannot be read or written.
+/// If the script has a statement that is not supported, with its line, or a
+/// file cannot be read or written.
 pub fn run(args: &ImportArgs) -> Result<ExitCode, Error> {
     let failed = |source| Error::File {
         path: args.file.clone(),

@@ -1,4 +1,4 @@
-//! `longwire man`: manual pages made from the command line's own definition.
+//! `longwire man`: manual pages, generated from the command line's definition.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use clap::{Args, Command};
 
 use crate::Error;
 
-/// What `man` takes.
+/// Arguments of `man`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -33,7 +33,7 @@ pub fn run(args: &ManArgs, command: Command) -> Result<ExitCode, Error> {
     };
     let write = || {
         std::fs::create_dir_all(dir)?;
-        // The pages of `help help` and the like would say nothing.
+        // Pages of `help help` and the like would be empty.
         clap_mangen::generate_to(command.disable_help_subcommand(true), dir)
     };
     write().map_err(|source| Error::File {

@@ -1,4 +1,4 @@
-//! The commands, one file each: what each takes and what it does.
+//! The commands, one file each: arguments and action.
 
 pub mod check;
 pub mod completions;

@@ -1,4 +1,4 @@
-//! The pages of `docs/models/`, written from the registry.
+//! The pages of `docs/models/`, generated from the registry.
 
 use std::fmt::Write;
 
@@ -7,15 +7,15 @@ use longwire_engine::spec::{ModelInfo, Param, Unit};
 
 use super::models::{synopsis, unit_name};
 
-/// A page: its file's name and its text, in Markdown.
+/// A page: file name and text, in Markdown.
 pub struct Page {
-    /// As in `delay.md`.
+    /// File name, such as `delay.md`.
     pub file: String,
-    /// The whole of it.
+    /// The whole text.
     pub text: String,
 }
 
-/// What a kind's page says before its models.
+/// Introduction of a kind's page, before its models.
 struct Introduction {
     kind: &'static str,
     title: &'static str,
@@ -104,7 +104,7 @@ static INTRODUCTIONS: [Introduction; 13] = [
     },
 ];
 
-/// Every page, the index first.
+/// Returns every page, the index first.
 pub fn pages() -> Vec<Page> {
     let registered = models::all();
     let mut index = String::from(

@@ -1,4 +1,4 @@
-//! `longwire models`: every registered model and its parameters.
+//! `longwire models`: lists every registered model and its parameters.
 
 use std::fs;
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use crate::whole_file;
 use crate::{Error, Globals};
 use longwire_runtime::suggest;
 
-/// What `models` takes.
+/// Arguments of `models`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A model is written NAME or NAME:KEY=VALUE,KEY=VALUE. The first model of a kind
@@ -36,10 +36,10 @@ pub struct ModelsArgs {
     pub pages: Option<PathBuf>,
 }
 
-/// A model and the kind it is of.
-type Registered = (&'static str, &'static ModelInfo);
+/// A model and its kind.
+type RegisteredModel = (&'static str, &'static ModelInfo);
 
-/// Shows the models.
+/// Prints the models.
 ///
 /// # Errors
 /// If no model or kind has the name, or stdout cannot be written.
@@ -79,19 +79,19 @@ fn write_pages(folder: &Path) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The models called `name`, or of the kind called `name`, or all.
-fn select(name: Option<&str>) -> Result<Vec<Registered>, Error> {
+/// Returns the model called `name`, the models of the kind `name`, or all.
+fn select(name: Option<&str>) -> Result<Vec<RegisteredModel>, Error> {
     let all = models::all();
     let Some(name) = name else {
         return Ok(all);
     };
-    let of_kind = |(kind, _): &Registered| *kind == name;
-    let named = |(_, info): &Registered| info.name == name;
-    let kind: Vec<Registered> = all.iter().copied().filter(of_kind).collect();
+    let of_kind = |(kind, _): &RegisteredModel| *kind == name;
+    let named = |(_, info): &RegisteredModel| info.name == name;
+    let kind: Vec<RegisteredModel> = all.iter().copied().filter(of_kind).collect();
     if !kind.is_empty() {
         return Ok(kind);
     }
-    let found: Vec<Registered> = all.iter().copied().filter(named).collect();
+    let found: Vec<RegisteredModel> = all.iter().copied().filter(named).collect();
     if found.is_empty() {
         let mut names: Vec<&str> = all.iter().map(|(_, info)| info.name).collect();
         names.sort_unstable();
@@ -111,14 +111,14 @@ fn select(name: Option<&str>) -> Result<Vec<Registered>, Error> {
     Ok(found)
 }
 
-/// The kinds, in the order of the registry.
-fn kinds(models: &[Registered]) -> Vec<&'static str> {
+/// Returns the kinds, in the order of the registry.
+fn kinds(models: &[RegisteredModel]) -> Vec<&'static str> {
     let mut kinds: Vec<&str> = models.iter().map(|(kind, _)| *kind).collect();
     kinds.dedup();
     kinds
 }
 
-fn write_list(out: &mut impl Write, models: &[Registered], paint: Paint) -> io::Result<()> {
+fn write_list(out: &mut impl Write, models: &[RegisteredModel], paint: Paint) -> io::Result<()> {
     let width = models.iter().map(|(_, info)| info.name.len()).max();
     for kind in kinds(models) {
         writeln!(out, "{}", paint.bold(format_args!("--{kind}")))?;
@@ -131,7 +131,7 @@ fn write_list(out: &mut impl Write, models: &[Registered], paint: Paint) -> io::
     writeln!(out, "`longwire models NAME` shows a model's parameters.")
 }
 
-fn write_details(out: &mut impl Write, models: &[Registered], paint: Paint) -> io::Result<()> {
+fn write_details(out: &mut impl Write, models: &[RegisteredModel], paint: Paint) -> io::Result<()> {
     for (index, (kind, info)) in models.iter().enumerate() {
         if index > 0 {
             writeln!(out)?;
@@ -148,7 +148,7 @@ fn write_details(out: &mut impl Write, models: &[Registered], paint: Paint) -> i
     Ok(())
 }
 
-/// A model as its user would write it, every parameter with an example:
+/// Formats a model as an option's value, every parameter with an example:
 /// `uniform:min=20ms,max=20ms`.
 pub fn synopsis(info: &ModelInfo) -> String {
     let example = |param: &Param| {
@@ -173,7 +173,7 @@ fn param_help(param: &Param) -> String {
     }
 }
 
-/// What a unit is called in help and JSON.
+/// Returns the name of a unit in help and JSON.
 pub(super) fn unit_name(unit: Unit) -> &'static str {
     match unit {
         Unit::Time => "time",
@@ -213,7 +213,7 @@ struct ParamJson {
 }
 
 impl ModelJson {
-    fn of((kind, info): &Registered) -> ModelJson {
+    fn of((kind, info): &RegisteredModel) -> ModelJson {
         ModelJson {
             kind,
             name: info.name,

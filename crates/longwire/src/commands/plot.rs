@@ -42,7 +42,7 @@ Examples:
   longwire exec --delay 20ms --report run.json -- ping -c 100 far
   longwire plot run.json -o run.png";
 
-/// What `plot` takes.
+/// Arguments of `plot`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PlotArgs {
@@ -54,7 +54,7 @@ pub struct PlotArgs {
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
 
-    /// Which panels, in this order; without it, those that suit the inputs
+    /// Panels, in this order; without it, those that suit the inputs
     #[arg(long, value_name = "PANEL", value_parser = panel_parser(), value_delimiter = ',')]
     pub panel: Vec<Panel>,
 
@@ -62,11 +62,11 @@ pub struct PlotArgs {
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
 
-    /// Begin so long after the first frame
+    /// Begin at this time after the first frame
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub from: Option<Nanos>,
 
-    /// End so long after the first frame
+    /// End at this time after the first frame
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub until: Option<Nanos>,
 
@@ -75,7 +75,7 @@ pub struct PlotArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub bin: Option<Nanos>,
 
-    /// How queues are measured
+    /// The unit of queue lengths
     #[arg(long, value_name = "UNIT", value_parser = unit_parser(), default_value = UNITS[0].1)]
     pub queue_unit: QueueUnit,
 
@@ -84,12 +84,12 @@ pub struct PlotArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(400..=8000))]
     pub width: u32,
 
-    /// Height of the figure; without it, what the panels need
+    /// Height of the figure; without it, the height that the panels need
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(100..=8000))]
     pub height: Option<u32>,
 
-    /// Pixels of a PNG for each of the SVG
+    /// Pixels of a PNG per pixel of the SVG
     #[arg(long, value_name = "N", default_value_t = 2)]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=4))]
     pub scale: u8,
@@ -144,12 +144,12 @@ fn unit_parser() -> impl TypedValueParser<Value = QueueUnit> {
     })
 }
 
-/// A name that the list of possible values lacks, which clap refuses before.
+/// A name that is not in the list of possible values; clap refuses it earlier.
 #[derive(Debug, thiserror::Error)]
 #[error("unknown name")]
 struct UnknownName;
 
-/// How the picture is stored.
+/// The format of the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PictureFormat {
     Svg,
@@ -191,7 +191,7 @@ pub fn run(args: &PlotArgs, globals: &Globals) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was drawn, for programs.
+/// The figure, as JSON.
 #[derive(Serialize)]
 struct FigureJson<'a> {
     output: String,
@@ -199,7 +199,7 @@ struct FigureJson<'a> {
     links: &'a [LinkDrawn],
 }
 
-/// Says what was drawn.
+/// Prints a summary of the figure.
 fn say(figure: &Figure, output: &Path, globals: &Globals) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let panels: Vec<&str> = figure.panels.iter().map(|panel| panel.name()).collect();
@@ -241,7 +241,7 @@ fn format_of(output: &Path) -> Result<PictureFormat, Error> {
     }
 }
 
-/// A picture must not take the place of what it is drawn from.
+/// Refuses to overwrite an input with the picture.
 fn refuse_overwriting(input: &Path, output: &Path) -> Result<(), Error> {
     let identity = |path: &Path| {
         let metadata = fs::metadata(path).ok()?;

@@ -1,5 +1,5 @@
-//! `longwire preset`: links by name, as options that can be edited and pasted
-//! back.
+//! `longwire preset`: links by name, as options that can be edited and used
+//! again.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use crate::cli::Paint;
 use crate::{Error, Globals};
 use longwire_runtime::suggest;
 
-/// What `preset` takes.
+/// Arguments of `preset`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A preset describes an access link, without the network behind it. What it shows
@@ -33,10 +33,10 @@ pub struct PresetArgs {
     pub name: Option<String>,
 }
 
-/// Shows presets.
+/// Prints presets.
 ///
 /// # Errors
-/// If there is none of the name, its file cannot be read, or stdout not be
+/// If no preset has the name, its file cannot be read, or stdout cannot be
 /// written.
 pub fn run(args: &PresetArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let mut out = io::stdout().lock();
@@ -98,7 +98,7 @@ fn write_list(out: &mut impl Write, paint: Paint) -> io::Result<()> {
     writeln!(out, "The last one reads a file: {}", synopsis(FROM_FILE))
 }
 
-/// What a preset is, and where it comes from, as remarks of a shell.
+/// Writes the description and the source of a preset, as comments of a shell.
 fn write_origin(out: &mut impl Write, preset: &Preset, paint: Paint) -> io::Result<()> {
     writeln!(out, "# {}: {}", paint.bold(preset.name), preset.summary)?;
     for source in preset.sources {
@@ -107,8 +107,8 @@ fn write_origin(out: &mut impl Write, preset: &Preset, paint: Paint) -> io::Resu
     writeln!(out, "# assumed: {}", preset.assumptions)
 }
 
-/// The queue that Longwire derives where the preset names none; `None` if both
-/// directions name one or need none.
+/// Returns the queue that Longwire derives where the preset names none; `None`
+/// if both directions name one or need none.
 fn derived_queue(duplex: &Duplex) -> Result<Option<String>, Error> {
     let limit = |options: &LinkOptions| -> Result<Option<String>, Error> {
         let config = options.parse_with(&FileLoader::new());
@@ -135,7 +135,7 @@ fn derived_queue(duplex: &Duplex) -> Result<Option<String>, Error> {
     )))
 }
 
-/// A preset's options as they are written on a command line, one a line.
+/// Returns a preset's options as written on a command line, one per line.
 pub fn lines(duplex: &Duplex) -> Vec<String> {
     let (up, down) = (duplex.up.given(), duplex.down.given());
     let of = |options: &[(&'static str, String)], name| {
@@ -165,7 +165,7 @@ pub fn lines(duplex: &Duplex) -> Vec<String> {
     lines
 }
 
-/// A word as a shell takes it for one.
+/// Quotes a word for a shell.
 fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-:=,/%+".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -180,7 +180,7 @@ struct PresetJson<'a> {
     summary: &'a str,
     sources: &'a [&'a str],
     assumptions: &'a str,
-    /// The queue that no option names, in words.
+    /// The derived queue, as text.
     derived_queue: Option<String>,
     #[serde(flatten)]
     options: OptionsJson,

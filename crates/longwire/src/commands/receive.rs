@@ -1,5 +1,5 @@
-//! `longwire receive`: what arrives at a port or lies in a capture, and how
-//! true it is to what was sent.
+//! `longwire receive`: receives frames at a port or reads a capture, and
+//! compares them with those sent.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
 use crate::progress::Progress;
 use crate::receiving::{ReceiveRequirement, text};
 use crate::report::finish::{check_file, write_file};
-use crate::report::live::Status;
+use crate::report::live::StatusLine;
 use crate::report::stderr::print_line;
 use crate::signals::stop_flag;
 use crate::{Error, Globals, rights};
@@ -41,7 +41,7 @@ Examples:
   longwire receive eth1 --expect-gap 70us --require 'gap_error.p99<10us,drift<1'
   longwire receive pcap:there.pcapng --against sent.pcap --ignore mac,ttl";
 
-/// What `receive` takes.
+/// Arguments of `receive`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ReceiveArgs {
@@ -49,11 +49,11 @@ pub struct ReceiveArgs {
     #[arg(value_name = "PORT")]
     pub port: String,
 
-    /// What frames are judged by.
+    /// The expectation with which frames are compared.
     #[command(flatten)]
     pub judged: JudgedArgs,
 
-    /// When it ends.
+    /// Conditions that end receiving.
     #[command(flatten)]
     pub end: EndArgs,
 
@@ -62,8 +62,7 @@ pub struct ReceiveArgs {
     #[arg(long, value_name = "FILE", help_heading = "Recording")]
     pub capture: Option<String>,
 
-    /// Watch for pauses of the machine itself: a thread spins where nobody
-    /// else wants the core
+    /// Watch for pauses of the machine itself: a thread spins at idle priority
     #[arg(long, help_heading = "Running")]
     pub witness: bool,
 
@@ -71,7 +70,7 @@ pub struct ReceiveArgs {
     #[arg(long, value_name = "N", help_heading = "Running")]
     pub core: Option<usize>,
 
-    /// Exit with code 3 unless this arrived, as in
+    /// Exit with code 3 unless these conditions hold, as in
     /// 'lost=0,gap_error.p99<10us,drift<1'
     #[arg(long, value_name = "EXPRESSION", long_help = REQUIRE_HELP, help_heading = "Report")]
     pub require: Option<ReceiveRequirement>,
@@ -89,7 +88,7 @@ lost, duplicates, reordered, changed, foreign, matched, streams, unseen (counts)
 without its sign); jitter (a time); gap, gap_error, delay, offset, each with .min, .p50, .p90, \
 .p99, .p999, .max or .mean (times). Of several streams the worst counts.";
 
-/// What frames are judged by.
+/// The expectation with which frames are compared.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Judging")]
 pub struct JudgedArgs {
@@ -101,19 +100,20 @@ pub struct JudgedArgs {
     #[arg(long, value_name = "SPEED", requires = "against")]
     pub speed: Option<Speed>,
 
-    /// The longest gap that its sender leaves
+    /// The longest gap that the sender keeps
     #[arg(long, value_name = "TIME", requires = "against")]
     pub gap_cap: Option<Nanos>,
 
-    /// How often the trace is sent, 0 for ever; without it, once
+    /// Number of times the trace is sent, 0 for ever; without it, once
     #[arg(long = "loop", value_name = "N", requires = "against")]
     pub rounds: Option<u64>,
 
-    /// What may change on the way: mac, address, port, tos, ttl, checksum
+    /// Fields that may change on the way: mac, address, port, tos, ttl,
+    /// checksum
     #[arg(long, value_name = "FIELDS", requires = "against")]
     pub ignore: Option<Ignored>,
 
-    /// Frames are to be so far apart, as in 70us
+    /// The expected distance between frames, as in 70us
     #[arg(long, value_name = "TIME")]
     pub expect_gap: Option<Nanos>,
 
@@ -122,7 +122,7 @@ pub struct JudgedArgs {
     pub filter: Option<Filter>,
 }
 
-/// When receiving ends.
+/// Conditions that end receiving.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Running")]
 pub struct EndArgs {
@@ -130,11 +130,11 @@ pub struct EndArgs {
     #[arg(long, value_name = "TIME")]
     pub time: Option<Nanos>,
 
-    /// End after so many frames
+    /// End after this many frames
     #[arg(long, value_name = "N")]
     pub count: Option<u64>,
 
-    /// End after so long without a frame, once there was one
+    /// End after this time without a frame, once a frame has arrived
     #[arg(long, value_name = "TIME")]
     pub idle: Option<Nanos>,
 }
@@ -203,15 +203,15 @@ fn judge(
     Ok(receiver.finish())
 }
 
-/// Receives until told to stop, or until what was asked for has come.
+/// Receives until a signal, or until one of the end conditions is met.
 fn receive(
     args: &ReceiveArgs,
     stop: &AtomicBool,
     globals: &Globals,
 ) -> Result<ReceiveReport, Error> {
-    /// How soon a signal is seen.
+    /// Interval between checks for signals.
     const LOOK: Duration = Duration::from_millis(20);
-    /// How often the line is refreshed.
+    /// Interval between refreshes of the line.
     const EVERY: Duration = Duration::from_secs(1);
     let receiver = Receiver::open(&args.port, args.config())?;
     rights::give_up_for(args.report.as_deref(), &[]);
@@ -219,7 +219,7 @@ fn receive(
         for note in receiver.notes() {
             print_line(format_args!("{note}"));
         }
-        // Also with --json: whoever starts a sender waits for this line.
+        // Also with --json: scripts that start a sender wait for this line.
         print_line(format_args!(
             "receiving at {}; Ctrl-C ends with the report",
             args.port
@@ -227,8 +227,8 @@ fn receive(
     }
     let started = Instant::now();
     let time = args.end.time.map(|t| Duration::from_nanos(t.as_nanos()));
-    let mut status = Status::new(globals);
-    // A report takes a moment, in which nothing is received.
+    let mut status = StatusLine::new(globals);
+    // Preparing a report takes time in which no frame is received.
     let watched = globals.talks() && io::stderr().is_terminal();
     let mut shown = started;
     while !stop.load(Ordering::Relaxed) && !receiver.ended() {
@@ -246,7 +246,7 @@ fn receive(
     Ok(receiver.stop())
 }
 
-/// Writes the report, and judges it.
+/// Writes the report, and checks its requirements.
 fn finish(
     report: &ReceiveReport,
     args: &ReceiveArgs,

@@ -1,4 +1,4 @@
-//! `longwire replay`: captures sent at their own times, or at others.
+//! `longwire replay`: sends captures at their own times, or at others.
 
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ use longwire_runtime::replay::{Replaying, start};
 
 use crate::cli::{AlterArgs, PumpArgs, ReceiverArgs};
 use crate::receiving::{Receivers, with_received};
-use crate::report::finish::{Place, check_file, finish_received};
+use crate::report::finish::{ReportStream, check_file, finish_received};
 use crate::report::{ReplayLine, start as announcement};
 use crate::signals::stop_flag;
 use crate::{Error, Globals, rights};
@@ -42,7 +42,7 @@ Examples:
   longwire replay trace.pcap --to eth1 --map 10.0.0.0/8=192.168.0.0/16 --dst-mac 02:00:00:00:00:01
   longwire replay trace.pcap --to eth1 --delay 20ms --loss 1% --link-rate 10mbit";
 
-/// What `replay` takes.
+/// Arguments of `replay`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ReplayArgs {
@@ -50,28 +50,28 @@ pub struct ReplayArgs {
     #[arg(value_name = "TRACE", required = true)]
     pub traces: Vec<String>,
 
-    /// When frames are sent.
+    /// Times of sending.
     #[command(flatten)]
     pub pace: PaceArgs,
 
-    /// Which frames are sent.
+    /// Selection of frames.
     #[command(flatten)]
     pub select: SelectArgs,
 
-    /// What becomes of them on the way.
+    /// Alterations of frames.
     #[command(flatten)]
     pub alter: AlterArgs,
 
-    /// Where and how.
+    /// Outputs.
     #[command(flatten)]
     pub pump: PumpArgs,
 
-    /// Who receives it.
+    /// Receivers.
     #[command(flatten)]
     pub receivers: ReceiverArgs,
 }
 
-/// When frames are sent.
+/// Times of sending.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Pace")]
 pub struct PaceArgs {
@@ -88,7 +88,7 @@ pub struct PaceArgs {
     )]
     pub rate: Option<PaceRate>,
 
-    /// What counts beside a frame's bytes with --rate: none, ethernet (24
+    /// Bytes counted in addition to the frame with --rate: none, ethernet (24
     /// bytes a frame) or another framing
     #[arg(long, value_name = "FRAMING", requires = "pace_rate")]
     pub rate_framing: Option<String>,
@@ -97,37 +97,37 @@ pub struct PaceArgs {
     #[arg(long)]
     pub topspeed: bool,
 
-    /// Longer gaps of the trace are cut to this, in the trace's time
+    /// Cut longer gaps of the trace to this, in the trace's time
     #[arg(long, value_name = "TIME", conflicts_with_all = ["pace_rate", "topspeed"])]
     pub gap_cap: Option<Nanos>,
 }
 
-/// Which frames are sent.
+/// Selection of frames.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct SelectArgs {
-    /// Send everything so many times; 0 means until stopped
+    /// Send everything this many times; 0 means until stopped
     #[arg(long = "loop", value_name = "N", default_value_t = 1)]
     pub rounds: u64,
 
-    /// Between the last frame of a round and the first of the next; without
+    /// Gap between the last frame of a round and the first of the next; without
     /// it, the trace's mean gap
     #[arg(long, value_name = "TIME")]
     pub loop_gap: Option<Nanos>,
 
-    /// Send so many frames at the most, over all rounds
+    /// Send at most this many frames, over all rounds
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
 
-    /// Begin here: a span after the first frame, or a date
+    /// Begin at this time after the first frame, or at this date
     #[arg(long, value_name = "TIME")]
     pub from: Option<Moment>,
 
-    /// End here: a span after the first frame, or a date
+    /// End at this time after the first frame, or at this date
     #[arg(long, value_name = "TIME")]
     pub until: Option<Moment>,
 
-    /// Several traces to one port by their times, as one
+    /// Merge several traces to one port by their times
     #[arg(long)]
     pub merge: bool,
 }
@@ -208,11 +208,11 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
         &received,
         &args.pump.report,
         globals,
-        Place::Stdout,
+        ReportStream::Stdout,
     )
 }
 
-/// Waits until everything is sent, or the user has seen enough.
+/// Waits until everything is sent, or a signal stops the run.
 pub(super) fn watch(replaying: &Replaying, stop: &AtomicBool, globals: &Globals) {
     const LOOK: Duration = Duration::from_millis(50);
     let mut line = ReplayLine::new(globals);
@@ -223,7 +223,7 @@ pub(super) fn watch(replaying: &Replaying, stop: &AtomicBool, globals: &Globals)
 }
 
 impl ReplayArgs {
-    /// Whether each trace has a port of its own.
+    /// Whether each trace has its own port.
     fn apart(&self) -> bool {
         self.pump.to.len() > 1 && self.alter.split.is_none()
     }
@@ -262,7 +262,7 @@ impl ReplayArgs {
         Ok(())
     }
 
-    /// A feed for each port, or for both sides of a split.
+    /// Returns a feed for each port, or for both sides of a split.
     fn feeds(&self) -> Result<Vec<Box<dyn Feed>>, Error> {
         if !self.apart() {
             return Ok(vec![Box::new(self.open(self.traces.clone())?)]);

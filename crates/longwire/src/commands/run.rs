@@ -1,4 +1,4 @@
-//! `longwire run`: a link between two ports, until stopped.
+//! `longwire run`: runs a link between two ports, until stopped.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use crate::cli::ControlArgs;
 use crate::cli::{
     DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
 };
-use crate::report::finish::{Place, check_file, finish};
+use crate::report::finish::{ReportStream, check_file, finish};
 use crate::report::{Live, start};
 use crate::signals::stop_flag;
 use crate::{Error, Globals, rights};
@@ -34,7 +34,7 @@ Examples:
   longwire run packet:eth1 packet:eth2 --delay 5ms --time 1min \\
       --require 'lateness.p99<50us,artifacts-lost=0,artifacts-own<5%,packets_in>0' --json";
 
-/// What `run` takes.
+/// Arguments of `run`.
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 pub struct RunArgs {
@@ -64,7 +64,7 @@ pub struct RunArgs {
     #[arg(long, help_heading = "Running")]
     pub one_way: bool,
 
-    /// Stop after this time; without it, when told to
+    /// Stop after this time; without it, when interrupted
     #[arg(
         long,
         value_name = "TIME",
@@ -83,15 +83,15 @@ pub struct RunArgs {
     )]
     pub gap_frames: Option<BitRate>,
 
-    /// How it runs.
+    /// Execution of the link.
     #[command(flatten)]
     pub running: RunningArgs,
 
-    /// What it records.
+    /// Recordings.
     #[command(flatten)]
     pub record: RecordArgs,
 
-    /// Its control API.
+    /// The control API.
     #[command(flatten)]
     pub control: ControlArgs,
 
@@ -100,7 +100,7 @@ pub struct RunArgs {
     pub report: ReportArgs,
 }
 
-/// Ports, units and examples.
+/// Returns the help on ports and units, with examples.
 fn after_help() -> String {
     let ports = registry::PORTS.iter();
     let ports = ports.map(|port| (port.written(), port.summary));
@@ -124,12 +124,13 @@ fn after_help() -> String {
 pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     check_file(args.report.report.as_deref())?;
     let Some(b) = &args.b else {
-        return match args.a.ends_with(".toml") {
-            true => run_network::run(Path::new(&args.a), args, globals),
-            false => Err(Error::Usage(format!(
+        return if args.a.ends_with(".toml") {
+            run_network::run(Path::new(&args.a), args, globals)
+        } else {
+            Err(Error::Usage(format!(
                 "a link has two ends: give another port beside '{}', or a file that ends in .toml",
                 args.a
-            ))),
+            )))
         };
     };
     if args.scenario.is_some() {
@@ -164,14 +165,15 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     watch(&running, &stop, args.time, globals);
     let mut report = running.stop();
     report.notes.extend(warnings);
-    finish(&report, &args.report, globals, Place::Stdout)
+    finish(&report, &args.report, globals, ReportStream::Stdout)
 }
 
 /// Opens both ports.
 fn open_ports(a: &str, b: &str, args: &RunArgs) -> Result<(Port, Port), Error> {
-    let (of_a, of_b) = match args.one_way {
-        true => (Purpose::ForwardIn, Purpose::Send),
-        false => (Purpose::Forward, Purpose::Forward),
+    let (of_a, of_b) = if args.one_way {
+        (Purpose::ForwardIn, Purpose::Send)
+    } else {
+        (Purpose::Forward, Purpose::Forward)
     };
     let open = |name: &str, purpose| {
         let options = OpenOptions {
@@ -184,7 +186,7 @@ fn open_ports(a: &str, b: &str, args: &RunArgs) -> Result<(Port, Port), Error> {
     Ok((open(a, of_a)?, open(b, of_b)?))
 }
 
-/// A direction by its name.
+/// Returns the set-up of a direction with this name.
 pub(super) fn setup(name: &str, config: LinkConfig) -> LinkSetup {
     LinkSetup {
         name: name.to_owned(),
@@ -192,9 +194,9 @@ pub(super) fn setup(name: &str, config: LinkConfig) -> LinkSetup {
     }
 }
 
-/// Waits until the run ends by itself, is told to stop, or its time is over.
+/// Waits until the run ends by itself, a signal stops it, or its time is over.
 fn watch(running: &Running, stop: &AtomicBool, time: Option<Nanos>, globals: &Globals) {
-    /// How soon a signal is seen.
+    /// Interval between checks for signals.
     const LOOK: Duration = Duration::from_millis(50);
     let started = Instant::now();
     let time = time.map(|time| Duration::from_nanos(time.as_nanos()));

@@ -1,4 +1,4 @@
-//! `longwire run FILE.toml`: a whole network from a file, until stopped.
+//! `longwire run FILE.toml`: runs a network from a file, until stopped.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ use longwire_units::number_of;
 
 use super::run::RunArgs;
 use crate::cli::{DuplexArgs, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT};
-use crate::report::finish::{Place, finish_with};
+use crate::report::finish::{ReportStream, finish_with};
 use crate::report::network::write_text;
 use crate::report::{start, words};
 use crate::signals::stop_flag;
@@ -27,10 +27,10 @@ use longwire_control::Bound;
 use longwire_fabric::{Controller, NetworkRecorder, NetworkReport, Numbered, Prepared, Scenario};
 use longwire_topology::{Command, Problem, Topology};
 
-/// Commands of the scenario are prepared so long before their time.
+/// Time before a command's execution at which it is prepared.
 const AHEAD: Nanos = Nanos::from_secs(2);
 
-/// How soon a signal is seen, and the scenario looked at again.
+/// Interval between checks for signals and for commands of the scenario.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs the network that a file describes.
@@ -45,7 +45,7 @@ pub fn run(file: &Path, args: &RunArgs, globals: &Globals) -> Result<ExitCode, E
     run_topology(read, args, globals)
 }
 
-/// Runs a network. What was remarked about it goes into its report.
+/// Runs a network. `remarks` are added to its report.
 ///
 /// # Errors
 /// If a port cannot be opened, or the network not be started.
@@ -82,11 +82,11 @@ pub(super) fn run_topology(
         std::thread::sleep(left.map_or(pause, |left| left.min(pause)));
         Ok(left.is_some_and(|left| left.is_zero()) || stop.load(Ordering::Relaxed))
     })?;
-    finish(&report, &args.report, globals, Place::Stdout)
+    finish(&report, &args.report, globals, ReportStream::Stdout)
 }
 
-/// Refuses a requirement about a link that is not there, rather than at the end
-/// of a long run. Links come by the control API only.
+/// Refuses a requirement about an unknown link before the run, rather than at
+/// the end of a long one. Only the control API adds links.
 fn refuse_unknown_links(topology: &Topology, args: &ReportArgs) -> Result<(), Error> {
     let Some(required) = &args.require else {
         return Ok(());
@@ -96,12 +96,13 @@ fn refuse_unknown_links(topology: &Topology, args: &ReportArgs) -> Result<(), Er
         Some(_) => vec![format!("{}.up", link.name), format!("{}.down", link.name)],
         None => vec![link.name.to_string()],
     });
-    // Of what was not recorded, in the report.
+    // The report names recordings that are missing.
     let names: Vec<String> = ports.chain(links).chain(["recording".to_owned()]).collect();
     let unknown = required.unknown(names.iter().map(String::as_str));
-    match unknown.is_empty() {
-        true => Ok(()),
-        false => Err(Error::Usage(format!("--require: {}", unknown.join("; ")))),
+    if unknown.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Usage(format!("--require: {}", unknown.join("; "))))
     }
 }
 
@@ -115,12 +116,13 @@ pub(super) struct NetworkSetup<'a> {
     pub stop: &'a Arc<AtomicBool>,
     /// The seed of every random stream.
     pub seed: u64,
-    /// How it runs.
+    /// Execution of the network.
     pub running: &'a RunningArgs,
-    /// What it records.
+    /// Recordings.
     pub record: &'a RecordArgs,
-    /// The report, to which a run that has started limits its rights; `None` if
-    /// the caller limits them. The control API limits its own.
+    /// The report; a run that has started keeps the rights to write it and no
+    /// others. `None` if the caller limits the rights. The control API limits
+    /// its own.
     pub report: Option<&'a ReportArgs>,
 }
 
@@ -178,7 +180,7 @@ pub(super) fn carry(
     }
     let server = control.serve(Arc::clone(&controller))?;
     let directed = direct(&running, &mut scenario, &controller, globals, pause);
-    // While the fabric still answers.
+    // While the fabric still responds.
     drop(server);
     let until = controller.elapsed();
     let fabric = running.stop();
@@ -191,7 +193,7 @@ pub(super) fn carry(
     Ok(report)
 }
 
-/// Has the fabric do the commands that are due soon after its start.
+/// Executes the commands that are due soon after the fabric's start.
 fn first_commands(
     scenario: &mut Scenario<'_>,
     parts: &mut FabricParts,
@@ -240,25 +242,25 @@ pub(super) fn read(
     Ok((topology, remarks))
 }
 
-/// Says what a topology's reader warned of, and returns it for the report.
+/// Prints the warnings of a topology's reader, and returns them for the report.
 pub(super) fn warn(topology: &Topology, globals: &Globals) -> Result<Vec<String>, Error> {
     let warnings: Vec<String> = topology.warnings.iter().map(ToString::to_string).collect();
     start::warn(&warnings, globals)?;
     Ok(warnings)
 }
 
-/// Writes the report of a network, and judges it.
+/// Writes the report of a network, and checks its requirements.
 pub(super) fn finish(
     report: &NetworkReport,
     args: &ReportArgs,
     globals: &Globals,
-    place: Place,
+    place: ReportStream,
 ) -> Result<ExitCode, Error> {
     let text = |out: &mut Vec<u8>, paint| write_text(out, report, paint);
     finish_with(report, &report.judged(), text, args, globals, place)
 }
 
-/// Refuses options of a link next to a file of links.
+/// Refuses options of a single link next to a topology file.
 ///
 /// # Errors
 /// If there are any.
@@ -272,7 +274,7 @@ pub(super) fn refuse_options_of_one_link(link: &DuplexArgs) -> Result<(), Error>
     Ok(())
 }
 
-/// Refuses options that only a link between two ports has.
+/// Refuses options that require a link between two ports.
 fn refuse_options_of_two_ports(args: &RunArgs) -> Result<(), Error> {
     let given = [
         (args.one_way, "--one-way"),
@@ -286,7 +288,7 @@ fn refuse_options_of_two_ports(args: &RunArgs) -> Result<(), Error> {
     }
 }
 
-/// The seed of the file, or the one that was given.
+/// Returns the seed of the file, or the one of `--seed`.
 pub(super) fn seed(topology: &Topology, given: u64) -> Result<u64, Error> {
     match topology.seed {
         Some(seed) if given != seed && given != SEED_DEFAULT => Err(Error::Usage(format!(
@@ -297,8 +299,8 @@ pub(super) fn seed(topology: &Topology, given: u64) -> Result<u64, Error> {
     }
 }
 
-/// Runs the scenario until `pause` ends the run, or it ends by itself.
-/// Returns the first of its commands that failed; the others are still run.
+/// Runs the scenario until `pause` ends the run, or it ends by itself. Returns
+/// the first of its commands that failed; the others are still run.
 fn direct(
     running: &FabricRunning,
     scenario: &mut Scenario<'_>,
@@ -319,7 +321,8 @@ fn direct(
             if let Err(problem) = controller.schedule(&command) {
                 failed.get_or_insert(format!("scenario at {at}: {problem}"));
             }
-            // Afterwards: preparing the command may have taken too long.
+            // Checked afterwards: preparing the command may have taken too
+            // long.
             late.note(at, controller.elapsed());
             over = pause(Duration::ZERO)? || running.ended();
         }
@@ -330,7 +333,7 @@ fn direct(
                 "port {name} went away: {}; the run goes on without it",
                 port.error
             );
-            // A terminal that is gone is no reason to end the run.
+            // A closed terminal is no reason to end the run.
             let _ = start::warn(std::slice::from_ref(&remark), globals);
         }
         reported = lost.len();
@@ -338,8 +341,8 @@ fn direct(
     Ok((failed, late))
 }
 
-/// Commands of the scenario that were done after their time, because preparing
-/// them took longer than there was.
+/// Commands of the scenario that were executed late, because preparing them
+/// took too long.
 #[derive(Debug, Default)]
 struct LateCommands {
     count: u64,
@@ -354,7 +357,7 @@ impl LateCommands {
         }
     }
 
-    /// A sentence for the report, if there were any.
+    /// Returns a sentence for the report, if there were any.
     fn remark(&self) -> Option<String> {
         (self.count > 0).then(|| {
             format!(

@@ -37,7 +37,7 @@ pub(super) fn between(
     link: &DuplexArgs,
     scenario: Option<&Path>,
 ) -> Result<Topology, Error> {
-    // So that options that do not fit together give the same message as
+    // So that options that do not fit together cause the same message as
     // without --control.
     link.links()?;
     let options = link.options()?;
@@ -76,7 +76,7 @@ fn refuse_what_networks_lack(args: &RunArgs) -> Result<(), Error> {
     }
 }
 
-/// Options as lines of a table.
+/// Returns options as lines of a TOML table.
 fn lines(options: &LinkOptions) -> String {
     let given = options.given();
     let mut lines = String::new();
@@ -92,7 +92,7 @@ fn lines(options: &LinkOptions) -> String {
     lines
 }
 
-/// A text in quotes. What JSON escapes and how, TOML does too.
+/// Quotes a text. JSON and TOML escape the same characters in the same way.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,4 +1,4 @@
-//! `longwire schema`: the JSON Schema of topologies' files.
+//! `longwire schema`: prints the JSON Schema of topology files.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use clap::Args;
 use crate::Error;
 use longwire_topology::schema::schema;
 
-/// What `schema` takes.
+/// Arguments of `schema`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -18,10 +18,10 @@ use serde::Serialize;
 use super::simulate_network;
 use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP, ReportArgs, SeedArgs};
 use crate::progress::Progress;
-use crate::report::finish::{Place, check_file, finish_as, on_stuck_plugin};
+use crate::report::finish::{ReportStream, check_file, finish_as, on_stuck_plugin};
 use crate::report::start;
 use crate::signals::stop_flag;
-use crate::simulate::{Direction, End, Near, Replay, Sides, Simulation, Unassigned, Ways};
+use crate::simulate::{Direction, End, Near, Replay, Sides, Simulation, UnassignedFrames, Ways};
 use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
@@ -57,11 +57,11 @@ Examples:
   longwire simulate network.toml --in left=a.pcap --in right=b.pcap --out right=c.pcap
   longwire simulate in.pcap.gz out.pcap --delay uniform:min=5ms,max=9ms";
 
-/// What `simulate` takes.
+/// Arguments of `simulate`.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{LINK_HELP}\n\n{DUPLEX_HELP}\n\n{EXAMPLES}"))]
 pub struct SimulateArgs {
-    /// The capture to read: pcap or pcapng, plain or packed with gzip, zstd
+    /// The capture to read: pcap or pcapng, plain or compressed with gzip, zstd
     /// or lz4; - is stdin. Or a file that describes a network of many links
     /// (docs/topology.md): then there is no OUT, and no link options
     #[arg(value_name = "IN")]
@@ -71,14 +71,14 @@ pub struct SimulateArgs {
     #[arg(value_name = "OUT")]
     pub output: Option<String>,
 
-    /// Of a network: what comes in at a port; may be given several times.
-    /// CAPTURE alone has interfaces that are called like ports or their
+    /// Of a network: the frames that enter at a port; may be given several
+    /// times. CAPTURE alone has interfaces that are named like ports or their
     /// devices, as --capture of `run` writes them
     #[arg(long = "in", value_name = "[PORT=]CAPTURE", help_heading = "Network")]
     pub inputs: Vec<String>,
 
-    /// Of a network: what leaves by a port; may be given several times.
-    /// CAPTURE alone, a .pcapng, has an interface for each port
+    /// Of a network: the frames that leave by a port; may be given several
+    /// times. CAPTURE alone, a .pcapng, has an interface for each port
     #[arg(long = "out", value_name = "[PORT=]CAPTURE", help_heading = "Network")]
     pub outputs: Vec<String>,
 
@@ -95,20 +95,20 @@ pub struct SimulateArgs {
     #[command(flatten)]
     pub seed: SeedArgs,
 
-    /// Which direction of a live run to repeat: up and down have random
-    /// streams of their own
+    /// Which direction of a live run to repeat: up and down have separate
+    /// random streams
     #[arg(long = "link", value_name = "DIRECTION", value_enum, default_value_t)]
     #[arg(help_heading = "Link", conflicts_with = "near")]
     pub direction: Direction,
 
     /// IN has both directions, and this is on the near side: an address, a
-    /// prefix as 10.0.0.0/24, or a MAC address; may be given several times
+    /// prefix such as 10.0.0.0/24, or a MAC address; may be given several times
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     #[arg(help_heading = "Link")]
     pub near: Vec<Near>,
 
-    /// When schedules and traces began, in nanoseconds since 1970, as a run's
-    /// report has it in epoch_ns; without it, with the first frame
+    /// When schedules and traces began, in nanoseconds since 1970, as in
+    /// epoch_ns of a run's report; without it, with the first frame
     #[arg(long, value_name = "NS", help_heading = "Link")]
     pub epoch: Option<u64>,
 
@@ -124,9 +124,9 @@ pub struct SimulateArgs {
 /// The report of a simulation, as JSON.
 #[derive(Serialize)]
 struct SimulateJson<'a> {
-    /// Of a capture of both directions.
+    /// Frames without a direction, of a capture of both directions.
     #[serde(skip_serializing_if = "Option::is_none")]
-    unassigned: Option<Unassigned>,
+    unassigned: Option<UnassignedFrames>,
     #[serde(flatten)]
     report: &'a RunReport,
 }
@@ -134,17 +134,18 @@ struct SimulateJson<'a> {
 /// Simulates a capture.
 ///
 /// # Errors
-/// If a file cannot be opened, read or written; a capture that breaks off in
-/// the middle is simulated up to there first.
+/// If a file cannot be opened, read or written; of a truncated capture, the
+/// frames before its end are simulated first.
 pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     check_file(args.report.report.as_deref())?;
     let Some(output) = &args.output else {
-        return match args.input.ends_with(".toml") {
-            true => simulate_network::run(Path::new(&args.input), args, globals),
-            false => Err(Error::Usage(format!(
+        return if args.input.ends_with(".toml") {
+            simulate_network::run(Path::new(&args.input), args, globals)
+        } else {
+            Err(Error::Usage(format!(
                 "give the capture to write beside '{}', or a file that ends in .toml",
                 args.input
-            ))),
+            )))
         };
     };
     refuse_options_of_networks(args)?;
@@ -153,7 +154,7 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let stop = stop_flag()?;
     let mut reader = CaptureReader::open(&args.input)?;
     if reader.packing().is_some() {
-        // Unpacking costs as much as all the rest.
+        // Decompression takes as much time as everything else.
         reader.read_ahead(false, rights::give_up_all)?;
     }
     let mut writer = CaptureWriter::create(output)?;
@@ -174,7 +175,7 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         &stop,
     );
     progress.clear();
-    // Of several things that went wrong, the first is told.
+    // Of several errors, the first is reported.
     let written = writer.finish().map_err(Error::from);
     let written = replay.simulation().finish_log().and(written);
     let ended = ended.and_then(|end| written.map(|()| end));
@@ -204,16 +205,16 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     finish_as(&json, &report, &args.report, globals, place)
 }
 
-/// Where people find the report: not among the bytes of a capture.
-fn place(output: &str) -> Place {
+/// Returns the stream of the report: not that of a capture's bytes.
+fn place(output: &str) -> ReportStream {
     if output == "-" {
-        Place::Stderr
+        ReportStream::Stderr
     } else {
-        Place::Stdout
+        ReportStream::Stdout
     }
 }
 
-/// Which way frames go, and the links on those ways.
+/// Returns the directions of frames, and the links of these directions.
 fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<LinkSetup>), Error> {
     let setup = |direction: Direction, config: LinkConfig| LinkSetup {
         name: direction.name().to_owned(),
@@ -240,7 +241,7 @@ fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<LinkSetup>), Error> {
     ))
 }
 
-/// What a network takes and one link does not.
+/// Refuses options of networks for a single link.
 fn refuse_options_of_networks(args: &SimulateArgs) -> Result<(), Error> {
     let ports = !args.inputs.is_empty() || !args.outputs.is_empty();
     let message = match (ports, &args.scenario) {
@@ -253,7 +254,8 @@ fn refuse_options_of_networks(args: &SimulateArgs) -> Result<(), Error> {
     )))
 }
 
-/// Refuses an output that would destroy the input or a terminal's screen.
+/// Refuses an output that would overwrite the input, or fill a terminal with
+/// bytes.
 fn check_output(output: &str, args: &SimulateArgs) -> Result<(), Error> {
     let usage = |message: String| Err(Error::Usage(message));
     if CaptureFormat::of(output).is_none() {
@@ -284,7 +286,7 @@ fn check_output(output: &str, args: &SimulateArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether two names lead to one regular file.
+/// Whether two names refer to one regular file.
 fn same_file(input: &str, output: &str) -> bool {
     let identity = |path: &str, standard: &str| {
         let metadata = fs::metadata(if path == "-" { standard } else { path }).ok()?;

@@ -13,7 +13,7 @@ use longwire_runtime::{Faults, FileLoader};
 use super::run_network;
 use super::simulate::SimulateArgs;
 use crate::progress::Progress;
-use crate::report::finish::{Place, on_stuck_plugin};
+use crate::report::finish::{ReportStream, on_stuck_plugin};
 use crate::report::start;
 use crate::report::words::count_of;
 use crate::signals::stop_flag;
@@ -68,7 +68,7 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     let changes = replay.changes().clone();
     let (mut fabric, written) = replay.finish();
     fabric.duration_s = started.elapsed().as_secs_f64();
-    // Of several things that went wrong, the first is told.
+    // Of several errors, the first is reported.
     let error = match ended.and_then(|end| written.map(|()| end)) {
         Ok(End::Whole) => None,
         Ok(End::Interrupted) => {
@@ -91,16 +91,16 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     run_network::finish(&report, &args.report, globals, place(&outs))
 }
 
-/// Where people find the report: not among the bytes of a capture.
-fn place(outs: &[PortFile]) -> Place {
-    match outs.iter().any(|out| out.path == "-") {
-        true => Place::Stderr,
-        false => Place::Stdout,
+/// Returns the stream of the report: not that of a capture's bytes.
+fn place(outs: &[PortFile]) -> ReportStream {
+    if outs.iter().any(|out| out.path == "-") {
+        ReportStream::Stderr
+    } else {
+        ReportStream::Stdout
     }
 }
 
-/// What one link takes and a network does not is refused rather than
-/// forgotten.
+/// Refuses options of a single link, which a network would ignore.
 fn refuse_options_of_one_link(args: &SimulateArgs) -> Result<(), Error> {
     let link = &args.link;
     let nothing = LinkOptions::default();
@@ -130,7 +130,7 @@ fn refuse_options_of_one_link(args: &SimulateArgs) -> Result<(), Error> {
     }
 }
 
-/// Refuses outputs that would destroy an input or one another.
+/// Refuses outputs that would overwrite an input or one another.
 fn check_files(ins: &[PortFile], outs: &[PortFile], args: &SimulateArgs) -> Result<(), Error> {
     let usage = |message: String| Err(Error::Usage(message));
     if ins.iter().filter(|file| file.path == "-").count() > 1 {

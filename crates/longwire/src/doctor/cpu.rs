@@ -1,4 +1,4 @@
-//! Cores, their share, their sleep and their speed.
+//! Checks of cores: share, idle states and frequency.
 
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
@@ -19,7 +19,7 @@ pub(super) fn check() -> Vec<Finding> {
     findings
 }
 
-/// The cores this process may run on.
+/// Returns the number of cores this process may run on.
 fn usable_cores() -> usize {
     let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else {
         return 1;
@@ -45,7 +45,7 @@ fn cores(usable: usize) -> Finding {
     }
 }
 
-/// A share of the processor that a container may use, if one is set.
+/// Checks the processor share that a container may use, if one is set.
 fn quota(cpu_max: &str) -> Option<Finding> {
     let (quota, period) = cpu_max.split_once(' ')?;
     let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
@@ -73,7 +73,8 @@ fn virtualised(cpuinfo: &str) -> Finding {
         .fix("measure on dedicated hardware, or on a host that dedicates cores to the guest")
 }
 
-/// Time that the host gave to others while this machine wanted to run.
+/// Checks the time that the host gave to other machines while this one wanted
+/// to run.
 fn stolen(stat: &str) -> Option<Finding> {
     /// Above this share of all time, steal is worth a warning.
     const NOTABLE: f64 = 0.01;
@@ -96,8 +97,7 @@ fn stolen(stat: &str) -> Option<Finding> {
     Some(finding)
 }
 
-/// The deepest sleep of an idle core that is allowed, and how long it takes
-/// to wake from.
+/// Checks the deepest permitted sleep of an idle core, and its wake-up time.
 fn idle_states() -> Finding {
     const DIR: &str = "/sys/devices/system/cpu/cpu0/cpuidle";
     /// Waking from deeper states than this shows in the results.

@@ -1,4 +1,4 @@
-//! The interfaces here, and what each is good for.
+//! Checks of the interfaces, and the ports that each supports.
 
 use longwire_io::net::ethtool::Ethtool;
 use longwire_io::net::interface::{Interface, InterfaceKind};
@@ -6,7 +6,7 @@ use longwire_io::net::link_names;
 
 use super::Finding;
 
-/// More than these would drown everything else.
+/// Interfaces shown at most; more would hide the other findings.
 const SHOWN_MAX: usize = 16;
 
 pub(super) fn check() -> Vec<Finding> {
@@ -35,7 +35,7 @@ const OFFLOADS: [(&str, &str); 4] = [
     ("rx-lro", "lro"),
 ];
 
-/// Those of them that are on.
+/// Returns those of [`OFFLOADS`] that are on.
 fn offloads(ethtool: Option<&Ethtool>, name: &str) -> Vec<&'static str> {
     let Some(features) = ethtool.and_then(|ethtool| ethtool.features(name).ok()) else {
         return Vec::new();
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn an_interface_is_summed_up_in_a_line() {
-        // Every network has one; what it is besides does not matter here.
+        // Every network namespace has a loopback device.
         let Ok(loopback) = Interface::find("lo") else {
             return;
         };

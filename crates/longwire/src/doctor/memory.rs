@@ -1,4 +1,4 @@
-//! Huge pages, and how much memory may be locked.
+//! Checks of huge pages, address space and lockable memory.
 
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
@@ -21,7 +21,7 @@ pub(super) fn check() -> Vec<Finding> {
     findings
 }
 
-/// What frames that wait may reserve.
+/// Checks the address space that waiting frames may reserve.
 fn addresses(limit: Option<u64>) -> Finding {
     /// Two directions, each with the default budget, and the program.
     const COMFORTABLE: u64 = 2 << 30;
@@ -49,7 +49,7 @@ fn huge_pages(transparent: Option<&str>, reserved: Option<i64>) -> Finding {
         .fix("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, or sysctl vm.nr_hugepages=128")
 }
 
-/// What frames may wait in.
+/// Checks the memory available for waiting frames.
 fn available(meminfo: &str) -> Option<Finding> {
     /// The default budget of one direction.
     const COMFORTABLE_KB: u64 = 512 * 1024;

@@ -1,8 +1,9 @@
-//! What this machine allows, and what spoils accuracy on it.
+//! `longwire doctor`'s checks: what this machine allows, and what reduces
+//! accuracy.
 //!
-//! Every check looks at one thing and says what it found, what that costs
-//! and how to fix it. A file that is missing, as in containers, is a finding
-//! and never an error.
+//! Every check examines one property and returns a finding: its state, its cost
+//! and its fix. A file that is missing, as in containers, is a finding and
+//! never an error.
 
 mod cpu;
 mod interfaces;
@@ -22,7 +23,7 @@ use longwire_units::number_of;
 
 use crate::cli::Paint;
 
-/// How good a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -34,16 +35,16 @@ pub enum Status {
     Fail,
 }
 
-/// What one check found.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was looked at.
+    /// The property that was checked.
     pub topic: String,
-    /// How good it is.
+    /// Severity.
     pub status: Status,
-    /// What was found.
+    /// The state of the property.
     pub found: String,
-    /// What that costs.
+    /// The effect on accuracy or function.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
     /// How to fix it.
@@ -87,18 +88,18 @@ impl Finding {
     }
 }
 
-/// Findings that belong together.
+/// Findings of one subject.
 #[derive(Clone, Debug, Serialize)]
 pub struct Group {
-    /// What they are about.
+    /// The subject.
     pub name: &'static str,
-    /// What was found.
+    /// Results of its checks.
     pub findings: Vec<Finding>,
 }
 
-/// Looks at the machine. Takes about a second, most of it measuring.
-/// `program` is Longwire itself, for trying what it does; `None` tries
-/// nothing.
+/// Examines the machine. Takes about a second, most of it for measurements.
+/// `program` is Longwire itself, which is run as a trial; with `None` there is
+/// no trial.
 pub fn examine(program: Option<&Path>) -> Vec<Group> {
     let group = |name, findings| Group { name, findings };
     let exec = program.map(trial::check);
@@ -114,7 +115,7 @@ pub fn examine(program: Option<&Path>) -> Vec<Group> {
     ]
 }
 
-/// The worst finding of all.
+/// Returns the status of the worst finding.
 pub fn worst(groups: &[Group]) -> Status {
     let findings = groups.iter().flat_map(|group| &group.findings);
     findings
@@ -123,7 +124,7 @@ pub fn worst(groups: &[Group]) -> Status {
         .unwrap_or(Status::Ok)
 }
 
-/// Writes the findings for a reader.
+/// Writes the findings as text.
 ///
 /// # Errors
 /// If `out` cannot be written.

@@ -1,4 +1,4 @@
-//! What the kernel offers for packets: AF_PACKET, AF_XDP, TAP.
+//! Checks of the kernel's packet interfaces: AF_PACKET, AF_XDP, TAP.
 
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
@@ -24,7 +24,7 @@ pub(super) fn check() -> Vec<Finding> {
     ]
 }
 
-/// The oldest kernel that everything works on: AF_XDP with need-wakeup.
+/// The oldest kernel with all required features: AF_XDP with need-wakeup.
 const KERNEL_MIN: (u32, u32) = (5, 4);
 
 fn kernel(release: &str) -> Finding {
@@ -40,7 +40,7 @@ fn kernel(release: &str) -> Finding {
         .fix("Linux 5.4 or later")
 }
 
-/// Whether the kernel knows a protocol, by its list of them.
+/// Whether the kernel's list of protocols has this one.
 fn offers(protocols: &str, name: &str) -> bool {
     let names = protocols
         .lines()
@@ -52,7 +52,7 @@ fn packet_sockets(protocols: &str) -> Finding {
     if offers(protocols, "PACKET") {
         return Finding::ok("packet:", "AF_PACKET is there");
     }
-    // A module that nobody has asked for yet is not on the list.
+    // The list lacks a module that has not been loaded yet.
     Finding::warn("packet:", "AF_PACKET is not loaded")
         .costs("the first packet: port has to load it, which may be refused")
         .fix("modprobe af_packet")

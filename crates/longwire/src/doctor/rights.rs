@@ -1,4 +1,4 @@
-//! What this user may do.
+//! Checks of the rights of this user.
 
 use longwire_io::net::NetNamespace;
 use nix::sys::resource::{Resource, getrlimit};
@@ -7,7 +7,7 @@ use super::system::{field, number, read};
 use super::{Finding, Status};
 use crate::remedies;
 
-/// Capabilities that something of Longwire needs, by their numbers.
+/// Capabilities that Longwire uses, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Capability {
     NetAdmin = 12,
@@ -31,7 +31,8 @@ impl Capability {
     }
 }
 
-/// `exec`: what trying it found; `None` if it was not tried.
+/// Checks the rights. `exec` is the result of its trial; `None` without a
+/// trial.
 pub(super) fn check(exec: Option<&Finding>) -> Vec<Finding> {
     let exec_works = exec.is_none_or(|exec| exec.status != Status::Fail);
     let scope = Scope::read();
@@ -47,15 +48,16 @@ pub(super) fn check(exec: Option<&Finding>) -> Vec<Finding> {
         apparmor: number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
         known: std::fs::symlink_metadata("/proc/self/ns/user").is_ok(),
     });
-    findings.push(match exec_works {
-        true => namespaces,
-        false => but_exec_fails(namespaces),
+    findings.push(if exec_works {
+        namespaces
+    } else {
+        but_exec_fails(namespaces)
     });
     findings
 }
 
-/// Settings that allow namespaces, and an `exec` that fails: something else
-/// stands in its way.
+/// Corrects a finding that allows namespaces if `exec` fails all the same:
+/// something else prevents it.
 fn but_exec_fails(namespaces: Finding) -> Finding {
     if namespaces.status != Status::Ok {
         return namespaces;
@@ -69,19 +71,19 @@ fn but_exec_fails(namespaces: Finding) -> Finding {
         )
 }
 
-/// Whether this process has a capability, where it counts: the rights of a
-/// user namespace's root end at that namespace.
+/// Whether this process has an effective capability: the rights of a user
+/// namespace's root end at that namespace.
 pub(super) fn has(capability: Capability) -> bool {
     holds(Scope::read().reduce(effective()), capability)
 }
 
 /// Whether this process may load XDP programs.
 pub(super) fn may_load_programs() -> bool {
-    // CAP_SYS_ADMIN stood for CAP_BPF before Linux 5.8, and still may.
+    // CAP_SYS_ADMIN implied CAP_BPF before Linux 5.8, and still may.
     has(Capability::Bpf) || (has(Capability::SysAdmin) && Scope::read().is_initial)
 }
 
-/// What the capabilities of this process are good for.
+/// The range in which the capabilities of this process are effective.
 #[derive(Clone, Copy, Debug)]
 struct Scope {
     /// It is in the system's first user namespace.
@@ -100,7 +102,7 @@ impl Scope {
         }
     }
 
-    /// A mask without the capabilities that do not count here.
+    /// Removes capabilities from a mask that have no effect here.
     fn reduce(self, mask: u64) -> u64 {
         const OF_NETWORK: [Capability; 2] = [Capability::NetAdmin, Capability::NetRaw];
         const OF_SYSTEM: [Capability; 3] =
@@ -113,7 +115,7 @@ impl Scope {
     }
 }
 
-/// The map of the first user namespace.
+/// Whether a map is that of the first user namespace.
 fn maps_everybody(map: &str) -> bool {
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }
@@ -122,14 +124,14 @@ fn holds(mask: u64, capability: Capability) -> bool {
     mask >> (capability as u32) & 1 == 1
 }
 
-/// The effective capabilities of this process, as a mask.
+/// Returns the effective capabilities of this process, as a mask.
 fn effective() -> u64 {
     let status = read("/proc/self/status").unwrap_or_default();
     let mask = field(&status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok());
     mask.unwrap_or(0)
 }
 
-/// What the ports on interfaces of the host need.
+/// Checks the rights for ports on interfaces of the host.
 fn interfaces(mask: u64, scope: Scope, exec_works: bool) -> Finding {
     const NEEDED: [Capability; 2] = [Capability::NetAdmin, Capability::NetRaw];
     const USEFUL: [Capability; 3] = [Capability::Bpf, Capability::IpcLock, Capability::SysNice];
@@ -143,23 +145,26 @@ fn interfaces(mask: u64, scope: Scope, exec_works: bool) -> Finding {
             .join(", ")
     };
     let needed = missing(&NEEDED);
-    // CAP_SYS_ADMIN stood for CAP_BPF before Linux 5.8, and still may.
-    let useful = match holds(mask, Capability::SysAdmin) && scope.is_initial {
-        true => missing(&USEFUL[1..]),
-        false => missing(&USEFUL),
+    // CAP_SYS_ADMIN implied CAP_BPF before Linux 5.8, and still may.
+    let useful = if holds(mask, Capability::SysAdmin) && scope.is_initial {
+        missing(&USEFUL[1..])
+    } else {
+        missing(&USEFUL)
     };
     if !needed.is_empty() {
-        let exec = match exec_works {
-            true => "; exec works all the same",
-            false => "",
+        let exec = if exec_works {
+            "; exec works all the same"
+        } else {
+            ""
         };
-        let (whose, fix) = match scope.owns_network {
-            true => ("", remedies::PORT_RIGHTS),
-            false => (
+        let (whose, fix) = if scope.owns_network {
+            ("", remedies::PORT_RIGHTS)
+        } else {
+            (
                 " for this network, which belongs to another user namespace",
                 "start Longwire outside of this user namespace, or give that a network of its \
                  own: unshare --map-root-user --net",
-            ),
+            )
         };
         return Finding::warn("ports", format!("without {needed}{whose}"))
             .costs(format!("run: no ports on the host's interfaces{exec}"))
@@ -189,7 +194,7 @@ fn priority(sys_nice: bool) -> Finding {
         .fix("CAP_SYS_NICE, or `nice -20` in /etc/security/limits.conf")
 }
 
-/// What decides whether namespaces can be made.
+/// Settings that decide whether namespaces can be created.
 struct Namespaces {
     admin: bool,
     networks: Option<i64>,

@@ -1,33 +1,33 @@
-//! Reading what the kernel says of itself. Everything may be missing.
+//! Reads files of the kernel under /proc and /sys. Any of them may be missing.
 
 use std::fs;
 
-/// A file's text without the newline at its end.
+/// Returns a file's text without the newline at its end.
 pub(super) fn read(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// A file that holds a number.
+/// Returns the number in a file.
 pub(super) fn number(path: &str) -> Option<i64> {
     read(path)?.parse().ok()
 }
 
-/// The value of `key` in a file of `key : value` lines.
+/// Returns the value of `key` in a file of `key : value` lines.
 pub(super) fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let lines = text.lines().filter_map(|line| line.split_once(':'));
     let mut found = lines.filter(|(name, _)| name.trim() == key);
     found.next().map(|(_, value)| value.trim())
 }
 
-/// The word in brackets of a file such as `always [madvise] never`.
+/// Returns the word in brackets of a file such as `always [madvise] never`.
 pub(super) fn chosen(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
     rest.split_once(']').map(|(word, _)| word)
 }
 
-/// The names in a directory, sorted.
+/// Returns the names in a directory, sorted.
 pub(super) fn names(path: &str) -> Vec<String> {
     let Ok(entries) = fs::read_dir(path) else {
         return Vec::new();

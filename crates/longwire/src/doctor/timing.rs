@@ -1,4 +1,4 @@
-//! The clock, sleeping and pauses: what accuracy stands on.
+//! Checks of clock, sleep and pauses, on which accuracy depends.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::report::words::micros;
 
 pub(super) fn check() -> Vec<Finding> {
     let mut findings = vec![clock(), timer_slack(), throttling()];
-    // On a thread of its own: the slack that it sets ends with it.
+    // On a separate thread: the slack that it sets ends with it.
     let measured = thread::spawn(|| (wake_up_latencies(), spin(WITNESS_TIME))).join();
     if let Ok((latencies, pauses)) = measured {
         findings.extend(latencies.map(|latencies| waking(&latencies)));
@@ -31,16 +31,17 @@ fn clock() -> Finding {
         .unwrap_or_else(|| "unknown".to_owned());
     let start = Instant::now();
     for _ in 0..READS {
-        // Only the time it takes is of interest.
+        // Only the duration of the call matters.
         let _ = std::hint::black_box(clock_gettime(ClockId::CLOCK_MONOTONIC));
     }
     let read_ns = start.elapsed().as_nanos() / u128::from(READS);
     let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
     let flags = field(&cpuinfo, "flags").unwrap_or_default();
     let has = |wanted| flags.split_ascii_whitespace().any(|flag| flag == wanted);
-    let stable = match has("constant_tsc") && has("nonstop_tsc") {
-        true => ", TSC constant and never stopping",
-        false => "",
+    let stable = if has("constant_tsc") && has("nonstop_tsc") {
+        ", TSC constant and never stopping"
+    } else {
+        ""
     };
     let found = format!("{source}, {read_ns} ns a read{stable}");
     if read_ns <= READ_NOTABLE_NS {
@@ -60,8 +61,8 @@ fn timer_slack() -> Finding {
     Finding::ok("timer slack", found)
 }
 
-/// Real-time throttling: the default stops a spinning SCHED_FIFO thread for
-/// 50 ms every second.
+/// Checks real-time throttling: the default stops a spinning SCHED_FIFO thread
+/// for 50 ms every second.
 fn throttling() -> Finding {
     let runtime = number("/proc/sys/kernel/sched_rt_runtime_us");
     let period = number("/proc/sys/kernel/sched_rt_period_us").unwrap_or(1_000_000);
@@ -77,12 +78,12 @@ fn throttling() -> Finding {
     Finding::ok("real-time limit", found)
 }
 
-/// How often and how long to sleep for measuring the wake-up latency.
+/// Number and duration of sleeps that measure the wake-up latency.
 const SLEEPS: usize = 200;
 const SLEEP_NS: i64 = 100_000;
 
-/// How late a thread with exact timers wakes, sorted; `None` if this system
-/// will not sleep.
+/// Measures the wake-up latencies of a thread with exact timers, sorted; `None`
+/// if sleeping fails.
 fn wake_up_latencies() -> Option<Vec<Duration>> {
     // Where this is refused, the latencies show it.
     let _ = prctl::set_timerslack(1);
@@ -123,11 +124,11 @@ fn waking(latencies: &[Duration]) -> Finding {
         .fix("--wait spin where a core can be spared; fewer other programs; shallower idle states")
 }
 
-/// How long the witness spins, and from when on a gap is a pause.
+/// Duration of the witness's spinning, and the shortest gap that is a pause.
 const WITNESS_TIME: Duration = Duration::from_millis(200);
 const PAUSE_MIN: Duration = Duration::from_micros(100);
 
-/// The gaps that a spinning thread sees in its own time.
+/// Returns the gaps that a spinning thread sees in its own time.
 fn spin(time: Duration) -> Vec<Duration> {
     let start = Instant::now();
     let mut last = start;

@@ -1,4 +1,4 @@
-//! Whether `exec` works here, by trying it.
+//! Trial of `exec`.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use super::Finding;
 
-/// What a trial may take; it is over in a fraction of a second.
+/// Timeout of a trial, which takes a fraction of a second.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const TOPIC: &str = "exec";
 const COST: &str = "no programs behind a link, and no probe";
 
-/// Runs `true` behind a link with `program`, which is Longwire itself: the
-/// networks, devices, ports and threads are made and removed. In a process of
-/// its own, because a user's networks cannot be made in one with threads.
+/// Runs `true` through a link with `program`, which is Longwire itself: it
+/// creates and removes networks, devices, ports and threads. In a separate
+/// process, because a process with threads cannot create a user's networks.
 pub(super) fn check(program: &Path) -> Finding {
     let started = Instant::now();
     let child = Command::new(program)
@@ -43,7 +43,7 @@ pub(super) fn check(program: &Path) -> Finding {
     }
 }
 
-/// Whether the child ended well; `None` if it had to be ended.
+/// Whether the child succeeded; `None` if it had to be killed.
 fn wait(child: &mut Child) -> Option<bool> {
     let end = Instant::now() + PATIENCE;
     while Instant::now() < end {
@@ -53,17 +53,17 @@ fn wait(child: &mut Child) -> Option<bool> {
             Err(_) => break,
         }
     }
-    // If it is gone already, so much the better.
+    // A child that has already ended is no error.
     let _ = child.kill();
     let _ = child.wait();
     None
 }
 
-/// What the child said of its failure.
+/// Returns the child's error message.
 fn message(child: &mut Child) -> String {
     let mut said = String::new();
     if let Some(stderr) = &mut child.stderr {
-        // What cannot be read is not said.
+        // Without it, the finding has no message.
         let _ = stderr.read_to_string(&mut said);
     }
     let said = said.trim();

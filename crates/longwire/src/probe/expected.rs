@@ -1,4 +1,4 @@
-//! What a configuration promises, in the probe's terms.
+//! Expected results of the probe, from a link's configuration.
 
 use longwire_engine::LinkConfig;
 use longwire_engine::models::rate::Serializer;
@@ -14,9 +14,9 @@ const FULL_FRAME: u32 = 1514;
 /// time-stamp option.
 const TCP_PAYLOAD: u32 = 1500 - 20 - 20 - 12;
 
-/// What one direction promises.
+/// Expected results of one direction.
 #[derive(Clone, Debug, Serialize)]
-pub struct Expected {
+pub struct Expectation {
     /// One-way time of a small datagram on an idle link, in milliseconds:
     /// serialisation and mean delay.
     pub delay_ms: f64,
@@ -24,13 +24,13 @@ pub struct Expected {
     pub rate_bits: Option<f64>,
     /// The payload of a TCP connection that fills the rate, in Mbit/s.
     pub tcp_mbit: Option<f64>,
-    /// The loss models, as written.
+    /// The loss models, as written in the configuration.
     pub loss: Vec<String>,
 }
 
-impl Expected {
-    /// What this configuration promises.
-    pub fn of(config: &LinkConfig) -> Expected {
+impl Expectation {
+    /// Returns the expected results of this configuration.
+    pub fn of(config: &LinkConfig) -> Expectation {
         let serialisation = |len| {
             let mut serializer = Serializer::new(config.rate.bit_rate(), config.framing);
             serializer.depart(Nanos::ZERO, len)
@@ -40,7 +40,7 @@ impl Expected {
             let seconds = serialisation(FULL_FRAME).as_secs_f64();
             f64::from(TCP_PAYLOAD * 8) / seconds.max(1e-9) / 1e6
         });
-        Expected {
+        Expectation {
             delay_ms: delay.as_secs_f64() * 1e3,
             rate_bits: config
                 .rate

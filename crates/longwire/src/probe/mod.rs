@@ -1,5 +1,5 @@
-//! The probe: what a link does to real traffic, next to what was asked for.
-//! It is what `longwire exec` runs when it is given no command.
+//! The probe: measures a link with real traffic, and compares it with the
+//! configuration. `longwire exec` runs it when it has no command.
 
 mod expected;
 mod text;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use longwire_engine::LinkConfig;
 use serde::Serialize;
 
-pub use expected::Expected;
+pub use expected::Expectation;
 pub use text::print;
 
 use longwire_traffic::sockets::{
@@ -20,27 +20,27 @@ use longwire_traffic::sockets::{
 const FRAME: u32 = 98;
 const LOSS_FRAME: u32 = 200;
 
-/// How much of the link's rate the loss measurement uses at most.
+/// Share of the link's rate that the loss measurement uses at most.
 const LOAD: f64 = 0.3;
 
-/// What the probe found.
+/// Results of the probe.
 #[derive(Clone, Debug, Serialize)]
-pub struct Findings {
+pub struct ProbeResult {
     /// Median round trip of a small datagram, in milliseconds.
     pub rtt_ms: Option<f64>,
-    /// What the configuration says it should be, on an idle link.
+    /// The expected round trip on an idle link, from the configuration.
     pub rtt_expected_ms: f64,
-    /// Near to far.
+    /// From near to far.
     pub up: OneDirection,
-    /// Far to near.
+    /// From far to near.
     pub down: OneDirection,
 }
 
-/// What the probe found in one direction.
+/// Results of the probe in one direction.
 #[derive(Clone, Debug, Serialize)]
 pub struct OneDirection {
-    /// What the configuration says.
-    pub expected: Expected,
+    /// Expected results, from the configuration.
+    pub expected: Expectation,
     /// Median one-way time of a small datagram, in milliseconds.
     pub delay_ms: Option<f64>,
     /// Its 99th percentile.
@@ -53,7 +53,7 @@ pub struct OneDirection {
     pub loss_percent: f64,
 }
 
-/// How long the probe may take for each kind of measurement.
+/// Duration of each kind of measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// A TCP connection in each direction.
@@ -65,7 +65,7 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// A few seconds in all, more for long delays.
+    /// Returns a few seconds in all, more for long delays.
     pub fn usual(rtt: Duration) -> Effort {
         let seconds = Duration::from_secs(2);
         Effort {
@@ -76,39 +76,39 @@ impl Effort {
     }
 }
 
-/// The configuration of both directions, as the probe judges by it.
+/// Expected results of both directions.
 #[derive(Clone, Debug)]
-pub struct Asked {
-    up: Expected,
-    down: Expected,
+pub struct LinkExpectations {
+    up: Expectation,
+    down: Expectation,
 }
 
-impl Asked {
-    /// What these configurations promise.
-    pub fn new(up: &LinkConfig, down: &LinkConfig) -> Asked {
-        Asked {
-            up: Expected::of(up),
-            down: Expected::of(down),
+impl LinkExpectations {
+    /// Returns the expected results of these configurations.
+    pub fn new(up: &LinkConfig, down: &LinkConfig) -> LinkExpectations {
+        LinkExpectations {
+            up: Expectation::of(up),
+            down: Expectation::of(down),
         }
     }
 
-    /// The round trip of a small datagram.
+    /// Returns the round trip of a small datagram.
     pub fn rtt_ms(&self) -> f64 {
         self.up.delay_ms + self.down.delay_ms
     }
 }
 
-/// Measures the link between two hosts. `progress` is told what is being
-/// done.
+/// Measures the link between two hosts. `progress` receives the name of each
+/// step.
 ///
 /// # Errors
-/// When a socket could not be opened or nothing came through at all.
+/// If a socket could not be opened or no datagram arrived at all.
 pub fn probe(
     path: Path<'_>,
-    asked: &Asked,
+    expectations: &LinkExpectations,
     mut progress: impl FnMut(&str),
-) -> Result<Findings, TrafficError> {
-    let rtt = Duration::from_secs_f64(asked.rtt_ms() / 1e3);
+) -> Result<ProbeResult, TrafficError> {
+    let rtt = Duration::from_secs_f64(expectations.rtt_ms() / 1e3);
     let effort = Effort::usual(rtt);
     progress("round trips");
     // The first one resolves addresses.
@@ -117,17 +117,17 @@ pub fn probe(
     let interval = rtt.max(Duration::from_millis(5));
     let count = (effort.round_trips.as_secs_f64() / interval.as_secs_f64()).clamp(3.0, 200.0);
     let trips = round_trips(path, count as u32, interval, patience)?;
-    let up = one_direction(path, asked.up.clone(), effort, "up", &mut progress)?;
+    let up = one_direction(path, expectations.up.clone(), effort, "up", &mut progress)?;
     let down = one_direction(
         path.reversed(),
-        asked.down.clone(),
+        expectations.down.clone(),
         effort,
         "down",
         &mut progress,
     )?;
-    Ok(Findings {
+    Ok(ProbeResult {
         rtt_ms: trips.median_ns().map(|ns| ns as f64 / 1e6),
-        rtt_expected_ms: asked.rtt_ms(),
+        rtt_expected_ms: expectations.rtt_ms(),
         up,
         down,
     })
@@ -135,7 +135,7 @@ pub fn probe(
 
 fn one_direction(
     path: Path<'_>,
-    expected: Expected,
+    expected: Expectation,
     effort: Effort,
     name: &str,
     progress: &mut impl FnMut(&str),
@@ -170,8 +170,9 @@ fn one_direction(
     })
 }
 
-/// A pace well below the link's rate, and how many datagrams that makes.
-fn gentle(expected: &Expected, frame: u32, time: Duration, most: f64) -> (u64, u64) {
+/// Returns a pace well below the link's rate, and the number of datagrams at
+/// this pace.
+fn gentle(expected: &Expectation, frame: u32, time: Duration, most: f64) -> (u64, u64) {
     let capacity = expected
         .rate_bits
         .map_or(f64::INFINITY, |rate| rate / f64::from(frame * 8));

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use super::{Findings, OneDirection};
+use super::{OneDirection, ProbeResult};
 use crate::table::Table;
 
-/// Prints what was found next to what was asked for, if stdout has a reader.
-pub fn print(findings: &Findings) {
+/// Prints measured and expected results, if stdout has a reader.
+pub fn print(findings: &ProbeResult) {
     let mut table = Table::new(&["", "asked up", "found up", "asked down", "found down"]);
     let mut row =
         |name: &str, asked: fn(&OneDirection) -> String, found: fn(&OneDirection) -> String| {

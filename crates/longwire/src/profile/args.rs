@@ -23,16 +23,16 @@ pub struct ProfileArgs {
     #[arg(default_values_t = STANDARD_SIZES, value_parser = clap::value_parser!(u32).range(64..65_540))]
     pub frame_sizes: Vec<u32>,
 
-    /// Which tests of rfc2544 are made
+    /// The tests of rfc2544 to run
     #[arg(long, value_name = "TESTS", value_delimiter = ',', value_enum)]
     #[arg(default_values_t = [Test::Throughput, Test::Latency, Test::Loss, Test::BackToBack])]
     pub tests: Vec<Test>,
 
-    /// How long a trial sends; RFC 2544 asks for 60s, and 120s for latency
+    /// Duration of a trial; RFC 2544 asks for 60s, and 120s for latency
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub trial: Nanos,
 
-    /// How finely the highest rate is searched, as a share of --rate
+    /// Resolution of the search for the highest rate, as a share of --rate
     #[arg(long, value_name = "SHARE", default_value = "1%")]
     pub resolution: Probability,
 
@@ -45,28 +45,28 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     pub min_throughput: Probability,
 
-    /// How often the longest burst is looked for; RFC 2544 asks for 50
+    /// How often the longest burst is measured; RFC 2544 asks for 50
     #[arg(long, value_name = "N", default_value_t = 3)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub bursts: u32,
 
-    /// Which tests of rfc2889 are made
+    /// The tests of rfc2889 to run
     #[arg(long, value_name = "TESTS", value_delimiter = ',', value_enum)]
     #[arg(default_values_t = [SwitchTest::Forwarding, SwitchTest::Caching, SwitchTest::Learning])]
     pub switch_tests: Vec<SwitchTest>,
 
-    /// rfc2889: the most MAC addresses that a switch is asked to keep
+    /// rfc2889: the most MAC addresses that the switch must keep
     #[arg(long, value_name = "N", default_value_t = 8192)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MACS_MAX))]
     pub addresses: u64,
 
-    /// rfc2889: how fast addresses are taught where it is searched how many
-    /// are kept, and how fast they are looked for
+    /// rfc2889: the rate of teaching addresses in the search for the address
+    /// capacity, and of frames to these addresses
     #[arg(long, value_name = "RATE", default_value = "1kpps")]
     pub teaching_rate: PacketRate,
 
-    /// rfc2889: how long the switch takes to forget an address; so long is
-    /// waited before each trial that teaches addresses
+    /// rfc2889: the time after which the switch forgets an address; also the
+    /// wait before each trial that teaches addresses
     #[arg(long, value_name = "TIME", default_value = "300s")]
     pub aging_time: Nanos,
 
@@ -80,25 +80,25 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "RATE")]
     pub cir: Option<BitRate>,
 
-    /// y1564: what the service may carry beyond it
+    /// y1564: the rate that the service may carry beyond it
     #[arg(long, value_name = "RATE")]
     pub eir: Option<BitRate>,
 
-    /// y1564: how long the service is watched at its guaranteed rate; the
-    /// recommendation has 15min, 2h and 24h
+    /// y1564: duration of the test at the guaranteed rate; the recommendation
+    /// has 15min, 2h and 24h
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub performance_time: Nanos,
 
-    /// y1564: the most that the guaranteed rate may lose
+    /// y1564: the highest loss at the guaranteed rate
     #[arg(long, value_name = "SHARE", default_value = "0.1%")]
     pub max_loss: Probability,
 
-    /// y1564: the most that a frame may take, one way
+    /// y1564: the highest one-way delay of a frame
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     pub max_delay: Nanos,
 
-    /// y1564: the most that delays may differ: 99.9th percentile less the
-    /// least
+    /// y1564: the largest difference of delays: 99.9th percentile less the
+    /// smallest delay
     #[arg(long, value_name = "TIME", default_value = "10ms")]
     pub max_jitter: Nanos,
 }
@@ -138,9 +138,9 @@ pub enum ProfileKind {
 pub enum SwitchTest {
     /// Forwarding rates from the full load down (5.1, 5.2)
     Forwarding,
-    /// How many addresses are kept (5.7)
+    /// Address capacity (5.7)
     Caching,
-    /// How fast they are learnt (5.8)
+    /// Learning rate of addresses (5.8)
     Learning,
 }
 

@@ -35,7 +35,7 @@ impl From<ProfileError> for Error {
     }
 }
 
-/// Runs the test that was asked for: exit code 3 if the device fails it.
+/// Runs the selected test; returns exit code 3 if the device fails it.
 ///
 /// # Errors
 /// If an option is wrong, a port cannot be opened, or a run not be started.

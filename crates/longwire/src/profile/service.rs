@@ -1,4 +1,4 @@
-//! Services as options describe them.
+//! Services that options describe.
 
 use std::sync::Arc;
 
@@ -119,7 +119,7 @@ fn set(service: &mut Service, key: &str, value: &str, excess: &mut Excess) -> Re
     Ok(())
 }
 
-/// How frames beyond the committed rate are marked.
+/// Marking of frames beyond the committed rate.
 #[derive(Default)]
 struct Excess {
     dscp: Option<u8>,
@@ -152,8 +152,8 @@ fn below(text: &str, end: u8) -> Result<u8, String> {
     number.ok_or_else(|| format!("'{text}' is no number from 0 to {}", end - 1))
 }
 
-/// A model of sizes, with `;` for the commas between its parameters: commas
-/// part what a service has.
+/// Parses a model of sizes, with `;` for the commas between its parameters:
+/// commas separate the keys of a service.
 fn sizes(kind: &Kind<Box<dyn SizeModel>>, text: &str) -> Result<Arc<dyn SizeModel>, String> {
     let text = text.replace(';', ",");
     let model = kind.parse_with(&text, &FileLoader::default());

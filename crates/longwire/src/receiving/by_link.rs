@@ -8,7 +8,8 @@ use longwire_traffic::receive::{ReceiveReport, ReceivedLinkReport};
 /// The reports of receivers, by the names of the links whose frames they received.
 pub type ReceivedByLink = BTreeMap<String, ReceiveReport>;
 
-/// Returns the report of a run, with the reports of the receivers in those of its links.
+/// Returns the report of a run in which each link has the reports of its
+/// receivers.
 pub fn with_received(
     report: RunReport,
     received: &ReceivedByLink,

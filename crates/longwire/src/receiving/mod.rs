@@ -1,4 +1,4 @@
-//! Reports of receivers in words, and requirements on them.
+//! Reports of receivers as text, and requirements on them.
 
 mod by_link;
 mod receivers;

@@ -1,5 +1,5 @@
-//! Receivers next to a replay: what each output sends is expected at a port on
-//! the other side of the network under test.
+//! Receivers next to a replay: the frames of each output are expected at a port
+//! on the other side of the network under test.
 
 use std::time::Duration;
 
@@ -21,11 +21,12 @@ pub struct Receivers {
 }
 
 impl Receivers {
-    /// Opens them, and has the outputs note for them the frames that they send.
+    /// Opens the receivers; the outputs note for them the frames that they
+    /// send.
     ///
     /// # Errors
-    /// If a port or a namespace cannot be opened, or there are not as many as
-    /// outputs.
+    /// If a port or a namespace cannot be opened, or their number differs from
+    /// that of the outputs.
     pub fn open(
         args: &ReceiverArgs,
         outputs: &mut [ReplayOutput],
@@ -52,8 +53,8 @@ impl Receivers {
         })
     }
 
-    /// Waits for frames under way, and returns the reports of the receivers. An error of
-    /// theirs is added to the report of the run.
+    /// Waits for frames under way, and returns the reports of the receivers.
+    /// Their errors are added to the report of the run.
     pub fn finish(self, report: &mut RunReport) -> ReceivedByLink {
         let mut all = ReceivedByLink::new();
         if self.running.is_empty() {

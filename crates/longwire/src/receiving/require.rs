@@ -1,9 +1,9 @@
-//! `receive --require`: what must have arrived, as an expression such as
+//! `receive --require`: conditions on received frames, as an expression such as
 //! `lost=0,gap_error.p99<10us,drift<1`.
 //!
-//! Clauses are separated by commas and must all hold. Where a report has a
-//! figure several times, for streams or for a trace and an expected gap, the
-//! greatest counts.
+//! Clauses are separated by commas and must all hold. Where a report has
+//! several values of a figure, for streams or for a trace and an expected gap,
+//! the greatest counts.
 
 use std::str::FromStr;
 
@@ -14,30 +14,30 @@ use longwire_units::{UnitError, parse_count, parse_real};
 /// A requirement on the report of a receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReceiveRequirement {
-    clauses: Vec<Clause>,
+    clauses: Vec<ReceiveCondition>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Clause {
-    /// As its user wrote it.
+struct ReceiveCondition {
+    /// The clause as it was written.
     text: String,
-    measure: Measure,
+    measure: ReceiveMeasure,
     comparison: &'static str,
-    /// A count, microseconds, or parts in a million.
+    /// A count, microseconds, or parts per million.
     value: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Measure {
-    /// Its place in [`COUNTS`].
+enum ReceiveMeasure {
+    /// Index in [`COUNTS`].
     Count(usize),
-    /// A spread's place in [`SPREADS`], and a figure's in [`FIGURES`].
+    /// Index of the spread in [`SPREADS`], and of the figure in [`FIGURES`].
     Spread(usize, usize),
     Jitter,
     Drift,
 }
 
-/// A count's name, and where the report has it.
+/// A count: its name, and a function that reads it from the report.
 type Count = (&'static str, fn(&ReceiveReport) -> u64);
 
 const COUNTS: [Count; 10] = [
@@ -71,7 +71,8 @@ const COUNTS: [Count; 10] = [
     ("unseen", |report| report.unseen.total()),
 ];
 
-/// Spreads of times, by name: all that the report has of one.
+/// Spreads of times: their name, and a function that reads them from the
+/// report.
 type Spreads = (&'static str, fn(&ReceiveReport) -> Vec<Spread>);
 
 const SPREADS: [Spreads; 4] = [
@@ -137,12 +138,12 @@ impl FromStr for ReceiveRequirement {
             });
         }
         let clauses = clauses.into_iter().map(parse_clause);
-        let clauses: Vec<Clause> = clauses.collect::<Result<_, _>>()?;
+        let clauses: Vec<ReceiveCondition> = clauses.collect::<Result<_, _>>()?;
         Ok(ReceiveRequirement { clauses })
     }
 }
 
-fn parse_clause(text: &str) -> Result<Clause, ReceiveRequireError> {
+fn parse_clause(text: &str) -> Result<ReceiveCondition, ReceiveRequireError> {
     let missing = || ReceiveRequireError::NoComparison {
         clause: text.to_owned(),
     };
@@ -155,13 +156,13 @@ fn parse_clause(text: &str) -> Result<Clause, ReceiveRequireError> {
     let measure = parse_name(name.trim())?;
     let value = rest[comparison.len()..].trim();
     let value = match measure {
-        Measure::Count(_) => parse_count(value).map(|count| count as f64),
-        Measure::Drift => parse_real(value),
-        Measure::Spread(..) | Measure::Jitter => {
+        ReceiveMeasure::Count(_) => parse_count(value).map(|count| count as f64),
+        ReceiveMeasure::Drift => parse_real(value),
+        ReceiveMeasure::Spread(..) | ReceiveMeasure::Jitter => {
             value.parse().map(|time: Nanos| time.as_micros_f64())
         }
     };
-    Ok(Clause {
+    Ok(ReceiveCondition {
         text: text.to_owned(),
         measure,
         comparison,
@@ -172,19 +173,19 @@ fn parse_clause(text: &str) -> Result<Clause, ReceiveRequireError> {
     })
 }
 
-fn parse_name(name: &str) -> Result<Measure, ReceiveRequireError> {
+fn parse_name(name: &str) -> Result<ReceiveMeasure, ReceiveRequireError> {
     if let Some(count) = COUNTS.iter().position(|known| known.0 == name) {
-        return Ok(Measure::Count(count));
+        return Ok(ReceiveMeasure::Count(count));
     }
     match name {
-        "drift" => return Ok(Measure::Drift),
-        "jitter" => return Ok(Measure::Jitter),
+        "drift" => return Ok(ReceiveMeasure::Drift),
+        "jitter" => return Ok(ReceiveMeasure::Jitter),
         _ => {}
     }
     let parts = name.split_once('.').and_then(|(spread, figure)| {
         let spread = SPREADS.iter().position(|known| known.0 == spread)?;
         let figure = FIGURES.iter().position(|known| known.0 == figure)?;
-        Some(Measure::Spread(spread, figure))
+        Some(ReceiveMeasure::Spread(spread, figure))
     });
     parts.ok_or_else(|| ReceiveRequireError::UnknownName {
         name: name.to_owned(),
@@ -199,7 +200,7 @@ fn known_names() -> String {
     format!("{counts}, drift (ppm), jitter (a time), and of {spreads} each of {figures} (times)")
 }
 
-/// Everything that was judged against a schedule.
+/// Returns every comparison with a schedule.
 fn timings(report: &ReceiveReport) -> Vec<Timing> {
     let streams = report.streams.iter().map(|stream| stream.timing);
     let trace = report.trace.as_ref().map(|trace| trace.timing);
@@ -214,7 +215,7 @@ impl ReceiveRequirement {
     }
 }
 
-impl Clause {
+impl ReceiveCondition {
     fn unmet(&self, report: &ReceiveReport) -> Option<String> {
         let Some(found) = self.measure.of(report) else {
             return Some(format!("{}: there was nothing to measure it by", self.text));
@@ -230,31 +231,31 @@ impl Clause {
             return None;
         }
         let unit = match self.measure {
-            Measure::Count(_) => "",
-            Measure::Drift => " ppm",
-            Measure::Spread(..) | Measure::Jitter => " us",
+            ReceiveMeasure::Count(_) => "",
+            ReceiveMeasure::Drift => " ppm",
+            ReceiveMeasure::Spread(..) | ReceiveMeasure::Jitter => " us",
         };
         Some(format!("{}: it was {found}{unit}", self.text))
     }
 }
 
-impl Measure {
-    /// Its value, if the report has one; of several the greatest.
+impl ReceiveMeasure {
+    /// Returns the value, if the report has one; of several the greatest.
     fn of(self, report: &ReceiveReport) -> Option<f64> {
         match self {
-            Measure::Count(count) => Some(COUNTS[count].1(report) as f64),
-            Measure::Spread(spread, figure) => {
+            ReceiveMeasure::Count(count) => Some(COUNTS[count].1(report) as f64),
+            ReceiveMeasure::Spread(spread, figure) => {
                 let spreads = SPREADS[spread].1(report);
                 let spreads = spreads.iter().filter(|spread| spread.count > 0);
                 spreads.map(FIGURES[figure].1).max_by(f64::total_cmp)
             }
-            Measure::Jitter => {
+            ReceiveMeasure::Jitter => {
                 let streams = report.streams.iter().map(|stream| stream.jitter_us);
                 let jitter = report.delay.map(|delay| delay.jitter_us);
                 let jitters = streams.chain(jitter);
                 jitters.max_by(f64::total_cmp)
             }
-            Measure::Drift => {
+            ReceiveMeasure::Drift => {
                 let drifts = timings(report).into_iter();
                 let drifts = drifts.filter_map(|timing| timing.drift);
                 drifts.map(|drift| drift.ppm.abs()).max_by(f64::total_cmp)

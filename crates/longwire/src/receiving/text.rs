@@ -1,4 +1,4 @@
-//! The report of a receiver as lines: what was counted, then how it spread.
+//! The report of a receiver as text: counts, then spreads.
 
 use std::io::{self, Write};
 
@@ -15,7 +15,7 @@ const STREAMS_SHOWN: usize = 16;
 /// Bytes of a line before its figures.
 const INDENT: usize = 18;
 
-/// Writes the report; `all` of it, or what differs from zero.
+/// Writes the report; with `all` also the counts that are zero.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -70,7 +70,7 @@ pub fn write(
     Ok(())
 }
 
-/// The line of a receiver that runs.
+/// Returns the line that shows a running receiver.
 pub fn live(report: &ReceiveReport) -> String {
     let mut line = format!(
         "{}, {} frames/s, {}",
@@ -101,7 +101,7 @@ fn summary(report: &ReceiveReport) -> String {
     )
 }
 
-/// Counts with their names, those at zero only if `all` is wanted.
+/// Formats counts with their names, those at zero only with `all`.
 fn counted(counts: &[(&str, u64)], all: bool) -> String {
     let shown = counts.iter().filter(|(_, n)| all || *n > 0);
     let parts: Vec<String> = shown
@@ -129,7 +129,7 @@ impl<W: Write> Lines<'_, W> {
         writeln!(self.out, "{}", self.paint.bold(text))
     }
 
-    /// Percentiles of microseconds.
+    /// Writes percentiles of microseconds.
     fn spread(&mut self, name: &str, spread: &Spread) -> io::Result<()> {
         if spread.count == 0 {
             return self.line(name, "-");
@@ -247,7 +247,7 @@ impl<W: Write> Lines<'_, W> {
     }
 }
 
-/// A time that may be below zero.
+/// Formats a time that may be negative.
 fn signed_micros(value: f64) -> String {
     match value {
         v if v < 0.0 => format!("-{}", micros(-v)),

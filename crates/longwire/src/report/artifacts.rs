@@ -1,33 +1,34 @@
-//! The kinds of artifacts: what the emulator may do to frames that the model
-//! did not ask for.
+//! The kinds of artifacts: frames that the emulator treated differently from
+//! its models.
 
 use longwire_runtime::Artifact;
 
-/// One kind.
+/// A kind of artifact.
 #[derive(Clone, Copy, Debug)]
 pub struct ArtifactKind {
     /// Its name in reports and JSON.
     pub name: &'static str,
-    /// What it means and what would help.
+    /// Its meaning and a remedy.
     pub hint: &'static str,
 }
 
-/// In records of a capture, the only artifact of virtual time.
+/// Records of a capture whose stamps go back; the only artifact of virtual
+/// time.
 pub const TIME_WENT_BACK: &str = "time_went_back";
 
-/// Frames late by a witnessed pause of the machine.
+/// Frames that a witnessed pause of the machine made late.
 pub const LATE_PAUSED: &str = "late_paused";
 
 /// Frames late within the grace at the start of a run.
 pub const LATE_START: &str = "late_start";
 
-/// If artifacts of this kind are the emulator's own, rather than the machine's
-/// or those of its start.
+/// Whether artifacts of this kind are the emulator's own, rather than the
+/// machine's or those of its start.
 pub fn is_own(kind: &str) -> bool {
     kind != LATE_PAUSED && kind != LATE_START
 }
 
-/// If artifacts of this kind are frames that were delivered, and late.
+/// Whether artifacts of this kind are frames that were delivered late.
 pub fn is_late(kind: &str) -> bool {
     late_kinds().any(|late| late == kind)
 }

@@ -1,4 +1,4 @@
-//! The end of a run: its report written, and the exit code it earned.
+//! The end of a run: writes its report, and returns its exit code.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
@@ -14,18 +14,18 @@ use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
 use crate::receiving::ReceivedByLink;
 use crate::{Error, Globals, whole_file};
 
-/// The stream of the report, in words and in JSON.
+/// The stream of the report, as text and as JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// The usual place.
+pub enum ReportStream {
+    /// The default.
     Stdout,
-    /// When stdout belongs to the command or to a capture.
+    /// Used when stdout belongs to the command or to a capture.
     Stderr,
 }
 
-/// Writes the report where it was asked for, and judges it: 1 if the run
-/// ended early or the report's file cannot be written, 3 if `--require` is not met, else 0. Every unmet condition is
-/// a line on stderr.
+/// Writes the report, and returns the exit code: 1 if the run ended early or
+/// the report's file cannot be written, 3 if `--require` is not met, else 0.
+/// Every unmet condition is a line on stderr.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -33,14 +33,14 @@ pub fn finish(
     report: &RunReport,
     args: &ReportArgs,
     globals: &Globals,
-    place: Place,
+    place: ReportStream,
 ) -> Result<ExitCode, Error> {
     finish_as(report, report, args, globals, place)
 }
 
-/// Has a report of the error alone written if a plugin never lets the main
-/// thread go on, for a command that calls plugins there.
-pub fn on_stuck_plugin(seed: u64, args: &ReportArgs, globals: &Globals, place: Place) {
+/// Arranges for a report that holds the error only, if a plugin never returns
+/// to the main thread; for a command that calls plugins there.
+pub fn on_stuck_plugin(seed: u64, args: &ReportArgs, globals: &Globals, place: ReportStream) {
     let (args, globals) = (args.clone(), globals.clone());
     shutdown::on_stuck_main(move |error| {
         let report = RunReport {
@@ -63,7 +63,7 @@ pub fn finish_as(
     report: &RunReport,
     args: &ReportArgs,
     globals: &Globals,
-    place: Place,
+    place: ReportStream,
 ) -> Result<ExitCode, Error> {
     finish_received(json, report, &ReceivedByLink::new(), args, globals, place)
 }
@@ -78,7 +78,7 @@ pub fn finish_received(
     received: &ReceivedByLink,
     args: &ReportArgs,
     globals: &Globals,
-    place: Place,
+    place: ReportStream,
 ) -> Result<ExitCode, Error> {
     let text = |out: &mut Vec<u8>, paint: Paint| {
         text::write(out, report, received, globals.verbose, paint)
@@ -86,8 +86,8 @@ pub fn finish_received(
     finish_all(json, report, received, text, args, globals, place)
 }
 
-/// Like [`finish_as`], for a command that has its own words for its report. A
-/// reader of the report that is gone changes neither file nor exit code.
+/// Like [`finish_as`], for a command with its own text of the report. A closed
+/// reader of the report affects neither file nor exit code.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -97,7 +97,7 @@ pub fn finish_with(
     text: impl Fn(&mut Vec<u8>, Paint) -> io::Result<()>,
     args: &ReportArgs,
     globals: &Globals,
-    place: Place,
+    place: ReportStream,
 ) -> Result<ExitCode, Error> {
     let received = ReceivedByLink::new();
     finish_all(json, report, &received, text, args, globals, place)
@@ -110,22 +110,22 @@ fn finish_all(
     text: impl Fn(&mut Vec<u8>, Paint) -> io::Result<()>,
     args: &ReportArgs,
     globals: &Globals,
-    place: Place,
+    place: ReportStream,
 ) -> Result<ExitCode, Error> {
     let kept = write_file(args.report.as_deref(), json);
     ignore_closed(match place {
-        Place::Stdout if globals.json => write_json(&mut io::stdout().lock(), json),
-        // Last of all, see below.
-        Place::Stderr if globals.json => Ok(()),
-        Place::Stdout => write_text(&mut io::stdout(), text, globals),
-        Place::Stderr if globals.quiet => Ok(()),
-        Place::Stderr => {
+        ReportStream::Stdout if globals.json => write_json(&mut io::stdout().lock(), json),
+        // Written last, see below.
+        ReportStream::Stderr if globals.json => Ok(()),
+        ReportStream::Stdout => write_text(&mut io::stdout(), text, globals),
+        ReportStream::Stderr if globals.quiet => Ok(()),
+        ReportStream::Stderr => {
             let _ = write_text(&mut io::stderr(), text, globals);
             Ok(())
         }
     })?;
-    // A report on stderr has it already.
-    let shown = place == Place::Stderr && (globals.json || !globals.quiet);
+    // A report on stderr already holds it.
+    let shown = place == ReportStream::Stderr && (globals.json || !globals.quiet);
     if let Some(error) = &report.error
         && !shown
     {
@@ -139,12 +139,12 @@ fn finish_all(
     for clause in &unmet {
         print_line(format_args!("not met: {clause}"));
     }
-    // The report has been shown: the file is missing, and nothing else.
+    // The report has been printed: only the file is missing.
     if let Err(error) = &kept {
         print_line(format_args!("error: {error}"));
     }
-    if globals.json && place == Place::Stderr {
-        // The end of stderr: lines before it are of others.
+    if globals.json && place == ReportStream::Stderr {
+        // The end of stderr: earlier lines may belong to other programs.
         let mut out = BufWriter::new(io::stderr().lock());
         ignore_closed(write_json(&mut out, json).and_then(|()| out.flush()))?;
     }
@@ -162,7 +162,7 @@ fn write_text(
     globals: &Globals,
 ) -> io::Result<()> {
     let paint = Paint::new(globals, stream);
-    // In one piece: a command's own output may come to the same terminal.
+    // In one piece: a command may write to the same terminal.
     let mut written = Vec::new();
     text(&mut written, paint)?;
     stream.write_all(&written)
@@ -173,7 +173,7 @@ fn write_json(out: &mut impl Write, report: &impl Serialize) -> io::Result<()> {
     writeln!(out)
 }
 
-/// Writes a report to its file, if there is to be one.
+/// Writes a report to its file, if one is given.
 ///
 /// # Errors
 /// If it cannot be written; then the file is as it was before.

@@ -1,4 +1,4 @@
-//! One line on the terminal that says how a run is doing.
+//! A line on the terminal that shows the progress of a run.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use longwire_runtime::{LinkReport, RunReport};
 use super::words::{count, micros, rate};
 use crate::Globals;
 
-/// How often the line is refreshed.
+/// Interval between refreshes of the line.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// The live line of a run. It shows only on a terminal.
@@ -21,7 +21,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// A line on stderr, if that is a terminal and the user wants remarks.
+    /// Returns a line on stderr, if that is a terminal and remarks are printed.
     pub fn new(globals: &Globals) -> Live {
         Live {
             shown: globals.talks() && std::io::stderr().is_terminal(),
@@ -29,7 +29,7 @@ impl Live {
         }
     }
 
-    /// Refreshes the line if it is due. `snapshot` is called only then.
+    /// Refreshes the line if it is due; calls `snapshot` only then.
     pub fn refresh(&mut self, snapshot: impl FnOnce() -> RunReport) {
         let now = Instant::now();
         let since = self
@@ -44,7 +44,7 @@ impl Live {
             let links = report.links.iter().zip(seen);
             let parts: Vec<String> = links.map(|(link, seen)| part(link, *seen, since)).collect();
             let line = format!("{:>6.0} s  {}", report.duration_s, parts.join("   "));
-            // A terminal that goes away is no reason to end the run.
+            // A closed terminal is no reason to end the run.
             let _ = write!(
                 std::io::stderr(),
                 "\r\x1b[2K{}",
@@ -55,7 +55,7 @@ impl Live {
         self.last = Some((now, seen.collect()));
     }
 
-    /// Wipes the line, so that the report starts at the margin.
+    /// Clears the line, so that the report starts at the margin.
     pub fn clear(&mut self) {
         if self.shown && self.last.take().is_some() {
             let _ = write!(std::io::stderr(), "\r\x1b[2K");
@@ -63,21 +63,21 @@ impl Live {
     }
 }
 
-/// A line that says what is being done, on a terminal.
+/// A line on the terminal that shows the current step.
 #[derive(Debug)]
-pub struct Status {
+pub struct StatusLine {
     shown: bool,
 }
 
-impl Status {
-    /// A line on stderr, if that is a terminal and the user wants remarks.
-    pub fn new(globals: &Globals) -> Status {
-        Status {
+impl StatusLine {
+    /// Returns a line on stderr, if that is a terminal and remarks are printed.
+    pub fn new(globals: &Globals) -> StatusLine {
+        StatusLine {
             shown: globals.talks() && std::io::stderr().is_terminal(),
         }
     }
 
-    /// Shows `what` in place of what was shown before.
+    /// Replaces the line by `what`.
     pub fn say(&mut self, what: &str) {
         if self.shown {
             let _ = write!(
@@ -88,13 +88,13 @@ impl Status {
         }
     }
 
-    /// Wipes the line.
+    /// Clears the line.
     pub fn clear(&mut self) {
         self.say("");
     }
 }
 
-/// What the line says of one link.
+/// Returns the part of the line about one link.
 fn part(link: &LinkReport, seen: u64, since: Duration) -> String {
     let bytes = link.bytes_out.saturating_sub(seen);
     let bits = bytes as f64 * 8.0 / since.as_secs_f64();
@@ -110,14 +110,14 @@ fn part(link: &LinkReport, seen: u64, since: Duration) -> String {
     text + &format!(", p99 {} late", micros(link.lateness_us.p99))
 }
 
-/// So many characters of a line: a longer one would wrap, and its first row
-/// could not be overwritten.
+/// Cuts a line to `width` characters: a longer one would wrap, and its first
+/// row could not be overwritten.
 fn cut(line: &str, width: usize) -> String {
     line.chars().take(width).collect()
 }
 
 fn terminal_width() -> usize {
-    /// What to assume when the terminal does not say.
+    /// Width of a terminal that does not report it.
     const USUAL: u16 = 80;
     let (_, width) = Term::stderr().size_checked().unwrap_or((0, USUAL));
     usize::from(width.saturating_sub(1))

@@ -1,4 +1,4 @@
-//! What a run says of itself, in words and as JSON.
+//! Reports of runs, as text and as JSON.
 
 pub mod artifacts;
 pub mod finish;

@@ -1,7 +1,7 @@
-//! The receivers of a replay, in words and as requirements.
+//! The receivers of a replay, as text and as requirements.
 //!
-//! What the emulated link dropped was never sent and is not the network's
-//! loss; both are said beside one another.
+//! Frames that the emulated link dropped were never sent and are not lost by
+//! the network; the report shows both numbers.
 
 use std::io::{self, Write};
 
@@ -13,10 +13,10 @@ use super::words::{count, count_of};
 use crate::cli::Paint;
 use crate::receiving::{ReceiveRequirement, ReceivedByLink, text};
 
-/// What a requirement about a receiver begins with.
+/// Prefix of a requirement on receivers.
 const PREFIX: &str = "received.";
 
-/// What stands between a link and such a requirement.
+/// Separator between a link's name and such a requirement.
 const BEHIND_LINK: &str = ".received.";
 
 /// Writes a part for each receiver.
@@ -39,7 +39,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// How many frames there were at each place of the way.
+/// Returns the number of frames at each point of the path.
 fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
     let dropped: u64 = link.drops.values().sum();
     let emulated = match dropped {
@@ -48,7 +48,7 @@ fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
     };
     let trace = received.trace.as_ref();
     let lost = trace.map_or(0, |trace| trace.lost + trace.behind_last);
-    // What was lost at either end of the network, and not by it.
+    // Losses at either end of the network, which the network did not cause.
     let failed = ["send_failed", "port_down"].iter();
     let failed: u64 = failed.filter_map(|kind| link.artifacts.get(kind)).sum();
     let ends = [
@@ -60,9 +60,10 @@ fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
         .filter(|(n, _)| *n > 0)
         .map(|(n, place)| format!("{} {place}", count(*n)))
         .collect();
-    let missing = match ends.is_empty() {
-        true => format!("{} lost by the network", count(lost)),
-        false => format!("{} missing, of them {}", count(lost), ends.join(" and ")),
+    let missing = if ends.is_empty() {
+        format!("{} lost by the network", count(lost))
+    } else {
+        format!("{} missing, of them {}", count(lost), ends.join(" and "))
     };
     format!(
         "{} at {}: {} in{emulated}, {} sent, {missing}",
@@ -73,22 +74,22 @@ fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
     )
 }
 
-/// A condition about what a receiver must have found.
+/// A condition on the report of a receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ReceivedClause {
-    /// As its user wrote it.
+    /// The clause as it was written.
     text: String,
-    /// The link it is about; `None` is every link.
+    /// The link; `None` is every link.
     link: Option<String>,
     requirement: ReceiveRequirement,
 }
 
 impl ReceivedClause {
-    /// The condition that a clause is, if it is about receivers:
-    /// `received.lost=0`, `out1.received.delay.p99<1ms`.
+    /// Parses a clause if it is about receivers: `received.lost=0`,
+    /// `out1.received.delay.p99<1ms`.
     ///
     /// # Errors
-    /// If what is behind `received.` is no condition.
+    /// If no condition follows `received.`.
     pub(super) fn parse(clause: &str) -> Option<Result<ReceivedClause, RequireError>> {
         let (link, condition) = match clause.strip_prefix(PREFIX) {
             Some(condition) => (None, condition),
@@ -113,7 +114,7 @@ impl ReceivedClause {
         )
     }
 
-    /// What of it was not met: a sentence for each link.
+    /// Returns a sentence for each link that does not meet the condition.
     pub(super) fn unmet(&self, links: &[LinkReport], received: &ReceivedByLink) -> Vec<String> {
         let about = match &self.link {
             Some(name) => named(name, links),

@@ -1,4 +1,4 @@
-//! What a replay says beside its links: what was read, and how far it is.
+//! Additions of a replay to a link's report: its inputs, and its progress.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use crate::Globals;
 use crate::cli::Paint;
 use crate::progress::Progress;
 
-/// Writes a line for each input, and what its user should know.
+/// Writes a line for each input, with its warnings.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -38,13 +38,14 @@ fn line(input: &InputReport, verbose: bool) -> String {
     if input.behind_max_us > 0.0 {
         parts.push(format!("up to {} behind", micros(input.behind_max_us)));
     }
-    match parts.is_empty() {
-        true => input.name.clone(),
-        false => format!("{}: {}", input.name, parts.join(", ")),
+    if parts.is_empty() {
+        input.name.clone()
+    } else {
+        format!("{}: {}", input.name, parts.join(", "))
     }
 }
 
-/// A count with its name: "12 checksums fixed", "1 checksum fixed".
+/// Formats a count with its name: "12 checksums fixed", "1 checksum fixed".
 fn counted(n: u64, name: &str) -> String {
     let words = name.replace('_', " ");
     let (first, rest) = words.split_at(words.find(' ').unwrap_or(words.len()));
@@ -55,25 +56,25 @@ fn counted(n: u64, name: &str) -> String {
     format!("{} {first}{rest}", count(n))
 }
 
-/// The progress bar of a replay, with the time that is left.
+/// The progress bar of a replay, with the remaining time.
 pub struct ReplayLine {
     progress: Progress,
 }
 
 impl ReplayLine {
-    /// A bar on stderr, if that is a terminal and the user wants remarks.
+    /// Returns a bar on stderr, if that is a terminal and remarks are printed.
     pub fn new(globals: &Globals) -> ReplayLine {
         ReplayLine {
             progress: Progress::new(Progress::SHARE, globals),
         }
     }
 
-    /// Shows how far the replay is. `snapshot` is called only if it shows.
+    /// Refreshes the bar; calls `snapshot` only if it is shown.
     pub fn refresh(&mut self, snapshot: impl FnOnce() -> RunReport) {
         if !self.progress.shows() {
             return;
         }
-        /// The bar's whole length.
+        /// The length of the whole bar.
         const WHOLE: u64 = 10_000;
         let report = snapshot();
         let sent = report.links.iter().map(|link| link.packets_out).sum();
@@ -86,14 +87,13 @@ impl ReplayLine {
         }
     }
 
-    /// Wipes the bar.
+    /// Clears the bar.
     pub fn clear(&mut self) {
         self.progress.clear();
     }
 }
 
-/// How much of everything has been sent: what was read, less what still waits
-/// of it.
+/// Returns the share that has been sent: frames read, less those still waiting.
 fn fraction(report: &RunReport) -> Option<f64> {
     let read = report.inputs.iter().map(|input| input.fraction);
     let read: Option<Vec<f64>> = read.collect();

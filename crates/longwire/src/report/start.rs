@@ -1,4 +1,4 @@
-//! What is said before a run: the link in full, and what may surprise.
+//! Messages before a run: the whole link, and warnings.
 
 use std::io;
 
@@ -10,8 +10,8 @@ use super::stderr::print_line;
 use crate::Globals;
 use crate::cli::Paint;
 
-/// Says what each direction will be, and warns of what may surprise. Returns
-/// the warnings, for the report.
+/// Prints the configuration of each direction, and warnings. Returns the
+/// warnings, for the report.
 ///
 /// # Errors
 /// If stderr cannot be written, unless its reader is gone.
@@ -33,7 +33,7 @@ pub fn announce<'a>(
     Ok(said)
 }
 
-/// Warns of what came out to be otherwise than the user may think.
+/// Prints warnings about configurations that may not be intended.
 ///
 /// # Errors
 /// If stderr cannot be written, unless its reader is gone.
@@ -45,7 +45,7 @@ pub fn warn(warnings: &[String], globals: &Globals) -> io::Result<()> {
     Ok(())
 }
 
-/// Says what was decided and found at start, if the user wants to know.
+/// Prints decisions and facts of the start with --verbose.
 ///
 /// # Errors
 /// If stderr cannot be written, unless its reader is gone.
@@ -58,10 +58,10 @@ pub fn notes<'a>(notes: impl IntoIterator<Item = &'a String>, globals: &Globals)
     Ok(())
 }
 
-/// The link in full: what was asked for and what was derived.
+/// Formats the whole link: configured and derived values.
 fn line(config: &LinkConfig) -> String {
     let derived = config.queue.is_none() && !config.rate.is_unlimited();
-    // What few links have is not said to be absent.
+    // Rare features are omitted if the link lacks them.
     let said = |(key, value): &(&str, String)| {
         !matches!(*key, "corrupt" | "duplicate" | "reorder" | "rewrite") || value != "none"
     };
@@ -73,7 +73,7 @@ fn line(config: &LinkConfig) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// What may surprise in this link, in sentences.
+/// Returns warnings about this link, in sentences.
 fn warnings(name: &str, config: &LinkConfig) -> Vec<String> {
     let doubts = config.doubts.iter();
     let doubts = doubts.map(|doubt| format!("{name}: {}: {}", doubt.option, doubt.message));

@@ -12,21 +12,21 @@ use super::{received, replay};
 use crate::cli::Paint;
 use crate::receiving::ReceivedByLink;
 
-/// One row: what it says, and a cell a link.
-struct Row {
+/// One row: a measure, and a cell for each link.
+struct ReportRow {
     group: &'static str,
     name: String,
     cells: Vec<String>,
     tone: Tone,
 }
 
-/// How a row's cells are coloured.
+/// The colour of a row's cells.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tone {
     Plain,
-    /// The model's doing.
+    /// Caused by the models.
     Emulated,
-    /// The emulator's doing.
+    /// Caused by the emulator.
     Wrong,
 }
 
@@ -79,7 +79,7 @@ fn write_table(
     writeln!(out)?;
     let mut last_group = "";
     for row in &rows {
-        // A group's name stands before its first row only.
+        // The name of a group precedes its first row only.
         let group = if row.group == last_group {
             ""
         } else {
@@ -106,7 +106,8 @@ fn width<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
     texts.map(str::len).max().unwrap_or(0)
 }
 
-/// A measure of lateness: its name, and where the report has it.
+/// A measure of lateness: its name, and a function that reads it from the
+/// report.
 type LatenessRow = (&'static str, fn(&Lateness) -> f64);
 
 const LATENESS: [LatenessRow; 6] = [
@@ -118,11 +119,11 @@ const LATENESS: [LatenessRow; 6] = [
     ("stddev", |lateness| lateness.stddev),
 ];
 
-/// The rows: what never happened only if `all` is wanted.
-fn rows(links: &[LinkReport], all: bool) -> Vec<Row> {
+/// Returns the rows; counts of zero only with `all`.
+fn rows(links: &[LinkReport], all: bool) -> Vec<ReportRow> {
     let mut rows = Vec::new();
     let mut add = |group, name: &str, tone, cell: &dyn Fn(&LinkReport) -> String| {
-        rows.push(Row {
+        rows.push(ReportRow {
             group,
             name: name.to_owned(),
             cells: links.iter().map(cell).collect(),
@@ -184,13 +185,13 @@ fn rows(links: &[LinkReport], all: bool) -> Vec<Row> {
     rows
 }
 
-/// The rows of lateness, and of the emulator's own where it differs.
+/// Returns the rows of lateness, and of the emulator's own where it differs.
 fn lateness_rows(
     links: &[LinkReport],
     all: bool,
     add: &mut impl FnMut(&'static str, &str, Tone, &dyn Fn(&LinkReport) -> String),
 ) {
-    // Virtual time is never late: one row says it.
+    // Virtual time is never late: one row reports it.
     let late = all || links.iter().any(|link| link.lateness_us.max > 0.0);
     for (name, of) in LATENESS.iter().filter(|(name, _)| late || *name == "max") {
         add("lateness", name, Tone::Plain, &|link| {
@@ -207,7 +208,7 @@ fn lateness_rows(
     }
 }
 
-/// The rows of a replay's departures, if these are of a replay.
+/// Returns the rows of a replay's departures, if these are of a replay.
 fn departures(
     links: &[LinkReport],
     add: &mut impl FnMut(&'static str, &str, Tone, &dyn Fn(&LinkReport) -> String),
@@ -228,7 +229,7 @@ fn departures(
     });
 }
 
-/// The rows of send stamps, if some came.
+/// Returns the rows of send stamps, if there are any.
 fn send_stamps(
     links: &[LinkReport],
     add: &mut impl FnMut(&'static str, &str, Tone, &dyn Fn(&LinkReport) -> String),
@@ -250,7 +251,7 @@ fn send_stamps(
     });
 }
 
-/// The keys of a map of counts: those above zero in any link, or `all`.
+/// Returns the keys of a map of counts: those above zero in any link, or `all`.
 fn counted<'a>(
     links: &'a [LinkReport],
     all: bool,
@@ -264,7 +265,7 @@ fn counted<'a>(
     keys.into_iter().collect()
 }
 
-/// A count and which share of the whole it is: `12 (0.10%)`.
+/// Formats a count and its share of the whole: `12 (0.10%)`.
 fn share(part: u64, whole: u64) -> String {
     if part == 0 || whole == 0 {
         return count(part);
@@ -280,7 +281,7 @@ fn lateness(link: &LinkReport, late: f64) -> String {
     }
 }
 
-/// A size in memory: `12.5 MiB`.
+/// Formats a size in memory: `12.5 MiB`.
 fn binary(bytes: u64) -> String {
     match bytes as f64 {
         b if b >= 1_073_741_824.0 => format!("{:.1} GiB", b / 1_073_741_824.0),

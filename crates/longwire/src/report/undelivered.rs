@@ -1,4 +1,4 @@
-//! A run that delivered no frame: the reasons, and what would help.
+//! A run that delivered no frame: reasons and remedies.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use longwire_runtime::LinkReport;
 
 use super::words::count;
 
-/// Reasons of models that lose frames whatever is sent. Other drops depend on
-/// what is sent: a link that drops every frame for one of them is hardly the
-/// link that was meant.
+/// Reasons of models that lose frames independently of their content. Other
+/// drops depend on the frames: if they drop every frame, the configuration is
+/// probably wrong.
 const ASKED_FOR: [DropReason; 5] = [
     DropReason::EntryLoss,
     DropReason::Loss,
@@ -35,16 +35,16 @@ const REMEDIES: [(DropReason, &str); 3] = [
     ),
 ];
 
-/// Frames that links took and did not deliver, all of them.
-pub(super) struct Undelivered {
+/// All frames that links received and did not deliver.
+pub(super) struct UndeliveredFrames {
     frames: u64,
     in_flight: u64,
     drops: BTreeMap<&'static str, u64>,
 }
 
-impl Undelivered {
-    /// `None` if a frame was delivered, or none came.
-    pub fn of(links: &[LinkReport]) -> Option<Undelivered> {
+impl UndeliveredFrames {
+    /// Returns the frames; `None` if one was delivered, or none arrived.
+    pub fn of(links: &[LinkReport]) -> Option<UndeliveredFrames> {
         let frames: u64 = links.iter().map(|link| link.packets_in).sum();
         if frames == 0 || links.iter().any(|link| link.packets_out > 0) {
             return None;
@@ -54,21 +54,21 @@ impl Undelivered {
             *drops.entry(*reason).or_insert(0) += dropped;
         }
         drops.retain(|_, dropped| *dropped > 0);
-        Some(Undelivered {
+        Some(UndeliveredFrames {
             frames,
             in_flight: links.iter().map(|link| link.in_flight).sum(),
             drops,
         })
     }
 
-    /// Whether models lost the frames that were asked to lose any, or frames
-    /// are still on their way.
+    /// Whether the configured models lost the frames, or frames are still under
+    /// way.
     pub fn asked_for(&self) -> bool {
         let asked = |reason: &str| ASKED_FOR.iter().any(|meant| meant.name() == reason);
         self.in_flight > 0 || self.drops.keys().all(|reason| asked(reason))
     }
 
-    /// The reasons: `none of 5 frames delivered: 5 dropped by loss`.
+    /// Returns the reasons: `none of 5 frames delivered: 5 dropped by loss`.
     pub fn line(&self) -> String {
         let drops = self.drops.iter();
         let mut reasons: Vec<String> = drops
@@ -84,7 +84,7 @@ impl Undelivered {
         )
     }
 
-    /// Remedies, if the loss was not asked for.
+    /// Returns remedies, if the configuration does not explain the loss.
     pub fn hints(&self) -> Vec<String> {
         let remedies = REMEDIES.iter();
         remedies

@@ -1,5 +1,5 @@
-//! Whether the link was what was asked for, in one line, and what to do if
-//! it was not.
+//! The verdict on a run: one line that says whether the link met its
+//! configuration, and remedies.
 
 use std::io::{self, Write};
 
@@ -7,30 +7,30 @@ use longwire_runtime::{LinkReport, Pauses, RunReport};
 
 use super::artifacts::{ARTIFACTS, is_own};
 use super::require::frames;
-use super::undelivered::Undelivered;
+use super::undelivered::UndeliveredFrames;
 use super::words::{count, micros, percent, rate};
 use crate::cli::Paint;
 
-/// Below this share of its own artifacts a link was what was asked for,
-/// apart from them.
+/// A link with a smaller share of own artifacts met its configuration apart
+/// from them.
 pub const SHARE_SMALL: f64 = 0.001;
 
-/// From this share of the run on, waiting for a core is worth a hint.
+/// From this share of the run on, a hint on waiting for a core is printed.
 const CORE_WAIT_MIN: f64 = 0.01;
 
 /// The verdict on a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// If the run was what was asked for.
+    /// Whether the run met its configuration.
     pub faithful: bool,
     /// The verdict in one line.
     pub line: String,
-    /// What it comes from and what would help.
+    /// Causes and remedies.
     pub hints: Vec<String>,
 }
 
 impl Verdict {
-    /// Of a finished run.
+    /// Returns the verdict on a finished run.
     pub fn of(report: &RunReport) -> Verdict {
         let (faithful, line) = judge(report);
         Verdict {
@@ -45,9 +45,10 @@ impl Verdict {
     /// # Errors
     /// If `out` cannot be written.
     pub fn write(&self, out: &mut impl Write, paint: Paint) -> io::Result<()> {
-        let line = match self.faithful {
-            true => paint.good(&self.line),
-            false => paint.bad(&self.line),
+        let line = if self.faithful {
+            paint.good(&self.line)
+        } else {
+            paint.bad(&self.line)
         };
         writeln!(out, "{line}")?;
         for hint in &self.hints {
@@ -90,29 +91,30 @@ fn judge(report: &RunReport) -> (bool, String) {
             "no frame came: there is nothing to say of the link".to_owned(),
         );
     }
-    if let Some(undelivered) = Undelivered::of(links)
+    if let Some(undelivered) = UndeliveredFrames::of(links)
         && !undelivered.asked_for()
     {
         let line = format!("{subject} is not usable: {}", undelivered.line());
         return (false, line);
     }
     let praise = praise(report);
-    let line = match artifacts.is_empty() {
-        true => format!("{subject} was what was asked for: {praise}, no artifacts"),
-        false => format!("{subject} was what was asked for, apart from {artifacts}: {praise}"),
+    let line = if artifacts.is_empty() {
+        format!("{subject} was what was asked for: {praise}, no artifacts")
+    } else {
+        format!("{subject} was what was asked for, apart from {artifacts}: {praise}")
     };
     (true, line)
 }
 
-/// The share of a link's frames that are artifacts of the emulator's own.
+/// Returns the share of a link's frames that are the emulator's own artifacts.
 pub(crate) fn own_share(link: &LinkReport) -> f64 {
     let own = link.artifacts.iter().filter(|(kind, _)| is_own(kind));
     let own: u64 = own.map(|(_, count)| count).sum();
     own as f64 / frames(link).max(1) as f64
 }
 
-/// Frames of a link that delivered none which are neither dropped by a model,
-/// nor artifacts, nor still on their way.
+/// Returns the frames of a link that delivered none which are neither dropped
+/// by a model, nor artifacts, nor still under way.
 fn lost_unseen(link: &LinkReport) -> u64 {
     if link.packets_out > 0 || link.packets_in == 0 {
         return 0;
@@ -123,15 +125,16 @@ fn lost_unseen(link: &LinkReport) -> u64 {
         .saturating_sub(drops + artifacts + link.in_flight)
 }
 
-/// Says that the process was stopped, and to what effect.
+/// Describes a stop of the process, and its effect.
 pub(crate) fn stopped(stops: &Pauses, artifacts: &str) -> String {
     let times = match stops.count {
         1 => "once".to_owned(),
         times => format!("{} times", count(times)),
     };
-    let effect = match artifacts.is_empty() {
-        true => "no frame was late by it".to_owned(),
-        false => artifacts.to_owned(),
+    let effect = if artifacts.is_empty() {
+        "no frame was late by it".to_owned()
+    } else {
+        artifacts.to_owned()
     };
     format!(
         "the process was stopped {times}, for {} in all (a signal such as SIGSTOP, a debugger or \
@@ -141,7 +144,7 @@ pub(crate) fn stopped(stops: &Pauses, artifacts: &str) -> String {
 }
 
 fn hints(report: &RunReport) -> Vec<String> {
-    let undelivered = Undelivered::of(&report.links);
+    let undelivered = UndeliveredFrames::of(&report.links);
     let mut hints = undelivered.map_or_else(Vec::new, |undelivered| undelivered.hints());
     for kind in &ARTIFACTS {
         let happened = |link: &LinkReport| link.artifacts.get(kind.name).is_some_and(|n| *n > 0);
@@ -175,16 +178,17 @@ fn hints(report: &RunReport) -> Vec<String> {
     hints
 }
 
-/// What the verdict is about.
+/// Returns the subject of the verdict.
 fn subject(report: &RunReport) -> &'static str {
-    match report.inputs.is_empty() {
-        true => "the link",
-        false => "the replay",
+    if report.inputs.is_empty() {
+        "the link"
+    } else {
+        "the replay"
     }
 }
 
-/// The artifacts of a link, if it has any: `up 12 late, 3 memory (0.15% of
-/// 10,000 frames)`.
+/// Returns the artifacts of a link, if it has any: `up 12 late, 3 memory (0.15%
+/// of 10,000 frames)`.
 fn artifacts(link: &LinkReport) -> Option<String> {
     let happened = link.artifacts.iter().filter(|(_, n)| **n > 0);
     let sum: u64 = happened.clone().map(|(_, n)| n).sum();
@@ -206,7 +210,7 @@ fn artifacts(link: &LinkReport) -> Option<String> {
 fn praise(report: &RunReport) -> String {
     let links = &report.links;
     let out: u64 = links.iter().map(|link| link.packets_out).sum();
-    if let Some(undelivered) = Undelivered::of(links) {
+    if let Some(undelivered) = UndeliveredFrames::of(links) {
         return undelivered.line();
     }
     let p99 = links
@@ -231,7 +235,7 @@ fn praise(report: &RunReport) -> String {
     format!("{} frames delivered, {lateness}", count(out))
 }
 
-/// What a replay without times came to.
+/// Describes the result of a replay at top speed.
 fn as_fast_as_taken(report: &RunReport) -> String {
     let seconds = report.duration_s.max(1e-9);
     let frames: u64 = report.links.iter().map(|link| link.packets_out).sum();

@@ -1,18 +1,18 @@
 //! Numbers in words.
 
-/// A count with its noun, its thousands apart: `1,234 frames`, `1 frame`. The
-/// noun is given in the singular.
+/// Formats a count with its noun and separated thousands: `1,234 frames`, `1
+/// frame`. The noun is given in the singular.
 pub fn count_of(value: u64, noun: &str) -> String {
     let ending = if value == 1 { "" } else { "s" };
     format!("{} {noun}{ending}", count(value))
 }
 
-/// A count, its thousands apart: `1,234,567`.
+/// Formats a count with separated thousands: `1,234,567`.
 pub fn count(value: u64) -> String {
     longwire_units::grouped(value)
 }
 
-/// A time in microseconds, in the unit that reads best, to three digits.
+/// Formats a time in microseconds, in a suitable unit, to three digits.
 pub fn micros(micros: f64) -> String {
     let (value, unit) = match micros {
         us if us >= 1e6 => (us / 1e6, "s"),
@@ -27,7 +27,7 @@ pub fn micros(micros: f64) -> String {
     }
 }
 
-/// A rate as it is read, not as it is set: `12.3 Mbit/s`.
+/// Formats a rate for reading, not for an option: `12.3 Mbit/s`.
 pub fn rate(bits: f64) -> String {
     let (value, unit) = match bits {
         b if b >= 1e9 => (b / 1e9, "Gbit/s"),
@@ -42,7 +42,7 @@ pub fn rate(bits: f64) -> String {
     }
 }
 
-/// A share as it is read: `0.02%`, `20%`.
+/// Formats a share: `0.02%`, `20%`.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent {
@@ -54,7 +54,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// `1 link`, `2 links`.
+/// Formats a number of links: `1 link`, `2 links`.
 pub fn links_in_words(links: usize) -> String {
     match links {
         1 => "1 link".to_owned(),

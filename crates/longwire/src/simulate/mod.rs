@@ -19,14 +19,14 @@ use longwire_engine::{
 };
 use longwire_runtime::{Faults, LinkReport, LinkSetup};
 
-pub use replay::{End, Replay, Unassigned, Ways};
+pub use replay::{End, Replay, UnassignedFrames, Ways};
 pub use sides::{Mac, Near, Sides};
 
 use crate::Error;
 use crate::report::artifacts::{ARTIFACTS, TIME_WENT_BACK};
-use store::{FrameStore, Place};
+use store::{FrameLocation, FrameStore};
 
-/// A link's two directions differ in their random streams.
+/// A direction of a link, with its own random streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Direction {
     /// From near to far, or from A to B
@@ -37,7 +37,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// As reports name it.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Direction::Up => "up",
@@ -45,7 +45,7 @@ impl Direction {
         }
     }
 
-    /// The number of the link in a live run, which decides its streams.
+    /// Returns the number of the link in a live run, which decides its streams.
     fn link_id(self) -> LinkId {
         match self {
             Direction::Up => LinkId(0),
@@ -56,10 +56,10 @@ impl Direction {
 
 /// A frame that waits for its release.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct HeldFrame {
     link: LinkId,
     number: Number,
-    place: Place,
+    place: FrameLocation,
     wire_len: u32,
 }
 
@@ -67,13 +67,13 @@ struct Held {
 #[derive(Debug)]
 pub struct Simulation {
     seed: u64,
-    /// When the links' schedules begin: with the first frame, if not given.
+    /// The start of the links' schedules: with the first frame, if `None`.
     epoch: Option<Nanos>,
-    /// The links until the first frame comes.
+    /// The links until the first frame arrives.
     configs: Vec<(LinkId, LinkConfig)>,
-    links: Vec<Simulated>,
-    /// Its links have the numbers of [`Simulation::links`].
-    emulator: Emulator<Held>,
+    links: Vec<SimulatedLink>,
+    /// The engine; its links have the numbers of [`Simulation::links`].
+    emulator: Emulator<HeldFrame>,
     stores: Stores,
     now: Nanos,
     log: Option<VerdictLog>,
@@ -81,7 +81,7 @@ pub struct Simulation {
 
 /// A link's description and counts, without its state.
 #[derive(Debug)]
-struct Simulated {
+struct SimulatedLink {
     direction: Direction,
     /// Its name in reports and logs.
     name: String,
@@ -94,13 +94,13 @@ struct Simulated {
 struct Stores(Vec<FrameStore>);
 
 impl Stores {
-    fn of(&mut self, held: &Held) -> &mut FrameStore {
+    fn of(&mut self, held: &HeldFrame) -> &mut FrameStore {
         &mut self.0[held.link.0 as usize]
     }
 }
 
-impl ItemBytes<Held> for Stores {
-    fn bytes<'a>(&'a self, held: &'a Held) -> &'a [u8] {
+impl ItemBytes<HeldFrame> for Stores {
+    fn bytes<'a>(&'a self, held: &'a HeldFrame) -> &'a [u8] {
         self.0[held.link.0 as usize].get(held.place)
     }
 }
@@ -130,7 +130,8 @@ impl Counts {
         }
     }
 
-    /// Frames and copies of them that were neither dropped nor released.
+    /// Returns the frames and copies of them that were neither dropped nor
+    /// released.
     fn in_flight(&self) -> u64 {
         let gone = self.packets_out + self.drops.iter().sum::<u64>();
         (self.packets_in + self.duplicated).saturating_sub(gone)
@@ -138,10 +139,10 @@ impl Counts {
 }
 
 impl Simulation {
-    /// Fresh links, each of its own direction.
+    /// Returns links without frames, with the streams of their directions.
     /// Schedules and traces count from `epoch`, or from the first frame.
     pub fn new(links: Vec<(Direction, LinkSetup)>, seed: u64, epoch: Option<Nanos>) -> Simulation {
-        let simulated = links.iter().map(|(direction, link)| Simulated {
+        let simulated = links.iter().map(|(direction, link)| SimulatedLink {
             direction: *direction,
             name: link.name.clone(),
             config: link.config.describe(),
@@ -169,12 +170,11 @@ impl Simulation {
         self.log = Some(VerdictLog::new(writer, names));
     }
 
-    /// One captured frame: releases what is due before it, then offers it to
-    /// the link of its direction with the length that it had on the wire,
-    /// also if that is 0.
+    /// Processes one captured frame: releases the frames that are due before
+    /// it, then offers it to the link of its direction with the length that it
+    /// had on the wire, also if that is 0.
     ///
-    /// A frame stamped before the one in front of it counts as simultaneous
-    /// with that.
+    /// A frame stamped before its predecessor counts as simultaneous with it.
     ///
     /// # Errors
     /// If the output or the log cannot be written.
@@ -216,7 +216,7 @@ impl Simulation {
         self.emulator = Emulator::new(links.collect());
     }
 
-    /// Whether the link cuts the frame into fragments, which then have been
+    /// Whether the link cuts the frame into fragments; they have then been
     /// offered one by one.
     fn in_fragments(&mut self, id: LinkId, record: &Record<'_>) -> Result<bool, LogError> {
         let Some(link) = self.emulator.link(id).filter(|link| link.fragments()) else {
@@ -242,7 +242,7 @@ impl Simulation {
             arrival: self.now,
             len: wire_len,
         };
-        let held = Held {
+        let held = HeldFrame {
             link: id,
             number,
             place: self.stores.0[index].insert(bytes),
@@ -260,9 +260,9 @@ impl Simulation {
         Ok(())
     }
 
-    /// Accounts for a verdict, and gives the frame's bytes the form in which
-    /// it is delivered.
-    fn decided(&mut self, held: Held, verdict: Verdict, copy: bool) -> Result<(), LogError> {
+    /// Accounts for a verdict, and changes the frame's bytes to those that are
+    /// delivered.
+    fn decided(&mut self, held: HeldFrame, verdict: Verdict, copy: bool) -> Result<(), LogError> {
         let index = held.link.0 as usize;
         if let Some(log) = &mut self.log {
             log.decided(index, held.number, &verdict)?;
@@ -295,8 +295,8 @@ impl Simulation {
         Ok(())
     }
 
-    /// Releases all that waits: the input has ended. What never departs, for
-    /// its link stands still, stays.
+    /// Releases all waiting frames after the end of the input. Frames of a link
+    /// that stands still never depart, and stay.
     ///
     /// # Errors
     /// If the output or the log cannot be written.
@@ -304,7 +304,7 @@ impl Simulation {
         self.release(Nanos::MAX, out)
     }
 
-    /// Finishes the log, if there is one: with the frames that are held.
+    /// Finishes the log, if there is one, with the frames that are held.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -331,12 +331,12 @@ impl Simulation {
         Ok(())
     }
 
-    /// When the links' schedules began, once a frame has come.
+    /// Returns the start of the links' schedules, once a frame has arrived.
     pub fn epoch(&self) -> Option<Nanos> {
         self.epoch
     }
 
-    /// What became of the frames so far, link by link.
+    /// Returns the reports of the links so far.
     pub fn reports(&self) -> Vec<LinkReport> {
         (0..self.links.len())
             .map(|index| self.report(index))
@@ -376,18 +376,19 @@ impl Simulation {
 }
 
 /// Checks that no plugin has failed: decisions of a plugin after its failure
-/// mean nothing.
+/// have no meaning.
 ///
 /// # Errors
 /// The first fault, if there is one.
 pub fn check_faults(faults: &Faults) -> Result<(), Error> {
-    match faults.any() {
-        true => Err(Error::Failed(faults.first().unwrap_or_default())),
-        false => Ok(()),
+    if faults.any() {
+        Err(Error::Failed(faults.first().unwrap_or_default()))
+    } else {
+        Ok(())
     }
 }
 
-/// A link's parts by their names; several losses become one text.
+/// Returns a link's parts by their names; several losses become one text.
 fn by_name(parts: &[(&'static str, String)]) -> BTreeMap<&'static str, String> {
     let mut named = BTreeMap::new();
     for (name, value) in parts {

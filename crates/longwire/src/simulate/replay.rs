@@ -1,4 +1,5 @@
-//! A capture from its beginning to its end, each frame to its link.
+//! Replays a capture from its beginning to its end, each frame through its
+//! link.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,23 +14,23 @@ use crate::report::words::count_of;
 /// How a replay ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// With the end of the capture.
+    /// At the end of the capture.
     Whole,
-    /// Somebody stopped it.
+    /// By a signal.
     Interrupted,
 }
 
-/// Which way frames go.
+/// The directions of frames.
 #[derive(Debug)]
 pub enum Ways {
-    /// All the same.
+    /// All frames have this direction.
     One(Direction),
-    /// As their addresses tell.
+    /// Addresses decide.
     Two(Sides),
 }
 
 impl Ways {
-    /// The directions of the links that they lead over.
+    /// Returns the directions of the links.
     pub fn directions(&self) -> Vec<Direction> {
         match self {
             Ways::One(direction) => vec![*direction],
@@ -38,10 +39,10 @@ impl Ways {
     }
 }
 
-/// Frames that went neither way, for nothing told which.
+/// Frames whose direction is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Unassigned {
-    /// How many.
+pub struct UnassignedFrames {
+    /// Number of frames.
     pub packets: u64,
     /// Their bytes on the wire.
     pub bytes: u64,
@@ -52,8 +53,8 @@ pub struct Unassigned {
 pub struct Replay {
     simulation: Simulation,
     ways: Ways,
-    unassigned: Unassigned,
-    /// Where plugins say that they failed.
+    unassigned: UnassignedFrames,
+    /// Failures of plugins.
     faults: Faults,
 }
 
@@ -61,20 +62,20 @@ pub struct Replay {
 const FRAMES_A_LOOK: u32 = 4096;
 
 impl Replay {
-    /// The simulation must have the links that the ways lead over. What is
-    /// reported to `faults` ends it.
+    /// Returns a replay; the simulation must have the links of `ways`. A fault
+    /// in `faults` ends the replay.
     pub fn new(simulation: Simulation, ways: Ways, faults: &Faults) -> Replay {
         Replay {
             simulation,
             ways,
-            unassigned: Unassigned::default(),
+            unassigned: UnassignedFrames::default(),
             faults: faults.clone(),
         }
     }
 
-    /// Reads to the end, whatever that is, and releases all that was read
-    /// before it; unless it is stopped. `progress` is told now and then how
-    /// many bytes have been read, of how many.
+    /// Reads to the end or to an error, and releases all frames read before,
+    /// unless a signal stops it. `progress` periodically receives the bytes
+    /// read and their total.
     ///
     /// # Errors
     /// If the capture is damaged, an output cannot be written, or a plugin
@@ -92,7 +93,7 @@ impl Replay {
                     Ok(Some(record)) => {
                         self.frame(record, writer)?;
                         check_faults(&self.faults)?;
-                        // A plugin may take long over each frame.
+                        // A plugin may take long for each frame.
                         if stop.load(Ordering::Relaxed) {
                             return Ok(End::Interrupted);
                         }
@@ -126,17 +127,17 @@ impl Replay {
         }
     }
 
-    /// The links.
+    /// Returns the links.
     pub fn simulation(&mut self) -> &mut Simulation {
         &mut self.simulation
     }
 
-    /// What went neither way, of a capture that has both.
-    pub fn unassigned(&self) -> Option<Unassigned> {
+    /// Returns the frames without a direction, of a capture of both directions.
+    pub fn unassigned(&self) -> Option<UnassignedFrames> {
         matches!(self.ways, Ways::Two(_)).then_some(self.unassigned)
     }
 
-    /// What may surprise in how it went, in sentences.
+    /// Returns warnings about the replay, in sentences.
     pub fn remarks(&self, end: Option<End>) -> Vec<String> {
         let mut remarks = Vec::new();
         let reports = self.simulation.reports();

@@ -1,9 +1,10 @@
-//! Which way a frame of a two-way capture goes: up, from the near side, or
+//! The direction of a frame in a two-way capture: up, from the near side, or
 //! down, to it.
 //!
-//! Addresses decide where they can. What has none of a side (a broadcast
-//! before an address is known, ARP of others, protocols without IP) goes by
-//! its MAC address: a side's stations are learned from their other frames.
+//! Addresses decide where possible. A frame without an address of either side
+//! (a broadcast before an address is known, ARP of others, protocols without
+//! IP) is assigned by its MAC address: a side's stations are learned from their
+//! other frames.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -79,26 +80,27 @@ impl Mac {
         parts.next().is_none().then_some(Mac(mac))
     }
 
-    /// Whether it is one station's: not a group's, and not left empty.
+    /// Whether the address belongs to one station: not to a group, and not
+    /// empty.
     fn is_station(self) -> bool {
         self.0[0] & 1 == 0 && self.0 != [0; 6]
     }
 }
 
-/// Where a station was seen to send from.
+/// The side from which a station sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Near,
     Far,
-    /// On both, so that it decides nothing: the capture shows frames of more
-    /// than one wire.
+    /// Both, so that it decides nothing: the capture has frames of more than
+    /// one wire.
     Both,
 }
 
-/// More stations than these are not learned: a capture of one link has few.
+/// The most stations that are learned: a capture of one link has few.
 const STATIONS_MAX: usize = 1 << 16;
 
-/// Tells directions apart.
+/// Determines the directions of frames.
 #[derive(Debug)]
 pub struct Sides {
     near: Vec<Near>,
@@ -106,7 +108,7 @@ pub struct Sides {
 }
 
 impl Sides {
-    /// The near side is where these are.
+    /// Returns the sides, of which the near one has these addresses.
     pub fn new(near: &[Near]) -> Sides {
         Sides {
             near: near.to_vec(),
@@ -114,8 +116,8 @@ impl Sides {
         }
     }
 
-    /// Which way a frame goes, of which at least the first bytes are given;
-    /// `None` if nothing tells.
+    /// Returns the direction of a frame, of which at least the first bytes are
+    /// given; `None` if it is unknown.
     pub fn direction(&mut self, frame: &[u8]) -> Option<Direction> {
         let (to, from) = (mac_at(frame, 0)?, mac_at(frame, 6)?);
         let ends = Ends::of(frame);
@@ -139,7 +141,7 @@ impl Sides {
             (Some(Side::Far), _) => Some(Direction::Down),
             (_, Some(Side::Near)) => Some(Direction::Down),
             (_, Some(Side::Far)) => Some(Direction::Up),
-            // Nothing of it is near: whoever sent it, it came from afar.
+            // No address is near: the frame came from the far side.
             _ if ends.is_foreign() => Some(Direction::Down),
             _ => None,
         }
@@ -149,7 +151,8 @@ impl Sides {
         self.stations.get(&mac).copied()
     }
 
-    /// The station sends from the side that this direction begins at.
+    /// Learns that the station sends from the side at which this direction
+    /// begins.
     fn learn(&mut self, station: Mac, direction: Direction) {
         if !station.is_station() {
             return;
@@ -184,7 +187,7 @@ impl Near {
     }
 }
 
-/// The network addresses of a frame, as far as it has any.
+/// The network addresses of a frame, if it has any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Ends {
     source: Option<IpAddr>,
@@ -205,22 +208,21 @@ impl Ends {
         let (source, destination) = match frame.get(at - 2..at) {
             Some([0x08, 0x00]) => (v4(12), v4(16)),
             Some([0x86, 0xdd]) => (v6(8), v6(24)),
-            // Of ARP for IPv4 over Ethernet (RFC 826): who asks or answers,
-            // and who is asked for or answered.
+            // ARP for IPv4 over Ethernet (RFC 826): sender and target.
             Some([0x08, 0x06]) if frame.get(at..at + 6) == Some(&[0, 1, 8, 0, 6, 4]) => {
                 (v4(14), v4(24))
             }
             _ => (None, None),
         };
-        // Who does not know its address yet says 0.0.0.0 or ::.
+        // A sender without an address uses 0.0.0.0 or ::.
         Ends {
             source: source.filter(|address| !address.is_unspecified()),
             destination,
         }
     }
 
-    /// Whether it was sent by an address that could be routed to: one of the
-    /// link alone may be of either side.
+    /// Whether the sender's address can be routed: a link-local one may be of
+    /// either side.
     fn is_foreign(&self) -> bool {
         match self.source {
             Some(IpAddr::V4(source)) => !source.is_link_local(),

@@ -1,4 +1,4 @@
-//! Which way frames go, by hand.
+//! Tests of directions, with frames written by hand.
 
 use proptest::prelude::*;
 
@@ -47,7 +47,8 @@ fn addresses_tell_the_direction() {
         (ipv6("2001:db8:2::5", "2001:db8:1::5"), Some(Down)),
         (arp(near, [10, 0, 0, 1]), Some(Up)),
         (arp(far, near), Some(Down)),
-        // Neither end is near, but the sender is somebody: from afar.
+        // Neither end is near, but the sender has an address: from the far
+        // side.
         (ipv4(far, [224, 0, 0, 1]), Some(Down)),
     ] {
         // Without MAC addresses to go by.
@@ -76,7 +77,7 @@ fn who_has_no_address_goes_by_the_station_that_was_learned() {
     let reply = frame(FAR, NEAR, &ipv4([192, 0, 2, 1], [10, 0, 0, 7]));
     assert_eq!(sides.direction(&reply), Some(Down));
     assert_eq!(all(&mut sides, FAR), [Some(Down); 3]);
-    // An address that nobody named, of a station that is known.
+    // An address that is not configured, of a known station.
     let other = frame(NEAR, FAR, &ipv6("2001:db8:9::1", "2001:db8:8::1"));
     assert_eq!(sides.direction(&other), Some(Up));
 }
@@ -135,7 +136,7 @@ proptest! {
         for (macs, kind, rest) in frames {
             let frame = [&macs[..], TYPES[kind], &rest].concat();
             let first = sides.direction(&frame);
-            // What has been learned of a frame does not turn it around.
+            // Learning from a frame does not change its direction.
             let again = sides.direction(&frame);
             prop_assert!(first.is_none() || again.is_some());
         }

@@ -1,19 +1,19 @@
 //! The bytes of frames that wait for their release.
 //!
 //! Frames are written one after the other into segments, so that their bytes
-//! lie in the order in which they will mostly be read; a segment is used
-//! again when the last of its frames has gone. Memory follows the frames in
-//! flight, and a frame that is held back pins its own segment only.
+//! lie in the order in which they will mostly be read; a segment is reused when
+//! the last of its frames has gone. Memory follows the frames in flight, and a
+//! frame that is held back pins only its own segment.
 
-/// Bytes of a segment; a longer frame gets one of its own length.
+/// Bytes of a segment; a longer frame gets a segment of its length.
 const SEGMENT_LEN: usize = 256 * 1024;
 
 /// Empty segments kept for later; more are given back.
 const SPARE_MAX: usize = 16;
 
-/// Where a frame lies.
+/// The location of a frame.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct FrameLocation {
     segment: u32,
     at: u32,
     len: u32,
@@ -30,9 +30,9 @@ struct Segment {
 #[derive(Debug)]
 pub(super) struct FrameStore {
     segments: Vec<Segment>,
-    /// The segment that is written to.
+    /// The segment to which frames are written.
     current: u32,
-    /// Empty segments with memory, and places of segments without.
+    /// Empty segments with memory, and indices of segments without.
     spare: Vec<u32>,
     vacant: Vec<u32>,
     memory: u64,
@@ -55,7 +55,7 @@ impl FrameStore {
 
     /// Keeps a copy of a frame.
     #[inline]
-    pub(super) fn insert(&mut self, frame: &[u8]) -> Place {
+    pub(super) fn insert(&mut self, frame: &[u8]) -> FrameLocation {
         let segment = &self.segments[self.current as usize];
         if segment.bytes.capacity() - segment.bytes.len() < frame.len() {
             self.turn(frame.len());
@@ -64,7 +64,7 @@ impl FrameStore {
         let at = segment.bytes.len();
         segment.bytes.extend_from_slice(frame);
         segment.live += 1;
-        Place {
+        FrameLocation {
             segment: self.current,
             at: at as u32,
             len: frame.len() as u32,
@@ -72,25 +72,25 @@ impl FrameStore {
     }
 
     #[inline]
-    pub(super) fn get(&self, place: Place) -> &[u8] {
+    pub(super) fn get(&self, place: FrameLocation) -> &[u8] {
         let at = place.at as usize;
         &self.segments[place.segment as usize].bytes[at..at + place.len as usize]
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, place: Place) -> &mut [u8] {
+    pub(super) fn get_mut(&mut self, place: FrameLocation) -> &mut [u8] {
         let at = place.at as usize;
         &mut self.segments[place.segment as usize].bytes[at..at + place.len as usize]
     }
 
-    /// The frame is to be let go of once more than so far: it has a duplicate.
-    pub(super) fn share(&mut self, place: Place) {
+    /// Adds a reference to a frame: it has a duplicate.
+    pub(super) fn share(&mut self, place: FrameLocation) {
         self.segments[place.segment as usize].live += 1;
     }
 
-    /// Lets a frame go; its place must not be used again.
+    /// Removes a reference to a frame; after the last its location is invalid.
     #[inline]
-    pub(super) fn remove(&mut self, place: Place) {
+    pub(super) fn remove(&mut self, place: FrameLocation) {
         let segment = &mut self.segments[place.segment as usize];
         segment.live -= 1;
         if segment.live == 0 {
@@ -106,7 +106,7 @@ impl FrameStore {
         self.memory_max
     }
 
-    /// Goes on to a segment with room for a frame of `len` bytes.
+    /// Switches to a segment with space for a frame of `len` bytes.
     #[cold]
     fn turn(&mut self, len: usize) {
         let left = self.current;
@@ -116,7 +116,7 @@ impl FrameStore {
         }
     }
 
-    /// An empty segment of at least so many bytes.
+    /// Returns an empty segment of at least `len` bytes.
     fn open(&mut self, len: usize) -> u32 {
         if len <= SEGMENT_LEN
             && let Some(spare) = self.spare.pop()
@@ -154,7 +154,7 @@ mod tests {
 
     use super::*;
 
-    /// A frame whose bytes tell it from others.
+    /// Returns a frame whose bytes depend on its number.
     fn frame(number: u64, len: usize) -> Vec<u8> {
         (0..len as u64).map(|at| (number * 31 + at) as u8).collect()
     }
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn frames_come_back_as_they_went_in_whatever_the_order() {
         let mut store = FrameStore::new();
-        let mut held: VecDeque<(Place, Vec<u8>)> = VecDeque::new();
+        let mut held: VecDeque<(FrameLocation, Vec<u8>)> = VecDeque::new();
         let mut state = 1u64;
         for number in 0..20_000 {
             state = state
@@ -198,7 +198,7 @@ mod tests {
             store.remove(place);
         }
         assert_eq!(store.memory_max(), SEGMENT_LEN as u64);
-        let places: Vec<Place> = (0..10_000)
+        let places: Vec<FrameLocation> = (0..10_000)
             .map(|n| store.insert(&frame(n, 1_500)))
             .collect();
         assert!(store.memory_max() > 15_000_000);

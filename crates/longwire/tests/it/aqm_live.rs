@@ -1,12 +1,12 @@
-//! What queue disciplines are known for, seen live with real TCP: CoDel keeps
-//! the standing queue near its target, FQ-CoDel shares, DualPI2 keeps the
+//! Known properties of queue disciplines, live with real TCP: CoDel keeps the
+//! standing queue near its target, FQ-CoDel shares, DualPI2 keeps the
 //! low-latency queue short next to a classic flow.
 //!
 //! Needs namespaces and iperf3. Without them these tests pass without having
-//! run, except in CI. They judge by the waiting times in the log, which the
-//! machine's own lateness is not in.
+//! run, except in CI. They judge by the sojourn times in the log, which exclude
+//! the machine's own lateness.
 
-use crate::common::recording::{Passed, passed};
+use crate::common::recording::{FrameTimes, passed};
 use crate::common::{have, longwire};
 use longwire_testbed::support::Folder;
 
@@ -17,7 +17,7 @@ fn possible(stderr: &str, code: i32) -> bool {
 }
 
 /// Runs iperf3 behind the link; what went up.
-fn run(link: &[&str], peer: &str, command: &str) -> Option<Vec<Passed>> {
+fn run(link: &[&str], peer: &str, command: &str) -> Option<Vec<FrameTimes>> {
     if !have("iperf3") {
         return None;
     }
@@ -39,7 +39,7 @@ fn run(link: &[&str], peer: &str, command: &str) -> Option<Vec<Passed>> {
 
 /// This share of the frames waited no longer, in milliseconds, from `from`
 /// seconds after the first one on.
-fn quantile(waited: &[Passed], from: i64, share: f64) -> f64 {
+fn quantile(waited: &[FrameTimes], from: i64, share: f64) -> f64 {
     let start = waited.first().map_or(0, |first| first.arrival) + from * 1_000_000_000;
     let settled = waited.iter().filter(|frame| frame.arrival >= start);
     let mut times: Vec<i64> = settled.map(|frame| frame.time).collect();
@@ -49,10 +49,10 @@ fn quantile(waited: &[Passed], from: i64, share: f64) -> f64 {
     times[index] as f64 / 1e6
 }
 
-/// What the frames waited beyond the time that they would have waited for one
-/// another alone on a link of so many bits a microsecond: a sender that the
-/// machine has kept waiting sends in bursts, which no queue can shorten.
-fn beyond_their_own(mut frames: Vec<Passed>, bits_per_us: i64) -> Vec<Passed> {
+/// Returns the waiting time of frames less the time for which they would wait
+/// for one another alone on a link of `bits_per_us`: a sender that the machine
+/// has delayed sends in bursts, which no queue can shorten.
+fn beyond_their_own(mut frames: Vec<FrameTimes>, bits_per_us: i64) -> Vec<FrameTimes> {
     let mut free = 0;
     for frame in &mut frames {
         free = frame.arrival.max(free) + i64::from(frame.len) * 8 * 1_000 / bits_per_us;
@@ -116,7 +116,7 @@ fn dualpi2_keeps_the_low_latency_queue_short_beside_a_classic_flow() {
         "dualpi2",
     ];
     // ECT(1) in the type of service: L4S by its identifier (RFC 9331). Its
-    // frames are told from the others by their length.
+    // frames differ from the others in length.
     let peer = "sh -c 'iperf3 -s -1 -p 5202 & iperf3 -s -1 -p 5201; wait'";
     let command = "iperf3 -c far -p 5201 -t 5 -C reno >/dev/null & sleep 0.5; \
                    iperf3 -4 -u -c far -p 5202 -b 4M -l 258 --tos 1 -t 4 && wait";
@@ -127,7 +127,7 @@ fn dualpi2_keeps_the_low_latency_queue_short_beside_a_classic_flow() {
         let of = waited.iter().filter(|frame| (frame.len > 1_000) == long);
         of.copied().collect::<Vec<_>>()
     };
-    let short: Vec<Passed> = of_length(false);
+    let short: Vec<FrameTimes> = of_length(false);
     let probes = short.into_iter().filter(|frame| frame.len == 300);
     let probes = beyond_their_own(probes.collect(), 100);
     let (low, classic) = (

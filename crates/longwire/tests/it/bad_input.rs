@@ -3,7 +3,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::common::process::Running;
+use crate::common::process::RunningProgram;
 use crate::common::{EPOCH, Ran, longwire, pcap, write};
 use longwire_testbed::support::Folder;
 
@@ -156,8 +156,8 @@ fn slips_are_refused() {
     );
 }
 
-/// What is allowed and probably not meant: a warning at the start, and in the
-/// report.
+/// Permitted values that are probably not intended cause a warning at the
+/// start, and in the report.
 #[test]
 fn doubtful_values_are_warned_of() {
     let dir = Folder::new();
@@ -341,5 +341,5 @@ fn ends(arguments: &[&str]) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
     command.args(arguments).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    Running::of(command.spawn().expect("it starts")).end()
+    RunningProgram::of(command.spawn().expect("it starts")).end()
 }

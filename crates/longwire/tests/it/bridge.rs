@@ -8,7 +8,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::process::{Capture, Running, records, tshark, wait_for_word};
+use crate::common::process::{Capture, RunningProgram, records, tshark, wait_for_word};
 use crate::common::site::{Site, address, assert_nothing_lost, link};
 use crate::common::{have, write};
 use longwire_io::net::{addr_add, link_stats};
@@ -30,7 +30,7 @@ fn bridge(dir: &Folder, lines: &str) -> String {
     file
 }
 
-/// What a station knows of a neighbour: the line of its table.
+/// Returns a station's entry for a neighbour: the line of its table.
 fn neighbour(site: &Site, station: usize, of: &str) -> String {
     site.said(station, &["ip", "neigh", "show", of, "dev", "eth0"])
 }
@@ -86,14 +86,15 @@ fn a_station_that_moves_is_found_at_its_new_port() {
     let dir = Folder::new();
     let network = site.start(&bridge(&dir, ""));
     assert!(site.round_trip(0, 1).is_some(), "no answer before");
-    // The last station becomes the second one; the second one is nobody then.
+    // The last station takes the address of the second one, which is then
+    // unused.
     let (mac, moved) = (site.mac(1), format!("{}/24", address(1)));
     site.said(1, &["ip", "addr", "del", &moved, "dev", "eth0"]);
     let other = "02:00:00:00:00:99";
     site.said(1, &["ip", "link", "set", "eth0", "address", other]);
     site.said(3, &["ip", "link", "set", "eth0", "address", &mac]);
     site.said(3, &["ip", "addr", "add", &moved, "dev", "eth0"]);
-    // Nobody has heard of it at the new port until it speaks.
+    // The new port is unknown until the station sends.
     let from = address(1).to_string();
     let to = address(2).to_string();
     site.said(3, &["ping", "-c", "1", "-W", "5", "-I", &from, &to]);
@@ -107,7 +108,7 @@ fn a_station_that_moves_is_found_at_its_new_port() {
     assert_nothing_lost(&report);
 }
 
-/// So many frames with a VLAN tag from one station to another.
+/// Sends this many frames with a VLAN tag from one station to another.
 fn tagged(site: &Site, from: usize, to: usize, vlan: &str, count: &str) {
     let (source, destination) = (site.mac(from), site.mac(to));
     let macs = ["--source-mac", &source, "--destination-mac", &destination];
@@ -184,7 +185,7 @@ fn a_storm_in_a_loop_is_bounded_and_told() {
     ];
     broadcasts.args(["generate", "-q", "--rate", "200pps", "--time", "6s"]);
     broadcasts.args(to).stdout(Stdio::null());
-    let sending = Running::start(&site.stations[0], &mut broadcasts);
+    let sending = RunningProgram::start(&site.stations[0], &mut broadcasts);
     // Until bursts are used up.
     std::thread::sleep(Duration::from_secs(2));
     let (began, before) = (Instant::now(), arrived(&site, 1));
@@ -214,7 +215,7 @@ up = { loss = "list:packets=1" }
 down = { match = ["in-port=a,proto=udp", "in-port=a,proto=icmp"] }
 "#;
 
-/// What udhcpc calls with what it was given.
+/// The script that udhcpc calls with its lease.
 const LEASE: &str = "#!/bin/sh\n\
     [ \"$1\" != bound ] || ip addr add \"$ip/$mask\" dev \"$interface\"\n";
 
@@ -237,7 +238,7 @@ fn a_lease_arrives_by_dhcp_over_a_slow_link() {
     server.args(["--no-ping", "--interface=eth0"]);
     server.arg("--dhcp-range=10.9.0.100,10.9.0.150,255.255.255.0,1h");
     server.stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut server = Running::start(&site.stations[0], &mut server);
+    let mut server = RunningProgram::start(&site.stations[0], &mut server);
     wait_for_word(&mut server, "IP range");
     let script = dir.file("lease.sh");
     write(&script, LEASE.as_bytes());

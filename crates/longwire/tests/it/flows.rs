@@ -7,8 +7,8 @@
 
 use std::process::{Command, Stdio};
 
-use crate::common::process::{Capture, Running, SUSPECT, records, tshark};
-use crate::common::recording::{Passed, passed};
+use crate::common::process::{Capture, RunningProgram, SUSPECT, records, tshark};
+use crate::common::recording::{FrameTimes, passed};
 use crate::common::site::{Site, address, assert_nothing_lost, link};
 use crate::common::{have, write};
 use longwire_engine::Nanos;
@@ -54,16 +54,16 @@ const FLOWS: [(usize, usize, &str, f64, f64); 3] = [
     (4, 5, "short", 3e6, 0.9),
 ];
 
-/// Of a full frame's 1,514 bytes TCP carries so many, with time stamps.
+/// The share of a full frame's 1,514 bytes that TCP carries, with time stamps.
 const CARRIED: f64 = 1_448.0 / 1_514.0;
 
 /// Sends for ten seconds, of which the first two do not count.
-fn sender(site: &Site, from: usize, to: usize) -> Running {
+fn sender(site: &Site, from: usize, to: usize) -> RunningProgram {
     let to = address(to).to_string();
     let mut command = Command::new("iperf3");
     command.args(["-c", &to, "-t", "8", "-O", "2", "-C", "cubic", "-J"]);
     command.stdout(Stdio::piped()).stderr(Stdio::null());
-    Running::start(&site.stations[from], &mut command)
+    RunningProgram::start(&site.stations[from], &mut command)
 }
 
 /// The part of a flow that counts: from three seconds after its first segment,
@@ -81,7 +81,7 @@ fn check_links(log: &str) -> bool {
         let first = first.expect("a segment").arrival;
         let from = first + SETTLED.as_nanos().cast_signed();
         let until = from + SETTLED.as_nanos().cast_signed();
-        let mut counted: Vec<Passed> = frames
+        let mut counted: Vec<FrameTimes> = frames
             .into_iter()
             .filter(|frame| (from..until).contains(&(frame.arrival + frame.time)))
             .collect();
@@ -122,7 +122,7 @@ fn check_links(log: &str) -> bool {
 
 /// Checks what TCP had of it, as its receivers report. Returns whether that was
 /// what its links carry.
-fn check_tcp(senders: [Running; 3]) -> bool {
+fn check_tcp(senders: [RunningProgram; 3]) -> bool {
     let mut filled = true;
     for (sender, (.., name, rate, least)) in senders.into_iter().zip(FLOWS) {
         let ended = sender.end();
@@ -165,7 +165,7 @@ fn carry(site: &Site) -> bool {
     let servers = FLOWS.map(|(_, to, ..)| {
         let mut server = Command::new("iperf3");
         server.args(["-s", "-1"]).stdout(Stdio::null());
-        Running::start(&site.stations[to], &mut server)
+        RunningProgram::start(&site.stations[to], &mut server)
     });
     for (from, to, ..) in FLOWS {
         assert!(site.round_trip(from, to).is_some(), "no answer");

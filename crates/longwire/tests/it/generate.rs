@@ -9,7 +9,7 @@ use crate::common::{Ran, frames, longwire};
 use longwire_io::net::NetNamespace;
 use longwire_testbed::support::Folder;
 
-/// Two devices joined by a veth pair in a namespace of their own.
+/// Two devices joined by a veth pair in a separate namespace.
 fn pair() -> Option<NetNamespace> {
     wired(&[("near", "far")])
 }
@@ -170,8 +170,8 @@ fn what_a_link_loses_is_counted() {
 }
 
 /// The device is a link of 20 Mbit/s in the same process, which decides by the
-/// times at which frames are due: whatever disturbs this machine, it passes
-/// half of 40 Mbit/s, and what ten more frames are in a trial of 1 s (0.6 %).
+/// times at which frames are due: regardless of the machine's disturbances, it
+/// passes half of 40 Mbit/s, and ten more frames in a trial of 1 s (0.6 %).
 #[test]
 fn throughput_between_devices_is_the_links() {
     let Some(namespace) = pair() else {
@@ -311,7 +311,8 @@ fn services_share_a_line() {
             .iter()
             .filter_map(|step| step["received_bits_per_s"].as_f64());
         let out: f64 = out.sum();
-        // Beside the rate, what the queue holds at the end of 1 s: 0.4 %.
+        // In addition to the rate, the content of the queue at the end of 1 s:
+        // 0.4 %.
         assert!((out / 20e6 - 1.0).abs() < 0.01, "{out}: {json}");
         return;
     }

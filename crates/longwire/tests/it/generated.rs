@@ -1,4 +1,4 @@
-//! What is generated from the command line's own definition: help,
+//! Output that is generated from the command line's definition: help,
 //! completions, manual pages; and `models` and `doctor`.
 
 use crate::common::longwire;

@@ -25,7 +25,8 @@ fn a_live_run_comes_out_the_same_in_virtual_time() {
         dir.file("live.pcap"),
         dir.file("off.pcap"),
     );
-    // Bursts of four, so that frames queue, and lengths that tell them apart.
+    // Bursts of four, so that frames queue, and different lengths to identify
+    // them.
     let arrivals: Vec<_> = (0..200)
         .map(|n| (EPOCH + n / 4 * 2 * MS + n % 7, 100 + n as usize))
         .collect();

@@ -1,5 +1,5 @@
 //! Plugins on the command line: they decide, they fail with exit code 1 and
-//! their message, and what is wrong with them is told before anything runs.
+//! their message, and errors in them are reported before the run starts.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -48,8 +48,8 @@ fn assert_same_offline(link: &[&str]) {
     if !have("iperf3") {
         return;
     }
-    // How iperf3 gets on with such a link is not asked: a spoilt frame may
-    // well end its connection.
+    // The success of iperf3 is not checked: a corrupted frame may end its
+    // connection.
     if record(&dir, link).is_none() {
         println!("skipped: no namespaces here");
         return;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::common::process::Running;
+use crate::common::process::RunningProgram;
 use crate::common::recording::decided;
 use crate::common::site::{Site, assert_nothing_lost, link};
 use crate::common::{have, longwire, write};
@@ -74,7 +74,7 @@ every = "300ms"
 "#;
 
 /// Has a station talk to another one: it serves, the first one sends.
-fn iperf3(site: &Site, (from, to): (usize, usize), options: &[&str]) -> [Running; 2] {
+fn iperf3(site: &Site, (from, to): (usize, usize), options: &[&str]) -> [RunningProgram; 2] {
     let address = format!("10.9.0.{}", to + 1);
     let quiet = |arguments: &[&str]| {
         let mut command = Command::new("iperf3");
@@ -82,10 +82,10 @@ fn iperf3(site: &Site, (from, to): (usize, usize), options: &[&str]) -> [Running
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command
     };
-    let serving = Running::start(&site.stations[to], &mut quiet(&["-s", "-1"]));
+    let serving = RunningProgram::start(&site.stations[to], &mut quiet(&["-s", "-1"]));
     std::thread::sleep(Duration::from_millis(500));
     let arguments = [&["-c", &address, "-t", "4"][..], options].concat();
-    let sending = Running::start(&site.stations[from], &mut quiet(&arguments));
+    let sending = RunningProgram::start(&site.stations[from], &mut quiet(&arguments));
     [serving, sending]
 }
 

@@ -7,7 +7,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::process::Running;
+use crate::common::process::RunningProgram;
 use crate::common::wire::{inside, wired};
 use crate::common::{EPOCH, Frame, Ran, longwire, pcap, write};
 use longwire_io::net::NetNamespace;
@@ -22,7 +22,7 @@ fn replay(namespace: &NetNamespace, trace: &str, options: &[&str]) -> Ran {
     inside(namespace, &command)
 }
 
-/// A trace of so many frames, 200 us apart.
+/// Returns a trace of `frames` frames, 200 us apart.
 fn trace(dir: &Folder, frames: u64) -> String {
     let file = dir.file("sent.pcap");
     let frames = (0..frames).map(|n| (EPOCH + n * 200_000, 60 + (n as usize * 37) % 1_400));
@@ -46,7 +46,7 @@ fn what_arrives_is_compared_and_what_left_is_stamped() {
     let ran = replay(&namespace, &trace(&dir, 2_000), &["--require", require]);
     let link = link(&ran);
     let (received, stamps) = (&link["received"], &link["send_stamps"]);
-    // The stack of `near` says a last word when it is told to be quiet.
+    // The stack of `near` may send a last frame when its device is configured.
     let stray = received["trace"]["foreign"].as_u64().unwrap_or(u64::MAX);
     assert!(stray < 10, "{received}");
     assert_eq!(received["packets"], 2_000 + stray, "{received}");
@@ -121,13 +121,13 @@ fn what_the_emulated_link_does_is_not_the_networks_doing() {
 
 /// A network under test that loses one frame in ten and takes 3 ms: another
 /// Longwire, between the two pairs.
-fn network(namespace: &NetNamespace) -> Running {
+fn network(namespace: &NetNamespace) -> RunningProgram {
     let run = ["run", "packet:in", "packet:out"];
     let link = ["--loss", "nth:10", "--delay", "3ms", "--no-realtime"];
     let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
     command.args(run).args(link);
     command.stdout(Stdio::null()).stderr(Stdio::null());
-    Running::start(namespace, &mut command)
+    RunningProgram::start(namespace, &mut command)
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn what_cannot_be_is_refused_before_anything_is_sent() {
         assert_eq!(ran.code, code, "{options:?}: {ran:?}");
         assert!(ran.stderr.contains(says), "{options:?}: {}", ran.stderr);
     }
-    // A file has no send stamps, and nobody received.
+    // A file has no send stamps, and there was no receiver.
     for clause in ["sent.p99<1s", "received.lost=0"] {
         let ran = longwire(&["replay", &trace, "--to", &to, "--require", clause]);
         assert_eq!(ran.code, 3, "{clause}: {ran:?}");

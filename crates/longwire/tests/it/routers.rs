@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::process::{PATIENCE, Running};
+use crate::common::process::{PATIENCE, RunningProgram};
 use crate::common::site::{Site, assert_nothing_lost, link, run_in};
 use crate::common::{have, write};
 use longwire_io::net::NetNamespace;
@@ -42,7 +42,7 @@ time = "26s"
 up = ["wire"]
 "#;
 
-/// A routing protocol: its daemon, and how a router is told of it.
+/// A routing protocol: its daemon, and the configuration of a router.
 struct Protocol {
     daemon: &'static str,
     settings: fn(u8, u8) -> String,
@@ -94,7 +94,7 @@ const BGP: Protocol = Protocol {
 
 /// A router's daemons, run by hand: everything of theirs is in its folder.
 struct Router {
-    daemons: Vec<(&'static str, Running)>,
+    daemons: Vec<(&'static str, RunningProgram)>,
     dir: Folder,
 }
 
@@ -135,13 +135,13 @@ impl Router {
         command.arg("--vty_socket").arg(self.dir.path());
         command.arg("--log").arg(format!("file:{}", file("log")));
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        let running = Running::start(station, &mut command);
+        let running = RunningProgram::start(station, &mut command);
         self.daemons.push((name, running));
     }
 
-    /// What its daemons had to say.
+    /// Returns the logs of its daemons.
     fn logs(&self) -> String {
-        let log = |(name, _): &(&str, Running)| {
+        let log = |(name, _): &(&str, RunningProgram)| {
             std::fs::read_to_string(self.dir.file(&format!("{name}.log"))).unwrap_or_default()
         };
         self.daemons.iter().map(log).collect()

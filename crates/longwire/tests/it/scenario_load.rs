@@ -4,7 +4,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::common::process::Running;
+use crate::common::process::RunningProgram;
 use crate::common::site::Site;
 use crate::common::{EPOCH, write};
 use longwire_capture::CaptureWriter;
@@ -49,7 +49,7 @@ fn a_simulation_ends_at_a_signal_between_two_frames() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
     command.args(["simulate", &file, "--in", &format!("a={input}")]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let running = Running::start(&here, &mut command);
+    let running = RunningProgram::start(&here, &mut command);
     std::thread::sleep(Duration::from_millis(1_500));
     running.signal(Signal::SIGTERM);
     // Its end is waited for, but not for the day.

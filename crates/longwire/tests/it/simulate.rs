@@ -5,7 +5,7 @@ use longwire_testbed::support::Folder;
 
 const MS: u64 = 1_000_000;
 
-/// Simulates these bytes, and returns what was said and where the output is.
+/// Simulates these bytes; returns the run and the path of the output.
 fn simulate(dir: &Folder, input: &[u8], options: &[&str]) -> (Ran, String) {
     let (from, to) = (dir.file("in.pcap"), dir.file("out.pcap"));
     write(&from, input);

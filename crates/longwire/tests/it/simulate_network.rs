@@ -77,8 +77,8 @@ fn inputs(dir: &Folder, sent: &[Sent]) -> Vec<String> {
     arguments
 }
 
-/// What left by each port of a capture with interfaces: when, and from which
-/// station.
+/// Returns the frames that left by each port of a capture with interfaces:
+/// times and stations.
 fn left(file: &str) -> BTreeMap<String, Vec<(u64, u8)>> {
     let mut reader = CaptureReader::open(file).unwrap_or_else(|error| panic!("{error}"));
     let mut left: BTreeMap<String, Vec<(u64, u8)>> = BTreeMap::new();

@@ -13,13 +13,14 @@ const NEAR_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const FAR_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 /// A captured frame: its stamp and its bytes.
-type Captured = (u64, Vec<u8>);
+type CapturedFrame = (u64, Vec<u8>);
 
-/// A frame of UDP over IPv4 with so many bytes in all.
+/// Returns a UDP frame over IPv4 of `len` bytes in all.
 fn ipv4(up: bool, len: usize, flow: u16) -> Vec<u8> {
-    let ((from_mac, from), (to_mac, to)) = match up {
-        true => ((NEAR_MAC, NEAR), (FAR_MAC, FAR)),
-        false => ((FAR_MAC, FAR), (NEAR_MAC, NEAR)),
+    let ((from_mac, from), (to_mac, to)) = if up {
+        ((NEAR_MAC, NEAR), (FAR_MAC, FAR))
+    } else {
+        ((FAR_MAC, FAR), (NEAR_MAC, NEAR))
     };
     let mut frame = [&to_mac[..], &from_mac, &[0x08, 0x00]].concat();
     let total = (len - 14) as u16;
@@ -34,7 +35,7 @@ fn ipv4(up: bool, len: usize, flow: u16) -> Vec<u8> {
 }
 
 /// The bytes of a pcap file of these frames.
-fn pcap(captured: &[Captured]) -> Vec<u8> {
+fn pcap(captured: &[CapturedFrame]) -> Vec<u8> {
     let lengths: Vec<Frame> = captured
         .iter()
         .map(|(at, bytes)| (*at, bytes.len()))
@@ -50,7 +51,7 @@ fn pcap(captured: &[Captured]) -> Vec<u8> {
 }
 
 /// Bursts both ways, by a fixed rule that looks irregular.
-fn traffic() -> Vec<(bool, Captured)> {
+fn traffic() -> Vec<(bool, CapturedFrame)> {
     let mut state = 7u64;
     let mut at = EPOCH;
     (0..3_000)
@@ -116,7 +117,7 @@ const RATES: [&str; 2] = ["8mbit", "25mbit"];
 #[test]
 fn both_ways_at_once_are_the_same_as_each_on_its_own() {
     let traffic = traffic();
-    let all: Vec<Captured> = traffic
+    let all: Vec<CapturedFrame> = traffic
         .iter()
         .map(|(_, captured)| captured.clone())
         .collect();
@@ -129,7 +130,7 @@ fn both_ways_at_once_are_the_same_as_each_on_its_own() {
         let mut alone_frames = Vec::new();
         for (way, rate) in [("up", RATES[0]), ("down", RATES[1])] {
             let of_way = traffic.iter().filter(|(up, _)| *up == (way == "up"));
-            let of_way: Vec<Captured> = of_way.map(|(_, captured)| captured.clone()).collect();
+            let of_way: Vec<CapturedFrame> = of_way.map(|(_, captured)| captured.clone()).collect();
             // Schedules apart, a link does not know of the other's frames.
             let options = [link, &["--rate", rate, "--link", way, "--seed", "5"]].concat();
             let (ran, out, alone) = simulate(&dir, &pcap(&of_way), way, &options);
@@ -156,7 +157,7 @@ fn both_ways_at_once_are_the_same_as_each_on_its_own() {
 #[test]
 fn the_same_seed_gives_the_same_bytes() {
     let dir = Folder::new();
-    let input: Vec<Captured> = traffic()
+    let input: Vec<CapturedFrame> = traffic()
         .into_iter()
         .map(|(_, captured)| captured)
         .collect();
@@ -181,7 +182,7 @@ fn the_same_seed_gives_the_same_bytes() {
 #[test]
 fn the_log_agrees_with_the_output_and_the_report() {
     let dir = Folder::new();
-    let input: Vec<Captured> = traffic()
+    let input: Vec<CapturedFrame> = traffic()
         .into_iter()
         .map(|(_, captured)| captured)
         .collect();
@@ -249,7 +250,7 @@ fn the_log_has_every_time_by_hand() {
     let dir = Folder::new();
     // Two frames at once, at a byte a microsecond with room for one, one
     // later, one that is too long.
-    let input: Vec<Captured> = [(0, 1_000), (0, 1_000), (0, 1_000), (9, 500), (9, 1_600)]
+    let input: Vec<CapturedFrame> = [(0, 1_000), (0, 1_000), (0, 1_000), (9, 500), (9, 1_600)]
         .map(|(ms, len)| (EPOCH + ms * MS, ipv4(true, len, 1)))
         .to_vec();
     let options = [
@@ -292,7 +293,7 @@ fn what_no_address_tells_goes_by_its_station_or_is_counted() {
         frame.resize(60, 0);
         frame
     };
-    let frames: Vec<Captured> = [
+    let frames: Vec<CapturedFrame> = [
         lldp(NEAR_MAC),
         lldp(FAR_MAC),
         ipv4(true, 100, 1),
@@ -328,7 +329,7 @@ fn what_no_address_tells_goes_by_its_station_or_is_counted() {
 #[test]
 fn a_side_that_is_named_wrong_is_remarked() {
     let dir = Folder::new();
-    let input: Vec<Captured> = (0..5).map(|n| (EPOCH + n, ipv4(true, 100, 1))).collect();
+    let input: Vec<CapturedFrame> = (0..5).map(|n| (EPOCH + n, ipv4(true, 100, 1))).collect();
     let (ran, ..) = simulate(&dir, &pcap(&input), "out", &["--near", "172.16.0.0/12"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.stderr.contains("up: no frame went this way"), "{ran:?}");
@@ -336,7 +337,7 @@ fn a_side_that_is_named_wrong_is_remarked() {
 
 #[test]
 fn frames_held_at_the_end_are_in_the_log_and_reported() {
-    let input: Vec<Captured> = (0..9)
+    let input: Vec<CapturedFrame> = (0..9)
         .map(|n| (EPOCH + n * MS, ipv4(true, 1_000, 1)))
         .collect();
     // A frame a millisecond; nothing leaves after 4 ms.

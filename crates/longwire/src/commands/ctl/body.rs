@@ -1,4 +1,4 @@
-//! What is asked for as the body of a change (docs/control.md).
+//! The body of a change request (docs/control.md).
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -10,11 +10,10 @@ use serde_json::{Map, Value, json};
 use super::{Action, AddArgs, MoveArgs, NamesArgs, SetArgs, WhenArgs};
 use crate::Error;
 
-/// The largest change: what the server takes.
+/// The largest change that the server accepts, in bytes.
 const CHANGE_MAX: u64 = 16 << 20;
 
-/// Reads `OPTION=VALUE`. Which options there are, and what they take, the
-/// running network knows.
+/// Parses `OPTION=VALUE`. The running network checks the option and its value.
 pub(super) fn option(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -22,7 +21,7 @@ pub(super) fn option(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// The change that an action asks for, and whether it is only to be checked.
+/// Returns the change of an action, and whether it is only checked.
 pub(super) fn of(action: &Action) -> Result<(Value, bool), Error> {
     let (what, when) = match action {
         Action::Add(args) => return Ok((add(args), args.check)),
@@ -69,12 +68,13 @@ fn add(args: &AddArgs) -> Value {
         let given = options.given().into_iter();
         table(given.map(|(name, text)| (name.to_owned(), text)))
     };
-    let mut link = match up == down {
-        true => of(up),
-        false => Map::from_iter([
+    let mut link = if up == down {
+        of(up)
+    } else {
+        Map::from_iter([
             ("up".to_owned(), of(up).into()),
             ("down".to_owned(), of(down).into()),
-        ]),
+        ])
     };
     link.insert("name".to_owned(), json!(args.name));
     link.insert("match".to_owned(), json!(args.matches));
@@ -94,7 +94,7 @@ fn add(args: &AddArgs) -> Value {
     json!({ "add": { "link": [link] } })
 }
 
-/// Options as a table: one that is there several times is a list.
+/// Returns options as a table; a repeated option becomes a list.
 fn table(options: impl Iterator<Item = (String, String)>) -> Map<String, Value> {
     let mut table = Map::new();
     for (name, text) in options {
@@ -116,13 +116,12 @@ fn read(path: &Path) -> Result<Value, Error> {
         source,
     };
     let mut text = String::new();
-    match path.as_os_str() == "-" {
-        true => io::stdin().take(CHANGE_MAX + 1).read_to_string(&mut text),
-        false => {
-            open::to_read(path).and_then(|file| file.take(CHANGE_MAX + 1).read_to_string(&mut text))
-        }
-    }
-    .map_err(failed)?;
+    let read = if path.as_os_str() == "-" {
+        io::stdin().take(CHANGE_MAX + 1).read_to_string(&mut text)
+    } else {
+        open::to_read(path).and_then(|file| file.take(CHANGE_MAX + 1).read_to_string(&mut text))
+    };
+    read.map_err(failed)?;
     let refuse = |why: String| Err(Error::Usage(format!("{}: {why}", path.display())));
     if text.len() as u64 > CHANGE_MAX {
         return refuse(format!(
@@ -136,7 +135,7 @@ fn read(path: &Path) -> Result<Value, Error> {
     }
 }
 
-/// Reads a change: JSON if it begins with a brace, else TOML.
+/// Parses a change: JSON if it begins with a brace, else TOML.
 fn parse(text: &str) -> Result<Value, String> {
     if text.trim_start().starts_with('{') {
         return serde_json::from_str(text).map_err(|error| format!("this is not JSON: {error}"));
@@ -151,7 +150,7 @@ mod tests {
     use super::*;
     use crate::{Cli, Command};
 
-    /// The body of a change as it is written on the command line.
+    /// Returns the body of a change that is written as a command line.
     fn body(arguments: &str) -> Value {
         let arguments = ["longwire", "ctl"].into_iter().chain(arguments.split(' '));
         let cli = Cli::try_parse_from(arguments).unwrap_or_else(|error| panic!("{error}"));

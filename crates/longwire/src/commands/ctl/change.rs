@@ -1,4 +1,4 @@
-//! Changes: sent whole, done whole or refused whole.
+//! Changes: each is made or refused as a whole.
 
 use std::io::{self, Write};
 
@@ -10,9 +10,9 @@ use super::{Action, body, print_json};
 use crate::{Error, Globals};
 use longwire_control::client::{Client, ClientError, Wrong};
 
-/// What a change came to.
+/// The result of a change.
 #[derive(Debug, Deserialize)]
-struct Changed {
+struct ChangeResult {
     at_ns: u64,
     links: u64,
     added: u64,
@@ -20,12 +20,13 @@ struct Changed {
     warnings: Vec<Wrong>,
 }
 
-/// Makes the change that an action asks for.
+/// Makes the change of an action.
 pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> Result<(), Error> {
     let (change, check) = body::of(action)?;
-    let path = match check {
-        true => "/v1/changes?check=true",
-        false => "/v1/changes",
+    let path = if check {
+        "/v1/changes?check=true"
+    } else {
+        "/v1/changes"
     };
     let changed = client.post(path, &change).map_err(|error| match error {
         ClientError::Cut { .. } if !check => Error::Failed(format!(
@@ -36,7 +37,7 @@ pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> R
     if globals.json {
         return print_json(&changed);
     }
-    let changed: Changed = read(changed)?;
+    let changed: ChangeResult = read(changed)?;
     for warning in &changed.warnings {
         writeln!(io::stderr(), "warning: {warning}")?;
     }
@@ -46,7 +47,7 @@ pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> R
     Ok(())
 }
 
-fn words(changed: &Changed, check: bool) -> String {
+fn words(changed: &ChangeResult, check: bool) -> String {
     let parts = [
         (changed.links, "set, directions apart"),
         (changed.added, "added"),
@@ -61,9 +62,10 @@ fn words(changed: &Changed, check: bool) -> String {
         parts => parts.join(", "),
     };
     let at = Nanos::from_nanos(changed.at_ns);
-    match check {
-        true => format!("could be done, nothing was: {what}"),
-        false => format!("{what}; at {at} of the run"),
+    if check {
+        format!("could be done, nothing was: {what}")
+    } else {
+        format!("{what}; at {at} of the run")
     }
 }
 
@@ -73,7 +75,7 @@ mod tests {
 
     #[test]
     fn what_was_done_is_said_with_its_time() {
-        let changed = Changed {
+        let changed = ChangeResult {
             at_ns: 2_500_000_000,
             links: 4,
             added: 0,

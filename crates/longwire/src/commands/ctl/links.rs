@@ -15,11 +15,11 @@ use longwire_control::client::{Client, ClientError};
 use longwire_topology::Way;
 use longwire_topology::glob::is_pattern;
 
-/// Links of one request: an answer of them takes about a megabyte.
+/// Links of one request: a response takes about a megabyte.
 const PAGE: usize = 1000;
 
 #[derive(Deserialize)]
-struct Page {
+struct LinkPage {
     links: Vec<Value>,
     next: Option<String>,
 }
@@ -30,12 +30,12 @@ struct Link {
     #[serde(rename = "match")]
     matchers: Vec<String>,
     moved_to: Option<String>,
-    up: Direction,
-    down: Option<Direction>,
+    up: DirectionState,
+    down: Option<DirectionState>,
 }
 
 #[derive(Deserialize)]
-struct Direction {
+struct DirectionState {
     state: String,
     options: Map<String, Value>,
     #[serde(flatten)]
@@ -54,7 +54,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// What it may hold; without an option that is the link's default.
+    /// Formats the queue's limit; `is_default` if no option names a queue.
     fn limit(&self, is_default: bool) -> Option<String> {
         let packets = self.packets_limit.map(|most| format!("{most} packets"));
         let bytes = self.bytes_limit.map(|most| format!("{most} bytes"));
@@ -68,7 +68,7 @@ impl Queue {
     }
 }
 
-/// Shows links.
+/// Prints links.
 pub(super) fn get(args: &GetArgs, client: &mut Client, globals: &Globals) -> Result<(), Error> {
     match args.name.as_deref() {
         Some(name) if !is_pattern(name) => one(name, client, globals),
@@ -76,7 +76,7 @@ pub(super) fn get(args: &GetArgs, client: &mut Client, globals: &Globals) -> Res
     }
 }
 
-/// A name without its direction, if it ends in one.
+/// Splits a name into its stem and its direction, if it ends in one.
 fn direction(name: &str) -> (&str, Option<Way>) {
     for way in [Way::Up, Way::Down] {
         let base = name.strip_suffix(way.name());
@@ -87,7 +87,7 @@ fn direction(name: &str) -> (&str, Option<Way>) {
     (name, None)
 }
 
-/// One link, or one direction of it.
+/// Prints one link, or one direction of it.
 fn one(name: &str, client: &mut Client, globals: &Globals) -> Result<(), Error> {
     const MISSING: u16 = 404;
     let asked = client.get(&format!("/v1/links/{}", encoded(name)));
@@ -111,7 +111,7 @@ fn one(name: &str, client: &mut Client, globals: &Globals) -> Result<(), Error> 
     Ok(())
 }
 
-/// A link in full.
+/// Formats a link with all details.
 fn detail(link: &Link, way: Option<Way>) -> String {
     let mut text = format!("{}\n", link.name);
     for matcher in &link.matchers {
@@ -124,7 +124,7 @@ fn detail(link: &Link, way: Option<Way>) -> String {
     let shown = directions
         .into_iter()
         .filter(|(one, _)| way.is_none_or(|way| way == *one));
-    let shown: Vec<(&str, &Direction)> = shown
+    let shown: Vec<(&str, &DirectionState)> = shown
         .filter_map(|(one, direction)| Some((one.name(), direction?)))
         .collect();
     let mut header = vec![""];
@@ -151,7 +151,7 @@ fn detail(link: &Link, way: Option<Way>) -> String {
     text + &table.text()
 }
 
-fn facts(direction: &Direction) -> Vec<(String, String)> {
+fn facts(direction: &DirectionState) -> Vec<(String, String)> {
     let mut facts = vec![("state".to_owned(), direction.state.clone())];
     for (name, value) in &direction.options {
         facts.push((name.clone(), texts(value).join(" ")));
@@ -171,7 +171,7 @@ fn facts(direction: &Direction) -> Vec<(String, String)> {
     facts
 }
 
-/// An option's text, or its texts.
+/// Returns an option's text, or its texts.
 fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::Array(items) => items.iter().flat_map(texts).collect(),
@@ -180,7 +180,7 @@ fn texts(value: &Value) -> Vec<String> {
     }
 }
 
-/// All links that fit, page after page.
+/// Prints all links that match, page by page.
 fn many(pattern: &str, client: &mut Client, globals: &Globals) -> Result<(), Error> {
     let mut links = Vec::new();
     let way = pages(pattern, client, &mut links)?;
@@ -202,9 +202,10 @@ fn many(pattern: &str, client: &mut Client, globals: &Globals) -> Result<(), Err
             let Some(direction) = direction.filter(|_| way.is_none_or(|way| way == one)) else {
                 continue;
             };
-            let name = match apart {
-                true => format!("{}.{}", link.name, one.name()),
-                false => link.name.clone(),
+            let name = if apart {
+                format!("{}.{}", link.name, one.name())
+            } else {
+                link.name.clone()
             };
             table.row(row(name, direction));
         }
@@ -213,8 +214,9 @@ fn many(pattern: &str, client: &mut Client, globals: &Globals) -> Result<(), Err
     Ok(())
 }
 
-/// The pages of links whose names fit. A pattern that ends in a direction and
-/// fits no name is about that direction of those that fit without it.
+/// Fetches the pages of links whose names match. A pattern that ends in a
+/// direction and matches no name selects that direction of the links that match
+/// without it.
 fn pages(pattern: &str, client: &mut Client, links: &mut Vec<Value>) -> Result<Option<Way>, Error> {
     let mut after: Option<String> = None;
     loop {
@@ -222,10 +224,10 @@ fn pages(pattern: &str, client: &mut Client, links: &mut Vec<Value>) -> Result<O
         if let Some(after) = &after {
             path += &format!("&after={}", encoded(after));
         }
-        let page: Page = read(client.get(&path)?)?;
+        let page: LinkPage = read(client.get(&path)?)?;
         links.extend(page.links);
         match page.next {
-            // A server that does not get on would be asked for ever.
+            // A server that does not advance would be asked without end.
             Some(next) if after.as_ref().is_none_or(|after| *after < next) => after = Some(next),
             Some(next) => {
                 let reason = format!("the page behind '{next}' begins with it");
@@ -243,7 +245,7 @@ fn pages(pattern: &str, client: &mut Client, links: &mut Vec<Value>) -> Result<O
     }
 }
 
-fn row(name: String, direction: &Direction) -> Vec<String> {
+fn row(name: String, direction: &DirectionState) -> Vec<String> {
     let options = direction.options.iter();
     let options = options.flat_map(|(name, value)| {
         let texts = texts(value).into_iter();
@@ -260,7 +262,7 @@ fn row(name: String, direction: &Direction) -> Vec<String> {
     ]
 }
 
-/// Packets and bytes of a queue.
+/// Formats the packets and bytes of a queue.
 fn amounts(packets: u64, bytes: u64) -> String {
     let (packets, bytes) = (number_of(packets, "packet"), number_of(bytes, "byte"));
     format!("{packets}, {bytes}")

@@ -1,5 +1,4 @@
-//! `longwire ctl`: a running network read and changed, through its control
-//! API.
+//! `longwire ctl`: reads and changes a running network through its control API.
 
 mod body;
 mod change;
@@ -44,11 +43,11 @@ Examples:
 
 Exit codes: 0 well, 1 failed (nobody answers, say), 2 refused: nothing was changed.";
 
-/// What `ctl` takes.
+/// Arguments of `ctl`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CtlArgs {
-    /// The run that is meant: the socket or the address of its --control
+    /// The run: the socket or the address of its --control
     #[arg(
         long,
         global = true,
@@ -62,15 +61,15 @@ pub struct CtlArgs {
     #[arg(long, global = true, value_name = "FILE", help_heading = "Run")]
     pub token_file: Option<PathBuf>,
 
-    /// What to do
+    /// The action
     #[command(subcommand)]
     pub action: Action,
 }
 
-/// What to do with a running network.
+/// An action on a running network.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Links: their options, state and counters
+    /// Show links: their options, state and counters
     Get(GetArgs),
     /// Set options of links
     Set(SetArgs),
@@ -78,35 +77,35 @@ pub enum Action {
     Add(Box<AddArgs>),
     /// Remove links or paths; their frames find no rule from then on
     Remove(RemoveArgs),
-    /// Let links that are down or paused work again
+    /// Take links up that are down or paused
     Up(NamesArgs),
-    /// Take links down: they lose what arrives
+    /// Take links down: they lose arriving frames
     Down(NamesArgs),
-    /// Have links hold what they have, until they are up
+    /// Pause links: they hold their frames until they are up
     Pause(NamesArgs),
-    /// Lead the frames of a link or path over another
+    /// Move the frames of a link or path to another
     Move(MoveArgs),
-    /// Make a change that a file describes, all of it at one time
+    /// Make a change that a file describes, as a whole
     Apply(ApplyArgs),
-    /// What is counted, again and again
+    /// Print counters repeatedly
     Watch(WatchArgs),
-    /// What was counted of links, summed up
+    /// Print the summed counters of links
     Stats(StatsArgs),
-    /// What runs
+    /// Show the state of the run
     Status,
-    /// Ports and what they carried
+    /// Show ports and their counters
     Ports,
-    /// Paths of several links
+    /// Show paths of several links
     Paths,
-    /// Rules: which frames cross what, in the order in which they count
+    /// Show rules: matchers with their links and paths, in order of evaluation
     Rules,
-    /// The report so far
+    /// Print the report so far
     Report,
-    /// Changes that were made
+    /// List changes that were made
     Changes,
 }
 
-/// What `ctl get` takes.
+/// Arguments of `ctl get`.
 #[derive(Debug, Args)]
 pub struct GetArgs {
     /// The name of a link, or a pattern: * stands for anything, ? for a
@@ -115,7 +114,7 @@ pub struct GetArgs {
     pub name: Option<String>,
 }
 
-/// When, and whether at all.
+/// Time of a change, and whether it is only checked.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "When")]
 pub struct WhenArgs {
@@ -123,19 +122,19 @@ pub struct WhenArgs {
     #[arg(long, value_name = "TIME", conflicts_with = "after")]
     pub at: Option<Nanos>,
 
-    /// So long from now
+    /// After this time from now
     #[arg(long = "in", id = "after", value_name = "TIME")]
     pub after: Option<Nanos>,
 
-    /// Only say whether it could be done
+    /// Only report whether it could be done
     #[arg(long)]
     pub check: bool,
 }
 
-/// What `ctl set` takes.
+/// Arguments of `ctl set`.
 #[derive(Debug, Args)]
 pub struct SetArgs {
-    /// The links: a name or a pattern, with .up or .down behind for one
+    /// The links: a name or a pattern, followed by .up or .down for one
     /// direction
     #[arg(value_name = "NAME")]
     pub name: String,
@@ -144,12 +143,12 @@ pub struct SetArgs {
     #[arg(value_name = "OPTION=VALUE", required = true, value_parser = body::option)]
     pub options: Vec<(String, String)>,
 
-    /// When.
+    /// Time of the change.
     #[command(flatten)]
     pub when: WhenArgs,
 }
 
-/// What `ctl add` takes.
+/// Arguments of `ctl add`.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{LINK_HELP}\n\n{DUPLEX_HELP}"))]
 pub struct AddArgs {
@@ -157,12 +156,12 @@ pub struct AddArgs {
     #[arg(value_name = "NAME")]
     pub name: String,
 
-    /// Which frames cross it upwards, as in src=10.0.0.7; those on the way
-    /// back have source and destination swapped. May be repeated
+    /// The matcher of frames upwards, as in src=10.0.0.7; frames of the other
+    /// direction have source and destination swapped. May be repeated
     #[arg(long = "match", value_name = "FIELDS", required = true)]
     pub matches: Vec<String>,
 
-    /// Which frames cross it downwards, where that does not follow
+    /// The matcher of frames downwards, if it is not the reverse
     #[arg(long, value_name = "FIELDS")]
     pub match_down: Vec<String>,
 
@@ -174,43 +173,43 @@ pub struct AddArgs {
     #[arg(long)]
     pub shared: bool,
 
-    /// Its options.
+    /// The link's options.
     #[command(flatten)]
     pub link: DuplexArgs,
 
-    /// Only say whether it could be done
+    /// Only report whether it could be done
     #[arg(long)]
     pub check: bool,
 }
 
-/// What `ctl remove` takes.
+/// Arguments of `ctl remove`.
 #[derive(Debug, Args)]
 pub struct RemoveArgs {
     /// Names or patterns of links and paths
     #[arg(value_name = "NAME", required = true)]
     pub names: Vec<String>,
 
-    /// Only say whether it could be done
+    /// Only report whether it could be done
     #[arg(long)]
     pub check: bool,
 }
 
-/// What commands take that are about links by name.
+/// Arguments of actions on links by name.
 #[derive(Debug, Args)]
 pub struct NamesArgs {
     /// Names or patterns: * stands for anything, ? for a character
     #[arg(value_name = "NAME", required = true)]
     pub names: Vec<String>,
 
-    /// When.
+    /// Time of the change.
     #[command(flatten)]
     pub when: WhenArgs,
 }
 
-/// What `ctl move` takes.
+/// Arguments of `ctl move`.
 #[derive(Debug, Args)]
 pub struct MoveArgs {
-    /// The link or path whose frames are meant
+    /// The link or path whose frames are moved
     #[arg(value_name = "CLASS")]
     pub class: String,
 
@@ -218,28 +217,28 @@ pub struct MoveArgs {
     #[arg(value_name = "TO")]
     pub to: String,
 
-    /// How long they are lost meanwhile
+    /// How long they are lost during the move
     #[arg(long, value_name = "TIME")]
     pub outage: Option<Nanos>,
 
-    /// When.
+    /// Time of the change.
     #[command(flatten)]
     pub when: WhenArgs,
 }
 
-/// What `ctl apply` takes.
+/// Arguments of `ctl apply`.
 #[derive(Debug, Args)]
 pub struct ApplyArgs {
     /// The change, as TOML or JSON; - is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 
-    /// Only say whether it could be made
+    /// Only report whether it could be made
     #[arg(long)]
     pub check: bool,
 }
 
-/// What `ctl watch` takes.
+/// Arguments of `ctl watch`.
 #[derive(Debug, Args)]
 pub struct WatchArgs {
     /// The links: a name or a pattern; without it, the sum of all
@@ -250,16 +249,16 @@ pub struct WatchArgs {
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub every: Nanos,
 
-    /// Stop after so many times; without it, when told to
+    /// Stop after this many reports; without it, when interrupted
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
 
-    /// The sum of the links, not each
+    /// The sum of the links instead of each
     #[arg(long)]
     pub sum: bool,
 }
 
-/// What `ctl stats` takes.
+/// Arguments of `ctl stats`.
 #[derive(Debug, Args)]
 pub struct StatsArgs {
     /// The links: a name or a pattern; without it, all
@@ -267,26 +266,27 @@ pub struct StatsArgs {
     pub name: Option<String>,
 }
 
-/// Asks a running network.
+/// Sends a request to a running network, and prints the response.
 ///
 /// # Errors
-/// If nobody answers, or what was asked for is refused.
+/// If no server answers, or the request is refused.
 pub fn run(args: &CtlArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let asked = connect(args).and_then(|mut client| act(&args.action, &mut client, globals));
     match asked {
         Err(Error::Control(ClientError::Refused(refused))) if globals.json => {
             let error = ClientError::Refused(refused.clone());
             print_json(&refused)?;
-            match error.is_usage() {
-                true => Ok(ExitCode::from(EXIT_USAGE)),
-                false => Err(Error::Control(error)),
+            if error.is_usage() {
+                Ok(ExitCode::from(EXIT_USAGE))
+            } else {
+                Err(Error::Control(error))
             }
         }
         asked => asked.map(|()| ExitCode::SUCCESS),
     }
 }
 
-/// A client of the run that is meant.
+/// Connects to the selected run.
 fn connect(args: &CtlArgs) -> Result<Client, Error> {
     let address = place::find(args.control.as_ref(), |name| std::env::var_os(name))?;
     let named = std::env::var_os(place::TOKEN_FILE).filter(|named| !named.is_empty());
@@ -317,12 +317,12 @@ fn act(action: &Action, client: &mut Client, globals: &Globals) -> Result<(), Er
     }
 }
 
-/// A text as it stands in the path or the query of a request.
+/// Encodes a text for the path or the query of a request.
 fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
-/// Writes a value as `--json` does everywhere.
+/// Prints a value in the format of `--json`.
 fn print_json(value: &impl Serialize) -> Result<(), Error> {
     let mut out = io::stdout().lock();
     serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;

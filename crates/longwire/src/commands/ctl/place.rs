@@ -1,4 +1,4 @@
-//! Which running Longwire is meant.
+//! The address of the running Longwire.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,14 +12,14 @@ use crate::Error;
 use longwire_control::Address;
 use longwire_control::client::ONLY_OWNER;
 
-/// What names the address when the command line does not.
+/// The environment variable of the address.
 pub(super) const ADDRESS: &str = "LONGWIRE_CONTROL";
 
-/// What names the token's file when the command line does not.
+/// The environment variable of the token's file.
 pub(super) const TOKEN_FILE: &str = "LONGWIRE_TOKEN_FILE";
 
-/// The address that is meant: the one that was given, the one of the
-/// environment, or the only socket at which somebody listens.
+/// Returns the address: the given one, the one of the environment, or the only
+/// socket with a listener.
 pub(super) fn find(
     given: Option<&Address>,
     environment: impl Fn(&str) -> Option<OsString>,
@@ -35,7 +35,7 @@ pub(super) fn find(
     only(&run_directory::all(environment(run_directory::VARIABLE)))
 }
 
-/// The only socket of these folders at which somebody listens.
+/// Returns the only socket of these folders that has a listener.
 fn only(folders: &[PathBuf]) -> Result<Address, Error> {
     let sockets: Vec<PathBuf> = folders.iter().flat_map(|folder| sockets(folder)).collect();
     let (mut alive, mut others) = (Vec::new(), Vec::new());
@@ -52,7 +52,7 @@ fn only(folders: &[PathBuf]) -> Result<Address, Error> {
             "{}: {ONLY_OWNER}",
             written(others.iter().map(|path| path.as_path()))
         ))),
-        [] => Err(Error::Failed(nobody(folders, &sockets))),
+        [] => Err(Error::Failed(no_listener(folders, &sockets))),
         several => Err(Error::Usage(format!(
             "several runs can be controlled: {}; say which with --control PATH, or in {ADDRESS}",
             written(several.iter().map(|path| path.as_path()))
@@ -60,8 +60,8 @@ fn only(folders: &[PathBuf]) -> Result<Address, Error> {
     }
 }
 
-/// What to do when nobody listens.
-fn nobody(folders: &[PathBuf], dead: &[PathBuf]) -> String {
+/// Returns the message for the case that no socket has a listener.
+fn no_listener(folders: &[PathBuf], dead: &[PathBuf]) -> String {
     let place = folders.first().cloned().unwrap_or_default();
     let found = match dead {
         [] => String::new(),
@@ -84,7 +84,8 @@ fn written<'a>(paths: impl Iterator<Item = &'a Path>) -> String {
     paths.collect::<Vec<_>>().join(", ")
 }
 
-/// The sockets of a folder, by name; none where there is no such folder.
+/// Returns the sockets of a folder, by name; none where there is no such
+/// folder.
 fn sockets(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let is_socket = |entry: &std::fs::DirEntry| {
@@ -104,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder of its own, and what finds sockets in it.
+    /// A temporary folder in which sockets are searched.
     struct Runtime(PathBuf);
 
     impl Runtime {

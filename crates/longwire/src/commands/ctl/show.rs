@@ -1,5 +1,4 @@
-//! What else a run tells: its counters, ports, paths, rules, report and
-//! changes.
+//! Counters, ports, paths, rules, report and changes of a run.
 
 use std::io::{self, Write};
 
@@ -17,7 +16,7 @@ use longwire_control::client::Client;
 /// Rules of one request.
 const PAGE: usize = 10_000;
 
-/// Sums of counters.
+/// Prints sums of counters.
 pub(super) fn stats(args: &StatsArgs, client: &mut Client, globals: &Globals) -> Result<(), Error> {
     #[derive(Deserialize)]
     struct Sums {
@@ -38,7 +37,7 @@ pub(super) fn stats(args: &StatsArgs, client: &mut Client, globals: &Globals) ->
     })
 }
 
-/// What runs.
+/// Prints the state of the run.
 pub(super) fn status(client: &mut Client, globals: &Globals) -> Result<(), Error> {
     #[derive(Deserialize)]
     struct Overview {
@@ -63,7 +62,7 @@ pub(super) fn status(client: &mut Client, globals: &Globals) -> Result<(), Error
     })
 }
 
-/// Ports.
+/// Prints ports.
 pub(super) fn ports(client: &mut Client, globals: &Globals) -> Result<(), Error> {
     let told = client.get("/v1/ports")?;
     show(told, globals, |told| {
@@ -128,7 +127,7 @@ fn ports_table(ports: Vec<Port>) -> Table {
     table
 }
 
-/// Paths.
+/// Prints paths.
 pub(super) fn paths(client: &mut Client, globals: &Globals) -> Result<(), Error> {
     #[derive(Deserialize)]
     struct Path {
@@ -153,10 +152,10 @@ pub(super) fn paths(client: &mut Client, globals: &Globals) -> Result<(), Error>
     })
 }
 
-/// All rules, page after page.
+/// Prints all rules, page by page.
 pub(super) fn rules(client: &mut Client, globals: &Globals) -> Result<(), Error> {
     #[derive(Deserialize)]
-    struct Page {
+    struct RulePage {
         rules: Vec<Value>,
         next: Option<usize>,
     }
@@ -170,7 +169,7 @@ pub(super) fn rules(client: &mut Client, globals: &Globals) -> Result<(), Error>
     let mut rules = Vec::new();
     let mut skip = Some(0);
     while let Some(from) = skip {
-        let page: Page = read(client.get(&format!("/v1/rules?skip={from}&limit={PAGE}"))?)?;
+        let page: RulePage = read(client.get(&format!("/v1/rules?skip={from}&limit={PAGE}"))?)?;
         rules.extend(page.rules);
         skip = page.next.filter(|next| *next > from);
     }
@@ -183,7 +182,7 @@ pub(super) fn rules(client: &mut Client, globals: &Globals) -> Result<(), Error>
     })
 }
 
-/// The report so far.
+/// Prints the report so far.
 pub(super) fn report(client: &mut Client, globals: &Globals) -> Result<(), Error> {
     #[derive(Deserialize)]
     struct Report {
@@ -225,7 +224,7 @@ pub(super) fn report(client: &mut Client, globals: &Globals) -> Result<(), Error
     })
 }
 
-/// Changes that were made, and those that will be.
+/// Prints changes that were made, and those that will be.
 pub(super) fn changes(client: &mut Client, globals: &Globals) -> Result<(), Error> {
     #[derive(Deserialize)]
     struct Changes {
@@ -255,7 +254,7 @@ pub(super) fn changes(client: &mut Client, globals: &Globals) -> Result<(), Erro
             let at = Nanos::from_nanos(done.at_ns);
             let until = done.until_ns.map(Nanos::from_nanos);
             let until = until.map_or_else(String::new, |until| format!(" to {until}"));
-            // What is added or removed sets no options of links.
+            // Additions and removals set no options of links.
             let links = match done.links {
                 0 => String::new(),
                 links => format!(", {}", number_of(links, "link")),
@@ -270,12 +269,12 @@ pub(super) fn changes(client: &mut Client, globals: &Globals) -> Result<(), Erro
     })
 }
 
-/// A list under a name.
+/// Takes a list from a response.
 fn list<T: serde::de::DeserializeOwned>(mut told: Value, name: &str) -> Result<Vec<T>, Error> {
     read(told.get_mut(name).map_or(Value::Null, Value::take))
 }
 
-/// Shows what was told: as it is, or in words.
+/// Prints a response as JSON or as text.
 fn show(
     told: Value,
     globals: &Globals,

@@ -1,4 +1,4 @@
-//! What the API tells of counters.
+//! Counters in responses of the API.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use crate::Error;
 
-/// What was counted of a link, or of several.
+/// Counters of a link, or sums over several.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Totals {
     pub packets_in: u64,
     pub bytes_in: u64,
     pub packets_out: u64,
     pub bytes_out: u64,
-    /// By reason, those that there were.
+    /// By reason, without those at zero.
     pub dropped: BTreeMap<String, u64>,
     pub raised: u64,
     pub ecn_marked: u64,
@@ -30,12 +30,12 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// All that was lost.
+    /// Returns all frames that were lost.
     pub fn lost(&self) -> u64 {
         self.dropped.values().sum()
     }
 
-    /// All of it, with names.
+    /// Returns every counter with its name.
     pub fn named(&self) -> Vec<(String, u64)> {
         let mut named = vec![
             ("packets in".to_owned(), self.packets_in),
@@ -60,7 +60,7 @@ impl Totals {
     }
 }
 
-/// What is counted a second.
+/// Changes of counters per second.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Rates {
     pub packets_in_per_s: f64,
@@ -70,9 +70,9 @@ pub(super) struct Rates {
     pub drops_per_s: f64,
 }
 
-/// Both; rates only when there was a time before.
+/// Totals and rates; no rates in the first event.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Counted {
+pub(super) struct LinkCounters {
     pub totals: Totals,
     #[serde(default)]
     pub rates: Option<Rates>,
@@ -82,24 +82,24 @@ pub(super) struct Counted {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Event {
     pub elapsed_s: f64,
-    /// How many there are, directions apart.
+    /// Number of links; directions count separately.
     pub links: u64,
     #[serde(flatten)]
-    pub counted: Counted,
-    /// Each link, if they were asked for.
+    pub counted: LinkCounters,
+    /// Each link, if requested.
     #[serde(default)]
-    pub each: Option<Vec<Row>>,
+    pub each: Option<Vec<LinkEvent>>,
 }
 
 /// A link of an event.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Row {
+pub(super) struct LinkEvent {
     pub name: String,
     #[serde(flatten)]
-    pub counted: Counted,
+    pub counted: LinkCounters,
 }
 
-/// Reads what was told, if it is what this version tells.
+/// Parses a response; fails if this version does not know its format.
 pub(super) fn read<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
     serde_json::from_value(value).map_err(|error| {
         Error::Failed(format!(

@@ -1,4 +1,4 @@
-//! `ctl watch`: what is counted, again and again.
+//! `ctl watch`: prints counters repeatedly.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use longwire_units::number_of;
 
-use super::stats::{Counted, Event, read};
+use super::stats::{Event, LinkCounters, read};
 use super::{WatchArgs, encoded};
 use crate::report::words::rate;
 use crate::signals::stop_flag;
@@ -15,7 +15,8 @@ use crate::table::Table;
 use crate::{Error, Globals};
 use longwire_control::client::{Client, Ended, Next};
 
-/// Watches until told to stop, the run ends, or it was often enough.
+/// Prints events until a signal, the end of the run, or the number of
+/// `--count`.
 pub(super) fn run(args: &WatchArgs, client: &mut Client, globals: &Globals) -> Result<(), Error> {
     let stop = stop_flag()?;
     let each = args.name.is_some() && !args.sum;
@@ -51,13 +52,13 @@ pub(super) fn run(args: &WatchArgs, client: &mut Client, globals: &Globals) -> R
     }
 }
 
-/// Where events are shown.
+/// The output of events.
 struct Screen<'a> {
     name: &'a str,
     json: bool,
     /// Its size, where it is a terminal: rows and columns.
     terminal: Option<Term>,
-    /// Rows that were drawn and are to be drawn over.
+    /// Rows of the previous event, which the next one overwrites.
     drawn: usize,
 }
 
@@ -83,7 +84,8 @@ impl<'a> Screen<'a> {
                     let (rows, columns) = terminal.size();
                     let text = page(self.name, &event, rows.into(), columns.into());
                     if self.drawn > 0 {
-                        // Up to the first row, and all below it wiped.
+                        // Moves up to the first row, and clears everything
+                        // below.
                         write!(out, "\x1b[{}A\x1b[J", self.drawn)?;
                     }
                     self.drawn = text.lines().count();
@@ -92,13 +94,13 @@ impl<'a> Screen<'a> {
                 None => write!(out, "{}", lines(self.name, &event))?,
             }
         }
-        // Whoever reads along wants it now.
+        // A reader of the pipe gets each event at once.
         Ok(out.flush()?)
     }
 }
 
-/// The links of an event by name, or all together.
-fn rows<'a>(name: &'a str, event: &'a Event) -> Vec<(&'a str, &'a Counted)> {
+/// Returns the links of an event by name, or their sum.
+fn rows<'a>(name: &'a str, event: &'a Event) -> Vec<(&'a str, &'a LinkCounters)> {
     match &event.each {
         Some(each) => each
             .iter()
@@ -108,9 +110,9 @@ fn rows<'a>(name: &'a str, event: &'a Event) -> Vec<(&'a str, &'a Counted)> {
     }
 }
 
-/// What fits a terminal.
+/// Returns the lines that fit the terminal.
 fn page(name: &str, event: &Event, rows_max: usize, columns_max: usize) -> String {
-    /// The head, the table's head, what is left out, and the cursor.
+    /// Lines around the rows: title, header, omissions, and cursor.
     const AROUND: usize = 4;
     let rows = rows(name, event);
     let shown = rows.len().min(rows_max.saturating_sub(AROUND).max(1));
@@ -149,13 +151,13 @@ fn page(name: &str, event: &Event, rows_max: usize, columns_max: usize) -> Strin
             number_of((rows.len() - shown) as u64, "more link")
         );
     }
-    // A longer line would wrap, and could not be drawn over.
+    // A longer line would wrap, and could not be overwritten.
     let cut = |line: &str| line.chars().take(columns_max.saturating_sub(1)).collect();
     let lines: Vec<String> = text.lines().map(cut).collect();
     lines.join("\n") + "\n"
 }
 
-/// A line for each link.
+/// Returns a line for each link.
 fn lines(name: &str, event: &Event) -> String {
     let rows = rows(name, event).into_iter();
     let rows = rows.map(|(name, counted)| {

@@ -1,4 +1,4 @@
-//! The report of a network in words.
+//! The report of a network as text.
 
 mod verdict;
 
@@ -13,13 +13,13 @@ use crate::cli::Paint;
 use crate::report::words::links_in_words;
 use crate::table::Table;
 
-/// Links that are shown in words; the others are in the JSON.
+/// Links that are shown as text; the others are in the JSON.
 const SHOWN: usize = 20;
 
-/// Changes that are shown in words.
+/// Changes that are shown as text.
 const CHANGES_SHOWN: usize = 20;
 
-/// Writes a report in words.
+/// Writes a report as text.
 ///
 /// # Errors
 /// If `out` cannot be written.

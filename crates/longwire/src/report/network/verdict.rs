@@ -1,5 +1,5 @@
-//! The closing sentence of a network's report: whether the network was what was
-//! asked for, and which links fell behind.
+//! The closing sentence of a network's report: whether the network met its
+//! configuration, and which links fell behind.
 
 use longwire_engine::DropReason;
 use longwire_fabric::{LinkRow, NetworkReport};
@@ -9,7 +9,7 @@ use crate::report::artifacts::ARTIFACTS;
 use crate::report::verdict::{SHARE_SMALL, Verdict, own_share, stopped};
 use crate::report::words::{count, links_in_words, micros};
 
-/// The verdict on a network.
+/// Returns the verdict on a network.
 pub(super) fn of(report: &NetworkReport) -> Verdict {
     let ports = &report.fabric.ports;
     let came: u64 = ports.iter().map(|port| port.packets_in).sum();
@@ -64,7 +64,7 @@ pub(super) fn of(report: &NetworkReport) -> Verdict {
     }
 }
 
-/// How unevenly links fell behind, if the network was overloaded.
+/// Returns the range of late frames among links, if the network was overloaded.
 pub(super) fn overload_line(report: &NetworkReport) -> Option<String> {
     let Overload {
         least,
@@ -84,18 +84,19 @@ pub(super) fn overload_line(report: &NetworkReport) -> Option<String> {
     ))
 }
 
-/// Which links an overload made late.
+/// Links that an overload made late.
 struct Overload<'a> {
     behind: usize,
     used: usize,
-    /// Shares of late frames, of links that carried some.
+    /// The smallest and the largest share of late frames, among links with
+    /// frames.
     least: f64,
     middle: f64,
     worst: &'a LinkRow,
 }
 
 impl Overload<'_> {
-    /// `None` if the network kept up.
+    /// Returns the overload; `None` if the network kept up.
     fn of(links: &[LinkRow]) -> Option<Overload<'_>> {
         let behind = links.iter().filter(|row| row.totals.overload > 0).count();
         let used = links.iter().filter(|row| row.totals.packets_out > 0);
@@ -122,13 +123,13 @@ impl Overload<'_> {
     }
 }
 
-/// The share of its frames that a link handed over late, from 0 to 1.
+/// Returns the share of its frames that a link handed over late, from 0 to 1.
 fn share_late(row: &LinkRow) -> f64 {
     let frames = row.totals.packets_out.max(1);
     (row.late() as f64 / frames as f64).min(1.0)
 }
 
-/// The ports that went away, if any did, and the frames that were lost by it.
+/// Returns the ports that went away, if any did, and the frames lost by it.
 fn lost_ports(report: &NetworkReport) -> Option<String> {
     let ports = report.fabric.ports.iter().filter_map(|port| {
         let lost = port.lost.as_ref()?;
@@ -152,7 +153,7 @@ fn lost_ports(report: &NetworkReport) -> Option<String> {
     })
 }
 
-/// The artifacts of a port, if it has any: `left 12 late, 3 memory`.
+/// Returns the artifacts of a port, if it has any: `left 12 late, 3 memory`.
 fn artifacts(port: &PortReport) -> Option<String> {
     let happened = port.artifacts.iter().filter(|(_, n)| **n > 0);
     let kinds: Vec<String> = happened
@@ -167,13 +168,14 @@ fn praise(report: &NetworkReport) -> String {
     let greatest = |of: fn(&PortReport) -> f64| ports.iter().map(of).fold(0.0, f64::max);
     let p99 = greatest(|port| port.lateness_us.p99);
     let max = greatest(|port| port.lateness_us.max);
-    let lateness = match max > 0.0 {
-        true => format!(
+    let lateness = if max > 0.0 {
+        format!(
             "99% of them at most {} late and none more than {}",
             micros(p99),
             micros(max)
-        ),
-        false => "each at its nanosecond".to_owned(),
+        )
+    } else {
+        "each at its nanosecond".to_owned()
     };
     format!(
         "the network was what was asked for: {} frames delivered, {lateness}, no artifacts",

@@ -1,4 +1,4 @@
-//! What `--require` compares: figures of a link's or a run's report.
+//! Measures of `--require`: values of a link's or a run's report.
 
 use std::collections::BTreeMap;
 
@@ -8,27 +8,27 @@ use longwire_runtime::{Lateness, LinkReport, Pauses, RunReport};
 use super::RequireError;
 use crate::report::artifacts::{ARTIFACTS, is_lost, is_own};
 
-/// What is compared.
+/// A measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Measure {
     Lateness(LatenessMeasure),
-    /// Without frames that a witnessed pause or the start made late.
+    /// Lateness without frames that a witnessed pause or the start made late.
     LatenessOwn(LatenessMeasure),
-    /// Of the gaps between a replay's departures.
+    /// Error of the gaps between a replay's departures.
     GapError(LatenessMeasure),
-    /// Of send stamps.
+    /// Lateness of send stamps.
     Sent(LatenessMeasure),
-    /// Of one kind, or all of them.
+    /// Artifacts of one kind, or all of them.
     Artifacts(Option<String>),
-    /// All kinds but those that are not the emulator's own.
+    /// Artifacts of all kinds that are the emulator's own.
     ArtifactsOwn,
-    /// All kinds that are frames lost by the emulator.
+    /// Artifacts of all kinds that are frames lost by the emulator.
     ArtifactsLost,
-    /// For one reason, or all of them.
+    /// Drops for one reason, or all of them.
     Drops(Option<String>),
-    /// When the machine stood still.
+    /// Pauses of the machine.
     Pauses(PauseMeasure),
-    /// When the process was stopped.
+    /// Stops of the process.
     Stops(PauseMeasure),
     PacketsIn,
     PacketsOut,
@@ -53,7 +53,7 @@ pub(super) enum PauseMeasure {
     Total,
 }
 
-/// Their names, as in the JSON report.
+/// Statistics of lateness by name, as in the JSON report.
 const LATENESS: [(&str, LatenessMeasure); 6] = [
     ("p50", LatenessMeasure::P50),
     ("p99", LatenessMeasure::P99),
@@ -91,10 +91,10 @@ const COUNTS: [(&str, Measure); 8] = [
     ("bytes_out", Measure::BytesOut),
 ];
 
-/// The measure of this name.
+/// Parses a measure's name.
 ///
 /// # Errors
-/// If there is none: with the names that are near it.
+/// If there is none: with the closest names.
 pub(super) fn parse(name: &str) -> Result<Measure, RequireError> {
     let unknown = |known: String| RequireError::UnknownName {
         name: name.to_owned(),
@@ -139,7 +139,7 @@ pub(super) fn parse(name: &str) -> Result<Measure, RequireError> {
     }
 }
 
-/// Whether a name begins like one that there is: `drops.lost`.
+/// Whether a name belongs to an existing family: `drops.lost`.
 pub(super) fn is_family(name: &str) -> bool {
     let family = name.split_once('.').map_or(name, |(family, _)| family);
     let counted = COUNTS.iter().any(|(known, _)| *known == family);
@@ -167,8 +167,8 @@ fn prefixed(prefix: &str, names: &[&str]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// The frames that shares are taken of: those that entered or those that left,
-/// whichever are more, and those that an input port lost.
+/// Returns the frames of which shares are taken: those that entered or those
+/// that left, the larger number of both, and those that an input port lost.
 pub fn frames(link: &LinkReport) -> u64 {
     let lost_at_port = ["ring_full", "too_long"]
         .iter()
@@ -190,7 +190,7 @@ impl LatenessMeasure {
 }
 
 impl PauseMeasure {
-    /// A count, or nanoseconds.
+    /// Returns a count, or nanoseconds.
     fn of(self, pauses: &Pauses) -> f64 {
         match self {
             PauseMeasure::Count => pauses.count as f64,
@@ -201,7 +201,8 @@ impl PauseMeasure {
 }
 
 impl Measure {
-    /// Its value in the report of a run, if it is about the whole run.
+    /// Returns the value in the report of a run, if the measure is about the
+    /// whole run.
     pub(super) fn of_run(&self, report: &RunReport) -> Option<f64> {
         match self {
             Measure::Pauses(of) => Some(of.of(&report.pauses)),
@@ -210,12 +211,12 @@ impl Measure {
         }
     }
 
-    /// If it is about the whole run rather than about links.
+    /// Whether the measure is about the whole run rather than about links.
     pub(super) fn is_of_run(&self) -> bool {
         matches!(self, Measure::Pauses(_) | Measure::Stops(_))
     }
 
-    /// If it may be compared with a share of the frames.
+    /// Whether the measure may be compared with a share of the frames.
     pub(super) fn is_shared(&self) -> bool {
         matches!(
             self,
@@ -226,8 +227,8 @@ impl Measure {
         )
     }
 
-    /// Whether a link was measured at all: a network measures lateness where
-    /// frames leave it, at its ports.
+    /// Whether a link was measured at all: a network measures lateness at its
+    /// ports, where frames leave it.
     pub(super) fn is_measured(&self, link: &LinkReport) -> bool {
         match self {
             Measure::Lateness(_) => !link.lateness_us.max.is_nan(),
@@ -236,7 +237,7 @@ impl Measure {
         }
     }
 
-    /// If it is a time rather than a count.
+    /// Whether the measure is a time rather than a count.
     pub(super) fn is_time(&self) -> bool {
         match self {
             Measure::Lateness(_)
@@ -248,8 +249,8 @@ impl Measure {
         }
     }
 
-    /// Its value: nanoseconds or a count. What never happened may be missing
-    /// from a report, and counts as zero; `None` where nothing was measured.
+    /// Returns the value: nanoseconds or a count. A missing count in a report
+    /// is zero; `None` where nothing was measured.
     pub(super) fn of(&self, link: &LinkReport) -> Option<f64> {
         let sum = |counts: &BTreeMap<&str, u64>, kind: &Option<String>| match kind {
             Some(kind) => counts.get(kind.as_str()).copied().unwrap_or(0),
@@ -263,12 +264,12 @@ impl Measure {
             Measure::Lateness(_) | Measure::LatenessOwn(_) if !self.is_measured(link) => {
                 return None;
             }
-            // The report gives microseconds, rounded nowhere.
+            // The report has microseconds with all decimals.
             Measure::Lateness(measure) => return Some(measure.of(&link.lateness_us) * 1e3),
             Measure::LatenessOwn(measure) => {
                 return Some(measure.of(&link.lateness_own_us) * 1e3);
             }
-            // Without gaps there is nothing to be wrong.
+            // Without gaps there is no error.
             Measure::GapError(measure) => {
                 let departures = link.departures.as_ref();
                 return Some(departures.map_or(0.0, |of| measure.of(&of.gap_error_us)) * 1e3);
@@ -291,9 +292,10 @@ impl Measure {
     }
 
     pub(super) fn show(&self, value: f64) -> String {
-        match self.is_time() {
-            true => Nanos::from_nanos(value as u64).to_string(),
-            false => format!("{value}"),
+        if self.is_time() {
+            Nanos::from_nanos(value as u64).to_string()
+        } else {
+            format!("{value}")
         }
     }
 }

@@ -1,11 +1,11 @@
-//! `--require`: what a run must have been, as an expression such as
+//! `--require`: conditions on a run, as an expression such as
 //! `artifacts-own<0.1%,lateness-own.p99<1ms`.
 //!
 //! Clauses are separated by commas and must all hold. A clause is a name, a
-//! comparison and a value; it holds for every link, or for one when a link's
-//! name stands in front: `up.lateness.p99<50us`, `adsl7.down.drops=0`. Which links
-//! there are is known when the run has ended. Counts of artifacts and drops
-//! are compared with a count or, written with `%`, with a share of the frames.
+//! comparison and a value; it holds for every link, or for one if a link's name
+//! precedes the measure: `up.lateness.p99<50us`, `adsl7.down.drops=0`. The set
+//! of links is known when the run has ended. Counts of artifacts and drops are
+//! compared with a count or, written with `%`, with a share of the frames.
 
 mod measure;
 
@@ -22,13 +22,13 @@ use super::words::percent;
 use crate::receiving::ReceivedByLink;
 use crate::receiving::require::ReceiveRequireError;
 
-/// The line for CI that the documents recommend: more than 99.9 % of the frames
-/// of each link were what was asked for, apart from those that a witnessed pause
-/// of the machine or the start of the program made late. A test that never used
-/// its link has no artifacts, and is not to pass for that.
+/// The recommended line for CI: more than 99.9 % of the frames of each link met
+/// the configuration, apart from those that a witnessed pause of the machine or
+/// the start of the program made late. A test that never used its link has no
+/// artifacts, and must not pass.
 pub const RECOMMENDED: &str = "artifacts-lost=0,artifacts-own<5%,packets_in>0";
 
-/// What a run must have been.
+/// Conditions that a run must meet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Requirement {
     clauses: Vec<Clause>,
@@ -38,16 +38,16 @@ pub struct Requirement {
 /// One condition.
 #[derive(Clone, Debug, PartialEq)]
 struct Clause {
-    /// As its user wrote it.
+    /// The clause as it was written.
     text: String,
-    /// The link it is about; `None` is every link.
+    /// The link; `None` is every link.
     link: Option<String>,
     measure: Measure,
     comparison: Comparison,
     value: Value,
 }
 
-/// What a measure is compared with.
+/// The value with which a measure is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Value {
     /// In nanoseconds for times, else a count.
@@ -75,7 +75,7 @@ const COMPARISONS: [(&str, Comparison); 5] = [
     ("=", Comparison::Equal),
 ];
 
-/// Why a requirement was refused.
+/// The error of a requirement that is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum RequireError {
@@ -162,7 +162,7 @@ impl FromStr for Clause {
     }
 }
 
-/// The value of a clause, in the unit of its measure.
+/// Parses the value of a clause, in the unit of its measure.
 fn parse_value(clause: &str, measure: &Measure, text: &str) -> Result<Value, RequireError> {
     if let Some(number) = text.strip_suffix('%') {
         if !measure.is_shared() {
@@ -180,25 +180,27 @@ fn parse_value(clause: &str, measure: &Measure, text: &str) -> Result<Value, Req
             }),
         };
     }
-    let value = match measure.is_time() {
-        true => text.parse().map(Nanos::as_nanos),
-        false => parse_count(text),
+    let value = if measure.is_time() {
+        text.parse().map(Nanos::as_nanos)
+    } else {
+        parse_count(text)
     };
     value.map(Value::Plain).map_err(|source| {
         let clause = clause.to_owned();
-        // A fraction of a count is meant as a share.
-        match measure.is_shared() && text.parse::<f64>().is_ok_and(|value| value >= 0.0) {
-            true => RequireError::Count {
+        // A fraction of a count is probably a share.
+        if measure.is_shared() && text.parse::<f64>().is_ok_and(|value| value >= 0.0) {
+            RequireError::Count {
                 clause,
                 value: text.to_owned(),
-            },
-            false => RequireError::Value { clause, source },
+            }
+        } else {
+            RequireError::Value { clause, source }
         }
     })
 }
 
-/// Splits a name into its link, if one stands in front, and its measure. A
-/// link's name may have dots: the longest rest that is a measure is taken.
+/// Splits a name into its link, if there is one, and its measure. A link's name
+/// may have dots: the longest suffix that is a measure is taken.
 fn parse_name(name: &str) -> Result<(Option<String>, Measure), RequireError> {
     let unknown = match measure::parse(name) {
         Ok(measure) => return Ok((None, measure)),
@@ -213,16 +215,17 @@ fn parse_name(name: &str) -> Result<(Option<String>, Measure), RequireError> {
             _ => {}
         }
     }
-    // What is wrong about `ac.down.drops.lost` is a reason of drops.
-    Err(match measure::is_family(name) {
-        true => unknown,
-        false => nearest.unwrap_or(unknown),
+    // In `ac.down.drops.lost`, the reason of drops is wrong, not the link.
+    Err(if measure::is_family(name) {
+        unknown
+    } else {
+        nearest.unwrap_or(unknown)
     })
 }
 
 impl Requirement {
-    /// Clauses that name a link that is not among these, a sentence for each. For
-    /// a network whose links are fixed, before its run.
+    /// Returns a sentence for each clause that names an unknown link. For a
+    /// network whose links are fixed, before its run.
     pub fn unknown<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<String> {
         let links = names.map(|name| LinkReport {
             name: name.to_owned(),
@@ -280,7 +283,7 @@ impl Requirement {
     }
 }
 
-/// The direction that a name means: `up` is `ab`, `down` is `ba`.
+/// Returns the direction of a name: `up` is `ab`, `down` is `ba`.
 fn direction(name: &str) -> Option<&'static str> {
     match name {
         "up" | "ab" => Some("up"),
@@ -289,14 +292,14 @@ fn direction(name: &str) -> Option<&'static str> {
     }
 }
 
-/// A name without its direction, if it ends in one.
+/// Removes the direction from a name; `None` without a direction.
 fn without_direction(name: &str) -> Option<&str> {
     let (link, way) = name.rsplit_once('.')?;
     matches!(way, "up" | "down").then_some(link)
 }
 
-/// The links that a name means: the one that is called so; a direction of the
-/// only link; or both directions of a link.
+/// Returns the links of a name: the one with this name; a direction of the only
+/// link; or both directions of a link.
 pub(super) fn named<'a>(name: &str, links: &'a [LinkReport]) -> Vec<&'a LinkReport> {
     let same = |link: &&LinkReport| {
         link.name == name || (direction(name).is_some() && direction(name) == direction(&link.name))
@@ -325,13 +328,13 @@ pub(super) fn named<'a>(name: &str, links: &'a [LinkReport]) -> Vec<&'a LinkRepo
 /// How many links a sentence lists.
 const LISTED_MAX: usize = 12;
 
-/// Says that there is no such link, and which there are.
+/// Returns an error with the links that exist.
 pub(super) fn no_such_link(clause: &str, name: &str, links: &[LinkReport]) -> String {
     let known = known(name, links, "were");
     format!("{clause}: the run had no such link '{name}'; {known}")
 }
 
-/// What was meant, or which links there `are` or `were`.
+/// Returns a similar name, or the links that there `are` or `were`.
 fn known(name: &str, links: &[LinkReport], are: &str) -> String {
     let names = || links.iter().map(|link| link.name.as_str());
     match longwire_runtime::suggest::closest(name, names()) {
@@ -379,7 +382,7 @@ impl Clause {
 
     fn unmet_share(&self, count: f64, wanted: f64, link: &LinkReport) -> Option<String> {
         let frames = measure::frames(link);
-        // Where no frame was counted, one artifact is all there was.
+        // If no frame was counted, any artifact exceeds every share.
         let share = count / (frames as f64).max(1.0);
         if self.comparison.holds(share, wanted) {
             return None;

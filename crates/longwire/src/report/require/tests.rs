@@ -108,7 +108,7 @@ fn a_run_without_the_link_does_not_meet_what_is_asked_of_it() {
     );
 }
 
-/// A network's report with links of these names.
+/// Returns a network's report with links of these names.
 fn network(names: &[&str]) -> RunReport {
     let links = names.iter().map(|name| LinkReport {
         name: (*name).to_owned(),

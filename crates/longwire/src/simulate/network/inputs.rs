@@ -1,5 +1,4 @@
-//! The captures that come in at the ports of a network, merged in order of
-//! time.
+//! The captures that enter at the ports of a network, merged in order of time.
 
 use longwire_capture::{CaptureReader, Record, Step};
 use longwire_engine::Nanos;
@@ -9,17 +8,17 @@ use longwire_packet::bridge::PortIndex;
 use crate::Error;
 use longwire_topology::{PortPlan, Topology};
 
-/// A capture that is named on the command line, and whose it is.
+/// A capture of the command line, and its port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortFile {
-    /// The port; `None` if the file's interfaces say it.
+    /// The port; `None` if the file's interfaces name it.
     pub port: Option<PortIndex>,
     /// The file.
     pub path: String,
 }
 
 impl PortFile {
-    /// Reads `PORT=FILE`, or a file alone whose interfaces are named like the
+    /// Parses `PORT=FILE`, or a file alone whose interfaces are named like the
     /// ports.
     ///
     /// # Errors
@@ -47,9 +46,9 @@ fn names(ports: &[PortPlan]) -> String {
     names.join(", ")
 }
 
-/// The captures of all ports. Frames come in the order of their stamps; of
-/// those with the same, the one of the port that stands first in the
-/// topology, and frames of one capture in its order.
+/// The captures of all ports. Frames are returned in the order of their stamps;
+/// with equal stamps, in the order of the ports in the topology, and frames of
+/// one capture in its order.
 pub struct Inputs {
     sources: Vec<Source>,
     /// The source whose frame was handed out last.
@@ -61,10 +60,10 @@ pub struct Inputs {
 struct Source {
     reader: CaptureReader,
     port: Option<PortIndex>,
-    /// The stamp of the next frame and the port that it comes in at; `None`
-    /// at the end.
+    /// The stamp of the next frame and the port at which it enters; `None` at
+    /// the end.
     next: Option<(Nanos, PortIndex)>,
-    /// The ports of interfaces that frames came of, with their names: another
+    /// The ports of the interfaces seen so far, with their names: another
     /// section of a file may have others.
     known: Vec<Option<(String, PortIndex)>>,
 }
@@ -73,13 +72,13 @@ impl Inputs {
     /// Opens captures and reads their first frames.
     ///
     /// # Errors
-    /// If one cannot be read, or does not say by which port its frames came.
+    /// If one cannot be read, or does not name the port of its frames.
     pub fn open(files: &[PortFile], topology: &Topology) -> Result<Inputs, Error> {
         let mut sources = Vec::new();
         for file in files {
             let mut reader = CaptureReader::open(&file.path)?;
             if reader.packing().is_some() {
-                // Unpacking costs as much as all the rest.
+                // Decompression takes as much time as everything else.
                 reader.read_ahead(false, rights::give_up_all)?;
             }
             let mut source = Source {
@@ -98,13 +97,13 @@ impl Inputs {
         })
     }
 
-    /// The earliest stamp of the first frames.
+    /// Returns the earliest stamp of the first frames.
     pub fn first_stamp(&self) -> Option<Nanos> {
         let next = self.sources.iter().filter_map(|source| source.next);
         next.map(|(stamp, _)| stamp).min()
     }
 
-    /// The next frame and the port that it comes in at; `None` when all
+    /// Returns the next frame and the port at which it enters; `None` when all
     /// captures have ended.
     ///
     /// # Errors
@@ -123,7 +122,7 @@ impl Inputs {
         Ok(record.map(|record| (port, record)))
     }
 
-    /// How many bytes have been read, and of how many, if that is known.
+    /// Returns the number of bytes read, and the total, if that is known.
     pub fn progress(&self) -> (u64, Option<u64>) {
         let readers = || self.sources.iter().map(|source| &source.reader);
         let sizes: Option<Vec<u64>> = readers().map(CaptureReader::size).collect();
@@ -133,7 +132,7 @@ impl Inputs {
 }
 
 impl Source {
-    /// Moves on to the next frame.
+    /// Advances to the next frame.
     fn advance(&mut self, ports: &[PortPlan]) -> Result<(), Error> {
         self.next = None;
         if self.reader.advance()? != Step::Frame {
@@ -151,7 +150,7 @@ impl Source {
         Ok(())
     }
 
-    /// The port that is called like an interface, or whose device is.
+    /// Returns the port that has the name of an interface, or whose device has.
     fn port_of(&mut self, interface: u32, ports: &[PortPlan]) -> Result<PortIndex, Error> {
         let Some(name) = self.reader.interface_name(interface) else {
             return Err(Error::Usage(format!(

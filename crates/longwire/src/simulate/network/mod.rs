@@ -1,5 +1,5 @@
-//! A network in virtual time: captures in at its ports, captures out, and its
-//! scenario at its times between them.
+//! A network in virtual time: captures enter and leave at its ports, and its
+//! scenario runs at its times between them.
 
 mod inputs;
 mod outputs;
@@ -25,21 +25,22 @@ pub struct NetworkReplay<'a> {
     inputs: Inputs,
     outputs: Outputs,
     script: Script<'a>,
-    /// When the scenario and all schedules began.
+    /// The start of the scenario and of all schedules.
     epoch: Nanos,
-    /// Where plugins say that they failed.
+    /// Failures of plugins.
     faults: Faults,
 }
 
-/// Between two looks at the signals so many frames pass.
+/// Frames between two checks for signals.
 const FRAMES_A_LOOK: u32 = 4096;
 
-/// When the captures have ended, so many commands of the scenario are waited
-/// for in vain: one without end would keep frames for ever that stand still.
+/// Commands of the scenario that are executed after the end of the captures, at
+/// most: a scenario without end would keep frames for ever on links that stand
+/// still.
 const IDLE_COMMANDS_MAX: u32 = 100_000;
 
 impl<'a> NetworkReplay<'a> {
-    /// A simulation that has not begun, with what goes in and out.
+    /// Returns a simulation before its start, with its captures.
     pub fn new(
         simulation: Simulation,
         (inputs, outputs): (Inputs, Outputs),
@@ -57,13 +58,14 @@ impl<'a> NetworkReplay<'a> {
         }
     }
 
-    /// Reads all captures to their ends and lets everything leave; unless it
-    /// is stopped. `progress` is told now and then how many bytes have been
-    /// read, of how many.
+    /// Reads all captures to their ends and releases all frames, unless a
+    /// signal stops it. `progress` periodically receives the bytes read and
+    /// their total.
     ///
     /// # Errors
-    /// If a capture is damaged, after all that was read before has left; if an
-    /// output cannot be written, a command not be done, or a plugin failed.
+    /// If a capture is damaged, after all frames read before have left; if an
+    /// output cannot be written, a command cannot be executed, or a plugin
+    /// failed.
     pub fn run(
         &mut self,
         mut progress: impl FnMut(u64, Option<u64>),
@@ -90,7 +92,7 @@ impl<'a> NetworkReplay<'a> {
         }
     }
 
-    /// The next frame; `false` when there is none.
+    /// Processes the next frame; returns `false` when there is none.
     fn frame(&mut self, stop: &AtomicBool) -> Result<bool, Stop> {
         let Some((port, record)) = self.inputs.next_frame().map_err(Stop::Input)? else {
             return Ok(false);
@@ -101,7 +103,7 @@ impl<'a> NetworkReplay<'a> {
             if at > record.stamp {
                 break;
             }
-            // One by one: between two frames there may be any number.
+            // Checked for each: between two frames there may be any number.
             if stop.load(Ordering::Relaxed) {
                 return Err(Stop::Signal);
             }
@@ -125,8 +127,8 @@ impl<'a> NetworkReplay<'a> {
         Ok(true)
     }
 
-    /// Nothing comes in any more: lets what is inside leave. What never does,
-    /// for its link stands still, stays.
+    /// Releases the frames inside after the end of the captures. Frames of
+    /// links that stand still never leave, and stay.
     fn drain(&mut self, stop: &AtomicBool) -> Result<End, Error> {
         let mut inside = self.simulation.frames();
         let mut in_vain = 0;
@@ -159,22 +161,23 @@ impl<'a> NetworkReplay<'a> {
         Ok(End::Whole)
     }
 
-    /// What the scenario has done.
+    /// Returns the changes that the scenario has made.
     pub fn changes(&self) -> &Changes {
         self.script.made()
     }
 
-    /// Ends it: everything is written, and reported but how long it took.
+    /// Ends the simulation: writes everything, and returns the report without
+    /// its duration.
     ///
     /// # Errors
-    /// The report says what went wrong, beside the error that is given back.
+    /// The error is also in the report.
     pub fn finish(self) -> (FabricReport, Result<(), Error>) {
         let written = self.outputs.finish();
         (self.simulation.stop(), written)
     }
 }
 
-/// Why no further frame was taken.
+/// The reason for which no further frame was taken.
 enum Stop {
     /// A signal.
     Signal,

@@ -1,4 +1,4 @@
-//! The captures of what leaves by the ports of a network.
+//! The captures of frames that leave by the ports of a network.
 
 use longwire_capture::CaptureWriter;
 use longwire_runtime::fabric::Leaving;
@@ -10,7 +10,7 @@ use longwire_topology::Topology;
 /// The captures of all ports.
 pub struct Outputs {
     writers: Vec<CaptureWriter>,
-    /// By port: the writers of its frames, and its interface there.
+    /// For each port: the writers of its frames, and its interface there.
     of: Vec<Vec<(usize, u32)>>,
 }
 
@@ -48,7 +48,7 @@ impl Outputs {
     /// Writes a frame that leaves, with its release as its stamp.
     ///
     /// # Errors
-    /// If that fails.
+    /// If the capture cannot be written.
     pub fn write(&mut self, leaving: Leaving<'_>) -> Result<(), Error> {
         let Leaving {
             port,
@@ -62,10 +62,10 @@ impl Outputs {
         Ok(())
     }
 
-    /// Writes what is left.
+    /// Writes the remaining bytes.
     ///
     /// # Errors
-    /// The first that there is.
+    /// The first error of a capture.
     pub fn finish(self) -> Result<(), Error> {
         let mut outcome = Ok(());
         for writer in self.writers {

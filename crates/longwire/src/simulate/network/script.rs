@@ -1,4 +1,4 @@
-//! A scenario whose commands are given as virtual time comes to them.
+//! A scenario whose commands are executed as virtual time reaches them.
 
 use std::sync::mpsc::{Sender, channel};
 
@@ -9,19 +9,19 @@ use longwire_runtime::{Faults, FileLoader};
 use crate::Error;
 use longwire_fabric::{Changes, Done, Numbered, Scenario};
 
-/// A scenario, read as time goes on.
+/// A scenario in virtual time.
 pub struct Script<'a> {
     network: &'a Numbered,
     scenario: Scenario<'a>,
     loader: FileLoader,
-    /// Nobody is at its other end: what is replaced is dropped at once, for
-    /// nothing waits.
+    /// The receiver is dropped: replaced parts are dropped at once, because no
+    /// thread waits.
     bin: Sender<Discarded>,
     made: Changes,
 }
 
 impl<'a> Script<'a> {
-    /// The scenario of a network; plugins report to `faults`.
+    /// Returns the scenario of a network; plugins report to `faults`.
     pub fn new(network: &'a Numbered, faults: &Faults) -> Script<'a> {
         let (bin, _) = channel();
         Script {
@@ -33,15 +33,15 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// When the next command is due, after the start.
+    /// Returns the time after the start at which the next command is due.
     pub fn next_at(&mut self) -> Option<Nanos> {
         self.scenario.next_at()
     }
 
-    /// Gives the next command.
+    /// Executes the next command.
     ///
     /// # Errors
-    /// If what it needs has gone since the topology was read.
+    /// If an item that it names has gone since the topology was read.
     pub fn give(&mut self, simulation: &mut Simulation) -> Result<(), Error> {
         let Some(command) = self.scenario.next_due(Nanos::MAX) else {
             return Ok(());
@@ -58,7 +58,7 @@ impl<'a> Script<'a> {
         Ok(())
     }
 
-    /// The commands that were given.
+    /// Returns the commands that were executed.
     pub fn made(&self) -> &Changes {
         &self.made
     }

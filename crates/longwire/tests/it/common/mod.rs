@@ -13,7 +13,7 @@ use std::process::{Command, Output};
 
 use longwire_testbed::support::skip;
 
-/// What a run of the program came to.
+/// The result of a run of the program.
 #[derive(Debug)]
 pub struct Ran {
     pub code: i32,

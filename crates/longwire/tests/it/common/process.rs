@@ -1,4 +1,4 @@
-//! Programs that run beside a test, and captures that they write.
+//! Programs that run during a test, and captures that they write.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
@@ -15,27 +15,27 @@ use super::{Ran, ran};
 /// How long something may take that takes no time on an idle machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What is wrong with a frame, whatever it is.
+/// A filter for faults of any frame.
 pub const SUSPECT: &str = "_ws.malformed or ip.checksum.status == 0 or tcp.checksum.status == 0 or \
                        udp.checksum.status == 0 or icmp.checksum.status == 0 or \
                        icmpv6.checksum.status == 0 or sctp.checksum.status == 0";
 
 /// A program that runs; dropped, it is killed.
-pub struct Running(Option<Child>);
+pub struct RunningProgram(Option<Child>);
 
-impl Running {
+impl RunningProgram {
     /// Starts it in a namespace.
-    pub fn start(namespace: &NetNamespace, command: &mut Command) -> Running {
+    pub fn start(namespace: &NetNamespace, command: &mut Command) -> RunningProgram {
         let child = namespace.run(|| command.stdin(Stdio::null()).spawn());
         let child = child.expect("the namespace is entered");
-        Running(Some(child.unwrap_or_else(|error| {
+        RunningProgram(Some(child.unwrap_or_else(|error| {
             panic!("{:?} does not start: {error}", command.get_program())
         })))
     }
 
     /// One that has been started.
-    pub fn of(child: Child) -> Running {
-        Running(Some(child))
+    pub fn of(child: Child) -> RunningProgram {
+        RunningProgram(Some(child))
     }
 
     pub fn child(&mut self) -> &mut Child {
@@ -66,7 +66,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         if let Some(child) = &mut self.0 {
             let _ = child.kill();
@@ -78,7 +78,7 @@ impl Drop for Running {
 /// dumpcap at work: tcpdump's library, without its change of user, which a
 /// user namespace does not allow.
 pub struct Capture {
-    running: Running,
+    running: RunningProgram,
     file: String,
 }
 
@@ -92,14 +92,14 @@ impl Capture {
             .args(options)
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
-        let mut running = Running::start(namespace, &mut command);
+        let mut running = RunningProgram::start(namespace, &mut command);
         // It says where it writes once it captures.
         wait_for_word(&mut running, "File:");
         Capture { running, file }
     }
 
-    /// Waits until it holds at least so many frames, and for a moment no more
-    /// come; returns the file.
+    /// Waits until the capture holds at least this many frames, and no more
+    /// arrive for a moment; returns the file.
     pub fn with_frames(self, frames: usize) -> String {
         const MOMENT: Duration = Duration::from_millis(300);
         let start = Instant::now();
@@ -122,7 +122,7 @@ impl Capture {
 
 /// Waits until a program has said a word on stderr. What it says after that is
 /// lost, but it does not meet a closed pipe.
-pub fn wait_for_word(running: &mut Running, word: &str) {
+pub fn wait_for_word(running: &mut RunningProgram, word: &str) {
     let stderr = running.child().stderr.take().expect("a pipe");
     let (tell, told) = channel();
     std::thread::spawn(move || {
@@ -139,7 +139,7 @@ pub fn wait_for_word(running: &mut Running, word: &str) {
     }
 }
 
-/// What tshark says of the frames of a file that match.
+/// Returns tshark's output on the frames of a file that match.
 pub fn tshark(file: &str, filter: &str) -> String {
     let mut command = Command::new("tshark");
     command.args(["-n", "-r", file, "-Y", filter]);

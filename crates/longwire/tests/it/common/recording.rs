@@ -1,4 +1,4 @@
-//! What a recorded run has decided, to be compared with another.
+//! The decisions of a recorded run, for comparison with another.
 
 use std::collections::BTreeMap;
 
@@ -32,14 +32,14 @@ pub fn decided(file: &str, link: &str) -> BTreeMap<(u64, u64), Rest> {
 /// A frame that passed a link: its arrival, the time until its last bit departed
 /// (nanoseconds), and its length.
 #[derive(Clone, Copy, Debug)]
-pub struct Passed {
+pub struct FrameTimes {
     pub arrival: i64,
     pub time: i64,
     pub len: u32,
 }
 
 /// The frames that passed one direction of a link, by a log in CSV.
-pub fn passed(file: &str, link: &str) -> Vec<Passed> {
+pub fn passed(file: &str, link: &str) -> Vec<FrameTimes> {
     let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{file}: {error}"));
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next().expect("a header").split(',').collect();
@@ -52,7 +52,7 @@ pub fn passed(file: &str, link: &str) -> Vec<Passed> {
     let rows = lines.filter_map(|line| {
         let fields: Vec<&str> = line.split(',').collect();
         let time: i64 = fields[sojourn].parse().ok()?;
-        (fields[of] == link && time >= 0).then_some(Passed {
+        (fields[of] == link && time >= 0).then_some(FrameTimes {
             arrival: fields[arrival].parse().ok()?,
             time,
             len: fields[length].parse().ok()?,

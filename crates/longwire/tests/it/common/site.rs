@@ -1,5 +1,5 @@
-//! Stations in namespaces of their own, each on a port of a network that runs
-//! in a namespace between them.
+//! Stations in separate namespaces, each on a port of a network that runs in a
+//! namespace between them.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use longwire_testbed::support::{Folder, Stations, namespace};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::process::{Running, wait_for_word};
+use super::process::{RunningProgram, wait_for_word};
 use super::{Ran, ran};
 
 /// The network's namespace, and the stations'. Station 0 has the device
@@ -35,10 +35,10 @@ impl Site {
         Some(site)
     }
 
-    /// Stations whose devices are up, and that have no address but those of
-    /// their own IPv6 links.
+    /// Returns stations whose devices are up, with link-local IPv6 addresses
+    /// only.
     pub fn without_addresses(count: usize) -> Option<Site> {
-        // Tells whether namespaces are allowed.
+        // Fails where namespaces are not allowed.
         namespace()?;
         let Stations { middle, hosts } = Stations::new(count).expect("stations");
         Some(Site {
@@ -47,8 +47,7 @@ impl Site {
         })
     }
 
-    /// Starts a network, and waits until it runs; it runs until it is told to
-    /// stop.
+    /// Starts a network, and waits until it runs; it runs until it is stopped.
     pub fn start(&self, file: &str) -> Network {
         self.start_with(&[file])
     }
@@ -64,7 +63,7 @@ impl Site {
             command.args(["--tolerance", "10s"]);
         }
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut running = Running::start(&self.middle, &mut command);
+        let mut running = RunningProgram::start(&self.middle, &mut command);
         wait_for_word(&mut running, "placement:");
         Network { running, dir }
     }
@@ -127,7 +126,7 @@ pub fn run_in(namespace: &NetNamespace, program: &[&str]) -> Ran {
     ran(output.unwrap_or_else(|error| panic!("{program:?} does not start: {error}")))
 }
 
-/// What a program wrote that must have gone well.
+/// Returns the output of a program that must have succeeded.
 pub fn well(program: &[&str], ended: Ran) -> String {
     assert_eq!(ended.code, 0, "{program:?}: {ended:?}");
     ended.stdout
@@ -135,7 +134,7 @@ pub fn well(program: &[&str], ended: Ran) -> String {
 
 /// A network that runs.
 pub struct Network {
-    running: Running,
+    running: RunningProgram,
     dir: Folder,
 }
 

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::common::site::Site;
 use crate::common::{have, ran, write};
-use crate::control::Controlled;
+use crate::control::ControlledRun;
 use longwire_testbed::support::Folder;
 
 const PAGE: &str = include_str!("../../../../../docs/control.md");
@@ -33,7 +33,7 @@ fn every_command_of_the_page_works() {
     let file = dir.file("network.toml");
     write(&file, network.as_bytes());
     write(&dir.file("change.toml"), toml[1].as_bytes());
-    let controlled = Controlled::of(site, dir, &[&file]);
+    let controlled = ControlledRun::of(site, dir, &[&file]);
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_longwire"));
     let folder = program.parent().expect("a folder").display();
     let mut commands = 0;
@@ -41,7 +41,7 @@ fn every_command_of_the_page_works() {
         // How runs are started is for who reads: here is one.
         let lines = block.lines().filter(|line| !line.starts_with("sudo"));
         let lines = lines.filter(|line| !line.starts_with("export"));
-        // The run is of whoever tests, and there may be no sudo.
+        // The run belongs to the user of the test, and there may be no sudo.
         let lines = lines.map(|line| line.replace("{ sudo ", "{ "));
         let script: String = lines.map(|line| format!("{line}\n")).collect();
         let file = controlled.dir.file("commands.sh");

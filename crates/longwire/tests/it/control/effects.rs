@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::common::site::{assert_nothing_lost, link};
 use crate::common::{ran, write};
-use crate::control::Controlled;
+use crate::control::ControlledRun;
 
 const NETWORK: &str = r#"
 [ports]
@@ -33,8 +33,8 @@ delay = "40ms"
 /// The second station's other address, which no rule of the file is about.
 const SECOND: &str = "10.9.0.12";
 
-fn started() -> Option<Controlled> {
-    let controlled = Controlled::new(2, NETWORK)?;
+fn started() -> Option<ControlledRun> {
+    let controlled = ControlledRun::new(2, NETWORK)?;
     let second = IpAddr::V4(Ipv4Addr::new(10, 9, 0, 12));
     let given = controlled.site.stations[1].run(|| addr_add("eth0", second, 24));
     given.expect("it is entered").expect("an address");

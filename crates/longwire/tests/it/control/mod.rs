@@ -15,29 +15,29 @@ use longwire_testbed::support::Folder;
 use serde_json::Value;
 
 /// A network with a control socket.
-struct Controlled {
+struct ControlledRun {
     site: Site,
     network: Network,
     socket: String,
     dir: Folder,
 }
 
-impl Controlled {
-    /// Runs this topology between so many stations.
-    fn new(stations: usize, topology: &str) -> Option<Controlled> {
+impl ControlledRun {
+    /// Runs this topology between this many stations.
+    fn new(stations: usize, topology: &str) -> Option<ControlledRun> {
         let site = Site::new(stations)?;
         let dir = Folder::new();
         let file = dir.file("network.toml");
         write(&file, topology.as_bytes());
-        Some(Controlled::of(site, dir, &[&file]))
+        Some(ControlledRun::of(site, dir, &[&file]))
     }
 
     /// Runs what these arguments say.
-    fn of(site: Site, dir: Folder, arguments: &[&str]) -> Controlled {
+    fn of(site: Site, dir: Folder, arguments: &[&str]) -> ControlledRun {
         let socket = dir.file("control.sock");
         let arguments = [arguments, &["--control", &socket]].concat();
         let network = site.start_with(&arguments);
-        Controlled {
+        ControlledRun {
             site,
             network,
             socket,

@@ -2,7 +2,7 @@
 
 use crate::common::longwire;
 use crate::common::site::{Site, assert_nothing_lost, link};
-use crate::control::Controlled;
+use crate::control::ControlledRun;
 use longwire_testbed::support::Folder;
 
 #[test]
@@ -18,7 +18,7 @@ fn a_link_between_two_ports_is_controlled_too() {
         "--up-rate",
         "80mbit",
     ];
-    let controlled = Controlled::of(site, Folder::new(), &arguments);
+    let controlled = ControlledRun::of(site, Folder::new(), &arguments);
     let answered = (0..5).find_map(|_| controlled.site.round_trip(0, 1));
     assert!(answered.is_some(), "no answer");
     controlled.takes(20.0);

@@ -9,11 +9,11 @@ use longwire_testbed::support::Folder;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::common::process::Running;
+use crate::common::process::RunningProgram;
 use crate::common::site::Site;
 use crate::common::wire::inside;
 use crate::common::{longwire, ran, write};
-use crate::control::Controlled;
+use crate::control::ControlledRun;
 
 /// More links than are asked for at once.
 const LINKS: usize = 2_500;
@@ -47,7 +47,7 @@ match = "src=10.9.0.1,dst=10.9.0.77"
 
 #[test]
 fn all_that_runs_can_be_read() {
-    let Some(controlled) = Controlled::new(2, NETWORK) else {
+    let Some(controlled) = ControlledRun::new(2, NETWORK) else {
         return;
     };
     let answered = (0..5).find_map(|_| controlled.site.round_trip(0, 1));
@@ -93,7 +93,7 @@ fn all_that_runs_can_be_read() {
 }
 
 /// Streams end by number, by Ctrl-C, and with the run.
-fn watched(controlled: &Controlled) {
+fn watched(controlled: &ControlledRun) {
     let lines = controlled.well("watch ab* --every 200ms --count 3 --json");
     let events = lines.lines().map(serde_json::from_str);
     let events: Vec<Value> = events.collect::<Result<_, _>>().expect("JSON a line");
@@ -117,7 +117,7 @@ fn watched(controlled: &Controlled) {
         "50ms",
     ]);
     watch.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let watch = Running::start(&here, &mut watch);
+    let watch = RunningProgram::start(&here, &mut watch);
     std::thread::sleep(Duration::from_secs(2));
     watch.signal(Signal::SIGINT);
     let ended = watch.end();
@@ -151,7 +151,7 @@ fn tokens_say_what_may_be_done_over_tcp() {
         &read,
     ];
     let ports = ["packet:p0", "packet:p1", "--control", TCP];
-    let controlled = Controlled::of(site, dir, &[&ports[..], &files].concat());
+    let controlled = ControlledRun::of(site, dir, &[&ports[..], &files].concat());
     let ctl = |token: &str, words: &[&str]| {
         let own = ["ctl", "--control", TCP, "--token-file", token];
         inside(&controlled.site.middle, &[&own, words].concat())

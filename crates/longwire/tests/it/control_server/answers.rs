@@ -6,7 +6,7 @@ use super::client::{Answer, ask};
 use super::schema::check;
 use super::{NETWORK, Stage};
 
-/// What is sent to routes that take a body.
+/// Returns the body for routes that take one.
 fn body_of(method: &str, path: &str) -> Value {
     match (method, path) {
         ("POST", "/v1/links") => json!({ "name": "new", "match": "src=10.7.0.1", "rate": "1mbit" }),

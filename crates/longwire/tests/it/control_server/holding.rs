@@ -1,5 +1,5 @@
-//! What one client could hold up: connections, memory, requests a second,
-//! streams. Others are answered all the same.
+//! Resources that one client could exhaust: connections, memory, requests a
+//! second, streams. Other clients still get responses.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::client::{ask, ask_tcp, connect, request};
 use super::{NETWORK, Stage};
-use crate::common::process::Running;
+use crate::common::process::RunningProgram;
 
 const TOKEN: &str = "0123456789abcdef-full";
 const ADDRESS: &str = "127.0.0.1:9470";
@@ -18,7 +18,7 @@ const CONNECTIONS: usize = 256;
 const STREAMS: usize = 64;
 
 /// A network on TCP and at a socket.
-fn on_tcp(stage: &Stage, more: &[&str]) -> Running {
+fn on_tcp(stage: &Stage, more: &[&str]) -> RunningProgram {
     let token = stage.token_file("token", TOKEN);
     let (tcp, socket) = (format!("tcp:{ADDRESS}"), stage.socket());
     let mut arguments = vec!["--control", &tcp, "--control-token-file", &token];
@@ -38,7 +38,7 @@ fn status(stage: &Stage, line: &str, token: &str, body: &str) -> u16 {
 }
 
 /// A line of /proc/PID/status, in KiB.
-fn memory(running: &mut Running, field: &str) -> u64 {
+fn memory(running: &mut RunningProgram, field: &str) -> u64 {
     let id = running.child().id();
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix(field));

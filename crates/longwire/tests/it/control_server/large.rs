@@ -170,7 +170,7 @@ fn clients_that_do_not_read_stop_no_other() {
     };
     let socket = stage.socket();
     let _running = stage.start(&many(), &["--control", &socket]);
-    // Answers of megabytes that nobody takes.
+    // Responses of megabytes that no client reads.
     let mut stuck: Vec<_> = (0..5).map(|_| connect(&socket)).collect();
     for stream in &mut stuck {
         let text = request("GET /v1/links?limit=10000", &["Host: x"], "");

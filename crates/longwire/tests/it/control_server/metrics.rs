@@ -8,8 +8,8 @@ use super::{NETWORK, Stage};
 use crate::common::{Ran, ran};
 use longwire_testbed::support::skip;
 
-/// What `promtool check metrics` says of a text; `None` where it is not
-/// installed.
+/// Returns the output of `promtool check metrics` on a text; `None` where it is
+/// not installed.
 fn promtool(text: &str) -> Option<Ran> {
     let mut command = Command::new("promtool");
     command.args(["check", "metrics"]).stdin(Stdio::piped());

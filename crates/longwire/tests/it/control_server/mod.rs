@@ -1,5 +1,4 @@
-//! The control API of `longwire run FILE.toml --control …`, as whoever sends
-//! it bytes meets it.
+//! The control API of `longwire run FILE.toml --control …`, as seen by clients.
 //!
 //! Where namespaces are not allowed the tests pass without having run, except
 //! in CI.
@@ -16,7 +15,7 @@ mod tokens;
 
 use std::process::{Command, Stdio};
 
-use crate::common::process::{Running, wait_for_word};
+use crate::common::process::{RunningProgram, wait_for_word};
 use crate::common::wire::wired;
 use crate::common::write;
 use longwire_io::net::{NetNamespace, link_up};
@@ -99,9 +98,9 @@ impl Stage {
     }
 
     /// Starts a network with these arguments, and waits until it runs.
-    fn start(&self, network: &str, arguments: &[&str]) -> Running {
+    fn start(&self, network: &str, arguments: &[&str]) -> RunningProgram {
         let mut command = self.command(network, arguments);
-        let mut running = Running::start(&self.namespace, &mut command);
+        let mut running = RunningProgram::start(&self.namespace, &mut command);
         wait_for_word(&mut running, "control:");
         running
     }
@@ -109,6 +108,6 @@ impl Stage {
     /// Starts what should refuse to run; its end.
     fn refused(&self, arguments: &[&str]) -> crate::common::Ran {
         let mut command = self.command(NETWORK, arguments);
-        Running::start(&self.namespace, &mut command).end()
+        RunningProgram::start(&self.namespace, &mut command).end()
     }
 }

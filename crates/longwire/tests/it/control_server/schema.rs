@@ -14,9 +14,10 @@ pub fn check(value: &Value, schema: &Value, document: &Value, at: &str) -> Resul
     if let Some(any) = schema["anyOf"].as_array() {
         let tried = any.iter().map(|schema| check(value, schema, document, at));
         let failed: Vec<String> = tried.filter_map(Result::err).collect();
-        return match failed.len() < any.len() {
-            true => Ok(()),
-            false => wrong(format!("none of {failed:?}")),
+        return if failed.len() < any.len() {
+            Ok(())
+        } else {
+            wrong(format!("none of {failed:?}"))
         };
     }
     if let Some(words) = schema["enum"].as_array()

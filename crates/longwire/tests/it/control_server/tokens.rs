@@ -2,7 +2,7 @@
 
 use super::client::{Answer, ask, ask_tcp, connect, exchange, request};
 use super::{NETWORK, Stage};
-use crate::common::process::Running;
+use crate::common::process::RunningProgram;
 
 const FULL: &str = "0123456789abcdef-full";
 const READ: &str = "0123456789abcdef-read";
@@ -17,7 +17,7 @@ fn says(token: &str) -> String {
 
 /// A network with both tokens, on TCP and at a socket; and how to ask over
 /// TCP.
-fn guarded(stage: &Stage) -> (Running, impl Fn(&str, &[&str], &str) -> Answer) {
+fn guarded(stage: &Stage) -> (RunningProgram, impl Fn(&str, &[&str], &str) -> Answer) {
     let (full, read) = (
         stage.token_file("full", FULL),
         stage.token_file("read", READ),
@@ -89,7 +89,7 @@ fn tokens_say_who_may_read_and_who_may_change() {
     let changed = ask_with("PATCH /v1/links/home", &[&full], CHANGE);
     assert_eq!(changed.status, 200, "{changed:?}");
     assert_eq!(delay(), "9ms");
-    // The socket's owner needs none; one that is said there counts.
+    // The socket's owner needs none; a token that is sent there counts.
     let over_socket = |token: &str| {
         let text = request("PATCH /v1/links/home", &["Host: x", token], CHANGE);
         exchange(connect(&socket), &text).status

@@ -51,7 +51,7 @@ fn field<'a>(status: &'a str, name: &str) -> &'a str {
     found.next().map_or("", |(_, value)| value.trim())
 }
 
-/// What every thread keeps for timing.
+/// Capabilities that every thread keeps for timing.
 const TIMING: u64 = SYS_NICE | IPC_LOCK;
 
 /// No thread keeps more than timing, restoring, reading traces and `more` take,

@@ -25,9 +25,10 @@ fn with_empty_run(script: &str) -> Option<Ran> {
         ])
         .args(["sh", env!("CARGO_BIN_EXE_longwire")]);
     let ran = ran(command.output().expect("unshare starts"));
-    match ran.stderr.contains("unshare failed") {
-        true => skip(&ran.stderr),
-        false => Some(ran),
+    if ran.stderr.contains("unshare failed") {
+        skip(&ran.stderr)
+    } else {
+        Some(ran)
     }
 }
 

@@ -1,5 +1,5 @@
-//! What runs do with the interfaces and files of a machine: locks, settings
-//! that are restored, rights that are given up, reports that are kept.
+//! Effects of runs on the interfaces and files of a machine: locks, settings
+//! that are restored, rights that are dropped, reports that are kept.
 //!
 //! Where namespaces are not allowed these tests pass without having run,
 //! except in CI.
@@ -13,7 +13,7 @@ mod restored;
 
 use std::process::{Command, Stdio};
 
-use crate::common::process::{Running, wait_for_word};
+use crate::common::process::{RunningProgram, wait_for_word};
 use longwire_io::net::NetNamespace;
 use nix::sys::signal::Signal;
 
@@ -25,17 +25,17 @@ fn start(namespace: &NetNamespace, arguments: &[&str], ready: &str) -> Live {
         .args(arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut running = Running::start(namespace, &mut command);
+    let mut running = RunningProgram::start(namespace, &mut command);
     wait_for_word(&mut running, ready);
     Live(Some(running))
 }
 
 /// A program that is stopped when this is dropped, so that it restores
 /// what it changed.
-struct Live(Option<Running>);
+struct Live(Option<RunningProgram>);
 
 impl Live {
-    fn running(&mut self) -> &mut Running {
+    fn running(&mut self) -> &mut RunningProgram {
         self.0.as_mut().expect("it has not been stopped")
     }
 
@@ -70,6 +70,6 @@ impl Drop for Live {
     }
 }
 
-/// What `run` and `replay` say once they run, and what `receive` says.
+/// First words of `run` and `replay` once they run, and of `receive`.
 const RUNS: &str = "placement:";
 const RECEIVES: &str = "receiving at";

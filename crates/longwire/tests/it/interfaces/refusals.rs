@@ -18,9 +18,10 @@ fn in_a_sandbox(options: &[&str], script: &str) -> Option<Ran> {
     command.args(["--user", "--map-root-user"]).args(options);
     command.args(["sh", "-c", script, "sh", PROGRAM]);
     let ran = ran(command.output().expect("unshare starts"));
-    match ran.stderr.contains("unshare failed") {
-        true => skip(&ran.stderr),
-        false => Some(ran),
+    if ran.stderr.contains("unshare failed") {
+        skip(&ran.stderr)
+    } else {
+        Some(ran)
     }
 }
 

@@ -54,9 +54,10 @@ fn the_report_is_shown_although_its_file_cannot_be_written() {
             ran.stderr.contains("/dev/full: cannot write the report"),
             "{ran:?}"
         );
-        match json {
-            true => assert!(ran.json()["links"].is_array(), "{ran:?}"),
-            false => assert!(ran.stdout.contains("packets"), "{ran:?}"),
+        if json {
+            assert!(ran.json()["links"].is_array(), "{ran:?}")
+        } else {
+            assert!(ran.stdout.contains("packets"), "{ran:?}")
         }
     }
     let received = [
@@ -108,9 +109,10 @@ fn on_a_small_disk(dir: &Folder, script: &str) -> Option<Ran> {
         .arg(env!("CARGO_BIN_EXE_longwire"))
         .arg(dir.path());
     let ran = ran(command.output().expect("unshare starts"));
-    match ran.stderr.contains("unshare failed") {
-        true => skip(&ran.stderr),
-        false => Some(ran),
+    if ran.stderr.contains("unshare failed") {
+        skip(&ran.stderr)
+    } else {
+        Some(ran)
     }
 }
 

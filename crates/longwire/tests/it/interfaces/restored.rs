@@ -94,7 +94,7 @@ fn a_start_in_another_namespace_restores_too() {
     run.kill();
     // A process holds the namespace, as a container's would.
     let mut sleep = std::process::Command::new("sleep");
-    let _holder = crate::common::process::Running::start(&place, sleep.arg("60"));
+    let _holder = crate::common::process::RunningProgram::start(&place, sleep.arg("60"));
     eventually("it is not restored", || {
         let next = inside(&other, &["receive", "packet:x0", "--time", "1ms"]);
         assert_eq!(next.code, 0, "{next:?}");

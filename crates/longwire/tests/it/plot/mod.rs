@@ -1,5 +1,5 @@
-//! `plot` end to end: what a figure says of a log, and what is said of a log
-//! that cannot be drawn.
+//! `plot` end to end: the figure of a log, and the errors of a log that cannot
+//! be drawn.
 
 mod form;
 mod refused;
@@ -14,8 +14,8 @@ const MS: i64 = 1_000_000;
 /// When the logs of these tests begin.
 const BEGIN: i64 = crate::common::EPOCH as i64;
 
-/// A frame that arrived so many milliseconds after the beginning, with a
-/// delay of 20 ms.
+/// A frame that arrived `at_ms` milliseconds after the beginning, with a delay
+/// of 20 ms.
 fn row(frame: u64, link: &str, at_ms: i64) -> Row {
     let arrival_ns = BEGIN + at_ms * MS;
     Row {

@@ -1,4 +1,4 @@
-//! What `plot` refuses, and what it says of it.
+//! Inputs and options that `plot` refuses, and its messages.
 
 use crate::common::{longwire, write};
 use crate::plot::{REPORT, log, rows};

@@ -2,7 +2,7 @@
 //! capture file, which is a port that needs no rights.
 
 use crate::common::{Ran, frames, longwire, write};
-use crate::replay::frames::{Timed, numbered};
+use crate::replay::frames::{TimedFrames, numbered};
 use crate::replay::wire::pcap_of;
 use longwire_testbed::support::Folder;
 
@@ -10,7 +10,7 @@ const MS: u64 = 1_000_000;
 
 /// 100 frames 2 ms apart.
 fn trace(dir: &Folder) -> String {
-    let frames: Timed = (0..100)
+    let frames: TimedFrames = (0..100)
         .map(|n| (n * 2 * MS, numbered(true, n as u32)))
         .collect();
     let file = dir.file("trace.pcap");
@@ -112,7 +112,7 @@ fn a_pipe_is_sent_as_it_comes() {
 fn traces_side_by_side_stay_in_step() {
     let dir = Folder::new();
     let write_trace = |name: &str, times: &[u64]| {
-        let frames: Timed = times
+        let frames: TimedFrames = times
             .iter()
             .map(|at| (at * MS, numbered(true, 1)))
             .collect();

@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 
 use crate::common::process::{Capture, records};
 use crate::common::{Ran, have, ran, write};
-use crate::replay::frames::{Timed, numbered_of};
+use crate::replay::frames::{TimedFrames, numbered_of};
 use crate::replay::wire::{Wire, pcap_of};
 
 const PAGE: &str = include_str!("../../../../../docs/replay.md");
@@ -39,7 +39,7 @@ fn documented() -> Vec<(usize, String)> {
 /// of the client's.
 fn trace(times: &[u64]) -> Vec<u8> {
     let server = Ipv4Addr::new(198, 51, 100, 2);
-    let frames: Timed = times
+    let frames: TimedFrames = times
         .iter()
         .enumerate()
         .map(|(n, at)| (at * 1_000_000, numbered_of(server, n % 2 == 0, n as u32)))

@@ -1,5 +1,5 @@
-//! Bad input, ports that go away, and being stopped: what was sent so far is
-//! said and was sent once.
+//! Bad input, ports that go away, and stops: frames sent before are reported
+//! and were sent once.
 
 use std::ops::RangeInclusive;
 use std::process::Command;
@@ -9,9 +9,9 @@ use longwire_io::net::{self, interface::Interface};
 use longwire_testbed::support::Folder;
 use nix::sys::signal::Signal;
 
-use crate::common::process::{Capture, PATIENCE, Running, records};
+use crate::common::process::{Capture, PATIENCE, RunningProgram, records};
 use crate::common::{Ran, have, longwire, write};
-use crate::replay::frames::{Timed, number_of, numbered};
+use crate::replay::frames::{TimedFrames, number_of, numbered};
 use crate::replay::wire::{Wire, pcap_of};
 
 const MS: u64 = 1_000_000;
@@ -19,9 +19,9 @@ const MS: u64 = 1_000_000;
 /// Header and frame of one record of these traces.
 const RECORD: usize = 16 + 46;
 
-/// So many numbered frames a millisecond apart.
+/// Returns a trace of numbered frames, one per millisecond.
 fn trace(frames: u32) -> Vec<u8> {
-    let frames: Timed = (0..frames)
+    let frames: TimedFrames = (0..frames)
         .map(|n| (u64::from(n) * MS, numbered(true, n)))
         .collect();
     pcap_of(1, &frames)
@@ -69,8 +69,8 @@ fn of_a_packed_file_that_ends_early_all_that_is_there_is_sent() {
     check_fault(&dir, early, 1..=1_999, "stream ends early");
 }
 
-/// What was read of a faulty trace is sent, each frame once, and the fault is
-/// said.
+/// Checks that the frames read from a faulty trace are sent once each, and that
+/// the fault is reported.
 fn check_fault(
     dir: &Folder,
     (name, bytes): (&str, &[u8]),
@@ -92,14 +92,14 @@ fn check_fault(
     assert!(frames.contains(&sent.len()), "{name}: {}", sent.len());
     assert_eq!(sent, (0..sent.len() as u32).collect::<Vec<u32>>(), "{name}");
     assert_eq!(json["links"][0]["packets_out"], sent.len(), "{name}");
-    // Nobody knows how much of it there would have been.
+    // Its total is unknown.
     assert!(json["inputs"][0]["fraction"].is_null(), "{name}");
 }
 
 #[test]
 fn odd_records_are_left_out_or_kept_in_their_place_and_counted() {
     let dir = Folder::new();
-    let mut frames: Timed = (0..6)
+    let mut frames: TimedFrames = (0..6)
         .map(|n| (n * 10 * MS, numbered(true, n as u32)))
         .collect();
     // Two go back, one has no bytes, one no whole header.
@@ -155,7 +155,7 @@ fn what_cannot_be_replayed_is_refused_before_anything_is_sent() {
 /// A replay of ten seconds over a wire, and what arrives of it.
 struct Midway {
     wire: Wire,
-    running: Running,
+    running: RunningProgram,
     capture: Capture,
     _dir: Folder,
 }

@@ -9,10 +9,10 @@ pub const CLIENT6: Ipv6Addr = Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, 1);
 pub const SERVER6: Ipv6Addr = Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, 2);
 
 /// Frames at even distances.
-pub type Timed = Vec<(u64, Vec<u8>)>;
+pub type TimedFrames = Vec<(u64, Vec<u8>)>;
 
 /// Frames a millisecond apart.
-pub fn timed(frames: impl IntoIterator<Item = Vec<u8>>) -> Timed {
+pub fn timed(frames: impl IntoIterator<Item = Vec<u8>>) -> TimedFrames {
     (0..).map(|n| n * 1_000_000).zip(frames).collect()
 }
 
@@ -137,7 +137,7 @@ fn echo_request() -> Vec<u8> {
 
 /// Packets with each extension header of RFC 8200, one behind the other, and
 /// a datagram in two fragments behind hop-by-hop options.
-pub fn extension_headers() -> Timed {
+pub fn extension_headers() -> TimedFrames {
     // PadN over the rest of the header.
     let options = |kind| (kind, vec![0, 0, 1, 4, 0, 0, 0, 0]);
     // Type 2 (RFC 6275, section 6.4) that has reached its last segment.
@@ -209,7 +209,7 @@ fn sctp(from_client: bool, tag: u32, chunk: &[u8]) -> Vec<u8> {
 
 /// An association of SCTP (RFC 9260): set up, four messages each way, shut
 /// down.
-pub fn sctp_association() -> Timed {
+pub fn sctp_association() -> TimedFrames {
     let (client, server) = (0x1111_1111u32, 0x2222_2222u32);
     let words = |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|w| w.to_be_bytes()).collect() };
     // Tag, window, streams, first number.

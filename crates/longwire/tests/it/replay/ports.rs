@@ -2,7 +2,7 @@
 
 use crate::common::process::records;
 use crate::common::{frames, longwire, write};
-use crate::replay::frames::{Timed, number_of, numbered};
+use crate::replay::frames::{TimedFrames, number_of, numbered};
 use crate::replay::wire::{Wire, pcap_of};
 use longwire_testbed::support::Folder;
 
@@ -10,7 +10,7 @@ const MS: u64 = 1_000_000;
 
 /// A question and its answer, over and over; even numbers are questions.
 fn conversation(dir: &Folder) -> String {
-    let frames: Timed = (0..100)
+    let frames: TimedFrames = (0..100)
         .map(|n| (u64::from(n) * MS, numbered(n % 2 == 0, n)))
         .collect();
     let file = dir.file("both.pcap");

@@ -8,7 +8,7 @@ use crate::replay::traffic::{Stations, VOICE_PACKETS};
 use crate::replay::wire::{Wire, pcap_of};
 use longwire_testbed::support::Folder;
 
-/// What a frame must not be after [`REWRITING`].
+/// A filter for frames that [`REWRITING`] did not change.
 const NOT_REWRITTEN: &str = "not vlan.id == 77 or not eth.dst == 02:00:00:00:00:0b or \
     eth.src == 02:00:00:00:00:01 or ip.addr == 10.9.0.0/24 or ipv6.addr == fd09::/64 or \
     arp.src.proto_ipv4 == 10.9.0.0/24 or tcp.port == 80 or udp.port == 53 or \
@@ -59,8 +59,7 @@ impl Bench {
         Some(Bench { dir, wire })
     }
 
-    /// Replays a trace; returns the file of what arrives, which is so many
-    /// frames.
+    /// Replays a trace; returns the file of the `frames` frames that arrive.
     fn replay(&self, trace: &str, options: &[&str], frames: usize) -> String {
         let name = format!("arrived-{}.pcap", options.len());
         let capture = Capture::start(&self.dir, &name, &self.wire.far, &["-i", "far0"]);
@@ -245,8 +244,8 @@ fn extension_headers_and_sctp() {
     bench.check(&sctp, 23, 0);
 }
 
-/// The tests above can fail: a byte turned over is found, stays wrong when an
-/// address is rewritten, and is mended where that is asked for.
+/// The tests above can fail: an inverted byte is found, stays wrong when an
+/// address is rewritten, and is repaired if requested.
 #[test]
 fn a_wrong_byte_is_found() {
     let Some(bench) = Bench::new(&[]) else {

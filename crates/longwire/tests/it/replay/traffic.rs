@@ -55,8 +55,7 @@ impl Stations {
         Some(stations)
     }
 
-    /// Captures what passes at the client while `speak` speaks; at least so
-    /// many frames.
+    /// Captures at least `frames` frames at the client while `speak` runs.
     pub fn capture(
         &self,
         (dir, name): (&Folder, &str),
@@ -213,9 +212,10 @@ fn sip(start: &str, sequence: &str, media: Option<(std::net::Ipv4Addr, u16)>) ->
              m=audio {port} RTP/AVP 0\r\na=rtpmap:0 PCMU/8000\r\n"
         )
     });
-    let kind = match body.is_empty() {
-        true => "",
-        false => "Content-Type: application/sdp\r\n",
+    let kind = if body.is_empty() {
+        ""
+    } else {
+        "Content-Type: application/sdp\r\n"
     };
     format!(
         "{start}\r\nVia: SIP/2.0/UDP 10.9.0.1:5060;branch=z9hG4bK776asdhds\r\n\
@@ -248,7 +248,7 @@ fn answer(question: &[u8]) -> Vec<u8> {
     message
 }
 
-/// Answers one request with a page of so many bytes.
+/// Answers one request with a page of `bytes` bytes.
 fn serve(listener: &TcpListener, bytes: usize) -> std::io::Result<()> {
     let (mut stream, _) = listener.accept()?;
     let mut request = Vec::new();

@@ -7,7 +7,7 @@ use longwire_io::net::veth::{self, End, VethConfig};
 use longwire_io::net::{self, NetNamespace, sysctl};
 use longwire_testbed::support::namespace;
 
-use crate::common::process::{PATIENCE, Running};
+use crate::common::process::{PATIENCE, RunningProgram};
 use crate::common::{Ran, ran};
 
 /// Devices `near0`, `near1`… with `far0`, `far1`… behind them, in two
@@ -68,10 +68,10 @@ impl Wire {
     }
 
     /// Starts it, for something to happen meanwhile.
-    pub fn start(&self, arguments: &[&str]) -> Running {
+    pub fn start(&self, arguments: &[&str]) -> RunningProgram {
         let mut command = self.command(arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        Running::start(&self.near, &mut command)
+        RunningProgram::start(&self.near, &mut command)
     }
 
     /// How many frames have come to a far end.
@@ -83,7 +83,7 @@ impl Wire {
         stats.expect("it is there").rx_packets
     }
 
-    /// Waits until so many have come, and no more.
+    /// Waits until exactly `frames` frames have arrived.
     pub fn expect_arrived(&self, number: usize, frames: u64) {
         let start = Instant::now();
         while self.arrived(number) < frames && start.elapsed() < PATIENCE {
