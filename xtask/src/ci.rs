@@ -1,18 +1,19 @@
-//! Everything that continuous integration checks besides `cargo xtask test`.
+//! The checks of continuous integration in addition to `cargo xtask test`.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use crate::runner::{Outcome, Runner, cargo, locked, root, run, run_all, target_dir};
 use crate::{bench, book, deny, fuzz, leftovers, memory};
 
-/// Seconds that each fuzz target gets.
+/// Seconds that each fuzz target runs.
 const FUZZ_SECONDS: u32 = 5;
 
-/// The fuzz targets are a workspace of their own.
+/// The manifest of the fuzz targets, which are a separate workspace.
 pub const FUZZ_MANIFEST: [&str; 2] = ["--manifest-path", "fuzz/Cargo.toml"];
 
-/// Every step, those that fail soonest first.
+/// Runs every step, those that fail soonest first.
 pub fn run_steps(runner: &mut Runner) {
     let before = leftovers::look();
     runner.step("format", format);
@@ -23,13 +24,14 @@ pub fn run_steps(runner: &mut Runner) {
     memory::loom(runner);
     memory::asan(runner);
     book::run_steps(runner);
+    runner.step("examples", examples);
     runner.step("probe", || probe(false));
     bench::run_tiny(runner);
     fuzz::run_targets(runner, FUZZ_SECONDS);
     runner.step("nothing left behind", || leftovers::compare(&before));
 }
 
-/// The rules of CONTRIBUTING.md that a program can check.
+/// Checks the rules of CONTRIBUTING.md that a program can check.
 pub fn style(runner: &mut Runner) {
     runner.step("style", || {
         let mut command = cargo(["test", "--package", "xtask", "--test", "style"]);
@@ -55,7 +57,7 @@ fn clippy() -> Outcome {
         command
     };
     let mut fuzz = clippy(&FUZZ_MANIFEST);
-    // Dependencies are checked once for both workspaces.
+    // Both workspaces share the checked dependencies.
     fuzz.env("CARGO_TARGET_DIR", target_dir());
     run_all([clippy(&["--workspace"]), fuzz])
 }
@@ -68,8 +70,40 @@ fn docs() -> Outcome {
     run(command)
 }
 
-/// The README's first command, but for `--release`: the build that the tests need
-/// does the same. `cargo xtask long` runs the command as it stands there.
+/// Runs every example of the crates.
+fn examples() -> Outcome {
+    let mut examples = Vec::new();
+    for entry in fs::read_dir(root().join("crates"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let files = fs::read_dir(entry.path().join("examples"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        for file in files {
+            let name = |path: &Path| {
+                path.file_stem()
+                    .map(|name| name.to_string_lossy().into_owned())
+            };
+            if let (Some(package), Some(example)) = (name(&entry.path()), name(&file.path())) {
+                examples.push((package, example));
+            }
+        }
+    }
+    if examples.is_empty() {
+        return Outcome::Failed("no crates/*/examples/*.rs".to_owned());
+    }
+    run_all(examples.iter().map(|(package, example)| {
+        let mut command = cargo(["run", "--package", package, "--example", example]);
+        command.args(locked());
+        command
+    }))
+}
+
+/// Runs the README's first command, but for `--release`, so that it uses the build of
+/// the tests. `cargo xtask long` runs the command unchanged.
 pub fn probe(release: bool) -> Outcome {
     let readme = fs::read_to_string(root().join("README.md")).unwrap_or_default();
     let command = readme

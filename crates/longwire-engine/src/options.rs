@@ -2,6 +2,7 @@
 //! file and HTTP.
 
 mod table;
+mod text;
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -14,6 +15,7 @@ use crate::models::{self, Kind};
 use crate::spec::SpecError;
 
 pub use table::{LINK_OPTIONS, LinkOption};
+pub use text::LineError;
 
 /// Options of one direction, as the user wrote them. An absent option is `None`, absent
 /// loss is empty.

@@ -36,50 +36,50 @@ pub static LINK_OPTIONS: [LinkOption; 11] = [
     LinkOption {
         name: "rate",
         value_name: "RATE",
-        summary: "How fast the link sends, as in 10mbit; without it, infinitely fast",
+        summary: "Rate of the link, as in 10mbit; default: unlimited",
         field: |options| Field::Once(&mut options.rate),
     },
     LinkOption {
         name: "framing",
         value_name: "FRAMING",
-        summary: "What the wire adds to each frame, as in ethernet; without it, nothing",
+        summary: "Bytes that the wire adds to each frame, as in ethernet; default: none",
         field: |options| Field::Once(&mut options.framing),
     },
     LinkOption {
         name: "queue",
         value_name: "QUEUE",
-        summary: "What may wait for the rate, as in 100p or 64kb; without it, what the link sends \
-                  in two delays or 100 ms",
+        summary: "Limit or discipline of the queue, as in 100p or 64kb; default: what the link \
+                  sends in two delays or 100 ms",
         field: |options| Field::Once(&mut options.queue),
     },
     LinkOption {
         name: "loss",
         value_name: "LOSS",
-        summary: "Which frames are lost, as in 1%; may be given several times",
+        summary: "Loss of frames, as in 1%; may be given several times",
         field: |options| Field::Repeated(&mut options.loss),
     },
     LinkOption {
         name: "corrupt",
         value_name: "CORRUPTION",
-        summary: "Which frames arrive spoilt, as in 0.1%, and how",
+        summary: "Corruption of frames, as in 0.1%",
         field: |options| Field::Once(&mut options.corrupt),
     },
     LinkOption {
         name: "duplicate",
         value_name: "DUPLICATION",
-        summary: "Which frames arrive several times, as in 1%",
+        summary: "Duplication of frames, as in 1%",
         field: |options| Field::Once(&mut options.duplicate),
     },
     LinkOption {
         name: "delay",
         value_name: "DELAY",
-        summary: "Propagation delay one way, as in 20ms, and its jitter",
+        summary: "One-way propagation delay, as in 20ms, and its jitter",
         field: |options| Field::Once(&mut options.delay),
     },
     LinkOption {
         name: "reorder",
         value_name: "REORDERING",
-        summary: "Which frames are held back or overtake on purpose, as in 1%,5ms",
+        summary: "Reordering on purpose: frames held back or sent ahead, as in 1%,5ms",
         field: |options| Field::Once(&mut options.reorder),
     },
     LinkOption {
@@ -91,14 +91,15 @@ pub static LINK_OPTIONS: [LinkOption; 11] = [
     LinkOption {
         name: "mtu",
         value_name: "BYTES",
-        summary: "The largest payload behind the Ethernet header, as in 1500; longer frames are \
-                  dropped or cut into fragments",
+        summary: "Maximum payload after the Ethernet header, as in 1500; longer frames are \
+                  dropped or fragmented",
         field: |options| Field::Once(&mut options.mtu),
     },
     LinkOption {
         name: "rewrite",
         value_name: "REWRITING",
-        summary: "What is changed in every frame, as in ip:ttl=1; may be given several times",
+        summary: "Header fields changed in every frame, as in ip:ttl=1; may be given several \
+                  times",
         field: |options| Field::Repeated(&mut options.rewrite),
     },
 ];

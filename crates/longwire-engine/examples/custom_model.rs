@@ -1,0 +1,79 @@
+//! A delay model of one's own: a satellite that rises and sets, as a parabola.
+//!
+//! ```sh
+//! cargo run -p longwire-engine --example custom_model
+//! ```
+
+use std::fmt;
+
+use longwire_engine::models::delay::DelayModel;
+use longwire_engine::{FrameContext, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict};
+use longwire_units::random::Stream;
+
+/// Delays that fall from `longest` to `shortest` in the middle of each pass, and rise
+/// again.
+#[derive(Debug)]
+struct Pass {
+    shortest: Nanos,
+    longest: Nanos,
+    duration: Nanos,
+    epoch: Nanos,
+}
+
+impl DelayModel for Pass {
+    fn start(&mut self, epoch: Nanos) {
+        self.epoch = epoch;
+    }
+
+    fn draw(&mut self, frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
+        // Integers only: the same delays on every machine. The position runs from
+        // -1,000 to 1,000 in each pass.
+        let since = frame.at.saturating_sub(self.epoch).as_nanos() % self.duration.as_nanos();
+        let position = (2_000 * since / self.duration.as_nanos()) as i64 - 1_000;
+        let square = position.unsigned_abs().pow(2);
+        let range = self.longest.saturating_sub(self.shortest).as_nanos();
+        self.shortest
+            .saturating_add(Nanos::from_nanos(range * square / 1_000_000))
+    }
+
+    fn least(&self) -> Nanos {
+        self.shortest
+    }
+
+    fn mean(&self) -> Nanos {
+        let range = self.longest.saturating_sub(self.shortest).as_nanos();
+        self.shortest.saturating_add(Nanos::from_nanos(range / 3))
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "pass:shortest={},longest={}",
+            self.shortest, self.longest
+        )
+    }
+}
+
+fn main() {
+    let pass = Pass {
+        shortest: Nanos::from_millis(4),
+        longest: Nanos::from_millis(12),
+        duration: Nanos::from_secs(600),
+        epoch: Nanos::ZERO,
+    };
+    let config = LinkConfig {
+        delay: Box::new(pass),
+        ..LinkConfig::default()
+    };
+    let mut link = Link::new(config, 1, LinkId(0));
+    for minute in 0..=10 {
+        let arrival = Nanos::from_secs(60 * minute);
+        let frame = FrameMeta { arrival, len: 100 };
+        if let Verdict::Deliver(delivery) = link.offer(frame, &[]) {
+            println!(
+                "after {minute:2} min: {}",
+                delivery.release.saturating_sub(arrival)
+            );
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! A replay of one's own frames: a feed that computes them, sent at exact times into a
+//! capture file through a link.
+//!
+//! ```sh
+//! cargo run -p longwire-runtime --example replay -- out.pcap
+//! ```
+
+use std::error::Error;
+use std::time::Duration;
+
+use longwire_engine::{LinkOptions, Nanos};
+use longwire_io::port::options::OpenOptions;
+use longwire_io::port::registry;
+use longwire_io::{PortError, Received};
+use longwire_runtime::replay::{ReplayConfig, ReplayOutput, start};
+use longwire_runtime::{Fed, Feed, FeedStatus, LinkSetup};
+
+/// Fifty frames, one every 10 ms, whose last byte counts.
+struct Countdown {
+    left: u8,
+}
+
+impl Feed for Countdown {
+    fn feed(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> Result<Received, PortError> {
+        let mut frames = 0;
+        while self.left > 0 && frames < max {
+            let mut bytes = [0; 60];
+            bytes[59] = self.left;
+            take(Fed {
+                bytes: &bytes,
+                wire_len: 60,
+                due: Nanos::from_millis(10 * u64::from(50 - self.left)),
+                output: 0,
+            });
+            self.left -= 1;
+            frames += 1;
+        }
+        let end = self.left == 0;
+        Ok(Received { frames, end })
+    }
+
+    fn frame_max(&self) -> usize {
+        60
+    }
+
+    fn status(&self) -> FeedStatus {
+        FeedStatus {
+            name: "countdown".to_owned(),
+            fraction: Some(1.0 - f64::from(self.left) / 50.0),
+            ..FeedStatus::default()
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let default = std::env::temp_dir().join("longwire-replay.pcap");
+    let file = std::env::args()
+        .nth(1)
+        .unwrap_or(default.display().to_string());
+    let port = registry::open(&format!("pcap:out={file}"), &OpenOptions::default())?;
+    let options: LinkOptions = "loss=10%".parse()?;
+    let link = LinkSetup {
+        name: "out".to_owned(),
+        config: options.parse()?,
+    };
+    let output = ReplayOutput {
+        port,
+        link,
+        sent: None,
+    };
+    let replaying = start(
+        vec![Box::new(Countdown { left: 50 })],
+        vec![output],
+        ReplayConfig::default(),
+        None,
+    )?;
+    while !replaying.wait(Duration::from_secs(1)) {}
+    let report = replaying.stop();
+    let link = &report.links[0];
+    println!(
+        "{} of {} frames were sent",
+        link.packets_out, link.packets_in
+    );
+    Ok(())
+}
