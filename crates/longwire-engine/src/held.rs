@@ -39,22 +39,22 @@ impl<T> HeldItems<T> {
     pub fn get(&self, number: u64) -> Option<&T> {
         match number.checked_sub(self.first)? {
             0 => self.head.as_ref(),
-            behind => self.rest.get(behind as usize - 1)?.as_ref(),
+            index => self.rest.get(index as usize - 1)?.as_ref(),
         }
     }
 
     pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
         match number.checked_sub(self.first)? {
             0 => self.head.as_mut(),
-            behind => self.rest.get_mut(behind as usize - 1)?.as_mut(),
+            index => self.rest.get_mut(index as usize - 1)?.as_mut(),
         }
     }
 
     #[inline]
     pub fn take(&mut self, number: u64) -> Option<T> {
-        let behind = number.checked_sub(self.first)?;
-        if behind > 0 {
-            return self.rest.get_mut(behind as usize - 1)?.take();
+        let index = number.checked_sub(self.first)?;
+        if index > 0 {
+            return self.rest.get_mut(index as usize - 1)?.take();
         }
         let item = self.head.take()?;
         self.first += 1;

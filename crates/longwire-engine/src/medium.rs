@@ -44,7 +44,7 @@ pub(crate) struct Medium {
     copies: Vec<Delivery>,
     /// Corruption of delivered frames that are not yet edited, in the order of their
     /// deliveries.
-    spoilt: VecDeque<Corruption>,
+    pending_corruptions: VecDeque<Corruption>,
 }
 
 /// Corruption, duplication and reordering on purpose.
@@ -106,7 +106,7 @@ impl Medium {
             rewrite: parts.rewrite,
             last_release: Nanos::ZERO,
             copies: Vec::new(),
-            spoilt: VecDeque::new(),
+            pending_corruptions: VecDeque::new(),
         }
     }
 
@@ -160,7 +160,7 @@ impl Medium {
 
     /// Returns the corruption for the next frame with `corrupt` set.
     pub fn next_corruption(&mut self) -> Option<Corruption> {
-        self.spoilt.pop_front()
+        self.pending_corruptions.pop_front()
     }
 
     /// Passes a frame that departs now through the medium. `mark`: a queue has marked
@@ -207,23 +207,23 @@ impl Medium {
     }
 
     #[inline]
-    fn in_turn(&mut self, departure: Nanos, wanted: Nanos, edits: Edits) -> Delivery {
+    fn in_turn(&mut self, departure: Nanos, requested: Nanos, edits: Edits) -> Delivery {
         let release = match self.order {
             OrderPolicy::InOrder => {
-                self.last_release = wanted.max(self.last_release);
+                self.last_release = requested.max(self.last_release);
                 self.last_release
             }
             OrderPolicy::Reorder => {
                 // The latest of all: after a change of order to in order, no frame
                 // overtakes earlier ones.
-                self.last_release = wanted.max(self.last_release);
-                wanted
+                self.last_release = requested.max(self.last_release);
+                requested
             }
         };
         Delivery {
             departure,
             release,
-            raised: release > wanted,
+            raised: release > requested,
             edits,
             more: false,
         }
@@ -263,7 +263,7 @@ impl Medium {
         let verdict = match lost {
             Some(reason) => Verdict::Drop(reason),
             None => {
-                self.spoilt.extend(corruption);
+                self.pending_corruptions.extend(corruption);
                 let first = self.displace(frame.at, delay, displaced, edits);
                 let copies = copies.filter(|copies| copies.count > 0);
                 Verdict::Deliver(match copies {
@@ -317,8 +317,8 @@ impl Medium {
                 }
                 _ => delay,
             };
-            let wanted = frame.at.saturating_add(delay);
-            let mut copy = self.in_turn(frame.at, wanted, first.edits);
+            let requested = frame.at.saturating_add(delay);
+            let mut copy = self.in_turn(frame.at, requested, first.edits);
             copy.more = true;
             self.copies.push(copy);
         }

@@ -320,7 +320,7 @@ impl ChangeState {
             return;
         }
         match state {
-            LinkState::Up => server.go_on(at),
+            LinkState::Up => server.resume(at),
             LinkState::Down => {
                 server.stop(at);
                 server.lose_all();

@@ -283,7 +283,7 @@ pub const BYTES_ENTRY: Entry<Framing> = Entry {
 
 static BYTES_INFO: ModelInfo = ModelInfo {
     name: "bytes",
-    summary: "so many bytes more a frame, then filled up to whole cells",
+    summary: "a fixed number of bytes added to each frame, then padded to whole cells",
     params: &[
         Param {
             name: "overhead",
@@ -308,8 +308,8 @@ static BYTES_INFO: ModelInfo = ModelInfo {
             name: "minimum",
             unit: Unit::Count,
             default: Some("0"),
-            help: "what is shorter, with its overhead, counts as so many bytes; at least 1 if \
-                   the overhead is negative",
+            help: "minimum bytes of a frame with its overhead; at least 1 if the overhead is \
+                   negative",
         },
     ],
 };

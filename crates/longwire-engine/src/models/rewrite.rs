@@ -40,15 +40,15 @@ impl fmt::Display for dyn RewriteModel {
 
 static IP_INFO: ModelInfo = ModelInfo {
     name: "ip",
-    summary: "changes fields of IPv4 and IPv6 headers and mends the IPv4 header's checksum; frames \
-              without IP stay as they are",
+    summary: "changes fields of IPv4 and IPv6 headers and updates the IPv4 header's checksum; \
+              frames without IP stay as they are",
     params: &[
         Param {
             name: "ttl",
             unit: Unit::Count,
             default: Some("0"),
-            help: "so much is taken off the time to live or hop limit; a packet with no more than \
-                   that is dropped, 0 to 255. Neighbour discovery and link-local multicast keep \
+            help: "decrement of the time to live or hop limit, 0 to 255; a packet with no more \
+                   than that is dropped. Neighbour discovery and link-local multicast keep \
                    theirs",
         },
         Param {

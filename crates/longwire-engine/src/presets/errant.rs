@@ -92,20 +92,20 @@ pub fn read(parameters: &str, loader: &dyn Loader) -> Result<Duplex, SpecError> 
         [row] => Ok(row.clone()),
         [] => Err(refuse(format!(
             "no row is of {}; its rows are of {}",
-            asked(&arguments),
+            describe_request(&arguments),
             table.rows.join(", ")
         ))),
         _ => Err(refuse(format!(
             "several rows are of {}; say more of operator, country, rat and quality: its rows are \
              of {}",
-            asked(&arguments),
+            describe_request(&arguments),
             table.rows.join(", ")
         ))),
     }
 }
 
 /// Returns the parameters as text.
-fn asked(arguments: &Arguments<'_>) -> String {
+fn describe_request(arguments: &Arguments<'_>) -> String {
     let keys = KEYS.iter().filter_map(|(key, _)| arguments.word(key));
     let words: Vec<&str> = keys.collect();
     if words.is_empty() {
@@ -154,7 +154,7 @@ impl ErrantTable {
             let is = cell(place)?;
             fits &= arguments
                 .word(key)
-                .is_none_or(|asked| asked.eq_ignore_ascii_case(is));
+                .is_none_or(|describe_request| describe_request.eq_ignore_ascii_case(is));
             row.push(is);
         }
         if self.rows.len() < SHOWN {

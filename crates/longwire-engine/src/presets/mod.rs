@@ -58,7 +58,7 @@ pub enum PresetError {
         known: String,
     },
     /// The preset takes no parameters.
-    #[error("{name} takes no parameters; options beside it change it")]
+    #[error("{name} takes no parameters; other options override its values")]
     NoParameters {
         /// Its name.
         name: &'static str,

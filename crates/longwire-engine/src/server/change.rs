@@ -21,15 +21,15 @@ impl Server {
 
     /// Stops dequeuing at `at`. The frame in service departs.
     pub fn stop(&mut self, at: Nanos) {
-        let asked = self.asks_at.is_some_and(|asks| asks < at);
-        if !self.stopped && self.context.occupancy().0.0 == 0 && asked {
+        let was_asking = self.asks_at.is_some_and(|asks| asks < at);
+        if !self.stopped && self.context.occupancy().0.0 == 0 && was_asking {
             self.ask_without_result();
         }
         self.stopped = true;
     }
 
     /// Resumes service at `at`.
-    pub fn go_on(&mut self, at: Nanos) {
+    pub fn resume(&mut self, at: Nanos) {
         self.stopped = false;
         self.waiting_since = self.waiting_since.max(at);
         self.asks_at = self.asks_at.map(|asks| asks.max(at));

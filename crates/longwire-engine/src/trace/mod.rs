@@ -55,7 +55,7 @@ pub const TIME_COLUMN: Param = Param {
     name: "time-column",
     unit: Unit::Text("time_s"),
     default: None,
-    help: "a table's column of times, by name or number; or 1s: its rows are so far apart",
+    help: "a table's column of times, by name or number; or 1s: the distance of its rows",
 };
 
 /// The parameter for the unit of a table's times.

@@ -215,8 +215,8 @@ impl Columns {
         header: &[String],
         width: usize,
     ) -> Result<Columns, String> {
-        let find = |asked: Option<&str>, quantity, place, unit: &Option<String>| {
-            let index = match asked {
+        let find = |requested: Option<&str>, quantity, place, unit: &Option<String>| {
+            let index = match requested {
                 Some(name) => named(name, header, width)?,
                 None => usual(quantity, header, width, place)?,
             };
@@ -309,10 +309,10 @@ fn usual(
 /// customary one.
 fn scale(
     quantity: Quantity,
-    asked: Option<&str>,
+    requested: Option<&str>,
     header: Option<&String>,
 ) -> Result<Option<u64>, String> {
-    if let Some(unit) = asked {
+    if let Some(unit) = requested {
         let name = quantity.name();
         let unknown = || format!("'{unit}' is no unit of a {name}");
         return quantity.scale(unit).map(Some).ok_or_else(unknown);

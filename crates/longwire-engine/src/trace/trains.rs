@@ -127,10 +127,8 @@ impl Trains {
     /// Returns the last train at or before `milli`, from `index` on; the first one if
     /// all are later, and never the last one.
     pub fn find(&self, index: usize, milli: u32) -> usize {
-        let behind = self.trains[index..].partition_point(|train| train.time <= milli);
-        (index + behind)
-            .saturating_sub(1)
-            .min(self.trains.len() - 2)
+        let count = self.trains[index..].partition_point(|train| train.time <= milli);
+        (index + count).saturating_sub(1).min(self.trains.len() - 2)
     }
 
     /// Returns the opportunities of a train, in milliseconds after its first packet;

@@ -48,22 +48,27 @@ fn random_bits_are_spread_evenly() {
     for bits in [1u64, 3, 16, 17, 79, 80, 500] {
         let wanted = bits.min(80);
         let mut hits = [0u64; 80];
-        let mut spoilt = 0;
+        let mut corrupted_frames = 0;
         send(
             &format!("random:rate=50%,bits={bits}"),
             &[0x5a; 10],
             FRAMES,
             |_, changed| {
-                spoilt += u64::from(!changed.is_empty());
+                corrupted_frames += u64::from(!changed.is_empty());
                 assert!(changed.is_empty() || changed.len() as u64 == wanted);
                 changed.iter().for_each(|bit| hits[*bit as usize] += 1);
             },
         );
-        assert_within("frames", spoilt, FRAMES, 0.5);
+        assert_within("frames", corrupted_frames, FRAMES, 0.5);
         for (bit, hits) in hits.into_iter().enumerate() {
             match wanted {
-                80 => assert_eq!(hits, spoilt),
-                wanted => assert_within(&format!("bit {bit}"), hits, spoilt, wanted as f64 / 80.0),
+                80 => assert_eq!(hits, corrupted_frames),
+                wanted => assert_within(
+                    &format!("bit {bit}"),
+                    hits,
+                    corrupted_frames,
+                    wanted as f64 / 80.0,
+                ),
             }
         }
     }
@@ -90,10 +95,10 @@ fn bit_errors_are_binomial() {
             },
         );
         let mut probability = (1.0 - rate).powi(bits as i32);
-        for (bits_spoilt, count) in counts.into_iter().enumerate() {
-            let what = format!("{rate}, {len} bytes, {bits_spoilt} bits");
+        for (bits_inverted, count) in counts.into_iter().enumerate() {
+            let what = format!("{rate}, {len} bytes, {bits_inverted} bits");
             assert_within(&what, count, FRAMES, probability);
-            let left = (bits - bits_spoilt) as f64 / (bits_spoilt + 1) as f64;
+            let left = (bits - bits_inverted) as f64 / (bits_inverted + 1) as f64;
             probability *= left * rate / (1.0 - rate);
         }
         assert_within("bits in all", sum, FRAMES * bits as u64, rate);
@@ -131,11 +136,11 @@ fn bits_at_an_offset_are_those_asked_for() {
     send("offset:9", &[0; 9], 5, |_, changed| {
         assert!(changed.is_empty())
     });
-    let mut spoilt = 0;
+    let mut corrupted_frames = 0;
     send("offset:offset=1,rate=20%", &[0; 9], 50_000, |_, changed| {
-        spoilt += changed.len() as u64;
+        corrupted_frames += changed.len() as u64;
     });
-    assert_within("frames", spoilt, 50_000, 0.2);
+    assert_within("frames", corrupted_frames, 50_000, 0.2);
 }
 
 /// Two bits of the payload, of the transport header, of an address: kept, a

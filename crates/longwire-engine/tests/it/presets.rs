@@ -98,7 +98,7 @@ fn what_is_unknown_comes_with_what_is_known() {
     assert!(refusal("").contains("known:"));
     assert_eq!(
         refusal("lte:rate=1mbit"),
-        "lte takes no parameters; options beside it change it"
+        "lte takes no parameters; other options override its values"
     );
     assert!(refusal("errant").contains("'file' must be given"));
     assert!(refusal("errant:file=x,city=oslo").contains("errant has no parameter 'city'"));

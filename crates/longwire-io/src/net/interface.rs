@@ -120,8 +120,8 @@ fn ask(request: Message, name: &str) -> Result<Option<Interface>, NetError> {
 /// Adds the driver's name, for a network card only.
 fn with_driver(mut interface: Interface) -> Interface {
     if let InterfaceKind::Physical(driver) = &mut interface.kind {
-        let asked = Ethtool::open().and_then(|ethtool| ethtool.driver(&interface.name));
-        *driver = asked.unwrap_or_default();
+        let reported = Ethtool::open().and_then(|ethtool| ethtool.driver(&interface.name));
+        *driver = reported.unwrap_or_default();
     }
     interface
 }

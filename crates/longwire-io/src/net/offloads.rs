@@ -74,8 +74,8 @@ fn switch_off(
     for name in &on {
         changing.note(interface, Undo::Feature((*name).to_owned()));
     }
-    let asked = on.iter().map(|name| (*name, false));
-    if let Err(error) = ethtool.set_features(interface, asked) {
+    let requested = on.iter().map(|name| (*name, false));
+    if let Err(error) = ethtool.set_features(interface, requested) {
         notes.push(format!(
             "{interface}: could not switch off {}: {error}",
             on.join(", ")

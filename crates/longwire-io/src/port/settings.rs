@@ -99,7 +99,7 @@ fn quiet(name: &str, changing: &mut SettingsChange, notes: &mut Vec<String>) {
         )),
         Ok(Ipv6::Silent) => {}
         Ok(Ipv6::InUse) => notes.push(format!(
-            "{name}: has IPv6 addresses of its own, so the kernel's own stack answers on it too"
+            "{name}: has IPv6 addresses, so the kernel's stack answers on it too"
         )),
         Err(error) => notes.push(cannot_switch_off(name, &error)),
     }

@@ -98,9 +98,9 @@ pub(crate) fn enlarge(socket: BorrowedFd<'_>, buffer: Buffer, bytes: usize) -> i
         Buffer::Send => (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
     };
     // The kernel doubles the value, for its own bookkeeping.
-    let asked = libc::c_int::try_from(bytes / 2).unwrap_or(libc::c_int::MAX / 2);
-    if set_option(socket, libc::SOL_SOCKET, force, &asked).is_err() {
-        set_option(socket, libc::SOL_SOCKET, plain, &asked)?;
+    let requested = libc::c_int::try_from(bytes / 2).unwrap_or(libc::c_int::MAX / 2);
+    if set_option(socket, libc::SOL_SOCKET, force, &requested).is_err() {
+        set_option(socket, libc::SOL_SOCKET, plain, &requested)?;
     }
     let mut got: libc::c_int = 0;
     get_option(socket, libc::SOL_SOCKET, plain, &mut got)?;

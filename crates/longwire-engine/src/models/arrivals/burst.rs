@@ -17,8 +17,8 @@ pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "burst",
-    summary: "so many frames back to back, then nothing until the mean rate is met again; the \
-              bursts begin at an even pace, exactly",
+    summary: "bursts of a fixed number of frames back to back, with gaps that keep the mean \
+              rate; the bursts begin at an even pace, exactly",
     params: &[
         Param {
             name: "frames",

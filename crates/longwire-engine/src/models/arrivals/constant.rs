@@ -14,8 +14,8 @@ use crate::spec::ModelInfo;
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry {
     info: &ModelInfo {
         name: "constant",
-        summary: "an even pace: each frame is due when those before it have passed at the rate, \
-                  exactly, for the remainder is carried",
+        summary: "an even pace: each frame is due when the previous ones have passed at the \
+                  rate, exactly, because the remainder is carried over",
         params: &[],
     },
     build: |_| Ok(Box::new(ConstantArrivals)),

@@ -15,7 +15,7 @@ pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry {
     info: &ModelInfo {
         name: "poisson",
         summary: "a Poisson process: the times between frames are independent and exponential \
-                  (RFC 2330, section 11.1.1), whatever the frames' sizes",
+                  (RFC 2330, section 11.1.1), regardless of the frames' sizes",
         params: &[],
     },
     build: |_| Ok(Box::new(Poisson)),

@@ -46,7 +46,7 @@ static INFO: ModelInfo = ModelInfo {
             name: "steps",
             unit: Unit::Count,
             default: Some("0"),
-            help: "so many paces of equal length, the first and the last as given, from 2 to \
+            help: "number of paces of equal length, the first and the last as given, from 2 to \
                    1000; 0 is a straight line",
         },
     ],

@@ -18,7 +18,7 @@ pub const ENTRY: Entry<Box<dyn CorruptionModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "ber",
-    summary: "every bit is turned over with the same probability, independently, so that their \
+    summary: "every bit is inverted with the same probability, independently, so that their \
               number in a frame is binomial; loss ber loses such frames instead",
     params: &[
         Param {

@@ -19,7 +19,7 @@ pub const ENTRY: Entry<Box<dyn CorruptionModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "offset",
-    summary: "the bits at one place are turned over, of all frames or of some; frames that end \
+    summary: "the bits at one place are inverted, in all frames or in some; frames that end \
               before it stay as they are",
     params: &[
         Param {
@@ -32,13 +32,13 @@ static INFO: ModelInfo = ModelInfo {
             name: "bits",
             unit: Unit::Count,
             default: Some("1"),
-            help: "how many bits are turned over, from the highest of that byte on",
+            help: "number of inverted bits, from the highest of that byte on",
         },
         Param {
             name: "rate",
             unit: Unit::Probability,
             default: Some("100%"),
-            help: "the probability that a frame is spoilt",
+            help: "the probability that a frame is corrupted",
         },
         CHECKSUM,
     ],
@@ -76,8 +76,8 @@ struct OffsetCorruption {
 
 impl CorruptionModel for OffsetCorruption {
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Corruption> {
-        let spoilt = stream.chance(self.rate) && self.offset < frame.frame.len;
-        spoilt.then_some(Corruption {
+        let is_corrupted = stream.chance(self.rate) && self.offset < frame.frame.len;
+        is_corrupted.then_some(Corruption {
             bits: self.bits,
             offset: Some(self.offset),
             seed: 0,

@@ -17,20 +17,20 @@ pub const ENTRY: Entry<Box<dyn CorruptionModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "random",
-    summary: "frames are spoilt with the same probability, independently, each in so many of its \
-              bits at places drawn at random (one bit is what netem's corrupt does)",
+    summary: "frames are corrupted with the same probability, independently, each in a fixed \
+              number of bits at random places (netem's corrupt: one bit)",
     params: &[
         Param {
             name: "rate",
             unit: Unit::Probability,
             default: None,
-            help: "the probability that a frame is spoilt",
+            help: "the probability that a frame is corrupted",
         },
         Param {
             name: "bits",
             unit: Unit::Count,
             default: Some("1"),
-            help: "how many different bits of it are turned over",
+            help: "number of inverted bits in a corrupted frame",
         },
         CHECKSUM,
     ],
@@ -84,8 +84,8 @@ pub struct RandomCorruption {
 
 impl CorruptionModel for RandomCorruption {
     fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Corruption> {
-        let (spoilt, seed) = (stream.chance(self.rate), stream.next_u64());
-        spoilt.then_some(Corruption {
+        let (is_corrupted, seed) = (stream.chance(self.rate), stream.next_u64());
+        is_corrupted.then_some(Corruption {
             bits: self.bits,
             offset: None,
             seed,

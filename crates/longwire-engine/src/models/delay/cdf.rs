@@ -17,9 +17,9 @@ pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "cdf",
-    summary: "delays of a distribution function given by points in a file, with straight lines \
-              between them; below its first point there is nothing, and what that has of \
-              probability is its own",
+    summary: "delays of a distribution function given by points in a file, with linear \
+              interpolation; no delay is below the first point, which has all of its \
+              probability",
     params: &[
         Param {
             name: "file",

@@ -78,7 +78,7 @@ impl Distribution for ParetoNormal {
     /// There is no formula: the position is searched for by its logit, whose bounds are
     /// further out than any float next to one or zero.
     fn tails(&self, time: f64) -> Tails {
-        let wanted = (time - self.mean.as_nanos() as f64) / self.stddev.as_nanos() as f64;
+        let target = (time - self.mean.as_nanos() as f64) / self.stddev.as_nanos() as f64;
         let (mut low, mut high) = (-700.0, 700.0);
         let tails = |logit: f64| Tails {
             below: 1.0 / (1.0 + libm::exp(-logit)),
@@ -86,7 +86,7 @@ impl Distribution for ParetoNormal {
         };
         for _ in 0..80 {
             let middle = (low + high) / 2.0;
-            if standard(tails(middle)) / DEVIATION < wanted {
+            if standard(tails(middle)) / DEVIATION < target {
                 low = middle;
             } else {
                 high = middle;

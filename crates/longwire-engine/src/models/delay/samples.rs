@@ -18,8 +18,7 @@ pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
 static INFO: ModelInfo = ModelInfo {
     name: "samples",
     summary: "delays drawn from the distribution of those in a file, in any order: the file's \
-              quantiles, with straight lines between neighbours (Hyndman and Fan 1996, \
-              definition 7)",
+              quantiles, with linear interpolation (Hyndman and Fan 1996, definition 7)",
     params: &[
         Param {
             name: "file",

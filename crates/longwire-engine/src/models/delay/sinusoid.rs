@@ -18,8 +18,8 @@ pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "sinusoid",
-    summary: "mean + amplitude·sin(2π t/period + phase), t the time since the link has come to \
-              be: the delay over a satellite whose distance comes and goes",
+    summary: "mean + amplitude·sin(2π t/period + phase), t the time since the link's start: \
+              the delay over a satellite whose distance rises and falls",
     params: &[
         Param {
             name: "mean",

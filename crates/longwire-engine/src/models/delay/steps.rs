@@ -21,8 +21,8 @@ pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "steps",
-    summary: "delays that change at given times after the link has come to be; a frame's is \
-              that of the moment at which it enters the medium",
+    summary: "delays that change at given times after the link's start; a frame's is that of \
+              the moment at which it enters the medium",
     params: &[
         Param {
             name: "at",

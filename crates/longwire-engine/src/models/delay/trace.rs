@@ -21,8 +21,8 @@ pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "trace",
-    summary: "delays over time from a table of times and delays, counted from when the link has \
-              come to be; a frame's is that of the moment at which it enters the medium",
+    summary: "delays over time from a table of times and delays, counted from the link's \
+              start; a frame's is that of the moment at which it enters the medium",
     params: &[
         Param {
             help: "the file: rows of a time and a delay, between commas, tabs or blanks; the \

@@ -30,7 +30,7 @@ static INFO: ModelInfo = ModelInfo {
             name: "offset",
             unit: Unit::Count,
             default: Some("0"),
-            help: "so many frames pass before counting begins",
+            help: "number of frames that pass before counting begins",
         },
         COPIES,
         DELAY,

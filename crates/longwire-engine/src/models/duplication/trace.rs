@@ -21,10 +21,10 @@ pub const ENTRY: Entry<Box<dyn DuplicationModel>> = Entry { info: &INFO, build }
 
 static INFO: ModelInfo = ModelInfo {
     name: "trace",
-    summary: "frames are duplicated with the probability of the moment from a table of times and \
-              probabilities, or from a duplicate model of the crate netem-trace, whose patterns \
-              depend on how many frames in a row were duplicated; counted from when the link has \
-              come to be",
+    summary: "frames are duplicated with the current probability from a table of times and \
+              probabilities, or from a duplicate model of the crate netem-trace, whose \
+              patterns depend on how many frames in a row were duplicated; counted from the \
+              link's start",
     params: &[
         Param {
             help: "the file: rows of a time and a probability, between commas, tabs or blanks; \

@@ -16,8 +16,8 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "ber",
-    summary: "every bit is spoilt with the same probability, and a frame with a spoilt bit is \
-              lost: 1 - (1 - ber)^bits",
+    summary: "every bit has an error with the same probability, and a frame with a bit error \
+              is lost: 1 - (1 - ber)^bits",
     params: &[
         Param {
             name: "rate",

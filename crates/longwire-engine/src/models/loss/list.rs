@@ -26,7 +26,7 @@ static INFO: ModelInfo = ModelInfo {
             name: "packets",
             unit: Unit::Text("3;7;9-12"),
             default: None,
-            help: "numbers and ranges of numbers, each behind a semicolon",
+            help: "numbers and ranges of numbers, separated by semicolons",
         },
         END,
         PLACE,

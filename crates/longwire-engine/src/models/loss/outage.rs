@@ -17,8 +17,8 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "outage",
-    summary: "all frames are lost for the same time of every period; what counts is the moment \
-              at which the last bit of a frame enters the medium, or with at=entry its arrival",
+    summary: "all frames are lost for the same time of every period, by the moment at which \
+              the last bit of a frame enters the medium, or with at=entry by its arrival",
     params: &[
         Param {
             name: "period",
@@ -36,7 +36,7 @@ static INFO: ModelInfo = ModelInfo {
             name: "offset",
             unit: Unit::Time,
             default: Some("0ns"),
-            help: "when the first outage begins, after the link has come to be",
+            help: "begin of the first outage after the link's start",
         },
         PLACE,
     ],

@@ -19,9 +19,8 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "outages",
-    summary: "all frames are lost at given times after the link has come to be; what counts is \
-              the moment at which the last bit of a frame enters the medium, or with at=entry \
-              its arrival",
+    summary: "all frames are lost at given times after the link's start, by the moment at \
+              which the last bit of a frame enters the medium, or with at=entry by its arrival",
     params: &[
         Param {
             name: "schedule",

@@ -19,7 +19,7 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "per-packet",
-    summary: "a file says of each frame that reaches the model whether it is lost, 0, or kept, 1 \
+    summary: "a file with an entry for each frame that reaches the model: 0, lost, or 1, kept \
               (as Link'Em's loss lists)",
     params: &[
         Param {

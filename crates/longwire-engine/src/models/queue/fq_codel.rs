@@ -26,7 +26,7 @@ static INFO: ModelInfo = ModelInfo {
         parameters::limit("10240p"),
         Param {
             default: Some("32mb"),
-            help: "the most bytes held",
+            help: "maximum bytes in the queue",
             ..parameters::LIMIT_BYTES
         },
         codel::TARGET,

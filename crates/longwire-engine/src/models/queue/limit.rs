@@ -21,13 +21,13 @@ static INFO: ModelInfo = ModelInfo {
             name: "packets",
             unit: Unit::Packets,
             default: None,
-            help: "the most frames held",
+            help: "maximum frames in the queue",
         },
         Param {
             name: "bytes",
             unit: Unit::Size,
             default: None,
-            help: "the most bytes held",
+            help: "maximum bytes in the queue",
         },
     ],
 };
@@ -40,7 +40,7 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 pub const UNLIMITED_ENTRY: Entry<Queue> = Entry {
     info: &ModelInfo {
         name: "unlimited",
-        summary: "first in, first out, without a limit: memory grows with what waits",
+        summary: "first in, first out, without a limit: memory grows with the queue",
         params: &[],
     },
     build: |_| Ok(Queue::TailDrop(QueueLimit::UNLIMITED)),

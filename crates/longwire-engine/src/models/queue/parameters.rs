@@ -17,7 +17,7 @@ pub(super) const fn limit(default: &'static str) -> Param {
         name: "limit",
         unit: Unit::Packets,
         default: Some(default),
-        help: "the most frames held; the frame being sent does not count",
+        help: "maximum frames in the queue; the frame being sent does not count",
     }
 }
 
@@ -26,21 +26,22 @@ pub(super) const LIMIT_BYTES: Param = Param {
     name: "limit-bytes",
     unit: Unit::Size,
     default: None,
-    help: "the most bytes held, beside the limit in frames; left out, there is no such limit",
+    help: "maximum bytes in the queue, in addition to the limit in frames; default: no such \
+           limit",
 };
 
 /// Maximum number of frames in all classes together.
 pub(super) const fn limit_of_all(default: &'static str) -> Param {
     Param {
-        help: "the most frames held, of all classes together; the frame being sent does not count",
+        help: "maximum frames in all classes together; the frame being sent does not count",
         ..limit(default)
     }
 }
 
 /// Maximum number of bytes in all classes together, in addition to the limit in frames.
 pub(super) const LIMIT_BYTES_OF_ALL: Param = Param {
-    help: "the most bytes held, of all classes together, in addition to the limit in frames; \
-           left out, there is no such limit",
+    help: "maximum bytes in all classes together, in addition to the limit in frames; default: \
+           no such limit",
     ..LIMIT_BYTES
 };
 

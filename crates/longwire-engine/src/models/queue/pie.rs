@@ -34,7 +34,7 @@ static INFO: ModelInfo = ModelInfo {
             name: "tupdate",
             unit: Unit::Time,
             default: Some("15ms"),
-            help: "how often the probability is computed anew; at least 10us",
+            help: "interval between updates of the probability; at least 10us",
         },
         Param {
             name: "alpha",
@@ -65,14 +65,14 @@ const MAX_BURST: Param = Param {
     name: "max-burst",
     unit: Unit::Time,
     default: Some("150ms"),
-    help: "so long a burst passes without drops when there was no congestion",
+    help: "length of a burst that passes without drops when there was no congestion",
 };
 
 const MEAN_PACKET: Param = Param {
     name: "mean-packet",
     unit: Unit::Size,
     default: Some("1000b"),
-    help: "with no more than two such packets waiting, nothing is dropped",
+    help: "with at most two such packets in the queue, nothing is dropped",
 };
 
 fn build(arguments: &Arguments) -> Result<Queue, SpecError> {

@@ -82,7 +82,7 @@ impl TailDrop {
     #[inline]
     pub fn admits(&mut self, now: Nanos, len: u32) -> bool {
         if self.next_departure <= now {
-            self.let_go(now);
+            self.release_departed(now);
         }
         self.packets < self.packets_limit && self.bytes() + u64::from(len) <= self.bytes_limit
     }
@@ -131,7 +131,7 @@ impl TailDrop {
     }
 
     #[inline]
-    fn let_go(&mut self, now: Nanos) {
+    fn release_departed(&mut self, now: Nanos) {
         (self.packets_max, self.bytes_max) = (
             self.packets_max.max(self.packets),
             self.bytes_max.max(self.bytes()),
@@ -141,7 +141,7 @@ impl TailDrop {
         if self.last_departure <= now {
             return self.clear();
         }
-        self.let_go_some(now);
+        self.release_some(now);
     }
 
     #[inline]
@@ -156,7 +156,7 @@ impl TailDrop {
         }
     }
 
-    fn let_go_some(&mut self, now: Nanos) {
+    fn release_some(&mut self, now: Nanos) {
         while self.packets > 0 {
             if self.gone == self.first.len() {
                 self.next_block();

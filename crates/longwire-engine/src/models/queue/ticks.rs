@@ -49,8 +49,8 @@ impl Ticks {
     /// Skips every tick due at `now`, because none has an effect; returns the time of
     /// the last of them.
     pub fn skip(&mut self, now: Nanos) -> Option<Nanos> {
-        let behind = now.as_nanos().checked_sub(self.next.as_nanos())?;
-        self.skip_some(behind / self.period.as_nanos() + 1)
+        let overdue = now.as_nanos().checked_sub(self.next.as_nanos())?;
+        self.skip_some(overdue / self.period.as_nanos() + 1)
     }
 
     /// Skips `count` ticks; returns the time of the last of them.
@@ -67,8 +67,8 @@ impl Ticks {
 
     /// Returns the number of ticks due at `now`.
     pub fn count_due(&self, now: Nanos) -> u64 {
-        let behind = now.as_nanos().checked_sub(self.next.as_nanos());
-        behind.map_or(0, |behind| behind / self.period.as_nanos() + 1)
+        let overdue = now.as_nanos().checked_sub(self.next.as_nanos());
+        overdue.map_or(0, |overdue| overdue / self.period.as_nanos() + 1)
     }
 }
 

@@ -21,10 +21,10 @@ pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "cellreplay",
-    summary: "packets after a pause leave as recorded trains did, what comes behind them at the \
+    summary: "packets after a pause leave as recorded trains did, later ones at the \
               opportunities of a loaded link (CellReplay: Sentosa et al., NSDI 2025); with \
-              base-delay=included also delayed as it does, otherwise the base delay is the delay \
-              model's to add",
+              base-delay=included also delayed as in CellReplay, otherwise the delay model \
+              adds the base delay",
     params: &[
         Param {
             name: "trains",
@@ -43,7 +43,7 @@ static INFO: ModelInfo = ModelInfo {
             name: "pause",
             unit: Unit::Time,
             default: Some("0"),
-            help: "a packet that comes so long after the last one has left begins a train",
+            help: "a packet that arrives this long after the last one has left begins a train",
         },
         BASE_DELAY,
         OPPORTUNITY,

@@ -24,7 +24,7 @@ pub const ENTRY: Entry<Rate> = Entry {
 pub const UNLIMITED_ENTRY: Entry<Rate> = Entry {
     info: &ModelInfo {
         name: "unlimited",
-        summary: "infinitely fast: a frame departs as it arrives, and nothing ever queues",
+        summary: "infinitely fast: a frame departs as it arrives and never waits",
         params: &[],
     },
     build: |_| Ok(Rate::Unlimited),

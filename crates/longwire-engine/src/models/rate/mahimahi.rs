@@ -20,8 +20,8 @@ pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "mahimahi",
-    summary: "packet delivery opportunities from a file, a millisecond a line, used as mahimahi's \
-              link shell does (Netravali et al., USENIX ATC 2015)",
+    summary: "packet delivery opportunities from a file, a millisecond a line, used as by \
+              mahimahi's link shell (Netravali et al., USENIX ATC 2015)",
     params: &[
         Param {
             name: "file",
@@ -45,7 +45,7 @@ pub(super) const OPPORTUNITY: Param = Param {
     name: "opportunity",
     unit: Unit::Size,
     default: Some("1504b"),
-    help: "what one opportunity delivers; mahimahi's 1504b are 1500 of IP and 4 of its TUN header",
+    help: "bytes of one opportunity; mahimahi's 1504b are 1500 of IP and 4 of its TUN header",
 };
 
 /// The parameter for the bytes added to each frame.

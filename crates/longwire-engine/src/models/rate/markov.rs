@@ -23,8 +23,8 @@ pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "markov",
-    summary: "a rate for each state of a continuous-time Markov chain, held for exponential times \
-              and left as a matrix of weights says",
+    summary: "a rate for each state of a continuous-time Markov chain, held for exponential \
+              times and left by a matrix of weights",
     params: &[
         Param {
             name: "rates",

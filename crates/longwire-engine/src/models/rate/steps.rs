@@ -36,8 +36,8 @@ static INFO: ModelInfo = ModelInfo {
             name: "change",
             unit: Unit::Choice(&["stepwise", "linear"]),
             default: Some("stepwise"),
-            help: "whether the rate jumps to the next one at its time, or goes there in a \
-                   straight line",
+            help: "step: the rate changes at the given time; linear: it approaches the next \
+                   one in a straight line",
         },
         Param {
             name: "period",

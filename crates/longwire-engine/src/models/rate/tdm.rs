@@ -56,8 +56,9 @@ static INFO: ModelInfo = ModelInfo {
             name: "partial",
             unit: Unit::Choice(&["fragment", "whole"]),
             default: Some("fragment"),
-            help: "what does not fit the rest of a slot: begins there and goes on in the next, \
-                   or waits for the next; what no slot could hold is always sent in parts",
+            help: "a frame that does not fit the rest of a slot begins there and continues in \
+                   the next, or waits for the next; one longer than a slot is always sent in \
+                   parts",
         },
     ],
 };
@@ -163,13 +164,13 @@ impl Tdm {
         }
         // A frame that must stay whole leaves the rest of this slot unused; any other
         // fills it, then whole slots, then part of the last.
-        let behind = if self.whole && work <= slot {
+        let remaining = if self.whole && work <= slot {
             work
         } else {
             work - left
         };
-        let slots = (behind - 1) / slot;
-        let rest = behind - slots * slot;
+        let slots = (remaining - 1) / slot;
+        let rest = remaining - slots * slot;
         let later = (slots + 1).saturating_mul(u128::from(self.period));
         let begin = u128::from(self.begin).saturating_add(later);
         self.begin = u64::try_from(begin).unwrap_or(u64::MAX);

@@ -31,20 +31,20 @@ static INFO: ModelInfo = ModelInfo {
             name: "burst",
             unit: Unit::Size,
             default: None,
-            help: "the most tokens that the bucket holds, which it does in the beginning; what is \
-                   longer leaves when it is full, and owes the rest",
+            help: "maximum tokens in the bucket, which begins full; a longer frame leaves when \
+                   it is full, and owes the rest",
         },
         Param {
             name: "peak",
             unit: Unit::Rate,
             default: None,
-            help: "the rate of the line behind the bucket; without it, infinite",
+            help: "the rate of the line after the bucket; default: infinite",
         },
         Param {
             name: "tick",
             unit: Unit::Time,
             default: Some("0"),
-            help: "tokens come only so often, as with DEMU's 1us; 0 is all the time",
+            help: "interval at which tokens arrive, as DEMU's 1us; 0 is continuously",
         },
     ],
 };

@@ -29,9 +29,9 @@ const fn time(name: &'static str, default: &'static str, help: &'static str) -> 
 
 static INFO: ModelInfo = ModelInfo {
     name: "wifi",
-    summary: "a Wi-Fi station of access category best effort: contends for the medium, then sends \
-              the frames that wait as one A-MPDU, which all arrive at its end (IEEE 802.11-2020, \
-              clauses 9.7 and 10.23.2)",
+    summary: "a Wi-Fi station of access category best effort: contends for the medium, then \
+              sends the queued frames as one A-MPDU, which all arrive at its end (IEEE \
+              802.11-2020, clauses 9.7 and 10.23.2)",
     params: &[
         Param {
             name: "rate",
@@ -73,7 +73,7 @@ static INFO: ModelInfo = ModelInfo {
             name: "window",
             unit: Unit::Count,
             default: Some("15"),
-            help: "a backoff is 0 to so many slots, each as likely",
+            help: "a backoff is 0 to this number of slots, each as likely",
         },
         time(
             "contention",

@@ -16,7 +16,7 @@ pub const ENTRY: Entry<Box<dyn ReorderingModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "hold",
-    summary: "a frame is held back with some probability for some time, and those behind it \
+    summary: "a frame is held back with some probability for some time, and later ones \
               overtake it (Rizzo and Lettieri's TLEM, 2016)",
     params: &[
         Param {

@@ -17,13 +17,13 @@ pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "list",
-    summary: "the sizes in a file, each as often as its weights there say",
+    summary: "the sizes in a file, by their weights",
     params: &[
         Param {
             name: "file",
             unit: Unit::File("# size, and how many of a round\n60 7\n590 4\n1514\n"),
             default: None,
-            help: "the file: a line for each size, its weight behind it, 1 when left out; # \
+            help: "the file: a line for each size, followed by its weight, 1 when left out; # \
                    begins a remark",
         },
         ORDER,

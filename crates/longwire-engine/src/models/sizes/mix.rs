@@ -17,7 +17,7 @@ pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "mix",
-    summary: "some sizes, each as often as its weight says",
+    summary: "several sizes, by their weights",
     params: &[
         Param {
             name: "sizes",

@@ -17,8 +17,8 @@ pub(super) const ORDER: Param = Param {
     name: "order",
     unit: Unit::Choice(&["round", "random"]),
     default: Some("round"),
-    help: "round, the same sequence again and again, each size spread evenly over it (RFC 6985 \
-           asks for a known sequence); or random, each frame drawn by itself",
+    help: "round: the same sequence repeated, each size spread evenly over it (RFC 6985 \
+           requires a known sequence); random: each frame drawn independently",
 };
 
 /// Maximum length of a round: a longer one is indistinguishable from a random order.
@@ -97,17 +97,17 @@ impl Weighted {
         let weights = self.written.iter().map(|(_, weight)| weight / divisor);
         let parts: Vec<(u32, u64)> = sizes.zip(weights).collect();
         let total: u64 = parts.iter().map(|(_, weight)| weight).sum();
-        let mut behind = vec![0i64; parts.len()];
+        let mut deficit = vec![0i64; parts.len()];
         let mut round = Vec::with_capacity(total as usize);
         for _ in 0..total {
             let mut chosen = 0;
             for (index, (_, weight)) in parts.iter().enumerate() {
-                behind[index] += *weight as i64;
-                if behind[index] > behind[chosen] {
+                deficit[index] += *weight as i64;
+                if deficit[index] > deficit[chosen] {
                     chosen = index;
                 }
             }
-            behind[chosen] -= total as i64;
+            deficit[chosen] -= total as i64;
             round.push(parts[chosen].0);
         }
         round

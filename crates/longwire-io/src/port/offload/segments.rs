@@ -79,9 +79,9 @@ pub fn cut(
 ) -> Option<Offload> {
     let headers = Headers::parse(super_frame)?;
     let count = segments.wire_frames(super_frame.len()).len();
-    let told_right =
+    let lengths_match =
         segments.kind.matches(&headers) && headers.payload_at == usize::from(segments.header_len);
-    if !told_right || range.is_empty() || range.end > count {
+    if !lengths_match || range.is_empty() || range.end > count {
         return None;
     }
     let payload_len = usize::from(segments.payload_len).max(1);

@@ -80,7 +80,7 @@ impl FrameHolder {
     }
 
     /// Whether the options request it.
-    pub(super) fn is_wanted(self, wanted: LaunchMode) -> bool {
+    pub(super) fn is_permitted(self, wanted: LaunchMode) -> bool {
         match wanted {
             LaunchMode::Off => false,
             LaunchMode::Device => self.device,
@@ -193,7 +193,7 @@ mod tests {
             clock: libc::CLOCK_TAI,
             device,
         };
-        let used = |wanted| [true, false].map(|device| holder(device).is_wanted(wanted));
+        let used = |wanted| [true, false].map(|device| holder(device).is_permitted(wanted));
         assert_eq!(used(LaunchMode::Off), [false, false]);
         assert_eq!(used(LaunchMode::Device), [true, false]);
         assert_eq!(used(LaunchMode::Queue), [true, true]);

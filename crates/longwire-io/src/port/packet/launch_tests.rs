@@ -85,12 +85,12 @@ fn frames_with_a_launch_time_pass_whole_and_in_order() {
                 let sockets = open_sockets("packet:near", &near, Some(holder), &mut notes);
                 let lock =
                     PortLock::acquire("packet:near", &near, Purpose::Send, ReadMode::Nothing);
-                let wanted = InterfaceNeeds {
+                let needs = InterfaceNeeds {
                     quiet: false,
                     frames: Frames::AsTheyCome,
                 };
                 let lock = lock.expect("it is free");
-                let settings = Arc::new(Settings::apply(&near, wanted, lock, &mut notes));
+                let settings = Arc::new(Settings::apply(&near, needs, lock, &mut notes));
                 let tx = PacketTx::new(sockets.expect("sockets"), "packet:near", &near, settings);
                 (
                     tx,

@@ -117,7 +117,7 @@ fn open_sending(
     if !interface.running {
         notes.push(format!("{}: no carrier yet", interface.name));
     }
-    let wanted = InterfaceNeeds {
+    let needs = InterfaceNeeds {
         quiet: options.quiet,
         // With virtio-net headers super-packets pass unchanged.
         frames: if options.offloads {
@@ -126,7 +126,7 @@ fn open_sending(
             Frames::WireSize
         },
     };
-    let settings = Arc::new(Settings::apply(interface, wanted, lock, notes));
+    let settings = Arc::new(Settings::apply(interface, needs, lock, notes));
     let tx = PacketTx::new(sockets, port, interface, Arc::clone(&settings));
     Ok((tx, settings))
 }
@@ -142,8 +142,8 @@ fn open_sockets(
     let queued = open_tx(port, interface, false)?;
     let mut timestamps = SocketTimestamps::new();
     if let Some(holder) = launches {
-        let told = timestamps.launch(direct.as_fd(), holder);
-        told.map_err(|e| failure(port, "asking for launch times", e))?;
+        let launched = timestamps.launch(direct.as_fd(), holder);
+        launched.map_err(|e| failure(port, "asking for launch times", e))?;
     }
     Ok(Sockets {
         fast: match launches {
@@ -228,17 +228,17 @@ fn open_tx(port: &str, interface: &Interface, direct: bool) -> Result<OwnedFd, P
 fn find_launch(
     port: &str,
     interface: &Interface,
-    wanted: LaunchMode,
+    mode: LaunchMode,
     notes: &mut Vec<String>,
 ) -> Result<Option<FrameHolder>, PortError> {
-    if wanted == LaunchMode::Off {
+    if mode == LaunchMode::Off {
         return Ok(None);
     }
     let name = &interface.name;
     let holder = qdiscs(interface.index)
         .ok()
         .and_then(|qdiscs| FrameHolder::of(&qdiscs))
-        .filter(|holder| holder.is_wanted(wanted));
+        .filter(|holder| holder.is_permitted(mode));
     match holder {
         Some(holder) => notes.push(format!(
             "{name}: frames are held until their time by {}",
@@ -248,7 +248,7 @@ fn find_launch(
                 "the kernel's queueing discipline"
             }
         )),
-        None if wanted == LaunchMode::Queue => {
+        None if mode == LaunchMode::Queue => {
             return Err(PortError::Unsupported {
                 port: port.to_owned(),
                 reason: format!(

@@ -35,7 +35,7 @@ pub(super) struct SendErrorQueue {
     waiting: VecDeque<Option<Nanos>>,
     first: u32,
     /// Received stamps.
-    came: VecDeque<SendStamp>,
+    received: VecDeque<SendStamp>,
     missed: u64,
 }
 
@@ -46,7 +46,7 @@ impl SendErrorQueue {
             device: None,
             waiting: VecDeque::new(),
             first: 0,
-            came: VecDeque::new(),
+            received: VecDeque::new(),
             missed: 0,
         })
     }
@@ -54,12 +54,11 @@ impl SendErrorQueue {
     /// Enables send stamps on the socket; by the device's clock if there is one,
     /// otherwise by the kernel's.
     pub(super) fn start(&mut self, device: Option<DeviceClock>) -> io::Result<()> {
-        let message_found = match device {
+        let source = match device {
             Some(_) => libc::SOF_TIMESTAMPING_RAW_HARDWARE,
             None => libc::SOF_TIMESTAMPING_SOFTWARE,
         };
-        let flags =
-            message_found | libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY;
+        let flags = source | libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY;
         self.device = device;
         set_option(self.socket.as_fd(), libc::SOL_SOCKET, TIMESTAMPING, &flags)
     }
@@ -95,7 +94,7 @@ impl SendErrorQueue {
     /// Passes the received stamps to `take`.
     pub(super) fn drain(&mut self, take: &mut impl FnMut(SendStamp)) {
         self.collect();
-        self.came.drain(..).for_each(take);
+        self.received.drain(..).for_each(take);
     }
 
     /// Returns the number of frames that were not sent, because their time had passed.
@@ -110,29 +109,27 @@ impl SendErrorQueue {
             device.compare();
         }
         let mut wall_ahead = None;
-        while let Ok(Some(message_found)) = receive(self.socket.as_fd()) {
-            if message_found.origin == ORIGIN_LAUNCH {
+        while let Ok(Some(found)) = receive(self.socket.as_fd()) {
+            if found.origin == ORIGIN_LAUNCH {
                 self.missed += 1;
                 continue;
             }
             let left = match &self.device {
-                Some(device) if message_found.device > 0 => device.monotonic(message_found.device),
-                None if message_found.kernel > 0 => {
+                Some(device) if found.device > 0 => device.monotonic(found.device),
+                None if found.kernel > 0 => {
                     let ahead = *wall_ahead
                         .get_or_insert_with(|| ahead_of_monotonic(ClockId::CLOCK_REALTIME));
-                    message_found
-                        .kernel
-                        .saturating_add_signed(ahead.saturating_neg())
+                    found.kernel.saturating_add_signed(ahead.saturating_neg())
                 }
                 _ => continue,
             };
-            let Some(release) = self.release_of(message_found.number) else {
+            let Some(release) = self.release_of(found.number) else {
                 continue;
             };
-            if self.came.len() == WAITING_MAX {
-                self.came.pop_front();
+            if self.received.len() == WAITING_MAX {
+                self.received.pop_front();
             }
-            self.came.push_back(SendStamp {
+            self.received.push_back(SendStamp {
                 release,
                 left: Nanos::from_nanos(left),
                 by: self.by(),
@@ -179,7 +176,7 @@ fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<StampMessage>> {
             _ => Err(error),
         };
     }
-    let mut message_found = StampMessage {
+    let mut found = StampMessage {
         origin: 0,
         number: 0,
         kernel: 0,
@@ -191,30 +188,30 @@ fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<StampMessage>> {
     while !next.is_null() {
         // SAFETY: not null, so it points to a whole header, followed by the data
         // of its kind, which the kernel wrote.
-        unsafe { read_part(&*next, libc::CMSG_DATA(next), &mut message_found) };
+        unsafe { read_part(&*next, libc::CMSG_DATA(next), &mut found) };
         // SAFETY: as for the first.
         next = unsafe { libc::CMSG_NXTHDR(&raw const message, next) };
     }
-    Ok(Some(message_found))
+    Ok(Some(found))
 }
 
 /// Reads one control message.
 ///
 /// # Safety
 /// `data` must have the type that the header declares.
-unsafe fn read_part(header: &libc::cmsghdr, data: *const u8, message_found: &mut StampMessage) {
+unsafe fn read_part(header: &libc::cmsghdr, data: *const u8, found: &mut StampMessage) {
     match (header.cmsg_level, header.cmsg_type) {
         (libc::SOL_SOCKET, TIMESTAMPING) => {
             // SAFETY: `struct scm_timestamping` is three times in a row.
             let times = unsafe { data.cast::<[libc::timespec; 3]>().read_unaligned() };
-            message_found.kernel = nanos(times[0]);
-            message_found.device = nanos(times[2]);
+            found.kernel = nanos(times[0]);
+            found.device = nanos(times[2]);
         }
         (libc::SOL_PACKET, libc::PACKET_TX_TIMESTAMP) => {
             // SAFETY: the kernel sends this structure with a stamp.
             let error = unsafe { data.cast::<libc::sock_extended_err>().read_unaligned() };
-            message_found.origin = error.ee_origin;
-            message_found.number = error.ee_data;
+            found.origin = error.ee_origin;
+            found.number = error.ee_data;
         }
         _ => {}
     }

@@ -99,7 +99,7 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
             .enter(queue as u32, opened.socket.as_fd())
             .map_err(|e| failure(&port, "entering a socket into the map", e))?;
     }
-    let wanted = InterfaceNeeds {
+    let needs = InterfaceNeeds {
         quiet: options.quiet,
         // In the driver frames are not merged yet, and a veth device segments its
         // peer's super-packets itself.
@@ -108,7 +108,7 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
             Place::Generic => Frames::WireSize,
         },
     };
-    let settings = Settings::apply(&interface, wanted, lock, &mut notes);
+    let settings = Settings::apply(&interface, needs, lock, &mut notes);
     let attachment = Arc::new(Attachment {
         port: port.clone(),
         _link: link,

@@ -28,7 +28,7 @@ pub(super) struct PendingStamps {
     /// Chunks in transit, each with its frame's release.
     waiting: VecDeque<(u64, Nanos)>,
     /// Releases, and times on CLOCK_TAI's scale.
-    came: VecDeque<(Nanos, u64)>,
+    received: VecDeque<(Nanos, u64)>,
 }
 
 impl PendingStamps {
@@ -74,20 +74,20 @@ impl PendingStamps {
         let stamp = stamp.map_or(0, u64::from_ne_bytes);
         // Zero: no stamp was written.
         if stamp > 0 {
-            if self.came.len() == KEPT_MAX {
-                self.came.pop_front();
+            if self.received.len() == KEPT_MAX {
+                self.received.pop_front();
             }
-            self.came.push_back((release, stamp));
+            self.received.push_back((release, stamp));
         }
     }
 
     /// Passes the received stamps to `take`.
     pub(super) fn drain(&mut self, take: &mut impl FnMut(SendStamp)) {
-        if self.came.is_empty() {
+        if self.received.is_empty() {
             return;
         }
         let ahead = ahead_of_monotonic(ClockId::CLOCK_TAI);
-        for (release, tai) in self.came.drain(..) {
+        for (release, tai) in self.received.drain(..) {
             take(SendStamp {
                 release,
                 left: Nanos::from_nanos(tai.saturating_add_signed(ahead.saturating_neg())),

@@ -255,16 +255,16 @@ fn finish<D: fmt::Debug + fmt::Display + Send + 'static>(
 ) -> Result<Box<dyn DelayModel>, SpecError> {
     let moments = inverse.moments();
     let location = common.location.as_nanos() as f64;
-    let wanted = common.correlation.as_f64();
-    if wanted.abs() >= 1.0 {
+    let target = common.correlation.as_f64();
+    if target.abs() >= 1.0 {
         let refusal = "correlation is above -100% and below 100%: at either end one delay would \
                        decide all others";
         return Err(arguments.invalid(refusal));
     }
-    let copula = if wanted == 0.0 || moments.variance == 0.0 {
+    let copula = if target == 0.0 || moments.variance == 0.0 {
         None
     } else {
-        let copula = Copula::new(&inverse, wanted).map_err(|least| {
+        let copula = Copula::new(&inverse, target).map_err(|least| {
             let percent = least * 100.0;
             arguments.invalid(format!(
                 "correlation={} cannot be had with this distribution: the least is {percent:.2}%",

@@ -16,7 +16,7 @@ pub(super) static INFO: ModelInfo = ModelInfo {
     params: &[
         parameters::limit("10000p"),
         Param {
-            help: "the most bytes held, of which one mtu is kept free; left out, there is no \
+            help: "maximum bytes in both queues, of which one mtu is kept free; default: no \
                    such limit",
             ..parameters::LIMIT_BYTES
         },
@@ -78,8 +78,8 @@ const TUPDATE: Param = Param {
     name: "tupdate",
     unit: Unit::Time,
     default: None,
-    help: "how often the probabilities are computed anew, at least 10us; left out, the lesser of \
-           target and a third of rtt-max",
+    help: "interval between updates of the probabilities, at least 10us; default: the lesser \
+           of target and a third of rtt-max",
 };
 
 const COUPLING: Param = Param {

@@ -40,8 +40,8 @@ pub(super) static INFO: ModelInfo = ModelInfo {
             name: "unit",
             unit: Unit::Choice(&["packets", "bytes"]),
             default: Some("packets"),
-            help: "what the queue is counted in; in bytes, min and max are so many mean packets, \
-                   and long frames are likelier dropped",
+            help: "unit of the queue's length; in bytes, min and max count mean packets, and \
+                   long frames are more likely to be dropped",
         },
         PACKET,
         Param {
