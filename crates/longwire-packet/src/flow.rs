@@ -109,12 +109,12 @@ fn address(frame: &[u8], ip: &IpHeader, destination: bool) -> Option<u64> {
 /// are removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FlowTable {
-    places: Vec<Place>,
+    places: Vec<FlowSlot>,
     clock: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Place {
+struct FlowSlot {
     key: u64,
     /// When it was last used; 0 for a free slot.
     used: u32,
@@ -130,7 +130,7 @@ const SETS: usize = 1 << 14;
 impl FlowTable {
     pub fn new() -> FlowTable {
         FlowTable {
-            places: vec![Place::default(); SETS * WAYS],
+            places: vec![FlowSlot::default(); SETS * WAYS],
             clock: 0,
         }
     }
@@ -163,10 +163,10 @@ impl FlowTable {
     pub fn put(&mut self, key: u64, bit: bool) {
         let (first, used) = self.find(key);
         let set = &mut self.places[first..first + WAYS];
-        let known = |place: &Place| place.key == key && place.used > 0;
+        let known = |place: &FlowSlot| place.key == key && place.used > 0;
         let at = set.iter().position(known);
         let oldest = || (0..WAYS).min_by_key(|at| set[*at].used);
         let at = at.or_else(oldest).unwrap_or(0);
-        set[at] = Place { key, used, bit };
+        set[at] = FlowSlot { key, used, bit };
     }
 }

@@ -171,7 +171,7 @@ pub enum BridgeError {
     #[error("port {0} is in two pairs; a port has one partner")]
     TwoPartners(PortIndex),
     /// A static entry of an address that is no station's.
-    #[error("{mac} is no station's address: it is zero, or of a group", mac = Mac(.0))]
+    #[error("{mac} is no station's address: it is zero, or of a group", mac = DisplayMac(.0))]
     NoStation([u8; 6]),
     /// A VLAN out of range.
     #[error("VLAN {0}: there are 1 to 4094, and 0 for untagged frames")]
@@ -191,9 +191,9 @@ impl BridgeError {
 }
 
 /// An Ethernet address in messages.
-struct Mac<'a>(&'a [u8; 6]);
+struct DisplayMac<'a>(&'a [u8; 6]);
 
-impl core::fmt::Display for Mac<'_> {
+impl core::fmt::Display for DisplayMac<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         for (index, byte) in self.0.iter().enumerate() {
             let colon = if index > 0 { ":" } else { "" };

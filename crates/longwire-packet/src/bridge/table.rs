@@ -40,17 +40,17 @@ pub(super) fn station_key(vlan: u16, mac: u64) -> StationKey {
 
 /// A station's port and when it was last seen, in one word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Place(u64);
+struct StationPlace(u64);
 
 const STATIC: u64 = 1 << 47;
 
-impl Place {
-    fn new(port: u16, tick: u64) -> Place {
-        Place(u64::from(port) << 48 | tick)
+impl StationPlace {
+    fn new(port: u16, tick: u64) -> StationPlace {
+        StationPlace(u64::from(port) << 48 | tick)
     }
 
-    fn given(port: u16) -> Place {
-        Place(u64::from(port) << 48 | STATIC)
+    fn given(port: u16) -> StationPlace {
+        StationPlace(u64::from(port) << 48 | STATIC)
     }
 
     #[inline]
@@ -89,7 +89,7 @@ pub(super) enum Learnt {
 /// The table.
 #[derive(Clone, Debug)]
 pub(super) struct Stations {
-    rows: Vec<(StationKey, Place)>,
+    rows: Vec<(StationKey, StationPlace)>,
     /// A power of two, less one.
     last_row: usize,
     len: usize,
@@ -106,7 +106,7 @@ impl Stations {
     pub fn new(len_max: u32, ageing: Nanos, seed: u64) -> Stations {
         let rows = (len_max as usize * 2).next_power_of_two();
         Stations {
-            rows: vec![(0, Place::default()); rows],
+            rows: vec![(0, StationPlace::default()); rows],
             last_row: rows - 1,
             len: 0,
             len_max: len_max as usize,
@@ -152,7 +152,7 @@ impl Stations {
     }
 
     #[inline]
-    fn has_aged(&self, place: Place, tick: u64) -> bool {
+    fn has_aged(&self, place: StationPlace, tick: u64) -> bool {
         !place.is_static() && tick.saturating_sub(place.tick()) > self.ageing
     }
 
@@ -173,7 +173,7 @@ impl Stations {
         if there == 0 {
             return self.learn_new(key, port, tick);
         }
-        let now = Place::new(port, tick);
+        let now = StationPlace::new(port, tick);
         if place == now {
             return Learnt::Known;
         }
@@ -186,7 +186,7 @@ impl Stations {
             };
         }
         // An earlier time is as good as now: nothing is unlearnt by it.
-        let now = Place::new(port, tick.max(place.tick()));
+        let now = StationPlace::new(port, tick.max(place.tick()));
         self.rows[row].1 = now;
         if self.has_aged(place, tick) {
             self.aged += 1;
@@ -205,14 +205,14 @@ impl Stations {
         if self.len >= self.len_max {
             return Learnt::Full;
         }
-        if self.put(key, Place::new(port, tick)) {
+        if self.put(key, StationPlace::new(port, tick)) {
             Learnt::New
         } else {
             Learnt::Full
         }
     }
 
-    fn put(&mut self, key: StationKey, place: Place) -> bool {
+    fn put(&mut self, key: StationKey, place: StationPlace) -> bool {
         let Some(row) = self.find(key) else {
             return false;
         };
@@ -224,7 +224,7 @@ impl Stations {
     /// Assigns a port to a station; returns false if there is no space.
     pub fn give(&mut self, key: StationKey, port: u16) -> bool {
         let known = self.find(key).is_some_and(|row| self.rows[row].0 == key);
-        (known || self.len < self.len_max) && self.put(key, Place::given(port))
+        (known || self.len < self.len_max) && self.put(key, StationPlace::given(port))
     }
 
     /// Removes a static entry; returns false if there is none.
@@ -286,7 +286,7 @@ impl Stations {
                 gap = row;
             }
         }
-        self.rows[gap] = (0, Place::default());
+        self.rows[gap] = (0, StationPlace::default());
     }
 
     /// Every station that has not aged: key, port, whether it is static.

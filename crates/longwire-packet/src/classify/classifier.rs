@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::grammar::MatcherError;
 use super::key::FrameKey;
 use super::matcher::Matcher;
-use super::shape::{Place, Shape, ShapeKey, sequence_of};
+use super::shape::{RulePlace, Shape, ShapeKey, sequence_of};
 use crate::bridge::PortIndex;
 
 /// The choice between several matching rules.
@@ -113,7 +113,7 @@ pub struct Classifier<T> {
     /// Each rule's target, place, and successor in its chain: by number, in separate
     /// arrays, because a lookup reads few of them.
     pub(super) targets: Vec<T>,
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<RulePlace>,
     pub(super) next: Vec<u32>,
     pub(super) matchers: Vec<Option<Matcher>>,
     free: Vec<u32>,
@@ -123,7 +123,7 @@ pub struct Classifier<T> {
     pub(super) free_shapes: Vec<u32>,
     /// Shapes that have rules, by the best place that a rule of theirs may
     /// have.
-    pub(super) visits: Vec<(Place, u32)>,
+    pub(super) visits: Vec<(RulePlace, u32)>,
     /// Number of rules with a protocol, ports or another field after the IP header.
     pub(super) transports: usize,
     pub(super) filters: usize,
@@ -173,7 +173,7 @@ impl<T: Copy> Classifier<T> {
     #[inline]
     pub fn classify(&self, arrival: PortIndex, frame: &[u8], wire_len: u32) -> Classified<T> {
         let key = FrameKey::of(arrival, frame, self.transports > 0);
-        let mut best: Option<(Place, u32)> = None;
+        let mut best: Option<(RulePlace, u32)> = None;
         let mut visits = self.visits.iter().peekable();
         while let Some((bound, number)) = visits.next() {
             if best.is_some_and(|(place, _)| place < *bound) {
@@ -346,7 +346,7 @@ impl<T: Copy> Classifier<T> {
         self.targets[rule as usize]
     }
 
-    pub(super) fn place_of(&self, rule: u32) -> Place {
+    pub(super) fn place_of(&self, rule: u32) -> RulePlace {
         self.places[rule as usize]
     }
 

@@ -40,18 +40,18 @@ pub(super) mod presence {
 use presence::{ETHER, INNER, IP, PORTS, PROTOCOL, TYPE, V4, V6, VLAN};
 
 /// Where fields are: word, shift, mask before the shift.
-type Place = (usize, u32, u64);
-const SOURCE_MAC: Place = (4, 16, 0xffff_ffff_ffff);
-const ETHERTYPE: Place = (4, 0, 0xffff);
-const DESTINATION_MAC: Place = (5, 16, 0xffff_ffff_ffff);
-const ARRIVAL_PORT: Place = (5, 0, 0xffff);
-const SOURCE_PORT: Place = (6, 48, 0xffff);
-const DESTINATION_PORT: Place = (6, 32, 0xffff);
-const PROTOCOL_NUMBER: Place = (6, 24, 0xff);
-const DSCP: Place = (6, 16, 0x3f);
-const VLAN_PRIORITY: Place = (6, 12, 7);
-const VLAN_ID: Place = (6, 0, 0xfff);
-const INNER_ID: Place = (7, 0, 0xfff);
+type FieldPlace = (usize, u32, u64);
+const SOURCE_MAC: FieldPlace = (4, 16, 0xffff_ffff_ffff);
+const ETHERTYPE: FieldPlace = (4, 0, 0xffff);
+const DESTINATION_MAC: FieldPlace = (5, 16, 0xffff_ffff_ffff);
+const ARRIVAL_PORT: FieldPlace = (5, 0, 0xffff);
+const SOURCE_PORT: FieldPlace = (6, 48, 0xffff);
+const DESTINATION_PORT: FieldPlace = (6, 32, 0xffff);
+const PROTOCOL_NUMBER: FieldPlace = (6, 24, 0xff);
+const DSCP: FieldPlace = (6, 16, 0x3f);
+const VLAN_PRIORITY: FieldPlace = (6, 12, 7);
+const VLAN_ID: FieldPlace = (6, 0, 0xfff);
+const INNER_ID: FieldPlace = (7, 0, 0xfff);
 
 const TYPE_V4: u16 = 0x0800;
 const TYPE_V6: u16 = 0x86dd;
@@ -252,7 +252,7 @@ impl Cube {
         cube
     }
 
-    fn set(&mut self, (word, shift, mask): Place, value: u64) {
+    fn set(&mut self, (word, shift, mask): FieldPlace, value: u64) {
         self.mask[word] |= mask << shift;
         self.value[word] |= (value & mask) << shift;
     }
@@ -379,7 +379,7 @@ impl Cube {
         Some(())
     }
 
-    fn field(&self, (word, shift, mask): Place) -> Option<u64> {
+    fn field(&self, (word, shift, mask): FieldPlace) -> Option<u64> {
         let given = self.mask[word] >> shift & mask == mask;
         given.then_some(self.value[word] >> shift & mask)
     }

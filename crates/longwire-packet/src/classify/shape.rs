@@ -14,11 +14,11 @@ pub(super) const SEQUENCE_BITS: u32 = 36;
 
 /// The place of a rule among all: lower ones are checked first. Priority, then lack of
 /// specificity, then sequence number.
-pub(super) type Place = u128;
+pub(super) type RulePlace = u128;
 
 /// The rules of a place's priority and specificity.
 #[derive(Clone, Copy, Debug)]
-struct Group {
+struct PlaceGroup {
     count: usize,
     /// The least sequence number that any of them has had.
     first: u64,
@@ -33,9 +33,9 @@ pub(super) struct Shape {
     words: [(u8, u64); WORDS],
     count: usize,
     pub table: Table,
-    groups: BTreeMap<u128, Group>,
+    groups: BTreeMap<u128, PlaceGroup>,
     /// No rule's place is above it.
-    worst: Place,
+    worst: RulePlace,
 }
 
 impl Shape {
@@ -123,31 +123,34 @@ impl Shape {
     }
 
     /// No rule's place is below it.
-    pub fn bound(&self) -> Place {
+    pub fn bound(&self) -> RulePlace {
         let first = self.groups.first_key_value();
-        first.map_or(Place::MAX, |(key, group)| {
+        first.map_or(RulePlace::MAX, |(key, group)| {
             key << SEQUENCE_BITS | u128::from(group.first)
         })
     }
 
     /// No rule's place is above it.
     #[inline]
-    pub fn worst(&self) -> Place {
+    pub fn worst(&self) -> RulePlace {
         self.worst
     }
 
-    pub fn note_added(&mut self, place: Place) {
+    pub fn note_added(&mut self, place: RulePlace) {
         let sequence = sequence_of(place);
-        let group = self.groups.entry(place >> SEQUENCE_BITS).or_insert(Group {
-            count: 0,
-            first: sequence,
-        });
+        let group = self
+            .groups
+            .entry(place >> SEQUENCE_BITS)
+            .or_insert(PlaceGroup {
+                count: 0,
+                first: sequence,
+            });
         group.count += 1;
         group.first = group.first.min(sequence);
         self.worst = self.worst.max(place);
     }
 
-    pub fn note_removed(&mut self, place: Place) {
+    pub fn note_removed(&mut self, place: RulePlace) {
         let key = place >> SEQUENCE_BITS;
         if let Some(group) = self.groups.get_mut(&key) {
             group.count -= 1;
@@ -158,6 +161,6 @@ impl Shape {
     }
 }
 
-pub(super) fn sequence_of(place: Place) -> u64 {
+pub(super) fn sequence_of(place: RulePlace) -> u64 {
     place as u64 & ((1 << SEQUENCE_BITS) - 1)
 }

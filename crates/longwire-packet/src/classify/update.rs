@@ -3,10 +3,10 @@
 use super::classifier::{Classifier, NONE, Order, RuleError, RuleId, WHOLE, head};
 use super::key::{Cube, presence};
 use super::matcher::Matcher;
-use super::shape::{Place, SEQUENCE_BITS, Shape};
+use super::shape::{RulePlace, SEQUENCE_BITS, Shape};
 
 impl<T: Copy> Classifier<T> {
-    pub(super) fn place(&self, matcher: &Matcher, priority: u32, sequence: u64) -> Place {
+    pub(super) fn place(&self, matcher: &Matcher, priority: u32, sequence: u64) -> RulePlace {
         const SPECIFICITY_MAX: u64 = (1 << (96 - SEQUENCE_BITS)) - 1;
         let lack = match self.order {
             Order::First => 0,
@@ -16,7 +16,7 @@ impl<T: Copy> Classifier<T> {
     }
 
     /// Puts a rule into its shape.
-    pub(super) fn link(&mut self, rule: u32, matcher: Matcher, place: Place) {
+    pub(super) fn link(&mut self, rule: u32, matcher: Matcher, place: RulePlace) {
         let cube = Cube::of(&matcher);
         let number = self.shape_of(&cube);
         self.count(&cube, &matcher, 1);

@@ -30,12 +30,12 @@ const UDP: u8 = 17;
 const SCTP: u8 = 132;
 
 /// Numbers: the layer, the offset, the size, and which bits.
-type Place = (&'static str, Layer, u32, usize, u32);
+type NumberField = (&'static str, Layer, u32, usize, u32);
 
 const ALL: u32 = u32::MAX;
 
 /// Fields that are numbers at a place.
-const PLACES: [Place; 48] = [
+const PLACES: [NumberField; 48] = [
     ("eth.type", Layer::Ether, 12, 2, ALL),
     ("vlan.id", Layer::Tag, 0, 2, 0x0fff),
     ("vlan.priority", Layer::Tag, 0, 2, 0xe000),
