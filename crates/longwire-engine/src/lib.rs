@@ -1,5 +1,19 @@
 //! The link emulation engine of Longwire.
 //!
+//! ```
+//! use longwire_engine::{FrameMeta, Link, LinkId, LinkOptions, Nanos, Verdict};
+//!
+//! let options: LinkOptions = "rate=10mbit delay=20ms".parse()?;
+//! let mut link = Link::new(options.parse()?, 1, LinkId(0));
+//! let frame = FrameMeta { arrival: Nanos::ZERO, len: 1_250 };
+//! let Verdict::Deliver(delivery) = link.offer(frame, &[]) else {
+//!     panic!("an idle link without loss delivers");
+//! };
+//! // 10,000 bits at 10 Mbit/s, and the delay.
+//! assert_eq!(delivery.release, Nanos::from_millis(21));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! The engine is pure: it receives arrivals (a time, a length, a borrowed header) and a
 //! seed, and it returns decisions and the time of its next call. It holds no clock,
 //! does no I/O, starts no thread and logs nothing, so a live run can be recomputed

@@ -1,6 +1,14 @@
 //! Input and output: ports, the arena and the delay line. Nearly all unsafe code of
 //! Longwire lives here.
 //!
+//! ```
+//! use longwire_io::port::options::OpenOptions;
+//! use longwire_io::port::registry;
+//!
+//! let error = registry::open("pakcet:eth0", &OpenOptions::default()).err();
+//! assert!(error.is_some_and(|error| error.to_string().contains("packet")));
+//! ```
+//!
 //! A port is one file in [`port`], which implements the traits [`RxPort`] and
 //! [`TxPort`], and one line in [`port::registry`].
 

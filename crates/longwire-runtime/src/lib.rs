@@ -1,5 +1,27 @@
-//! Stages, threads, clock and measurement: what turns the engine and the
-//! ports into a running link.
+//! Stages, threads, clock and measurement: the parts that turn the engine and
+//! the ports into a running link.
+//!
+//! ```
+//! use longwire_engine::{Bytes, LinkOptions};
+//! use longwire_io::port::mem::pipe;
+//! use longwire_io::port::one_way::{Discard, Silent};
+//! use longwire_io::port::registry::{AnyRx, AnyTx, Port};
+//! use longwire_runtime::{LinkSetup, RunConfig, start};
+//!
+//! // A link of 20 ms from one cable in memory to another.
+//! let (_sender, into_link) = pipe(Bytes(1 << 20))?;
+//! let (out_of_link, _receiver) = pipe(Bytes(1 << 20))?;
+//! let port = |name: &str, rx, tx| Port { name: name.to_owned(), rx, tx, notes: Vec::new() };
+//! let a = port("a", AnyRx::Pipe(Box::new(into_link)), AnyTx::Discard(Discard::default()));
+//! let b = port("b", AnyRx::Silent(Silent), AnyTx::Pipe(Box::new(out_of_link)));
+//! let options: LinkOptions = "delay=20ms".parse()?;
+//! let link = LinkSetup { name: "ab".to_owned(), config: options.parse()? };
+//! let running = start(a, b, link, None, RunConfig::default())?;
+//! // Frames that are pushed into `_sender` arrive at `_receiver` 20 ms later.
+//! let report = running.stop();
+//! assert_eq!(report.links[0].name, "ab");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! Start reading at [`stage::Ingress::step`] and [`stage::Egress::step`]: a
 //! frame's whole way through a run.
@@ -42,7 +64,7 @@ pub use files::{Directory, FileAccess, FileError, FileReader, ReadLimits};
 pub use loader::{FileLoader, try_plugin};
 pub use plugin::CPlugin;
 pub use port_loss::{LostPort, OnPortLoss};
-pub use record::{Recorder, Tap};
+pub use record::{RecordHandle, Recorder};
 pub use report::{
     DepartureReport, InputReport, Lateness, LinkReport, Pauses, RunReport, SendStampReport,
 };
