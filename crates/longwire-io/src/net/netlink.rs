@@ -189,7 +189,7 @@ fn outcome(flags: u16, payload: &[u8]) -> Result<(), NetlinkError> {
         return Ok(());
     }
     // After the code stands the request's header, and, unless capped, all of
-    // the request; the attributes come behind that.
+    // the request; the attributes follow it.
     let request_len = if flags & CAPPED != 0 {
         HEADER_LEN
     } else {

@@ -48,7 +48,7 @@ pub(crate) struct PortLock {
     _held: Vec<OwnedFd>,
 }
 
-/// How a port receives arriving frames.
+/// Reception of arriving frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadMode {
     /// Not at all.

@@ -14,7 +14,7 @@ pub struct OpenOptions {
     /// The kernel's network stack must not answer on the interface (IPv6 is switched
     /// off on it until the port is closed).
     pub quiet: bool,
-    /// How an AF_XDP port attaches to the interface.
+    /// Place of an AF_XDP port's program.
     pub xdp_mode: XdpMode,
     /// The wire is kept busy with gap frames, at this rate (see [`super::gap`]);
     /// refused by ports that cannot do that.

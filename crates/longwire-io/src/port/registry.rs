@@ -15,9 +15,9 @@ pub use super::any::{AnyRx, AnyTx};
 pub struct Port {
     /// As its user wrote it.
     pub name: String,
-    /// Where frames enter.
+    /// Receiving half.
     pub rx: AnyRx,
-    /// Where frames leave.
+    /// Sending half.
     pub tx: AnyTx,
     /// Choices and changes with their reasons, in sentences.
     pub notes: Vec<String>,

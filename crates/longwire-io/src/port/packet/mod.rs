@@ -59,9 +59,9 @@ const RECEIVE_BUFFER_LOW: usize = 2 * 1024 * 1024;
 
 /// An open port.
 pub struct PacketPort {
-    /// Where frames enter.
+    /// Receiving half.
     pub rx: PacketRx,
-    /// Where frames leave.
+    /// Sending half.
     pub tx: PacketTx,
     /// Notes for the user.
     pub notes: Vec<String>,

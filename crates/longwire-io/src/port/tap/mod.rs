@@ -27,9 +27,9 @@ const ROOM: usize = 64;
 
 /// An open TAP port.
 pub struct TapPort {
-    /// Where frames enter.
+    /// Receiving half.
     pub rx: TapRx,
-    /// Where frames leave.
+    /// Sending half.
     pub tx: TapTx,
     /// Actions taken to open it, in sentences.
     pub notes: Vec<String>,

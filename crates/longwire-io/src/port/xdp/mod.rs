@@ -43,9 +43,9 @@ const RX_FRAMES: std::ops::RangeInclusive<usize> = 64..=16 * 1024;
 
 /// An open port.
 pub struct XdpPort {
-    /// Where frames enter.
+    /// Receiving half.
     pub rx: XdpRx,
-    /// Where frames leave.
+    /// Sending half.
     pub tx: XdpTx,
     /// Notes for the user.
     pub notes: Vec<String>,

@@ -67,7 +67,7 @@ impl PendingStamps {
         let Some((_, release)) = place.and_then(|place| self.waiting.remove(place)) else {
             return;
         };
-        // SAFETY: the chunk has come back to the sending half, and no other
+        // SAFETY: the chunk was returned to the sending half, and no other
         // piece of it is in use.
         let metadata = unsafe { umem.piece(metadata_at, METADATA) };
         let stamp = metadata.and_then(|metadata| metadata[8..].first_chunk().copied());
