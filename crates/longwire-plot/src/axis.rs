@@ -1,16 +1,18 @@
-//! Axes: from values to places, with ticks at round values and the unit in
-//! which they read best.
+//! Axes: scales from values to positions, with ticks at round values and a
+//! readable unit.
 
-/// A unit's name for values of this size or more.
-type Step = (f64, &'static str);
+/// A unit: its factor, which is the least value that it is used for, and its
+/// name.
+type Unit = (f64, &'static str);
 
-/// A quantity's units, from the smallest; values are in the first of factor 1.
+/// A quantity's units, from the smallest; values are given in the unit of factor
+/// 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Units(&'static [Step]);
+pub struct Units(&'static [Unit]);
 
-/// Of values in nanoseconds.
+/// Units of times; values are in nanoseconds.
 pub const TIME: Units = Units(&[(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")]);
-/// Of values in bits per second.
+/// Units of rates; values are in bits per second.
 pub const RATE: Units = Units(&[
     (1.0, "bit/s"),
     (1e3, "kbit/s"),
@@ -18,31 +20,31 @@ pub const RATE: Units = Units(&[
     (1e9, "Gbit/s"),
     (1e12, "Tbit/s"),
 ]);
-/// Of values in bytes.
+/// Units of sizes; values are in bytes.
 pub const BYTES: Units = Units(&[(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")]);
-/// Of shares of a whole.
+/// Unit of shares of a whole.
 pub const SHARE: Units = Units(&[(0.01, "%")]);
 
 impl Units {
-    /// Only one, with this name.
+    /// The single unit `packets`.
     pub const PACKETS: Units = Units(&[(1.0, "packets")]);
-    /// Only one, with this name.
+    /// The single unit `frames`.
     pub const FRAMES: Units = Units(&[(1.0, "frames")]);
-    /// Only one, with this name.
+    /// The single unit `runs`.
     pub const RUNS: Units = Units(&[(1.0, "runs")]);
-    /// Only one, which is not written.
+    /// A single unit without a name.
     pub const BARE: Units = Units(&[(1.0, "")]);
 
-    /// The unit for an axis that reaches to `high`.
-    fn of(self, high: f64) -> Step {
-        let fits = |(factor, _): &&Step| *factor <= high.abs();
+    /// Returns the unit for an axis that reaches to `high`.
+    fn of(self, high: f64) -> Unit {
+        let fits = |(factor, _): &&Unit| *factor <= high.abs();
         let unit = self.0.iter().rev().find(fits).or(self.0.first());
         unit.copied().unwrap_or((1.0, ""))
     }
 
-    /// A value with its unit, to three digits: `12.3 ms`.
+    /// Formats a value with its unit, to three digits: `12.3 ms`.
     pub fn write(self, value: f64) -> String {
-        // What is rounded up to the next unit is written in it.
+        // A value that rounds up to the next unit is written in that unit.
         let (factor, name) = self.of(value * 1.0005);
         let value = value / factor;
         let decimals = match value.abs() {
@@ -70,23 +72,24 @@ pub struct Axis {
     low: f64,
     high: f64,
     logarithmic: bool,
-    /// Where ticks are, and what is written at them.
+    /// Positions of the ticks, with their labels.
     pub ticks: Vec<(f64, String)>,
-    /// The unit of what is written; empty if the ticks say it themselves.
+    /// The unit of the labels; empty if the labels contain it.
     pub unit: &'static str,
 }
 
 impl Axis {
-    /// A linear scale from `low` to `high` with about `ticks` ticks.
+    /// Creates a linear scale from `low` to `high` with about `ticks` ticks.
     pub fn linear(low: f64, high: f64, ticks: usize, units: Units) -> Axis {
         // A single value stands in the middle.
-        let (low, high) = match high > low {
-            true => (low, high),
-            false => (low - 0.5, low + 0.5),
+        let (low, high) = if high > low {
+            (low, high)
+        } else {
+            (low - 0.5, low + 0.5)
         };
         let (factor, unit) = units.of(high.abs().max(low.abs()));
         let step = round_step((high - low) / factor / ticks.max(1) as f64);
-        // What cannot be divided is not marked in parts.
+        // An indivisible quantity has ticks at whole numbers only.
         let whole = units.0.len() == 1 && unit != "%";
         let step = if whole { step.max(1.0) } else { step };
         let decimals = (-step.log10().floor()).max(0.0) as usize;
@@ -106,13 +109,13 @@ impl Axis {
         }
     }
 
-    /// A logarithmic scale; `low` must be above 0. Each tick has its own unit,
-    /// for such a scale reaches over several.
+    /// Creates a logarithmic scale; `low` must be above 0. Each tick has its own
+    /// unit, because such a scale reaches over several.
     pub fn logarithmic(low: f64, high: f64, units: Units) -> Axis {
         let low = low.max(1e-12);
         let high = if high > low { high } else { low * 10.0 };
         let decades = (high / low).log10();
-        // With few decades between the ends, there is room for more marks.
+        // With few decades between the ends, there is room for more ticks.
         let marks: &[f64] = match decades {
             d if d < 1.5 => &[1.0, 2.0, 5.0],
             d if d < 3.0 => &[1.0, 3.0],
@@ -138,27 +141,28 @@ impl Axis {
         }
     }
 
-    /// The same scale without marks.
+    /// Returns the same scale without ticks.
     pub fn without_ticks(mut self) -> Axis {
         self.ticks.clear();
         self
     }
 
-    /// Where a value is: 0 at the low end, 1 at the high. Values outside are
-    /// at the end next to them.
+    /// Returns the position of a value: 0 at the low end, 1 at the high. Values
+    /// outside are at the nearest end.
     pub fn place(&self, value: f64) -> f64 {
-        let (low, high, value) = match self.logarithmic {
-            true => (
+        let (low, high, value) = if self.logarithmic {
+            (
                 self.low.ln(),
                 self.high.ln(),
                 value.max(self.low * 1e-3).ln(),
-            ),
-            false => (self.low, self.high, value),
+            )
+        } else {
+            (self.low, self.high, value)
         };
         ((value - low) / (high - low)).clamp(0.0, 1.0)
     }
 
-    /// What the axis shows, with its unit: `Queue (packets)`.
+    /// Returns the caption of the axis, with its unit: `Queue (packets)`.
     pub fn label(&self, name: &str) -> String {
         match self.unit {
             "" => name.to_owned(),
@@ -167,7 +171,7 @@ impl Axis {
     }
 }
 
-/// The least of 1, 2 and 5 times a power of ten that is `rough` or more.
+/// Returns the least of 1, 2 and 5 times a power of ten that is at least `rough`.
 pub fn round_step(rough: f64) -> f64 {
     if rough <= 0.0 || !rough.is_finite() {
         return 1.0;
@@ -178,7 +182,7 @@ pub fn round_step(rough: f64) -> f64 {
     found.unwrap_or(power * 10.0)
 }
 
-/// A number with its thousands apart.
+/// Formats a number with separated thousands.
 pub fn grouped(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", value.abs());
     let (whole, fraction) = match text.split_once('.') {
@@ -186,7 +190,7 @@ pub fn grouped(value: f64, decimals: usize) -> String {
         None => (text.as_str(), String::new()),
     };
     let mut out = String::new();
-    // A rounded −0 is 0.
+    // A rounded −0 is written as 0.
     if value < 0.0 && text.bytes().any(|digit| (b'1'..=b'9').contains(&digit)) {
         out.push('−');
     }

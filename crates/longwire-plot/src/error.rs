@@ -1,11 +1,11 @@
-//! Why a figure could not be drawn.
+//! Errors of drawing a figure.
 
 use std::io;
 use std::path::PathBuf;
 
 use longwire_capture::log::LogError;
 
-/// Why a figure could not be drawn.
+/// Error of drawing a figure.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum PlotError {

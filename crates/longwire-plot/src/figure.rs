@@ -8,14 +8,14 @@ use super::scene::{Anchor, Scene, Text};
 
 /// Size of the title.
 const TITLE_SIZE: f64 = 16.0;
-/// Room beside the panels: at the left for what is written at the axis.
+/// Room to the left of the panels, for the captions of the vertical axes.
 pub(super) const LEFT: f64 = 84.0;
 pub(super) const RIGHT: f64 = 22.0;
 /// Room above everything.
 const TOP: f64 = 14.0;
-/// Room below a panel, for what is written at its axis.
+/// Room below a panel, for the captions of its horizontal axis.
 const BELOW: f64 = 44.0;
-/// The lowest frame that can be read.
+/// The lowest readable frame.
 const FRAME_MIN: f64 = 40.0;
 /// Height of a line of the legend.
 const LEGEND_LINE: f64 = 20.0;
@@ -23,7 +23,7 @@ const LEGEND_LINE: f64 = 20.0;
 /// Draws a figure of these panels.
 ///
 /// # Errors
-/// If the height that was asked for is too little for them.
+/// If the given height is too little for the panels.
 pub(super) fn draw(
     data: &Data,
     panels: &[Panel],

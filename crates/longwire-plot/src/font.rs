@@ -1,14 +1,14 @@
-//! The font of figures: Noto Sans, which the program carries, so that
-//! pictures are the same on a machine without any font.
+//! The font of figures: Noto Sans, which is part of the program, so that pictures
+//! are the same on a machine without any font.
 
 use notosans::{BOLD_TTF, REGULAR_TTF};
 use skrifa::instance::{LocationRef, Size};
 use skrifa::outline::{DrawSettings, OutlinePen};
 use skrifa::{FontRef, GlyphId, MetadataProvider};
 
-/// What draws the outlines of a text.
+/// A pen for the outlines of a text.
 pub trait TextPen: OutlinePen {
-    /// The next glyph begins so far along the text.
+    /// Sets the distance from the beginning of the text to the next glyph.
     fn glyph_at(&mut self, along: f64);
 }
 
@@ -24,7 +24,7 @@ impl std::fmt::Debug for Font {
 }
 
 impl Font {
-    /// The regular or the bold weight.
+    /// Returns the regular or the bold weight.
     pub fn of_weight(bold: bool) -> Font {
         let bytes = if bold { BOLD_TTF } else { REGULAR_TTF };
         let font = FontRef::new(bytes);
@@ -32,13 +32,13 @@ impl Font {
         Font { font }
     }
 
-    /// How wide a text is in a size, in the unit of the size.
+    /// Returns the width of a text in a size, in the unit of the size.
     pub fn width(&self, text: &str, size: f64) -> f64 {
         self.advances(text, size).map(|(_, advance)| advance).sum()
     }
 
-    /// Draws a text's outlines with y growing upwards, from where each glyph
-    /// begins.
+    /// Draws a text's outlines with y growing upwards, relative to the beginning
+    /// of each glyph.
     pub fn draw(&self, text: &str, size: f64, pen: &mut impl TextPen) {
         let outlines = self.font.outline_glyphs();
         let mut x = 0.0;
@@ -47,16 +47,15 @@ impl Font {
                 let settings =
                     DrawSettings::unhinted(Size::new(size as f32), LocationRef::default());
                 pen.glyph_at(x);
-                // A glyph that cannot be drawn is left out, as a missing one
-                // would be.
+                // A glyph that cannot be drawn is left out, like a missing one.
                 let _ = outline.draw(settings, pen);
             }
             x += advance;
         }
     }
 
-    /// The glyphs of a text, and how far each moves on. Characters that the
-    /// font does not have become its empty box.
+    /// Returns the glyphs of a text with their widths. Characters that the font
+    /// lacks become its empty box.
     fn advances(&self, text: &str, size: f64) -> impl Iterator<Item = (GlyphId, f64)> {
         let characters = self.font.charmap();
         let metrics = self

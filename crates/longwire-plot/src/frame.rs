@@ -1,5 +1,5 @@
-//! The rectangle of a panel in which data are drawn, with what stands around
-//! it: heading, axes, grid, labels.
+//! The rectangle of a panel in which data are drawn, with its surroundings:
+//! heading, axes, grid, labels.
 
 use super::axis::Axis;
 use super::font::Font;
@@ -8,12 +8,12 @@ use super::scene::{Anchor, Colour, Fill, Point, Scene, Stroke, Text};
 
 /// Size of a panel's heading.
 pub const HEADING_SIZE: f64 = 13.0;
-/// Size of what is written at axes.
+/// Size of the captions of axes.
 pub const LABEL_SIZE: f64 = 11.0;
-/// Size of what is written at ticks and of remarks.
+/// Size of tick labels and of remarks.
 pub const TICK_SIZE: f64 = 10.5;
 
-/// Where data are drawn.
+/// The rectangle in which data are drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Frame {
     /// The left edge.
@@ -26,43 +26,43 @@ pub struct Frame {
     pub height: f64,
 }
 
-/// What a panel is called and what its axes show.
+/// The texts around a panel.
 #[derive(Debug)]
 pub struct Captions<'a> {
-    /// What it shows.
+    /// The name of the panel.
     pub heading: &'a str,
-    /// How much higher than usual the heading stands, in units.
+    /// Additional height of the heading above the frame, in units.
     pub lift: f64,
-    /// How it is to be read.
+    /// A hint on how to read the panel.
     pub remark: String,
-    /// What the horizontal axis shows, with its unit.
+    /// Caption of the horizontal axis, with its unit.
     pub x: String,
-    /// What the vertical axis shows, with its unit.
+    /// Caption of the vertical axis, with its unit.
     pub y: String,
 }
 
 impl Frame {
-    /// The right edge.
+    /// Returns the right edge.
     pub fn right(&self) -> f64 {
         self.left + self.width
     }
 
-    /// The lower edge.
+    /// Returns the lower edge.
     pub fn bottom(&self) -> f64 {
         self.top + self.height
     }
 
-    /// A share of the width, from the left.
+    /// Returns the position of a share of the width, from the left.
     pub fn x(&self, share: f64) -> f64 {
         self.left + self.width * share
     }
 
-    /// A share of the height, from the bottom.
+    /// Returns the position of a share of the height, from the bottom.
     pub fn y(&self, share: f64) -> f64 {
         self.bottom() - self.height * share
     }
 
-    /// The grid and the axes, and what is written around them.
+    /// Draws the grid, the axes and the captions.
     pub fn axes(&self, scene: &mut Scene, x: &Axis, y: &Axis, captions: &Captions<'_>) {
         let across = |share: f64| ((self.left, self.y(share)), (self.right(), self.y(share)));
         let up = |share: f64| ((self.x(share), self.top), (self.x(share), self.bottom()));
@@ -82,7 +82,7 @@ impl Frame {
         self.captions(scene, captions);
     }
 
-    /// The left and the lower edge.
+    /// Draws the left and the lower edge.
     pub fn edges(&self, scene: &mut Scene) {
         let corner = (self.left, self.bottom());
         let edges = vec![
@@ -92,7 +92,7 @@ impl Frame {
         scene.segments(edges, Stroke::solid(palette::AXIS, 1.0));
     }
 
-    /// The heading and the names of the axes.
+    /// Draws the heading and the captions of the axes.
     pub fn captions(&self, scene: &mut Scene, captions: &Captions<'_>) {
         let above = self.top - 10.0 - captions.lift;
         let heading = Text {
@@ -122,7 +122,7 @@ impl Frame {
         });
     }
 
-    /// A remark in the middle of a panel that has no data.
+    /// Writes a remark in the middle of a panel that has no data.
     pub fn nothing(&self, scene: &mut Scene, why: &str) {
         let at = (self.left + self.width / 2.0, self.top + self.height / 2.0);
         scene.text(Text {
@@ -132,7 +132,7 @@ impl Frame {
         });
     }
 
-    /// Remarks about each series, above the frame.
+    /// Writes remarks about each series, above the frame.
     pub fn notes(&self, scene: &mut Scene, notes: &[Note]) {
         let lines = flow(notes, self.width);
         let top = self.top - notes_height(notes, self.width);
@@ -140,14 +140,14 @@ impl Frame {
     }
 }
 
-/// A remark, and the colour of what it is about.
+/// A remark, and the colour of its series.
 pub type Note = (Colour, String);
 
 /// Height of a line of notes, and room below them.
 const NOTE_LINE: f64 = 17.0;
 const NOTE_GAP: f64 = 6.0;
 
-/// Room that notes need above a frame of this width.
+/// Returns the room that notes need above a frame of this width.
 pub fn notes_height(notes: &[Note], width: f64) -> f64 {
     match flow(notes, width).len() {
         0 => 0.0,
@@ -155,8 +155,8 @@ pub fn notes_height(notes: &[Note], width: f64) -> f64 {
     }
 }
 
-/// Texts beside one another, with their places from the left, in as many
-/// lines as they need.
+/// Returns texts next to one another, with their positions from the left, in as
+/// many lines as they need.
 pub fn flow(notes: &[Note], width: f64) -> Vec<Vec<(f64, &Note)>> {
     const APART: f64 = 24.0;
     let font = Font::of_weight(false);
@@ -179,7 +179,7 @@ pub fn flow(notes: &[Note], width: f64) -> Vec<Vec<(f64, &Note)>> {
 /// Room for a colour before a text.
 const SWATCH: f64 = 17.0;
 
-/// Draws such lines below a place.
+/// Draws the lines of [`flow`] below a point.
 pub fn draw_flow(
     scene: &mut Scene,
     lines: &[Vec<(f64, &Note)>],
@@ -201,7 +201,7 @@ pub fn draw_flow(
     }
 }
 
-/// A text in the size of tick labels.
+/// Returns a text in the size of tick labels.
 pub fn small(text: &str, at: Point, anchor: Anchor) -> Text {
     Text {
         at,

@@ -14,7 +14,7 @@ use super::PlotError;
 /// A file to draw from.
 #[derive(Debug)]
 pub enum Input {
-    /// A verdict log; read again whenever it is needed, for it may be large.
+    /// A verdict log; read for each use, because it may be large.
     Log {
         /// Its file.
         path: PathBuf,
@@ -23,32 +23,32 @@ pub enum Input {
     Report {
         /// Its file.
         path: PathBuf,
-        /// What it says.
+        /// Its contents.
         report: Report,
     },
 }
 
-/// Of a run's report, what is drawn.
+/// The parts of a run's report that are drawn.
 #[derive(Debug, Deserialize)]
-#[serde(from = "Written")]
+#[serde(from = "ReportFile")]
 pub struct Report {
-    /// Its links; of a network also its ports, at which lateness is measured.
+    /// Its links; of a network also its ports, where lateness is measured.
     pub links: Vec<ReportLink>,
 }
 
 /// A report as it is written: of a link, or of a network, which has ports.
 #[derive(Deserialize)]
-struct Written {
+struct ReportFile {
     links: Vec<ReportLink>,
     #[serde(default)]
     ports: Vec<ReportLink>,
 }
 
-impl From<Written> for Report {
-    fn from(written: Written) -> Report {
-        let Written { mut links, ports } = written;
+impl From<ReportFile> for Report {
+    fn from(written: ReportFile) -> Report {
+        let ReportFile { mut links, ports } = written;
         if !ports.is_empty() {
-            // Most of the links of a large network carry nothing.
+            // Most links of a large network carry no frames.
             links.retain(|link| link.packets_in > 0);
             links.extend(ports);
         }
@@ -56,23 +56,23 @@ impl From<Written> for Report {
     }
 }
 
-/// Of a link's report, what is drawn. Times are in microseconds.
+/// The parts of a link's report that are drawn. Times are in microseconds.
 #[derive(Debug, Deserialize)]
 #[allow(missing_docs, reason = "the report's own documentation says it")]
 pub struct ReportLink {
     pub name: String,
     pub packets_in: u64,
     pub packets_out: u64,
-    /// None of a port.
+    /// Absent from a port.
     #[serde(default)]
     pub drops: Drops,
-    /// Of a network's links only.
+    /// Present in a network's links only.
     #[serde(default)]
     pub dropped: BTreeMap<String, u64>,
-    /// A network counts them at its ports.
+    /// A network counts artifacts at its ports.
     #[serde(default)]
     pub artifacts: BTreeMap<String, u64>,
-    /// A network measures it at its ports.
+    /// A network measures lateness at its ports.
     pub lateness_us: Option<ReportLateness>,
 }
 
@@ -80,10 +80,10 @@ pub struct ReportLink {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Drops {
-    /// By name.
+    /// Drops by the reason's name.
     Named(BTreeMap<String, u64>),
-    /// As networks' reports had them at first: in an order that the report
-    /// does not tell. Their names are in `dropped`.
+    /// Counts as the reports of early networks had them: in an order that the
+    /// report does not contain. The names are in `dropped`.
     Numbered(Vec<u64>),
 }
 
@@ -94,7 +94,7 @@ impl Default for Drops {
 }
 
 impl ReportLink {
-    /// Drops by reason.
+    /// Returns the drops by reason.
     pub fn drops(&self) -> &BTreeMap<String, u64> {
         match &self.drops {
             Drops::Named(drops) => drops,
@@ -114,8 +114,8 @@ pub struct ReportLateness {
 }
 
 impl Input {
-    /// Opens a file and looks what it is: JSON begins with a brace, and
-    /// whatever does not is taken for a log.
+    /// Opens a file and determines its kind: JSON begins with a brace, and any
+    /// other file counts as a log.
     ///
     /// # Errors
     /// If it cannot be read, or is a report without links.
@@ -150,7 +150,7 @@ impl Input {
         }
     }
 
-    /// Its file.
+    /// Returns the file's path.
     pub fn path(&self) -> &Path {
         match self {
             Input::Log { path } | Input::Report { path, .. } => path,
@@ -158,7 +158,7 @@ impl Input {
     }
 }
 
-/// The first byte that is no white space.
+/// Returns the first byte that is not white space.
 fn first_letter(file: &mut impl BufRead) -> std::io::Result<Option<u8>> {
     for byte in file.bytes() {
         let byte = byte?;
@@ -169,7 +169,7 @@ fn first_letter(file: &mut impl BufRead) -> std::io::Result<Option<u8>> {
     Ok(None)
 }
 
-/// The stretch of time that a log covers, in nanoseconds.
+/// The time that a log covers, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The first arrival.
@@ -178,7 +178,7 @@ pub struct Span {
     pub last: i64,
 }
 
-/// Finds what stretch of time a log covers: from its index, or by reading it.
+/// Finds the time that a log covers: from its index, or by reading it.
 ///
 /// # Errors
 /// If it cannot be read, or is empty.
@@ -210,5 +210,5 @@ pub fn survey(path: &Path, mut at: impl FnMut(u64, u64)) -> Result<Span, PlotErr
     })
 }
 
-/// Rows between two reports of how far reading has come.
+/// Rows between two reports of progress.
 pub const ROWS_A_LOOK: u64 = 1 << 14;

@@ -33,10 +33,10 @@
 //! # Ok::<(), PlotError>(())
 //! ```
 //!
-//! A log is read twice, once for the time that it covers and once for what
-//! happened in it; what is kept of it depends on the width of the figure and
-//! not on the number of rows. Drawing first makes a [`Scene`], which is then
-//! written as [`svg`] or as [`png`]. The same input gives the same bytes.
+//! A log is read twice, once for the time that it covers and once for its frames;
+//! the memory for it depends on the width of the figure and not on the number of
+//! rows. Drawing first makes a [`Scene`], which is then written as [`svg`] or as
+//! [`png`]. The same input gives the same bytes.
 
 mod axis;
 mod error;
@@ -63,11 +63,11 @@ pub use panels::{Panel, QueueUnit};
 pub use scene::Scene;
 
 use input::{Input, Span, survey};
-use panels::{Data, Drawn};
+use panels::{Data, LegendEntry};
 use series::{Window, gather};
 use trace::Columns;
 
-/// Throughput bins of a figure, unless a width is given.
+/// Throughput bins of a figure if no width of a bin is given.
 const BINS: u64 = 250;
 
 /// The most throughput bins, which are held in memory for each link.
@@ -79,13 +79,13 @@ const SPAN_MIN: u64 = 1_000;
 /// Options of a figure.
 #[derive(Clone, Debug, Default)]
 pub struct PlotOptions {
-    /// The panels, in this order; without any, those that suit the inputs.
+    /// The panels, in this order; if empty, those that suit the inputs.
     pub panels: Vec<Panel>,
-    /// The figure's title, if not the names of the inputs.
+    /// The figure's title; by default the names of the inputs.
     pub title: Option<String>,
-    /// The begin of the drawn time, after a log's first frame.
+    /// The begin of the drawn time, since a log's first frame.
     pub from: Option<Nanos>,
-    /// The end of the drawn time, after a log's first frame.
+    /// The end of the drawn time, since a log's first frame.
     pub until: Option<Nanos>,
     /// Width of a throughput bin.
     pub bin: Option<Nanos>,
@@ -93,7 +93,7 @@ pub struct PlotOptions {
     pub queue_unit: QueueUnit,
     /// Width in units.
     pub width: f64,
-    /// Height in units; without it, what the panels need.
+    /// Height in units; by default the sum of the panels' heights.
     pub height: Option<f64>,
 }
 
@@ -111,7 +111,7 @@ pub struct Figure {
 /// A link in a figure.
 #[derive(Clone, Debug, Serialize)]
 pub struct LinkDrawn {
-    /// As the legend has it.
+    /// The name in the legend.
     pub name: String,
     /// Number of its frames that were counted, copies included.
     pub frames: u64,
@@ -119,12 +119,12 @@ pub struct LinkDrawn {
 
 /// Draws a figure of the files.
 ///
-/// `progress` is told now and then how much has been done, of how much; both
-/// are in no particular unit.
+/// `progress` is called now and then with the work done and the total work, both
+/// in an arbitrary unit.
 ///
 /// # Errors
-/// If a file cannot be read, holds nothing to draw, or what was asked for
-/// does not go together.
+/// If a file cannot be read or holds nothing to draw, or if the options
+/// contradict each other or the inputs.
 pub fn plot(
     files: &[PathBuf],
     options: &PlotOptions,
@@ -171,7 +171,7 @@ pub fn plot(
     })
 }
 
-/// How far drawing has come: each input is looked at twice.
+/// The progress of drawing: each input is read twice.
 struct Steps<'a> {
     done: u64,
     all: u64,
@@ -179,7 +179,7 @@ struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    /// Parts into which a look at an input is divided.
+    /// Parts into which one reading of an input is divided.
     const PARTS: u64 = 1_000;
 
     fn new<'a>(inputs: &[Input], report: &'a mut dyn FnMut(u64, u64)) -> Steps<'a> {
@@ -202,7 +202,7 @@ impl Steps<'_> {
     }
 }
 
-/// The part of time that is drawn.
+/// Returns the part of time that is drawn.
 fn window(spans: &[Option<Span>], options: &PlotOptions) -> Result<Window, PlotError> {
     let usage = |message: String| Err(PlotError::Usage(message));
     let covered = spans.iter().flatten();
@@ -235,19 +235,19 @@ fn window(spans: &[Option<Span>], options: &PlotOptions) -> Result<Window, PlotE
             "--bin: a figure has at most {BINS_MAX} bins; for this time each must be {least} or more"
         ));
     }
-    // The last bin is drawn as wide as the others, unless told otherwise.
+    // The last bin is as wide as the others, unless `until` ends it.
     let span = match options.until {
         None => span.div_ceil(bin).saturating_mul(bin),
         Some(_) => span,
     };
-    // One column for each unit of the frame's width.
+    // One column per unit of the frame's width.
     let count = (options.width - figure::LEFT - figure::RIGHT).max(1.0) as usize;
     let from = from.cast_signed();
     let columns = Columns { from, span, count };
     Ok(Window { columns, bin })
 }
 
-/// Adds what an input says of its links, each with a label and a colour.
+/// Adds the links of an input, each with a label and a colour.
 fn add(
     data: &mut Data,
     input: Input,
@@ -271,7 +271,7 @@ fn add(
         (Input::Log { path }, Some(span)) => {
             let links = gather(&path, span, &data.window, |done, all| steps.at(done, all))?;
             for link in links {
-                data.logs.push(Drawn {
+                data.logs.push(LegendEntry {
                     label: format!("{prefix}{}", &*link.link),
                     colour: colour()?,
                     data: link,
@@ -280,7 +280,7 @@ fn add(
         }
         (Input::Report { report, .. }, _) => {
             for link in report.links {
-                data.reports.push(Drawn {
+                data.reports.push(LegendEntry {
                     label: format!("{prefix}{}", link.name),
                     colour: colour()?,
                     data: link,
@@ -292,8 +292,8 @@ fn add(
     Ok(())
 }
 
-/// What a file is called in the legend: no more of its path than tells it
-/// from the others.
+/// Returns a file's name in the legend: the shortest part of its path that
+/// distinguishes it from the other files.
 fn short_name(index: usize, files: &[PathBuf]) -> String {
     let of = |form: fn(&Path) -> Option<&std::ffi::OsStr>| {
         let name = form(&files[index])?;
@@ -304,7 +304,7 @@ fn short_name(index: usize, files: &[PathBuf]) -> String {
     name.unwrap_or_else(|| files[index].display().to_string())
 }
 
-/// The names of the files, or how many there are.
+/// Returns the names of the files, or their number if they are many.
 fn title(files: &[PathBuf]) -> String {
     if files.len() > 3 {
         return format!("{} runs", files.len());
@@ -318,15 +318,16 @@ fn title(files: &[PathBuf]) -> String {
     names.collect::<Vec<String>>().join(", ")
 }
 
-/// The panels that were asked for, or those that suit the inputs.
+/// Returns the panels of the options, or those that suit the inputs.
 fn choose(options: &PlotOptions, data: &Data) -> Result<Vec<Panel>, PlotError> {
     for panel in &options.panels {
         let has = panel.is_of_logs() && !data.logs.is_empty()
             || panel.is_of_reports() && !data.reports.is_empty();
         if !has {
-            let (needed, given) = match panel.is_of_logs() {
-                true => ("a verdict log (.csv or .parquet)", "only reports are given"),
-                false => ("a run's report (.json)", "only logs are given"),
+            let (needed, given) = if panel.is_of_logs() {
+                ("a verdict log (.csv or .parquet)", "only reports are given")
+            } else {
+                ("a run's report (.json)", "only logs are given")
             };
             return Err(PlotError::Usage(format!(
                 "--panel {} needs {needed}; {given}",

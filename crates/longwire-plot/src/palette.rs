@@ -2,20 +2,20 @@
 
 use super::scene::Colour;
 
-/// What is written.
+/// Texts.
 pub const INK: Colour = Colour(0x22, 0x22, 0x22);
 /// Remarks.
 pub const FAINT_INK: Colour = Colour(0x66, 0x66, 0x66);
 /// Axes.
 pub const AXIS: Colour = Colour(0x88, 0x88, 0x88);
-/// The lines behind the data.
+/// The lines of the grid, below the data.
 pub const GRID: Colour = Colour(0xe4, 0xe4, 0xe4);
-/// The paper.
+/// The background.
 pub const PAPER: Colour = Colour(0xff, 0xff, 0xff);
 
-/// Colours of data, each to be told from any other with any kind of colour
-/// vision: those of M. Okabe and K. Ito, "Color Universal Design" (2008),
-/// without the yellow, which is too pale on white.
+/// Colours of data, each distinguishable from any other with any kind of colour
+/// vision: those of M. Okabe and K. Ito, "Color Universal Design" (2008), without
+/// the yellow, which is too pale on white.
 pub const SERIES: [Colour; 7] = [
     Colour(0x00, 0x72, 0xb2),
     Colour(0xd5, 0x5e, 0x00),

@@ -10,10 +10,10 @@ use super::font::{Font, TextPen};
 use super::palette;
 use super::scene::{Anchor, Colour, Fill, Item, Point, Scene, Stroke, Text};
 
-/// Writes a figure as PNG, with so many pixels to a unit.
+/// Writes a figure as PNG, with `scale` pixels per unit.
 ///
 /// # Errors
-/// With the reason, if it has too many pixels or none.
+/// The reason, if the picture has too many pixels or none.
 pub fn render(scene: &Scene, scale: f64) -> Result<Vec<u8>, String> {
     let pixels = |units: f64| (units * scale).round() as u32;
     let (width, height) = (pixels(scene.width), pixels(scene.height));
@@ -79,7 +79,7 @@ impl Canvas {
     }
 
     fn fill(&mut self, path: PathBuilder, fill: &Fill) {
-        // A path without an extent covers nothing.
+        // A path without an extent has no area.
         if let Some(path) = path.finish() {
             let paint = paint(fill.colour, fill.opacity);
             let rule = FillRule::Winding;
@@ -124,13 +124,13 @@ impl Canvas {
     }
 }
 
-/// Puts a glyph's outline where its text is.
+/// Adds a glyph's outline at the position of its text.
 struct GlyphPen<'a> {
     path: PathBuilder,
     text: &'a Text,
-    /// How far before its place the text begins.
+    /// Distance from the beginning of the text to its anchor.
     back: f64,
-    /// How far from there the glyph begins.
+    /// Distance from the beginning of the text to the glyph.
     along: f64,
 }
 

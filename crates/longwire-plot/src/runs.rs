@@ -1,17 +1,17 @@
-//! Runs of losses: how many frames in a row were lost, how often.
+//! Runs of losses: numbers of consecutive lost frames, and their frequencies.
 
 use std::collections::BTreeMap;
 
-/// The most frames that are kept back until those before them are known.
-/// Queue disciplines decide out of order only as far as their queues reach.
+/// The most frames that are kept until the frames before them are known. Queue
+/// disciplines decide out of order only within their queues.
 const WAITING_MAX: usize = 1 << 16;
 
 /// Counts runs of lost frames.
 #[derive(Clone, Debug, Default)]
 pub struct LossRuns {
-    /// The frame that comes next, once that is known.
+    /// The number of the next frame, once it is known.
     next: Option<u64>,
-    /// Frames that came before their turn, and whether they were lost.
+    /// Frames that came early, and whether they were lost.
     waiting: BTreeMap<u64, bool>,
     run: u64,
     runs: BTreeMap<u64, u64>,
@@ -20,14 +20,14 @@ pub struct LossRuns {
 }
 
 impl LossRuns {
-    /// A frame, by its number, was lost or was not.
+    /// Adds a frame, by its number, with whether it was lost.
     ///
-    /// Numbers may come out of order. Where some are missing, a run ends.
+    /// Numbers may come out of order. A run ends where numbers are missing.
     pub fn add(&mut self, frame: u64, lost: bool) {
         self.frames += 1;
         self.lost += u64::from(lost);
-        // A log begins with frame 0; a part of one does not, and its first
-        // line need not be its first frame.
+        // A log begins with frame 0; a part of a log does not, and its first row
+        // need not hold its first frame.
         if frame == 0 && self.next.is_none() {
             self.next = Some(0);
         }
@@ -38,7 +38,7 @@ impl LossRuns {
         }
     }
 
-    /// Takes what is next, and next after that.
+    /// Counts the next frame, and waiting frames that follow it.
     fn follow(&mut self) {
         while let Some(next) = self.next
             && let Some(lost) = self.waiting.remove(&next)
@@ -52,7 +52,7 @@ impl LossRuns {
         }
     }
 
-    /// Goes on with the first of those that wait: those before it are missing.
+    /// Continues with the first waiting frame: those before it are missing.
     fn jump(&mut self) {
         if let Some((first, _)) = self.waiting.first_key_value() {
             self.next = Some(*first);
@@ -68,7 +68,7 @@ impl LossRuns {
         }
     }
 
-    /// All frames have come: how often each length of run occurred.
+    /// Ends the last run, and returns the frequency of each length of run.
     pub fn finish(&mut self) -> &BTreeMap<u64, u64> {
         while !self.waiting.is_empty() {
             self.jump();
@@ -77,12 +77,12 @@ impl LossRuns {
         &self.runs
     }
 
-    /// How often each length of run occurred, after [`LossRuns::finish`].
+    /// Returns the frequency of each length of run, after [`LossRuns::finish`].
     pub fn runs(&self) -> &BTreeMap<u64, u64> {
         &self.runs
     }
 
-    /// Lost frames, and all frames.
+    /// Returns the numbers of lost frames and of all frames.
     pub fn lost(&self) -> (u64, u64) {
         (self.lost, self.frames)
     }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The same by looking at the whole, sorted.
+    /// Counts runs from the complete list, in order.
     fn counted(lost: &[bool]) -> BTreeMap<u64, u64> {
         let mut runs = BTreeMap::new();
         for run in lost.split(|lost| !lost).filter(|run| !run.is_empty()) {
@@ -110,7 +110,7 @@ mod tests {
             first in 0..3u64,
         ) {
             let mut order: Vec<usize> = (0..lost.len()).collect();
-            // Out of order by up to a hundred places.
+            // Out of order by up to a hundred positions.
             order.sort_by_key(|index| *index as u64 + keys[*index]);
             let mut runs = LossRuns::default();
             for index in order {

@@ -1,47 +1,47 @@
 //! The parts of a figure, before it is written as SVG or PNG.
 //!
-//! Lengths and places are in *units*: pixels of an SVG at its own size. The
+//! Lengths and positions are in *units*: pixels of an SVG at its own size. The
 //! origin is the top left corner, and y grows downwards.
 
-/// A place: x and y.
+/// A position: x and y.
 pub type Point = (f64, f64);
 
 /// A colour: red, green, blue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Colour(pub u8, pub u8, pub u8);
 
-/// How an area is filled.
+/// The fill of an area.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fill {
     /// Its colour.
     pub colour: Colour,
-    /// From 0, not seen, to 1.
+    /// From 0, invisible, to 1.
     pub opacity: f64,
 }
 
 impl Fill {
-    /// Covers what lies below.
+    /// Returns an opaque fill.
     pub fn solid(colour: Colour) -> Fill {
         let opacity = 1.0;
         Fill { colour, opacity }
     }
 }
 
-/// How a line is drawn.
+/// The stroke of a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stroke {
     /// Its colour.
     pub colour: Colour,
     /// Its width in units.
     pub width: f64,
-    /// From 0, not seen, to 1.
+    /// From 0, invisible, to 1.
     pub opacity: f64,
-    /// Units drawn and units left out.
+    /// Lengths of dashes and gaps in units.
     pub dash: Option<(f64, f64)>,
 }
 
 impl Stroke {
-    /// A continuous line.
+    /// Returns the stroke of a continuous line.
     pub fn solid(colour: Colour, width: f64) -> Stroke {
         Stroke {
             colour,
@@ -52,7 +52,7 @@ impl Stroke {
     }
 }
 
-/// Which part of a text is at its place.
+/// The part of a text that is at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     /// Its beginning.
@@ -66,44 +66,44 @@ pub enum Anchor {
 /// A line of text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Text {
-    /// Where its anchor is, on the line that letters stand on.
+    /// Position of its anchor, on the baseline.
     pub at: Point,
-    /// What it says.
+    /// Its characters.
     pub text: String,
-    /// Height of its letters' body, in units.
+    /// Size of the font, in units.
     pub size: f64,
     /// Whether its letters are bold.
     pub bold: bool,
     /// Its colour.
     pub colour: Colour,
-    /// What is at its place.
+    /// The part of the text that is at `at`.
     pub anchor: Anchor,
-    /// Whether it runs upwards.
+    /// Whether the text runs upwards.
     pub upwards: bool,
 }
 
-/// A part of the figure.
+/// An item of the figure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     /// A line through points.
     Line {
-        /// At least two.
+        /// At least two points.
         points: Vec<Point>,
-        /// How it is drawn.
+        /// Its stroke.
         stroke: Stroke,
     },
-    /// Many short lines, drawn the same.
+    /// Many short lines with one stroke.
     Segments {
-        /// Beginnings and ends.
+        /// Starts and ends.
         segments: Vec<(Point, Point)>,
-        /// How they are drawn.
+        /// Their stroke.
         stroke: Stroke,
     },
     /// A closed area.
     Area {
         /// Its corners, at least three.
         points: Vec<Point>,
-        /// How it is filled.
+        /// Its fill.
         fill: Fill,
     },
     /// Many dots of one size.
@@ -112,7 +112,7 @@ pub enum Item {
         centres: Vec<Point>,
         /// Their radius.
         radius: f64,
-        /// How they are filled.
+        /// Their fill.
         fill: Fill,
     },
     /// A text.
@@ -126,14 +126,14 @@ pub struct Scene {
     pub width: f64,
     /// Height in units.
     pub height: f64,
-    /// The title, which also describes the figure to those who cannot see it.
+    /// The title, which also describes the figure to a screen reader.
     pub title: String,
-    /// Its parts, the lowest first.
+    /// Its items, the lowest first.
     pub items: Vec<Item>,
 }
 
 impl Scene {
-    /// An empty figure.
+    /// Creates an empty figure.
     pub fn new(width: f64, height: f64, title: &str) -> Scene {
         Scene {
             width,
@@ -143,33 +143,33 @@ impl Scene {
         }
     }
 
-    /// A line through points; fewer than two are no line.
+    /// Adds a line through points; ignores fewer than two.
     pub fn line(&mut self, points: Vec<Point>, stroke: Stroke) {
         if points.len() > 1 {
             self.items.push(Item::Line { points, stroke });
         }
     }
 
-    /// Short lines, if any.
+    /// Adds short lines, if there are any.
     pub fn segments(&mut self, segments: Vec<(Point, Point)>, stroke: Stroke) {
         if !segments.is_empty() {
             self.items.push(Item::Segments { segments, stroke });
         }
     }
 
-    /// A closed area; fewer than three corners are none.
+    /// Adds a closed area; ignores fewer than three corners.
     pub fn area(&mut self, points: Vec<Point>, fill: Fill) {
         if points.len() > 2 {
             self.items.push(Item::Area { points, fill });
         }
     }
 
-    /// A rectangle by two opposite corners.
+    /// Adds a rectangle by two opposite corners.
     pub fn rectangle(&mut self, (x0, y0): Point, (x1, y1): Point, fill: Fill) {
         self.area(vec![(x0, y0), (x1, y0), (x1, y1), (x0, y1)], fill);
     }
 
-    /// Dots, if any.
+    /// Adds dots, if there are any.
     pub fn dots(&mut self, centres: Vec<Point>, radius: f64, fill: Fill) {
         if !centres.is_empty() {
             self.items.push(Item::Dots {
@@ -180,7 +180,7 @@ impl Scene {
         }
     }
 
-    /// A text.
+    /// Adds a text.
     pub fn text(&mut self, text: Text) {
         self.items.push(Item::Text(text));
     }

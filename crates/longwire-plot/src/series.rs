@@ -1,4 +1,4 @@
-//! What is known of each link, gathered from logs in one pass.
+//! Data of each link, gathered from logs in one pass.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,10 +12,11 @@ use super::palette;
 use super::runs::LossRuns;
 use super::trace::{Columns, Marks, Trace};
 
-/// More reasons than this are counted together: figures have few bars.
+/// The most reasons with separate counts, because a figure has few bars; the
+/// others share one count.
 const REASONS_MAX: usize = 32;
 
-/// The part of time that is drawn, and how finely.
+/// The part of time that is drawn, and its resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Columns of the time axis, from the first frame of each log.
@@ -25,18 +26,18 @@ pub struct Window {
 }
 
 impl Window {
-    /// The last nanosecond that is drawn.
+    /// Returns the last nanosecond that is drawn.
     fn last(&self) -> i64 {
         let span = i64::try_from(self.columns.span - 1).unwrap_or(i64::MAX);
         self.columns.from.saturating_add(span)
     }
 
-    /// Bins that cover all of it.
+    /// Returns the number of bins that cover the window.
     pub fn bins(&self) -> usize {
         self.columns.span.div_ceil(self.bin) as usize
     }
 
-    /// The bin of a time; the last may reach beyond the window.
+    /// Returns the bin of a time; the last bin may reach beyond the window.
     fn bin_of(&self, at: i64) -> Option<usize> {
         let since = u64::try_from(at.checked_sub(self.columns.from)?).ok()?;
         let index = (since / self.bin) as usize;
@@ -44,7 +45,7 @@ impl Window {
     }
 }
 
-/// What a log says of one link.
+/// Data of one link from a log.
 #[derive(Debug)]
 pub struct LogSeries {
     /// The link's name.
@@ -55,17 +56,17 @@ pub struct LogSeries {
     pub offered: Vec<u64>,
     /// Bytes that were released, by bin.
     pub delivered: Vec<u64>,
-    /// Packets in the queue that each frame left behind itself.
+    /// Packets in the queue after each arrival.
     pub queue_packets: Trace,
-    /// The same in bytes.
+    /// Bytes in the queue after each arrival.
     pub queue_bytes: Trace,
     /// Release − arrival in nanoseconds.
     pub delay: Trace,
-    /// When frames arrived that were dropped.
+    /// Arrival times of frames that were dropped.
     pub drops: Marks,
-    /// How often each delay occurred, to three digits.
+    /// Frequency of each delay, to three digits.
     pub delays: Histogram<u64>,
-    /// How many frames in a row were lost.
+    /// Runs of lost frames.
     pub runs: LossRuns,
     /// Drops by reason.
     pub reasons: BTreeMap<String, u64>,
@@ -89,12 +90,12 @@ impl LogSeries {
         })
     }
 
-    /// A row, whose log's first frame arrived at `origin`.
+    /// Adds a row of a log whose first frame arrived at `origin`.
     fn add(&mut self, row: &Row, origin: i64, window: &Window) {
         let arrival = row.arrival_ns.saturating_sub(origin);
         let release = row.release_ns.map(|at| at.saturating_sub(origin));
         let length = u64::from(row.length);
-        // A copy is made by the link: it was not offered to it.
+        // A copy is made by the link, so it was not offered.
         let itself = row.copy == 0;
         if itself && let Some(bin) = window.bin_of(arrival) {
             self.offered[bin] += length;
@@ -114,7 +115,7 @@ impl LogSeries {
         if let Some(release) = delivered {
             let delay = release.saturating_sub(arrival).max(0).cast_unsigned();
             self.delay.add(arrival, delay);
-            // It grows with what it records, and fails only where memory does.
+            // The histogram grows as needed; recording fails only without memory.
             let _ = self.delays.record(delay);
         }
         if row.verdict == Fate::Drop {
@@ -137,11 +138,11 @@ impl LogSeries {
     }
 }
 
-/// Reads a log: what it says of each of its links, in the window.
+/// Reads a log, and returns the data of each of its links in the window.
 ///
 /// # Errors
-/// If it cannot be read, is about more links than can be told apart, or has
-/// no frame in the window.
+/// If it cannot be read, has more links than a figure can distinguish, or has no
+/// frame in the window.
 pub fn gather(
     path: &Path,
     span: Span,
@@ -150,7 +151,7 @@ pub fn gather(
 ) -> Result<Vec<LogSeries>, PlotError> {
     let mut log = LogReader::open(path)?;
     let mut series: Vec<LogSeries> = Vec::new();
-    // Most rows are of the link of the row before.
+    // Most rows belong to the link of the row before.
     let mut current = 0;
     let mut rows = 0u64;
     while let Some(row) = log.next() {
@@ -180,19 +181,19 @@ pub fn gather(
     for of in &mut series {
         of.runs.finish();
     }
-    // The same link has the same colour, whichever sent first.
+    // Links are sorted, so that a link has the same colour whichever sent first.
     series.sort_by_key(|of| (rank(&of.link), of.link.clone()));
     Ok(series)
 }
 
-/// The directions in the order in which reports name them.
+/// Returns the rank of a direction in the order of reports.
 pub fn rank(link: &str) -> usize {
     const ORDER: [&str; 4] = ["up", "ab", "down", "ba"];
     let known = ORDER.iter().position(|name| *name == link);
     known.unwrap_or(ORDER.len())
 }
 
-/// A figure has one colour a link.
+/// Returns the error of more links than a figure has colours.
 pub fn too_many(path: &Path) -> PlotError {
     PlotError::Nothing {
         path: path.to_owned(),

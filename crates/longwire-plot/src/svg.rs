@@ -1,7 +1,7 @@
 //! Figures as SVG 1.1: one file without references to others.
 //!
-//! Texts stay texts, so that they can be searched and edited; who shows the
-//! figure chooses among the fonts named, all of a similar width.
+//! Texts stay texts, so that they can be searched and edited; the viewer chooses
+//! among the named fonts, all of a similar width.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::scene::{Anchor, Colour, Fill, Item, Point, Scene, Stroke, Text};
 
 const FONTS: &str = "'Noto Sans','Open Sans','DejaVu Sans',Verdana,Helvetica,Arial,sans-serif";
 
-/// Writes a figure as SVG.
+/// Returns a figure as SVG.
 pub fn render(scene: &Scene) -> String {
     let mut out = String::new();
     let (width, height) = (number(scene.width), number(scene.height));
@@ -53,8 +53,8 @@ fn item(out: &mut String, item: &Item) {
             radius,
             fill,
         } => {
-            // A line of no length with round ends is a dot, and takes a
-            // fraction of the bytes of a circle.
+            // A line of length 0 with round ends is a dot, in a fraction of the
+            // bytes of a circle.
             let mut data = String::new();
             for (x, y) in centres {
                 let _ = write!(data, "M{} {}h0", number(*x), number(*y));
@@ -119,9 +119,10 @@ fn text(out: &mut String, text: &Text) {
     } else {
         ""
     };
-    let turn = match text.upwards {
-        true => format!(" transform=\"rotate(-90 {x} {y})\""),
-        false => String::new(),
+    let turn = if text.upwards {
+        format!(" transform=\"rotate(-90 {x} {y})\"")
+    } else {
+        String::new()
     };
     let _ = writeln!(
         out,
@@ -136,7 +137,7 @@ fn colour(Colour(red, green, blue): Colour) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// A hundredth of a unit is finer than anything that shows it.
+/// Formats a number to a hundredth of a unit, which is finer than any display.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
@@ -146,8 +147,8 @@ fn number(value: f64) -> String {
     }
 }
 
-/// A text as XML 1.0 may hold it: with its special characters as entities,
-/// and with a replacement for those that XML has no way to write.
+/// Escapes a text for XML 1.0: special characters become entities, and characters
+/// that XML cannot hold become a replacement.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

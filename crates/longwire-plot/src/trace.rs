@@ -1,43 +1,43 @@
 //! Values over time, thinned so that no extreme is lost.
 //!
-//! However many values there are, the time axis has so many columns; of each
-//! column the least, the greatest and the mean are kept. As long as there are
-//! few values, they are kept too, and drawn one by one.
+//! The time axis has a fixed number of columns, regardless of the number of
+//! values; of each column the least, the greatest and the mean are kept. Few
+//! values are also kept one by one, and drawn as dots.
 
 /// The most values of a series that are drawn one by one.
 pub const POINTS_MAX: usize = 2_000;
 
-/// The values of a stretch of time.
+/// The values of one column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// The least of them.
+    /// The least value.
     pub least: u64,
-    /// The greatest.
+    /// The greatest value.
     pub most: u64,
     sum: u128,
     count: u64,
 }
 
 impl Column {
-    /// Their mean.
+    /// Returns the mean value.
     pub fn mean(&self) -> f64 {
         self.sum as f64 / self.count as f64
     }
 }
 
-/// A stretch of time in columns of the same width.
+/// A span of time in columns of the same width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Columns {
-    /// When the first begins, in nanoseconds.
+    /// Begin of the first column, in nanoseconds.
     pub from: i64,
-    /// How long all of them are; not 0.
+    /// Length of all columns together, in nanoseconds; not 0.
     pub span: u64,
-    /// How many there are; not 0.
+    /// Number of columns; not 0.
     pub count: usize,
 }
 
 impl Columns {
-    /// The column of a time; times outside are in the first or the last.
+    /// Returns the column of a time; times outside are in the first or the last.
     pub fn index(&self, at: i64) -> usize {
         let since = at.saturating_sub(self.from).max(0).cast_unsigned();
         let index = u128::from(since) * self.count as u128 / u128::from(self.span);
@@ -54,7 +54,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// No values yet.
+    /// Creates a trace without values.
     pub fn new(columns: Columns) -> Trace {
         Trace {
             columns,
@@ -63,7 +63,7 @@ impl Trace {
         }
     }
 
-    /// A value at a time. Times may come in any order.
+    /// Adds a value at a time. Times may come in any order.
     pub fn add(&mut self, at: i64, value: u64) {
         let column = &mut self.values[self.columns.index(at)];
         let column = column.get_or_insert(Column {
@@ -84,18 +84,18 @@ impl Trace {
         }
     }
 
-    /// The values one by one, if they are few.
+    /// Returns the values one by one, if there are few.
     pub fn points(&self) -> Option<&[(i64, u64)]> {
         self.points.as_deref()
     }
 
-    /// Every column that has values, by its number.
+    /// Returns every column that has values, with its index.
     pub fn columns(&self) -> impl Iterator<Item = (usize, &Column)> {
         let values = self.values.iter().enumerate();
         values.filter_map(|(index, column)| Some((index, column.as_ref()?)))
     }
 
-    /// The least and the greatest value of all.
+    /// Returns the least and the greatest value of all.
     pub fn range(&self) -> Option<(u64, u64)> {
         let columns = || self.values.iter().flatten();
         let least = columns().map(|column| column.least).min()?;
@@ -104,7 +104,7 @@ impl Trace {
     }
 }
 
-/// How often something happened in each column.
+/// Number of events in each column.
 #[derive(Clone, Debug)]
 pub struct Marks {
     columns: Columns,
@@ -112,18 +112,18 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Nothing happened yet.
+    /// Creates marks without events.
     pub fn new(columns: Columns) -> Marks {
         let counts = vec![0; columns.count];
         Marks { columns, counts }
     }
 
-    /// It happened at this time.
+    /// Adds an event at this time.
     pub fn add(&mut self, at: i64) {
         self.counts[self.columns.index(at)] += 1;
     }
 
-    /// The columns in which it happened, and how often in each.
+    /// Returns the columns that have events, with their numbers of events.
     pub fn columns(&self) -> impl Iterator<Item = (usize, u64)> {
         let counts = self.counts.iter().copied().enumerate();
         counts.filter(|(_, count)| *count > 0)

@@ -1,4 +1,4 @@
-//! Bars, standing and lying.
+//! Vertical and horizontal bars.
 
 use crate::axis::{Axis, grouped};
 use crate::font::Font;
@@ -6,17 +6,17 @@ use crate::frame::{Frame, TICK_SIZE, small};
 use crate::palette;
 use crate::scene::{Anchor, Colour, Fill, Scene, Stroke, Text};
 
-/// Bars that stand together: one of each series.
+/// Adjacent bars: one of each series.
 #[derive(Debug)]
 pub(super) struct Group {
     pub label: String,
     pub values: Vec<u64>,
 }
 
-/// Size of the numbers above standing bars.
+/// Size of the numbers above vertical bars.
 const NUMBER_SIZE: f64 = 9.5;
 
-/// Standing bars with their values above them where there is room.
+/// Draws vertical bars, with their values above them where there is room.
 pub(super) fn vertical(
     scene: &mut Scene,
     frame: &Frame,
@@ -42,7 +42,7 @@ pub(super) fn vertical(
             let (from, to) = ((x + 0.5, top), (x + width - 0.5, frame.bottom()));
             scene.rectangle(from, to, fill);
             let number = grouped(*value as f64, 0);
-            // No number reaches over that of the next bar.
+            // A number must not overlap that of the next bar.
             if font.width(&number, NUMBER_SIZE) < width - 4.0 {
                 let at = (x + width / 2.0, top - 3.0);
                 scene.text(Text {
@@ -54,18 +54,18 @@ pub(super) fn vertical(
     }
 }
 
-/// Height of a lying bar, and room between groups of them.
+/// Height of a horizontal bar, and room between groups of them.
 pub(super) const BAR: f64 = 15.0;
 pub(super) const BETWEEN: f64 = 9.0;
 
-/// A group of lying bars: values, and what is written at them.
+/// A group of horizontal bars: values and labels.
 #[derive(Debug)]
 pub(super) struct Row {
     pub label: String,
     pub bars: Vec<(f64, String)>,
 }
 
-/// Lying bars with their values behind them.
+/// Draws horizontal bars with their values to the right of them.
 pub(super) fn horizontal(
     scene: &mut Scene,
     frame: &Frame,

@@ -1,7 +1,7 @@
-//! One-way delay over time, with a lane above it in which drops are marked.
+//! One-way delay over time, with a lane of marks for drops above it.
 
 use super::time::{Drawing, axis, close_to, range, remark};
-use super::{Data, Drawn};
+use super::{Data, LegendEntry};
 use crate::axis::TIME;
 use crate::frame::{Frame, small};
 use crate::scene::{Anchor, Point, Scene, Stroke};
@@ -10,11 +10,11 @@ use crate::series::LogSeries;
 /// Height of one link's lane of marks.
 const LANE: f64 = 8.0;
 
-/// How dark a mark is: by the number of drops in its column, against the
+/// Darkness of a mark, by the number of drops in its column relative to the
 /// greatest.
 const SHADES: [f64; 4] = [0.4, 0.6, 0.8, 1.0];
 
-/// Height of all lanes: of every link that dropped something.
+/// Returns the height of all lanes: one for each link with drops.
 pub(super) fn rug_height(data: &Data) -> f64 {
     let lanes = data.logs.iter().filter(|series| dropped(series));
     match lanes.count() {
@@ -23,7 +23,7 @@ pub(super) fn rug_height(data: &Data) -> f64 {
     }
 }
 
-fn dropped(series: &Drawn<LogSeries>) -> bool {
+fn dropped(series: &LegendEntry<LogSeries>) -> bool {
     series.data.drops.columns().next().is_some()
 }
 
@@ -36,12 +36,13 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
         x: &x,
         y: &y,
     };
-    let marks = match rug_height(data) > 0.0 {
-        true => "; marks above: drops, darker where there are more",
-        false => "",
+    let marks = if rug_height(data) > 0.0 {
+        "; marks above: drops, darker where there are more"
+    } else {
+        ""
     };
     let remark = format!("release − arrival; {}{marks}", remark(traces()));
-    // The heading stands above the lanes, which stand above the frame.
+    // The heading stands above the lanes, and the lanes above the frame.
     let (lift, y) = (rug_height(data), y.label("One-way delay"));
     drawing.axes(scene, "One-way delay", lift, remark, y);
     for series in &data.logs {
@@ -63,7 +64,8 @@ fn draw_rug(scene: &mut Scene, frame: &Frame, drawing: &Drawing<'_>, data: &Data
         let most = series.data.drops.columns().map(|(_, count)| count).max();
         let most = most.unwrap_or(1) as f64;
         for (index, opacity) in SHADES.iter().enumerate() {
-            // The lightest shade is of the fewest drops, but always seen.
+            // The lightest shade stands for the fewest drops, and is always
+            // visible.
             let of_shade = |count: u64| {
                 let shade = (count as f64 / most * SHADES.len() as f64).ceil() as usize;
                 shade.clamp(1, SHADES.len()) == index + 1

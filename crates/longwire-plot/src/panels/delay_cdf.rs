@@ -1,24 +1,24 @@
-//! The distribution of delays: which share of frames had at most which delay.
+//! The distribution of delays: the share of frames by their greatest delay.
 
-use super::{Data, Drawn};
+use super::{Data, LegendEntry};
 use crate::axis::{Axis, SHARE, TIME};
 use crate::frame::{Captions, Frame, Note, notes_height};
 use crate::scene::{Point, Scene, Stroke};
 use crate::series::LogSeries;
 
-/// Delays reach so many times the median before the scale is logarithmic.
+/// The scale is logarithmic if delays exceed this multiple of the median.
 const SPREAD_MAX: u64 = 20;
 
 pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     let delivered = data.logs.iter().filter(|of| !of.data.delays.is_empty());
-    let delivered: Vec<&Drawn<LogSeries>> = delivered.collect();
+    let delivered: Vec<&LegendEntry<LogSeries>> = delivered.collect();
     let notes = notes(data);
     let x = axis(&delivered);
     let y = Axis::linear(0.0, 1.0, 5, SHARE);
     let captions = Captions {
         heading: "Delay distribution",
         lift: notes_height(&notes, frame.width),
-        remark: "which share of the delivered frames had at most this delay".to_owned(),
+        remark: "share of the delivered frames with at most this delay".to_owned(),
         x: x.label("One-way delay"),
         y: y.label("Frames"),
     };
@@ -34,14 +34,14 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     }
 }
 
-/// The figures that are asked for most often.
+/// Returns the usual quantiles as notes.
 pub(super) fn notes(data: &Data) -> Vec<Note> {
     let delivered = data.logs.iter().filter(|of| !of.data.delays.is_empty());
     delivered.map(|of| (of.colour, note(of))).collect()
 }
 
-/// From the least delay to the greatest, with a little room.
-fn axis(delivered: &[&Drawn<LogSeries>]) -> Axis {
+/// Returns an axis from the least delay to the greatest, with some margin.
+fn axis(delivered: &[&LegendEntry<LogSeries>]) -> Axis {
     let delays = || delivered.iter().map(|of| &of.data.delays);
     let least = delays().map(|delays| delays.min()).min().unwrap_or(0);
     let most = delays().map(|delays| delays.max()).max().unwrap_or(0);
@@ -55,7 +55,8 @@ fn axis(delivered: &[&Drawn<LogSeries>]) -> Axis {
     Axis::linear(low, most as f64 + room, 10, TIME)
 }
 
-/// A step at each delay that occurred. Steps too small to be seen are joined.
+/// Returns a curve with a step at each delay that occurred. Steps too small to be
+/// seen are joined.
 fn curve(series: &LogSeries, x: &Axis, frame: &Frame) -> Vec<Point> {
     const SEEN: f64 = 0.25;
     let delays = &series.delays;
@@ -64,7 +65,7 @@ fn curve(series: &LogSeries, x: &Axis, frame: &Frame) -> Vec<Point> {
     let (mut below, mut last) = (0u64, (f64::MIN, frame.bottom()));
     let count = delays.iter_recorded().count();
     for (index, value) in delays.iter_recorded().enumerate() {
-        // The histogram knows values to three digits; its ends it knows.
+        // The histogram has three digits of each value, but its ends exactly.
         let at = value.value_iterated_to().clamp(delays.min(), delays.max());
         below += value.count_at_value();
         let point = (frame.x(x.place(at as f64)), frame.y(below as f64 / all));
@@ -79,7 +80,7 @@ fn curve(series: &LogSeries, x: &Axis, frame: &Frame) -> Vec<Point> {
     points
 }
 
-fn note(of: &Drawn<LogSeries>) -> String {
+fn note(of: &LegendEntry<LogSeries>) -> String {
     let delays = &of.data.delays;
     let at = |quantile| TIME.write(delays.value_at_quantile(quantile) as f64);
     let most = of.data.delay.range().map_or(0, |(_, most)| most);

@@ -1,16 +1,16 @@
-//! Loss runs: how many frames in a row were lost, and how often.
+//! Loss runs: frequency of losses of consecutive frames, by length.
 
 use super::bars::{Group, vertical};
-use super::{Data, Drawn};
+use super::{Data, LegendEntry};
 use crate::axis::{Axis, SHARE, Units, grouped};
 use crate::frame::{Captions, Frame, Note, notes_height};
 use crate::scene::Scene;
 use crate::series::LogSeries;
 
-/// Up to this length every length has bars of its own.
+/// Up to this length, each length has separate bars.
 const LENGTHS_MAX: u64 = 16;
 
-/// Counts reach so many times the least before the scale is logarithmic.
+/// The scale is logarithmic if counts exceed this multiple of the least.
 const SPREAD_MAX: u64 = 50;
 
 pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
@@ -22,7 +22,7 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     let captions = Captions {
         heading: "Loss runs",
         lift: notes_height(&notes, frame.width),
-        remark: "how often so many frames in a row were lost".to_owned(),
+        remark: "number of loss runs by their length".to_owned(),
         x: "Frames lost in a row".to_owned(),
         y: match y.unit {
             "" => "Runs (logarithmic)".to_owned(),
@@ -42,16 +42,16 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     }
 }
 
-/// How many frames were lost in all.
+/// Returns the number of lost frames per link as notes.
 pub(super) fn notes(data: &Data) -> Vec<Note> {
     data.logs.iter().map(|of| (of.colour, note(of))).collect()
 }
 
-/// Lengths that have bars together: from the first to the last.
+/// Lengths that share bars: the first and the last.
 type Class = (u64, u64);
 
-/// Every length for itself if there are few; else 1, 2, and from then on up
-/// to twice as long.
+/// Returns one class per length if there are few; else 1, 2, and then classes up
+/// to twice the length before.
 fn classes(longest: u64) -> Vec<Class> {
     if longest <= LENGTHS_MAX {
         return (1..=longest.max(4))
@@ -69,11 +69,13 @@ fn classes(longest: u64) -> Vec<Class> {
 }
 
 fn group((from, to): Class, data: &Data) -> Group {
-    let label = match from == to {
-        true => grouped(from as f64, 0),
-        false => format!("{}–{}", grouped(from as f64, 0), grouped(to as f64, 0)),
+    let label = if from == to {
+        grouped(from as f64, 0)
+    } else {
+        format!("{}–{}", grouped(from as f64, 0), grouped(to as f64, 0))
     };
-    let count = |of: &Drawn<LogSeries>| of.data.runs.runs().range(from..=to).map(|(_, n)| n).sum();
+    let count =
+        |of: &LegendEntry<LogSeries>| of.data.runs.runs().range(from..=to).map(|(_, n)| n).sum();
     Group {
         label,
         values: data.logs.iter().map(count).collect(),
@@ -84,14 +86,14 @@ fn axis(groups: &[Group]) -> Axis {
     let counts = groups.iter().flat_map(|group| &group.values);
     let counts = counts.copied().filter(|count| *count > 0);
     let (least, most) = (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0));
-    // Room for the numbers above the bars.
+    // The margin holds the numbers above the bars.
     if most > least.saturating_mul(SPREAD_MAX) {
         return Axis::logarithmic(0.5, most as f64 * 2.5, Units::BARE);
     }
     Axis::linear(0.0, most.max(1) as f64 * 1.15, 4, Units::RUNS)
 }
 
-fn note(of: &Drawn<LogSeries>) -> String {
+fn note(of: &LegendEntry<LogSeries>) -> String {
     let (lost, frames) = of.data.runs.lost();
     let longest = of.data.runs.runs().last_key_value();
     let longest = longest.map_or(0, |(length, _)| *length);

@@ -17,15 +17,15 @@ use super::series::{LogSeries, Window};
 /// A panel of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Panel {
-    /// Bits a second offered and delivered, over time.
+    /// Bits per second offered and delivered, over time.
     Throughput,
     /// Queue length over time.
     Queue,
     /// One-way delay over time, with drops marked.
     Delay,
-    /// The share of frames that had at most a delay, by delay.
+    /// The share of frames with at most a delay, by delay.
     DelayCdf,
-    /// Lengths of loss runs, and how often each occurred.
+    /// Lengths of loss runs, and their frequencies.
     LossRuns,
     /// Drops by reason.
     Drops,
@@ -45,24 +45,24 @@ pub enum QueueUnit {
     Bytes,
 }
 
-/// Data with a place in the legend.
+/// Data with an entry in the legend.
 #[derive(Debug)]
-pub struct Drawn<T> {
-    /// What the legend calls it.
+pub struct LegendEntry<T> {
+    /// Its name in the legend.
     pub label: String,
-    /// Its colour everywhere.
+    /// Its colour in all panels.
     pub colour: Colour,
     /// The data.
     pub data: T,
 }
 
-/// All that panels are drawn from.
+/// The data of all panels.
 #[derive(Debug)]
 pub struct Data {
     /// Links of logs.
-    pub logs: Vec<Drawn<LogSeries>>,
+    pub logs: Vec<LegendEntry<LogSeries>>,
     /// Links of reports.
-    pub reports: Vec<Drawn<ReportLink>>,
+    pub reports: Vec<LegendEntry<ReportLink>>,
     /// The part of the logs that is drawn.
     pub window: Window,
     /// The unit of queue lengths.
@@ -70,7 +70,7 @@ pub struct Data {
 }
 
 impl Panel {
-    /// Every panel, in the order in which they stand in a figure.
+    /// All panels, in the order of a figure.
     pub const ALL: [Panel; 8] = [
         Panel::Throughput,
         Panel::Queue,
@@ -82,7 +82,7 @@ impl Panel {
         Panel::Lateness,
     ];
 
-    /// Its name, as in `delay-cdf`.
+    /// Returns the panel's name, as in `delay-cdf`.
     pub fn name(self) -> &'static str {
         match self {
             Panel::Throughput => "throughput",
@@ -96,25 +96,25 @@ impl Panel {
         }
     }
 
-    /// Returns whether it can be drawn from logs.
+    /// Returns whether the panel is drawn from logs.
     pub fn is_of_logs(self) -> bool {
         !matches!(self, Panel::Lateness | Panel::Counts)
     }
 
-    /// Returns whether it can be drawn from reports.
+    /// Returns whether the panel is drawn from reports.
     pub fn is_of_reports(self) -> bool {
         matches!(self, Panel::Drops | Panel::Lateness | Panel::Counts)
     }
 
-    /// Returns whether it is drawn from these data by default.
+    /// Returns whether the panel is drawn from these data by default.
     pub fn is_usual(self, data: &Data) -> bool {
-        // What a log says of drops, its other panels show in time.
+        // The other panels of a log already show its drops over time.
         self != Panel::Drops && self.is_of_logs() && !data.logs.is_empty()
             || self.is_of_reports() && !data.reports.is_empty()
     }
 
-    /// The height of its frame in units, when nobody says how high the figure
-    /// is to be.
+    /// Returns the height of its frame in units, if the options have no height of
+    /// the figure.
     pub fn height(self, data: &Data) -> f64 {
         match self {
             Panel::Throughput | Panel::Queue | Panel::LossRuns => 150.0,
@@ -123,8 +123,8 @@ impl Panel {
         }
     }
 
-    /// Room above its frame, which is so wide, for the heading and what else
-    /// stands there.
+    /// Returns the room above its frame of this width, for the heading and the
+    /// notes.
     pub fn head(self, data: &Data, width: f64) -> f64 {
         const HEADING: f64 = 30.0;
         HEADING
@@ -136,7 +136,7 @@ impl Panel {
             }
     }
 
-    /// Draws it.
+    /// Draws the panel.
     pub fn draw(self, scene: &mut Scene, frame: &Frame, data: &Data) {
         match self {
             Panel::Throughput => throughput::draw(scene, frame, data),

@@ -1,4 +1,4 @@
-//! What a run's report holds: counts, drops by reason, lateness.
+//! Panels of a run's report: counts, drops by reason, lateness.
 
 use super::bars::{BAR, BETWEEN, Row, horizontal};
 use super::{Data, Panel};
@@ -7,7 +7,7 @@ use crate::frame::{Captions, Frame};
 use crate::input::{ReportLateness, ReportLink};
 use crate::scene::{Colour, Scene};
 
-/// The height that a panel's bars need.
+/// Returns the height that a panel's bars need.
 pub(super) fn height(panel: Panel, data: &Data) -> f64 {
     let (rows, series) = match panel {
         Panel::Lateness if least_lateness(data).is_none() => (1, 1),
@@ -19,7 +19,7 @@ pub(super) fn height(panel: Panel, data: &Data) -> f64 {
     (rows * (BAR * series.max(1) as f64 + BETWEEN)).max(50.0)
 }
 
-/// A count: what it is called, and where a report has it.
+/// A count: its name, and its field of a report.
 type Count = (&'static str, fn(&ReportLink) -> u64);
 
 const COUNTS: [Count; 4] = [
@@ -60,7 +60,7 @@ pub(super) fn draw_drops(scene: &mut Scene, frame: &Frame, data: &Data) {
     }
 }
 
-/// The reasons for which something was dropped.
+/// Returns the reasons of all drops.
 fn reasons(data: &Data) -> Vec<String> {
     let logs = data.logs.iter().flat_map(|link| &link.data.reasons);
     let reports = data.reports.iter().flat_map(|link| link.data.drops());
@@ -79,7 +79,7 @@ fn row(label: &str, counts: impl Iterator<Item = u64>) -> Row {
     }
 }
 
-/// The colours of the bars of a row.
+/// Returns the colours of the bars of a row.
 fn colours(data: &Data, with_logs: bool) -> Vec<Colour> {
     let logs = data.logs.iter().filter(|_| with_logs).map(|of| of.colour);
     logs.chain(data.reports.iter().map(|of| of.colour))
@@ -94,7 +94,7 @@ fn draw(
     heading: &str,
     remark: &str,
 ) {
-    // Room for the numbers behind the bars.
+    // The margin holds the numbers to the right of the bars.
     let x = Axis::linear(0.0, (most(rows) * 1.12).max(1.0), 8, Units::FRAMES);
     horizontal(scene, frame, &x, rows, colours);
     let captions = Captions {
@@ -112,7 +112,7 @@ fn most(rows: &[Row]) -> f64 {
     bars.map(|(value, _)| *value).fold(0.0, f64::max)
 }
 
-/// A measure of lateness: what it is called, and where a report has it.
+/// A measure of lateness: its name, and its field of a report.
 type Measure = (&'static str, fn(&ReportLateness) -> f64);
 
 const LATENESS: [Measure; 4] = [
@@ -124,7 +124,7 @@ const LATENESS: [Measure; 4] = [
 
 pub(super) fn draw_lateness(scene: &mut Scene, frame: &Frame, data: &Data) {
     let rows = LATENESS.iter().map(|(name, of)| {
-        // Reports have microseconds.
+        // Lateness in reports is in microseconds.
         let late = measured(data).map(|(lateness, _)| {
             let nanos = (of(lateness) * 1e3).max(0.0);
             (nanos, TIME.write(nanos))
@@ -151,7 +151,7 @@ pub(super) fn draw_lateness(scene: &mut Scene, frame: &Frame, data: &Data) {
         );
         return;
     };
-    // A bar begins a decade below the least value, so that it is seen.
+    // A bar begins a decade below the least value, so that it is visible.
     let low = 10f64.powf(least.log10().floor() - 1.0);
     let x = Axis::logarithmic(low, most(&rows) * 2.0, TIME);
     let colours: Vec<Colour> = measured(data).map(|(_, colour)| colour).collect();
@@ -159,13 +159,14 @@ pub(super) fn draw_lateness(scene: &mut Scene, frame: &Frame, data: &Data) {
     frame.captions(scene, &captions);
 }
 
-/// Lateness where it was measured: a network's links have none of their own.
+/// Returns the measured lateness: of a network's ports, because its links have
+/// none.
 fn measured(data: &Data) -> impl Iterator<Item = (&ReportLateness, Colour)> {
     let reports = data.reports.iter();
     reports.filter_map(|of| Some((of.data.lateness_us.as_ref()?, of.colour)))
 }
 
-/// The least lateness above 0, in nanoseconds.
+/// Returns the least lateness above 0, in nanoseconds.
 fn least_lateness(data: &Data) -> Option<f64> {
     let measured = measured(data);
     let times = measured.flat_map(|(late, _)| LATENESS.iter().map(|(_, of)| of(late) * 1e3));

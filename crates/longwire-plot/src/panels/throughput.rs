@@ -1,4 +1,4 @@
-//! Throughput over time: what was offered and what was delivered.
+//! Offered and delivered throughput over time.
 
 use super::Data;
 use super::time::{Drawing, axis, from_zero};
@@ -39,9 +39,9 @@ fn rate(bytes: u64, bin: u64) -> f64 {
     bytes as f64 * 8.0 * 1e9 / bin as f64
 }
 
-/// A line with a step at each bin, from the first in which there is something
-/// to the last. Where several bins fall on one column, it goes through the
-/// least and the greatest of them, so that none is lost.
+/// Draws a line with a step at each bin, from the first bin that is not empty to
+/// the last. Where several bins share a column, the line goes through the least
+/// and the greatest of them, so that none is lost.
 fn steps(scene: &mut Scene, drawing: &Drawing<'_>, bins: &[u64], stroke: Stroke) {
     let place = |at: f64, bytes: u64| -> Point {
         let value = rate(bytes, drawing.window.bin);

@@ -1,4 +1,4 @@
-//! What panels over time share.
+//! Shared code of panels over time.
 
 use crate::axis::{Axis, TIME, Units};
 use crate::frame::{Captions, Frame};
@@ -6,28 +6,28 @@ use crate::scene::{Colour, Fill, Point, Scene, Stroke};
 use crate::series::Window;
 use crate::trace::{Column, Columns, Trace};
 
-/// Columns without a value across which a line is still drawn.
+/// The most adjacent columns without a value across which a line is still drawn.
 const GAP_MAX: usize = 3;
 
-/// The time axis of a window.
+/// Returns the time axis of a window.
 pub(super) fn axis(window: &Window) -> Axis {
     let Columns { from, span, .. } = window.columns;
     let from = from as f64;
     Axis::linear(from, from + span as f64, 10, TIME)
 }
 
-/// What the time axis shows.
+/// Returns the caption of the time axis.
 pub(super) fn label(axis: &Axis) -> String {
     axis.label("Time since the first frame")
 }
 
-/// An axis for values from 0 to the greatest.
+/// Returns an axis for values from 0 to the greatest.
 pub(super) fn from_zero(most: u64, units: Units) -> Axis {
     let most = if most > 0 { most as f64 * 1.08 } else { 1.0 };
     Axis::linear(0.0, most, 5, units)
 }
 
-/// An axis for values up to the greatest: from 0, unless all of them are
+/// Returns an axis for values up to the greatest: from 0, unless all values are
 /// close together far above it.
 pub(super) fn close_to(range: Option<(u64, u64)>, units: Units) -> Axis {
     let (least, most) = range.unwrap_or((0, 0));
@@ -39,13 +39,13 @@ pub(super) fn close_to(range: Option<(u64, u64)>, units: Units) -> Axis {
     Axis::linear(least - room, most + room, 5, units)
 }
 
-/// The least and the greatest value of several traces.
+/// Returns the least and the greatest value of several traces.
 pub(super) fn range<'a>(traces: impl Iterator<Item = &'a Trace>) -> Option<(u64, u64)> {
     let ranges = traces.filter_map(Trace::range);
     ranges.reduce(|(low, high), (least, most)| (low.min(least), high.max(most)))
 }
 
-/// Where and how a trace is drawn.
+/// The target of a trace: scene, frame and axes.
 pub(super) struct Drawing<'a> {
     pub frame: &'a Frame,
     pub window: &'a Window,
@@ -54,7 +54,7 @@ pub(super) struct Drawing<'a> {
 }
 
 impl Drawing<'_> {
-    /// The axes, and what is written at them.
+    /// Draws the axes and the captions.
     pub(super) fn axes(
         &self,
         scene: &mut Scene,
@@ -80,14 +80,14 @@ impl Drawing<'_> {
         )
     }
 
-    /// The middle of a column.
+    /// Returns the position of the middle of a column.
     pub(super) fn middle(&self, column: usize) -> f64 {
         let Columns { from, span, count } = self.window.columns;
         from as f64 + (column as f64 + 0.5) * span as f64 / count as f64
     }
 
-    /// Each value a dot if they are few, else what lies between the least and
-    /// the greatest of each column shaded.
+    /// Draws a dot for each value if there are few, else the shaded range from
+    /// the least to the greatest of each column.
     pub(super) fn extent(&self, scene: &mut Scene, trace: &Trace, colour: Colour) {
         if let Some(points) = trace.points() {
             let dots = points.iter();
@@ -118,7 +118,7 @@ impl Drawing<'_> {
                 .map(|(i, c)| self.point(middle(i), c.least as f64));
             let mut lower: Vec<Point> = lower.collect();
             if let ([(x, high)], [(_, low)]) = (&upper[..], &lower[..]) {
-                // A column on its own is as wide as a column.
+                // An isolated column is as wide as a column.
                 let half = self.frame.width / self.window.columns.count as f64 / 2.0;
                 (upper, lower) = (
                     vec![(x - half, high - half), (x + half, high - half)],
@@ -132,7 +132,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// The mean of each column, where values are too many for dots.
+    /// Draws the mean of each column, if there are too many values for dots.
     pub(super) fn mean(&self, scene: &mut Scene, trace: &Trace, colour: Colour) {
         if trace.points().is_some() {
             return;
@@ -145,7 +145,7 @@ impl Drawing<'_> {
     }
 }
 
-/// Columns that have values, in runs without long gaps.
+/// Returns the columns that have values, in runs without long gaps.
 fn runs(trace: &Trace) -> Vec<Vec<(usize, Column)>> {
     let mut runs: Vec<Vec<_>> = Vec::new();
     for (index, column) in trace.columns() {
@@ -159,7 +159,7 @@ fn runs(trace: &Trace) -> Vec<Vec<(usize, Column)>> {
     runs
 }
 
-/// How a trace is to be read.
+/// Returns a remark on how to read a trace.
 pub(super) fn remark<'a>(traces: impl Iterator<Item = &'a Trace>) -> &'static str {
     let few: Vec<bool> = traces.map(|trace| trace.points().is_some()).collect();
     match (few.contains(&true), few.contains(&false)) {
