@@ -1,11 +1,11 @@
-//! The binomial distribution, exactly: how many of so many frames a loss
+//! Exact binomial distribution: bounds on the number of frames that a loss
 //! process may lose.
 
-/// The central interval of a binomial distribution: at most
-/// `(1 - confidence) / 2` lies below it, and as much above.
+/// Returns the central interval of a binomial distribution: at most `(1 -
+/// confidence) / 2` lies below it, and at most as much above.
 ///
-/// Sums the probabilities themselves, from the largest on outwards and in
-/// ratios of neighbours, so that nothing underflows.
+/// Sums the probabilities themselves, from the largest on outwards and in ratios
+/// of neighbours, so that nothing underflows.
 pub fn interval(trials: u64, probability: f64, confidence: f64) -> (u64, u64) {
     if trials == 0 || probability <= 0.0 {
         return (0, 0);
@@ -36,14 +36,14 @@ pub fn interval(trials: u64, probability: f64, confidence: f64) -> (u64, u64) {
     (least, most)
 }
 
-/// Probabilities relative to that of the mode, as far as they matter.
+/// Probabilities relative to that of the mode, as far as they affect a bound.
 struct Weights {
     first: u64,
     values: Vec<f64>,
     total: f64,
 }
 
-/// Relative probabilities below this change no bound.
+/// Relative probabilities below this affect no bound.
 const NEGLIGIBLE: f64 = 1e-18;
 
 impl Weights {
@@ -85,12 +85,12 @@ impl Weights {
 mod tests {
     use super::*;
 
-    /// Against sums by hand: of 3 throws with p = 1/2, each tail of 1/8.
+    /// Compares with sums by hand: of 3 throws with p = 1/2, each tail of 1/8.
     #[test]
     fn small_cases_by_hand() {
-        // P(0) = 1/8 is more than (1 - 0.8) / 2 = 0.1: all values stay.
+        // P(0) = 1/8 is more than (1 - 0.8) / 2 = 0.1: all values remain.
         assert_eq!(interval(3, 0.5, 0.8), (0, 3));
-        // P(0) = 1/8 is at most (1 - 0.7) / 2 = 0.15: the ends go.
+        // P(0) = 1/8 is at most (1 - 0.7) / 2 = 0.15: the ends are excluded.
         assert_eq!(interval(3, 0.5, 0.7), (1, 2));
     }
 

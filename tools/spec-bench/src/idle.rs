@@ -1,4 +1,4 @@
-//! `bench idle`: what a link costs while nothing happens.
+//! `bench idle`: the cost of a link without traffic.
 
 use std::time::{Duration, Instant};
 
@@ -9,19 +9,19 @@ use serde::Serialize;
 use longwire::Error;
 use longwire::bench::testbed::Testbed;
 
-/// What was measured.
+/// The results of `bench idle`.
 #[derive(Debug, Serialize)]
-pub(super) struct Findings {
+pub(super) struct IdleFindings {
     seconds: f64,
     /// CPU time of the emulator's threads, of one core.
     cpu_percent: f64,
-    /// Frames that came by themselves (neighbour discovery and the like).
+    /// Frames of the kernel (neighbour discovery and the like).
     packets: u64,
     /// Resident memory of the whole program, in bytes.
     resident: u64,
 }
 
-pub(super) fn measure(time: Duration, kind: &str) -> Result<Findings, Error> {
+pub(super) fn measure(time: Duration, kind: &str) -> Result<IdleFindings, Error> {
     let testbed = Testbed::emulated()?;
     let running = testbed.start(
         kind,
@@ -34,7 +34,7 @@ pub(super) fn measure(time: Duration, kind: &str) -> Result<Findings, Error> {
     let seconds = start.elapsed().as_secs_f64();
     let resident = resident();
     let report = running.stop();
-    Ok(Findings {
+    Ok(IdleFindings {
         seconds,
         cpu_percent: report.cpu_s / seconds * 100.0,
         packets: report.links.iter().map(|link| link.packets_in).sum(),
@@ -42,7 +42,7 @@ pub(super) fn measure(time: Duration, kind: &str) -> Result<Findings, Error> {
     })
 }
 
-/// Resident memory of this process, in bytes.
+/// Returns the resident memory of this process, in bytes.
 pub(super) fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -50,7 +50,7 @@ pub(super) fn resident() -> u64 {
     kilobytes.unwrap_or(0) * 1024
 }
 
-pub(super) fn print(findings: &Findings) {
+pub(super) fn print(findings: &IdleFindings) {
     println!(
         "idle for {:.1} s: {:.3} % of a core, {} frames, {:.1} MB resident",
         findings.seconds,

@@ -15,32 +15,32 @@ use longwire::bench::testbed::Testbed;
 use longwire::table;
 use longwire_traffic::sockets::{Datagrams, UdpFlow, udp_flow};
 
-/// One row.
+/// The results of one probability of loss.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct LossRow {
     loss_percent: f64,
     packets: u64,
     received: u64,
     measured_percent: f64,
     error_percent: f64,
-    /// The 99 % interval of the number lost.
+    /// The 99 % interval of the number of lost frames.
     lost_least: u64,
     lost_most: u64,
     inside: bool,
     artifacts: u64,
 }
 
-/// Slow enough that the receiver loses nothing of its own.
+/// Slow enough that the receiver loses no frames.
 const PER_SECOND: u64 = 50_000;
 
-pub(super) fn measure(args: &LossArgs, kind: &str) -> Result<Vec<Row>, Error> {
+pub(super) fn measure(args: &LossArgs, kind: &str) -> Result<Vec<LossRow>, Error> {
     args.loss
         .iter()
         .map(|loss| one(loss, args.packets, kind))
         .collect()
 }
 
-fn one(loss: &str, packets: u64, kind: &str) -> Result<Row, Error> {
+fn one(loss: &str, packets: u64, kind: &str) -> Result<LossRow, Error> {
     let usage = |error: &dyn std::fmt::Display| Error::Usage(format!("--loss: {error}"));
     let probability: Probability = loss.parse().map_err(|error| usage(&error))?;
     let lossy = LinkConfig {
@@ -55,7 +55,7 @@ fn one(loss: &str, packets: u64, kind: &str) -> Result<Row, Error> {
     Ok(row(probability, &got, artifacts))
 }
 
-/// So many datagrams in frames of 64 bytes.
+/// Returns a flow of `packets` datagrams in frames of 64 bytes.
 pub(super) fn flow(packets: u64) -> UdpFlow {
     UdpFlow {
         frame_len: 64,
@@ -66,13 +66,13 @@ pub(super) fn flow(packets: u64) -> UdpFlow {
     }
 }
 
-/// What a flow that met this loss came to.
-pub(super) fn row(probability: Probability, got: &Datagrams, artifacts: u64) -> Row {
+/// Returns the results of a flow over a link with this loss.
+pub(super) fn row(probability: Probability, got: &Datagrams, artifacts: u64) -> LossRow {
     let lost = got.sent - got.received;
     let share = probability.as_f64();
     let (least, most) = binomial::interval(got.sent, share, 0.99);
     let measured = lost as f64 / got.sent.max(1) as f64;
-    Row {
+    LossRow {
         loss_percent: share * 100.0,
         packets: got.sent,
         received: got.received,
@@ -85,7 +85,7 @@ pub(super) fn row(probability: Probability, got: &Datagrams, artifacts: u64) -> 
     }
 }
 
-pub(super) fn print(rows: &[Row]) {
+pub(super) fn print(rows: &[LossRow]) {
     println!(
         "Loss of UDP datagrams, 64-byte frames. LinkEM: 0.41, 2.96, 0.02, 0 % off at 1, 3, 7, 10 %."
     );

@@ -1,7 +1,7 @@
 //! The measurements behind SPECIFICATION.md: `cargo spec-bench NAME`.
 //!
-//! `longwire bench` has those that users run on their own machines. Each of these
-//! prints one table of the specification, or JSON with `--json`.
+//! `longwire bench` has the benches that users run on their own machines. Each
+//! bench here prints one table of the specification, or JSON with `--json`.
 
 mod binomial;
 mod control;
@@ -74,15 +74,15 @@ enum Bench {
     Startup(StartupArgs),
     /// A network changed a thousand times a second while it carries traffic
     Control(ControlArgs),
-    /// A replay as fast as it goes, to nowhere
+    /// A replay at full speed, to a sink that discards frames
     ReplaySpeed(ReplaySpeedArgs),
     /// Frames a second into a veth pair, against bare sockets
     Send(SendArgs),
-    /// How true replays are at a receiver, under stress too, and what they cost
+    /// Timing errors of replays at a receiver, under stress too, and CPU time
     Replay(ReplayArgs),
     /// How often a requirement fails in short runs: false alarms and faults missed
     Verdict(VerdictArgs),
-    /// What an idle link costs
+    /// CPU time of an idle link
     Idle(IdleArgs),
 }
 
@@ -183,7 +183,7 @@ fn show<T: Serialize>(cli: &Cli, found: &T, print: impl Fn(&T)) -> Result<(), Er
     Ok(())
 }
 
-/// The time of a quick measurement: enough to see that it works.
+/// Duration of a quick measurement, which only shows that the bench works.
 const QUICK: Nanos = Nanos::from_millis(200);
 
 impl LossArgs {

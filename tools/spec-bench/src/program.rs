@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use longwire::Error;
 
-/// Names the program's path when it is not next to this one.
+/// Variable with the program's path, if it is not next to this program.
 const VARIABLE: &str = "LONGWIRE";
 
 /// Returns the path of `longwire`: the value of `LONGWIRE`, or the file next to this

@@ -1,11 +1,10 @@
-//! `bench replay-speed`: how fast a replay reads a trace, and sends it to
-//! nowhere.
+//! `bench replay-speed`: speed of reading and replaying a trace, to a sink that
+//! discards frames.
 //!
-//! A trace of ten million packets is written first, so that most of it is in
-//! the page cache and none of it in the processor's. Then it is replayed as
-//! fast as it goes by the stages of a real replay, to a sink that forgets
-//! frames at once, and to one that copies and looks at each as a network
-//! card's driver would.
+//! The bench first writes a trace of ten million packets, so that most of it is
+//! in the page cache and none of it in the processor's. The stages of a real
+//! replay then replay it at full speed, to a sink that discards frames at once,
+//! and to one that copies and reads each as a network card's driver would.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +27,7 @@ use serde::Serialize;
 use longwire::Error;
 use longwire::table::Table;
 
-/// What `bench replay-speed` takes.
+/// Options of `bench replay-speed`.
 #[derive(Clone, Debug, Args)]
 pub struct ReplaySpeedArgs {
     /// Frame lengths in bytes
@@ -42,89 +41,91 @@ pub struct ReplaySpeedArgs {
     /// Packets in the trace of 64 bytes; longer frames are fewer
     #[arg(long, value_name = "N", default_value_t = 10_000_000)]
     pub packets: u64,
-    /// Where the traces are written, which takes 1.6 GB; without it, the
-    /// directory for temporary files
+    /// Directory of the traces, which take 1.6 GB; without it, the directory for
+    /// temporary files
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
 }
 
 impl ReplaySpeedArgs {
     pub(super) fn quickened(&self, quick: bool) -> ReplaySpeedArgs {
-        match quick {
-            false => self.clone(),
-            true => ReplaySpeedArgs {
+        if quick {
+            ReplaySpeedArgs {
                 packets: 20_000,
                 ..self.clone()
-            },
+            }
+        } else {
+            self.clone()
         }
     }
 }
 
-/// What becomes of frames between trace and sink.
+/// Alterations of frames between trace and sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Altered {
+enum Alteration {
     Nothing,
     /// Both Ethernet addresses, both IP addresses, a port, DSCP and time to
     /// live, and the checksums.
     Rewritten,
-    /// The same, with the addresses by Crypto-PAn.
+    /// As `Rewritten`, with addresses of Crypto-PAn.
     Anonymised,
 }
 
-/// Where frames go.
+/// The destination of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum SinkKind {
-    /// They are forgotten at once.
+    /// Discards frames at once.
     Null,
-    /// They are copied into a ring, and both ends of each are looked at.
+    /// Copies frames into a ring, and reads both ends of each.
     Copying,
 }
 
-/// One row.
+/// The results of one sink and alteration.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct ReplaySpeedRow {
     size: u32,
     sink: SinkKind,
-    altered: Altered,
+    altered: Alteration,
     packets: u64,
     mpps: f64,
     gbit_per_s: f64,
-    /// Processor time a packet, of both threads together.
+    /// Processor time per packet, of both threads together.
     cpu_ns: f64,
-    /// Of the trace's packets, those that were not sent. Must be none.
+    /// Packets of the trace that were not sent. Must be 0.
     missing: u64,
     memory_max: u64,
 }
 
-/// What is measured of each length of frames.
-const CASES: [(SinkKind, Altered); 5] = [
-    (SinkKind::Null, Altered::Nothing),
-    (SinkKind::Copying, Altered::Nothing),
-    (SinkKind::Null, Altered::Rewritten),
-    (SinkKind::Copying, Altered::Rewritten),
-    (SinkKind::Null, Altered::Anonymised),
+/// The measurements of each frame length.
+const CASES: [(SinkKind, Alteration); 5] = [
+    (SinkKind::Null, Alteration::Nothing),
+    (SinkKind::Copying, Alteration::Nothing),
+    (SinkKind::Null, Alteration::Rewritten),
+    (SinkKind::Copying, Alteration::Rewritten),
+    (SinkKind::Null, Alteration::Anonymised),
 ];
 
-/// How often each row is measured; the median counts.
+/// Runs of each row, of which the median counts.
 const RUNS: usize = 3;
 
-pub(super) fn measure(args: &ReplaySpeedArgs) -> Result<Vec<Row>, Error> {
+pub(super) fn measure(args: &ReplaySpeedArgs) -> Result<Vec<ReplaySpeedRow>, Error> {
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let mut rows = Vec::new();
     for size in &args.size {
-        let trace = Trace::write(&dir, *size, args.packets)?;
-        let mut runs: Vec<Vec<Row>> = Vec::new();
+        let trace = SpeedTrace::write(&dir, *size, args.packets)?;
+        let mut runs: Vec<Vec<ReplaySpeedRow>> = Vec::new();
         for _ in 0..RUNS {
-            let run: Result<Vec<Row>, Error> = CASES
+            let run: Result<Vec<ReplaySpeedRow>, Error> = CASES
                 .iter()
                 .map(|(sink, altered)| trace.replay(*sink, *altered))
                 .collect();
             runs.push(run?);
         }
         for case in 0..CASES.len() {
-            let mut of_case: Vec<Row> = runs.iter().map(|run| run[case].clone()).collect();
+            let mut of_case: Vec<ReplaySpeedRow> =
+                runs.iter().map(|run| run[case].clone()).collect();
             of_case.sort_by(|a, b| a.mpps.total_cmp(&b.mpps));
             rows.push(of_case.swap_remove(RUNS / 2));
         }
@@ -133,28 +134,29 @@ pub(super) fn measure(args: &ReplaySpeedArgs) -> Result<Vec<Row>, Error> {
 }
 
 /// A trace on disk, removed when dropped.
-struct Trace {
+struct SpeedTrace {
     path: PathBuf,
     size: u32,
     packets: u64,
 }
 
-/// The trace's frames are of so many conversations.
+/// Number of conversations in the trace.
 const FLOWS: u64 = 4096;
-/// Between two frames, in nanoseconds: the times are read, and not heeded.
+/// Gap between frames in the trace, in nanoseconds: the replay reads the times
+/// and ignores them.
 const GAP: u64 = 67;
-/// A trace is replayed so often that a run takes some time: so many packets,
-/// or so many bytes.
+/// The least packets and bytes of a run: a trace is repeated until a run has as
+/// many of either.
 const PACKETS_MIN: u64 = 20_000_000;
 const BYTES_MIN: u64 = 10_000_000_000;
 
-impl Trace {
-    fn write(dir: &Path, size: u32, packets: u64) -> Result<Trace, Error> {
+impl SpeedTrace {
+    fn write(dir: &Path, size: u32, packets: u64) -> Result<SpeedTrace, Error> {
         let name = format!("longwire-{}-{size}.pcap", std::process::id());
-        let trace = Trace {
+        let trace = SpeedTrace {
             path: dir.join(name),
             size,
-            // As many bytes of each length, at most twice as many.
+            // As many bytes of each length, with at most twice as many packets.
             packets: (packets * 128 / u64::from(size).max(128)).max(1),
         };
         let failed = |error: &dyn std::fmt::Display| Error::Failed(error.to_string());
@@ -171,10 +173,10 @@ impl Trace {
         Ok(trace)
     }
 
-    /// Replays it once, in as many rounds as make a run long enough.
-    fn replay(&self, sink: SinkKind, altered: Altered) -> Result<Row, Error> {
+    /// Replays the trace once, in as many rounds as make a run long enough.
+    fn replay(&self, sink: SinkKind, altered: Alteration) -> Result<ReplaySpeedRow, Error> {
         let rounds = match self.packets {
-            // A quick run shows that it works.
+            // A quick run only shows that the bench works.
             0..500_000 => 1,
             packets => {
                 let by_bytes = BYTES_MIN.div_ceil(packets * u64::from(self.size));
@@ -206,8 +208,8 @@ impl Trace {
         while !replaying.ended() {
             std::thread::sleep(Duration::from_millis(1));
         }
-        // A replay begins a little after it was asked for. What it reads
-        // before is no more than what may lie on its line.
+        // A replay begins a little after its start. Until then it reads at most
+        // as many packets as fit on its delay line.
         let took = monotonic_now().saturating_sub(replaying.start().monotonic);
         let report = replaying.stop();
         if let Some(error) = report.error {
@@ -216,7 +218,7 @@ impl Trace {
         let link = &report.links[0];
         let sent = link.packets_out;
         let mpps = sent as f64 / took.as_secs_f64() / 1e6;
-        Ok(Row {
+        Ok(ReplaySpeedRow {
             size: self.size,
             sink,
             altered,
@@ -230,9 +232,9 @@ impl Trace {
     }
 }
 
-impl Drop for Trace {
+impl Drop for SpeedTrace {
     fn drop(&mut self) {
-        // It may never have been made.
+        // The file may not exist if writing failed.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -249,10 +251,10 @@ fn port(sink: SinkKind) -> Port {
     }
 }
 
-fn alterations(altered: Altered) -> Result<Alterations, Error> {
+fn alterations(altered: Alteration) -> Result<Alterations, Error> {
     let options = || -> Result<AlterOptions, AlterError> {
         let mut options = AlterOptions::default();
-        if altered == Altered::Nothing {
+        if altered == Alteration::Nothing {
             return Ok(options);
         }
         options.source_mac = Some("02:00:00:00:00:01".parse()?);
@@ -261,7 +263,7 @@ fn alterations(altered: Altered) -> Result<Alterations, Error> {
         options.dscp = Some(46);
         options.ttl = Some("-1".parse()?);
         match altered {
-            Altered::Anonymised => options.anonymize = Some("5a".repeat(32).parse()?),
+            Alteration::Anonymised => options.anonymize = Some("5a".repeat(32).parse()?),
             _ => options.address_maps = vec!["10.0.0.0/8=172.0.0.0/8".parse()?],
         }
         Ok(options)
@@ -270,7 +272,7 @@ fn alterations(altered: Altered) -> Result<Alterations, Error> {
     Ok(Alterations::new(options))
 }
 
-/// A UDP datagram over IPv4 in a frame of `size` bytes.
+/// Returns a UDP datagram over IPv4 in a frame of `size` bytes.
 fn frame(size: u32) -> Vec<u8> {
     let size = size.max(60) as usize;
     let mut bytes = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x08, 0x00, 0x45, 0];
@@ -283,7 +285,7 @@ fn frame(size: u32) -> Vec<u8> {
     bytes
 }
 
-/// Gives a frame its number and its conversation's addresses, and right
+/// Writes a frame's number, the addresses of its conversation, and valid
 /// checksums.
 fn number(frame: &mut [u8], n: u64) {
     let flow = (n % FLOWS) as u16;
@@ -293,8 +295,8 @@ fn number(frame: &mut [u8], n: u64) {
     repair_checksums(frame);
 }
 
-pub(super) fn print(rows: &[Row]) {
-    println!("A trace replayed as fast as it goes, by the stages of a replay; medians of {RUNS}.");
+pub(super) fn print(rows: &[ReplaySpeedRow]) {
+    println!("A trace replayed at full speed, by the stages of a replay; medians of {RUNS}.");
     println!("Altered: addresses, ports, DSCP and time to live, and the checksums.");
     let mut table = Table::new(&[
         "size",

@@ -1,8 +1,8 @@
-//! `bench send`: frames a second into a veth pair, by sockets with nothing
-//! around them and by Longwire's ports.
+//! `bench send`: frames per second into a veth pair, by bare sockets and by
+//! Longwire's ports.
 //!
-//! Everything takes turns in the same run, several rounds of it, for the
-//! machine is shared. Frames count as sent when the peer's counter has them.
+//! All senders take turns in the same run, in several rounds, because the machine
+//! is shared. Frames count as sent when the peer's counter includes them.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ use longwire::bench::testbed::Testbed;
 use longwire::table::Table;
 use longwire_traffic::sockets::Path;
 
-/// What `bench send` takes.
+/// Options of `bench send`.
 #[derive(Clone, Debug, Args)]
 pub struct SendArgs {
     /// Frame lengths in bytes
@@ -31,94 +31,96 @@ pub struct SendArgs {
         default_value = "64,1514"
     )]
     pub size: Vec<u32>,
-    /// How long each sender sends in each round
+    /// Duration of each sender in each round
     #[arg(long, value_name = "TIME", default_value = "500ms")]
     pub time: Nanos,
-    /// How often all of them take turns
+    /// Rounds in which all senders take turns
     #[arg(long, value_name = "N", default_value_t = 7)]
     pub rounds: usize,
 }
 
 impl SendArgs {
     pub(super) fn quickened(&self, quick: bool) -> SendArgs {
-        match quick {
-            false => self.clone(),
-            true => SendArgs {
+        if quick {
+            SendArgs {
                 size: vec![64],
                 time: Nanos::from_millis(20),
                 rounds: 1,
-            },
+            }
+        } else {
+            self.clone()
         }
     }
 }
 
-/// The interface in either namespace of the testbed.
+/// The interface in both namespaces of the testbed.
 const INTERFACE: &str = "eth0";
-/// Frames that the egress stage gives a port at a time, and as many as an
+/// Frames that the egress stage gives a port at a time, and the most that an
 /// AF_XDP sender can give the kernel in one call.
 const BURST: usize = longwire_runtime::stage::BURST;
 const LARGE_BURST: usize = 512;
 
-/// Who sends.
+/// A way to send frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sender {
+enum SendMethod {
     Send,
     SendMany,
     BareXdp,
-    /// A port, by its kind, given so many frames at a time.
+    /// A port, by its kind, with this many frames at a time.
     Port(&'static str, usize),
 }
 
-const SENDERS: [Sender; 7] = [
-    Sender::Send,
-    Sender::SendMany,
-    Sender::BareXdp,
-    Sender::Port("packet", BURST),
-    Sender::Port("packet", LARGE_BURST),
-    Sender::Port("xdp", BURST),
-    Sender::Port("xdp", LARGE_BURST),
+const SENDERS: [SendMethod; 7] = [
+    SendMethod::Send,
+    SendMethod::SendMany,
+    SendMethod::BareXdp,
+    SendMethod::Port("packet", BURST),
+    SendMethod::Port("packet", LARGE_BURST),
+    SendMethod::Port("xdp", BURST),
+    SendMethod::Port("xdp", LARGE_BURST),
 ];
 
-impl Sender {
+impl SendMethod {
     fn name(self) -> String {
         match self {
-            Sender::Send => "send alone".to_owned(),
-            Sender::SendMany => "sendmmsg alone".to_owned(),
-            Sender::BareXdp => "AF_XDP alone".to_owned(),
-            Sender::Port(kind, burst) => format!("{kind}: by {burst}"),
+            SendMethod::Send => "send alone".to_owned(),
+            SendMethod::SendMany => "sendmmsg alone".to_owned(),
+            SendMethod::BareXdp => "AF_XDP alone".to_owned(),
+            SendMethod::Port(kind, burst) => format!("{kind}: by {burst}"),
         }
     }
 }
 
-/// What one sender did in one round.
+/// The results of one sender in one round.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     mpps: f64,
     cpu_ns: f64,
-    /// Against the bare AF_XDP sender of the same round.
+    /// Ratio to the bare AF_XDP sender of the same round.
     ratio: f64,
     ratio_by_cpu: f64,
-    /// Sent by its own account, and not counted by the peer.
+    /// Frames that the sender counted and the peer did not.
     missing: i64,
 }
 
 /// One row: medians over the rounds.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct SendRow {
     size: u32,
     sender: String,
     mpps: f64,
-    /// Processor time of sender and kernel a frame, the peer's part included.
+    /// Processor time of sender and kernel per frame, the peer's part included.
     cpu_ns: f64,
     ratio_to_bare_xdp: f64,
-    /// The same by processor time, which does not suffer from other programs.
+    /// The ratio of processor times, which is independent of other programs'
+    /// load.
     ratio_by_cpu: f64,
-    /// Frames that left by the sender's account and are not in the peer's, at
-    /// the most in a round. Must be none.
+    /// The most frames in a round that the sender counted and the peer did not.
+    /// Must be 0.
     missing_max: i64,
 }
 
-pub(super) fn measure(args: &SendArgs) -> Result<Vec<Row>, Error> {
+pub(super) fn measure(args: &SendArgs) -> Result<Vec<SendRow>, Error> {
     let testbed = Testbed::bare()?;
     let path = testbed.path();
     let time = Duration::from_nanos(args.time.as_nanos());
@@ -135,7 +137,7 @@ pub(super) fn measure(args: &SendArgs) -> Result<Vec<Row>, Error> {
             }
         }
         for (sender, rounds) in SENDERS.iter().zip(&rounds) {
-            rows.push(Row {
+            rows.push(SendRow {
                 size: *size,
                 sender: sender.name(),
                 mpps: median(rounds, |round| round.mpps),
@@ -149,8 +151,8 @@ pub(super) fn measure(args: &SendArgs) -> Result<Vec<Row>, Error> {
     Ok(rows)
 }
 
-/// A frame of an experimental type, which the peer's network stack counts
-/// and throws away.
+/// Returns a frame of an experimental type, which the peer's network stack counts
+/// and discards.
 fn frame(size: u32) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x88, 0xb5];
     bytes.resize(size.max(14) as usize, 0xa5);
@@ -163,14 +165,16 @@ fn median(rounds: &[Round], of: impl Fn(&Round) -> f64) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// One round of all senders.
+/// Runs one round of all senders.
 fn all_in_turn(path: &Path<'_>, frame: &[u8], time: Duration) -> Result<Vec<Round>, Error> {
     let rounds: Result<Vec<Round>, Error> = SENDERS
         .iter()
         .map(|sender| one(path, *sender, frame, time))
         .collect();
     let mut rounds = rounds?;
-    let bare = SENDERS.iter().position(|sender| *sender == Sender::BareXdp);
+    let bare = SENDERS
+        .iter()
+        .position(|sender| *sender == SendMethod::BareXdp);
     if let Some(base) = bare.map(|bare| rounds[bare]) {
         for round in &mut rounds {
             round.ratio = round.mpps / base.mpps;
@@ -180,7 +184,7 @@ fn all_in_turn(path: &Path<'_>, frame: &[u8], time: Duration) -> Result<Vec<Roun
     Ok(rounds)
 }
 
-fn one(path: &Path<'_>, sender: Sender, frame: &[u8], time: Duration) -> Result<Round, Error> {
+fn one(path: &Path<'_>, sender: SendMethod, frame: &[u8], time: Duration) -> Result<Round, Error> {
     let far = path.to.namespace;
     let counted = || far.run(|| link_stats(INTERFACE).map(|stats| stats.rx_packets));
     let before = counted()??;
@@ -199,35 +203,35 @@ fn one(path: &Path<'_>, sender: Sender, frame: &[u8], time: Duration) -> Result<
     })
 }
 
-/// What a sender did by its own account.
-struct Sent {
+/// The sender's own counts of a round.
+struct SendCounts {
     frames: u64,
     wall: Duration,
     cpu: Duration,
 }
 
-fn send(sender: Sender, frame: &[u8], time: Duration) -> Result<Sent, PortError> {
+fn send(sender: SendMethod, frame: &[u8], time: Duration) -> Result<SendCounts, PortError> {
     let failed = |source| PortError::Failed {
         port: sender.name(),
         action: "sending",
         source,
     };
     match sender {
-        Sender::Send => {
+        SendMethod::Send => {
             let socket = BarePacket::open(INTERFACE, frame)?;
-            // As many in a turn as the others send in one call.
+            // Sends as many in a turn as the others in one call.
             let some = || (0..64).try_fold(0, |sum, _| socket.send_one().map(|sent| sum + sent));
             flood(time, || some().map_err(failed))
         }
-        Sender::SendMany => {
+        SendMethod::SendMany => {
             let socket = BarePacket::open(INTERFACE, frame)?;
             flood(time, || socket.send_many().map_err(failed))
         }
-        Sender::BareXdp => {
+        SendMethod::BareXdp => {
             let mut socket = BareXdp::open(INTERFACE, frame)?;
             flood(time, || socket.send(LARGE_BURST as u32).map_err(failed))
         }
-        Sender::Port(kind, burst) => {
+        SendMethod::Port(kind, burst) => {
             let options = OpenOptions {
                 purpose: Purpose::Send,
                 ..OpenOptions::default()
@@ -238,7 +242,7 @@ fn send(sender: Sender, frame: &[u8], time: Duration) -> Result<Sent, PortError>
     }
 }
 
-/// What the egress stage does with a burst.
+/// Sends a burst as the egress stage does.
 fn push_burst(port: &mut Port, frame: &[u8], burst: usize) -> Result<usize, PortError> {
     for _ in 0..burst {
         if port.tx.push(Outgoing::whole(frame, Nanos::ZERO)) != Pushed::Taken {
@@ -252,33 +256,31 @@ fn push_burst(port: &mut Port, frame: &[u8], burst: usize) -> Result<usize, Port
 fn flood(
     time: Duration,
     mut burst: impl FnMut() -> Result<usize, PortError>,
-) -> Result<Sent, PortError> {
+) -> Result<SendCounts, PortError> {
     let (start, used) = (Instant::now(), cpu_time());
     let mut frames = 0;
     while start.elapsed() < time {
         frames += burst()? as u64;
     }
-    Ok(Sent {
+    Ok(SendCounts {
         frames,
         wall: start.elapsed(),
         cpu: cpu_time().saturating_sub(used),
     })
 }
 
-/// What the calling thread has used of a processor: unlike wall time it does
-/// not grow when other programs want the processor too.
+/// Returns the processor time of the calling thread: unlike wall time, it is
+/// independent of other programs' load.
 pub(super) fn cpu_time() -> Duration {
     let clock = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID;
-    // Linux has this clock, always.
+    // This clock always exists in Linux.
     nix::time::clock_gettime(clock).map_or(Duration::ZERO, Duration::from)
 }
 
-pub(super) fn print(rows: &[Row]) {
+pub(super) fn print(rows: &[SendRow]) {
+    println!("Frames into a veth pair at full speed, counted by the peer; medians of rounds in");
     println!(
-        "Frames into a veth pair as fast as they go, counted by the peer; medians of rounds in"
-    );
-    println!(
-        "which all take turns. Alone: the system call and nothing else. Ports: so many frames at"
+        "which all take turns. Alone: the system call and nothing else. Ports: this many frames at"
     );
     println!("a time, copied from memory; the egress stage gives them 64.");
     let mut table = Table::new(&[

@@ -1,8 +1,8 @@
-//! `bench startup`: from a file of very many links to a fabric that runs.
+//! `bench startup`: time from a file of very many links to a running fabric.
 //!
-//! The file is read, checked and started as `longwire run FILE` does it, with
-//! two ports `null`. It says the same in three ways: each link written out, one
-//! `[[link]]` with a count, and a CSV file.
+//! The file is read, checked and started as `longwire run FILE` does it, with two
+//! ports `null`. Three forms describe the same links: one `[[link]]` per link,
+//! one `[[link]]` with a count, and a CSV file.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -22,10 +22,10 @@ use longwire_fabric::Numbered;
 use longwire_testbed::support::Folder;
 use longwire_topology::Topology;
 
-/// What `bench startup` takes.
+/// Options of `bench startup`.
 #[derive(Clone, Debug, Args)]
 pub struct StartupArgs {
-    /// How many links
+    /// Number of links
     #[arg(
         long,
         value_name = "N",
@@ -33,74 +33,75 @@ pub struct StartupArgs {
         value_parser = clap::value_parser!(u32).range(1..=4_000_000)
     )]
     pub links: u32,
-    /// How often each file is started; the median counts
+    /// Starts of each file; the median counts
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub rounds: usize,
 }
 
 impl StartupArgs {
     pub(super) fn quickened(&self, quick: bool) -> StartupArgs {
-        match quick {
-            false => self.clone(),
-            true => StartupArgs {
+        if quick {
+            StartupArgs {
                 links: 1_000,
                 rounds: 1,
-            },
+            }
+        } else {
+            self.clone()
         }
     }
 }
 
-/// One way to write the links.
+/// The results of one form of the file.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct StartupRow {
     file: &'static str,
     links: u32,
     megabytes: f64,
-    /// Reading and checking the file.
+    /// Time for reading and checking the file.
     read_ms: f64,
-    /// Making rules, paths and the links' configurations of it.
+    /// Time for making rules, paths and the links' configurations of it.
     build_ms: f64,
-    /// Making the links of these, and starting the threads.
+    /// Time for making the links of these, and starting the threads.
     start_ms: f64,
     total_ms: f64,
 }
 
-/// How a file says what its links are.
+/// The form of the links in a file.
 #[derive(Clone, Copy, Debug)]
-enum Writing {
-    /// A `[[link]]` each.
+enum FileForm {
+    /// One `[[link]]` per link.
     Each,
     /// One `[[link]]` with `between` and `count`.
     Count,
-    /// A line each in a CSV file.
+    /// One line per link in a CSV file.
     Csv,
 }
 
-const WRITINGS: [Writing; 3] = [Writing::Each, Writing::Count, Writing::Csv];
+const FILE_FORMS: [FileForm; 3] = [FileForm::Each, FileForm::Count, FileForm::Csv];
 
-/// What every file begins with.
+/// The beginning of every file.
 const HEAD: &str = "unmatched = \"drop\"\n\n[ports]\nleft = \"null\"\nright = \"null\"\n\n";
 
-/// Every link's own options.
+/// The options of every link.
 const RATE: &str = "1mbit";
 const DELAY: &str = "10ms";
 
-impl Writing {
+impl FileForm {
     fn name(self) -> &'static str {
         match self {
-            Writing::Each => "each written out",
-            Writing::Count => "one line with a count",
-            Writing::Csv => "CSV",
+            FileForm::Each => "each written out",
+            FileForm::Count => "one line with a count",
+            FileForm::Csv => "CSV",
         }
     }
 
-    /// Writes a topology of so many links; returns its file, and the bytes of
-    /// all that were written.
+    /// Writes a topology of `links` links; returns its file, and the size of all
+    /// files.
     fn write(self, folder: &Path, links: u32) -> Result<(PathBuf, usize), Error> {
         let mut text = HEAD.to_owned();
         let mut csv = String::new();
         match self {
-            Writing::Each => {
+            FileForm::Each => {
                 for number in 0..links {
                     let [source, destination] = addresses(number);
                     let _ = write!(
@@ -110,14 +111,14 @@ impl Writing {
                     );
                 }
             }
-            Writing::Count => {
+            FileForm::Count => {
                 let _ = write!(
                     text,
                     "[[link]]\nname = \"l{{n}}\"\nbetween = [\"10.0.0.0/8\", \"11.0.0.0/8\"]\n\
                      count = {links}\nrate = \"{RATE}\"\ndelay = \"{DELAY}\"\n"
                 );
             }
-            Writing::Csv => {
+            FileForm::Csv => {
                 text.push_str("[[link]]\ncsv = \"links.csv\"\n");
                 csv.push_str("name,match,rate,delay\n");
                 for number in 0..links {
@@ -136,20 +137,20 @@ impl Writing {
     }
 }
 
-/// The addresses of a link's frames: the hosts of two networks in order.
+/// Returns the addresses of a link's frames: the hosts of two networks in order.
 fn addresses(number: u32) -> [String; 2] {
     let [_, b, c, d] = (number + 1).to_be_bytes();
     [10, 11].map(|first| format!("{first}.{b}.{c}.{d}"))
 }
 
-pub(super) fn measure(args: &StartupArgs) -> Result<Vec<Row>, Error> {
+pub(super) fn measure(args: &StartupArgs) -> Result<Vec<StartupRow>, Error> {
     let folder = Folder::create()?;
     let mut rows = Vec::new();
-    for writing in WRITINGS {
+    for writing in FILE_FORMS {
         let (file, bytes) = writing.write(folder.path(), args.links)?;
         let mut rounds = Vec::new();
         for _ in 0..args.rounds.max(1) {
-            rounds.push(Row {
+            rounds.push(StartupRow {
                 file: writing.name(),
                 megabytes: bytes as f64 / 1e6,
                 ..once(&file, args.links)?
@@ -162,7 +163,7 @@ pub(super) fn measure(args: &StartupArgs) -> Result<Vec<Row>, Error> {
 }
 
 /// Starts the fabric of a file, and stops it.
-fn once(file: &Path, links: u32) -> Result<Row, Error> {
+fn once(file: &Path, links: u32) -> Result<StartupRow, Error> {
     let begun = Instant::now();
     let topology = Topology::read(file).map_err(|problems| {
         let first = problems.first().map(ToString::to_string);
@@ -176,7 +177,7 @@ fn once(file: &Path, links: u32) -> Result<Row, Error> {
     }
     let network = Numbered::new(topology);
     let parts = network.parts(&FileLoader::reporting_to(&Faults::new()))?;
-    // Each direction is a link of the engine's.
+    // Each direction is a link of the engine.
     if parts.links.len() != 2 * links as usize {
         let made = parts.links.len() / 2;
         return Err(Error::Failed(format!("{made} links of {links}")));
@@ -187,7 +188,7 @@ fn once(file: &Path, links: u32) -> Result<Row, Error> {
     let total = begun.elapsed();
     running.stop();
     let millis = |time: std::time::Duration| time.as_secs_f64() * 1e3;
-    Ok(Row {
+    Ok(StartupRow {
         file: "",
         links,
         megabytes: 0.0,
@@ -198,8 +199,8 @@ fn once(file: &Path, links: u32) -> Result<Row, Error> {
     })
 }
 
-pub(super) fn print(rows: &[Row]) {
-    println!("From a file of links, each with two directions, to a fabric that runs.");
+pub(super) fn print(rows: &[StartupRow]) {
+    println!("From a file of links, each with two directions, to a running fabric.");
     println!("The bar for 100,000 links is 3 s.");
     let mut table = Table::new(&[
         "links", "file", "MB", "read ms", "build ms", "start ms", "all ms",

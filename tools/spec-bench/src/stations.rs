@@ -1,5 +1,5 @@
-//! Where fabrics are measured: stations in network namespaces of their own,
-//! each with a veth pair to one namespace in which the fabric has its ports.
+//! Testbed of fabrics: stations in separate network namespaces, each with a veth
+//! pair to one namespace in which the fabric has its ports.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path as FilePath;
@@ -19,18 +19,18 @@ use longwire_traffic::sockets::{Host, Path};
 /// A station's only device.
 pub(super) const DEVICE: &str = support::Stations::DEVICE;
 
-/// Of the networks between two stations.
+/// Prefix length of the networks between two stations.
 const PREFIX_LEN: u8 = 24;
 
-/// Stations joined by nothing but a fabric.
+/// Stations that are connected only by a fabric.
 #[derive(Debug)]
 pub(super) struct Stations {
     hosts: Vec<NetNamespace>,
     middle: NetNamespace,
 }
 
-/// Two stations with addresses that only they have, so that a fabric can tell
-/// their frames from all others.
+/// Two stations with addresses that only they have, so that a fabric can
+/// distinguish their frames from all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lane {
     pub number: u8,
@@ -40,35 +40,35 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// The sending station's address, and the receiving one's.
+    /// Returns the sending station's address, and the receiving one's.
     pub fn addresses(self) -> [Ipv4Addr; 2] {
         [1, 2].map(|host| Ipv4Addr::new(10, 78, self.number, host))
     }
 }
 
 impl Stations {
-    /// So many stations, at most 256.
+    /// Creates `count` stations, at most 256.
     pub fn new(count: usize) -> Result<Stations, NetError> {
         let support::Stations { middle, hosts } = support::Stations::new(count)?;
         Ok(Stations { hosts, middle })
     }
 
-    /// The fabric's device towards a station.
+    /// Returns the fabric's device towards a station.
     pub fn port(station: usize) -> String {
         support::Stations::port(station)
     }
 
-    /// A station's MAC address.
+    /// Returns a station's MAC address.
     pub fn mac(station: usize) -> [u8; 6] {
         support::Stations::mac(station)
     }
 
-    /// A station's namespace.
+    /// Returns a station's namespace.
     pub fn host(&self, station: usize) -> &NetNamespace {
         &self.hosts[station]
     }
 
-    /// How many there are.
+    /// Returns the number of stations.
     pub fn count(&self) -> usize {
         self.hosts.len()
     }
@@ -82,7 +82,7 @@ impl Stations {
         Ok(())
     }
 
-    /// From a lane's sending station to its receiving one.
+    /// Returns the path from a lane's sending station to its receiving one.
     pub fn path(&self, lane: Lane) -> Path<'_> {
         let [from, to] = lane.addresses();
         Path {
@@ -97,7 +97,8 @@ impl Stations {
         }
     }
 
-    /// Frames that have come to the stations' devices, all together.
+    /// Returns the number of frames that the stations' devices received, all
+    /// together.
     pub fn received(&self) -> Result<u64, Error> {
         let mut frames = 0;
         for host in &self.hosts {
@@ -133,7 +134,7 @@ impl Stations {
         start(ports, parts, config).map_err(|error| Error::Failed(error.to_string()))
     }
 
-    /// Opens ports where the fabric is.
+    /// Opens ports in the fabric's namespace.
     fn open(&self, ports: Vec<(String, String)>) -> Result<Vec<(String, Port)>, Error> {
         let options = OpenOptions::default();
         let open = || {

@@ -1,8 +1,8 @@
 //! `bench verdict`: how often a requirement fails in short runs.
 //!
 //! Without a fault each failure is a false alarm; with one, each run that meets
-//! the requirement is a fault that was missed. A run is `longwire exec` as its
-//! user starts it, with datagrams across a link for a fraction of a second.
+//! the requirement is a missed fault. A run is `longwire exec` as a user starts
+//! it, with datagrams across a link for a fraction of a second.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
@@ -29,35 +29,35 @@ use longwire::report::require::RECOMMENDED;
 use longwire::signals::stop_flag;
 use longwire_testbed::support::Folder;
 
-/// What `bench verdict` takes.
+/// Options of `bench verdict`.
 #[derive(Clone, Debug, Args)]
 pub struct VerdictArgs {
-    /// How many runs
+    /// Number of runs
     #[arg(long, value_name = "N", default_value_t = 300)]
     pub runs: u32,
-    /// How long datagrams are sent in each
+    /// Duration of each run's datagrams
     #[arg(long, value_name = "TIME", default_value = "300ms")]
     pub time: Nanos,
-    /// What each run must meet
+    /// Requirement of each run
     #[arg(long, value_name = "EXPRESSION", default_value = RECOMMENDED)]
     pub require: String,
-    /// Busy threads of normal priority meanwhile
+    /// Busy threads of normal priority during the runs
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub load: usize,
     /// A fault to inject into each run
     #[arg(long, value_name = "FAULT", value_enum)]
     pub fault: Option<Fault>,
-    /// Only send datagrams to this address: what runs inside
+    /// Only send datagrams to this address: the command inside a run
     #[arg(long, value_name = "ADDRESS", hide = true)]
     pub send: Option<String>,
 }
 
-/// What falls short on purpose.
+/// A deliberate fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Fault {
     /// The emulator is stopped by a signal for 50 ms
     Stop,
-    /// One core for all, which a real-time thread has half of the time
+    /// A single core, of which a real-time thread takes half of the time
     Core,
     /// Frames have less memory than they need
     Memory,
@@ -65,19 +65,20 @@ pub enum Fault {
 
 impl VerdictArgs {
     pub(super) fn quickened(&self, quick: bool) -> VerdictArgs {
-        match quick {
-            false => self.clone(),
-            true => VerdictArgs {
+        if quick {
+            VerdictArgs {
                 runs: 2,
                 ..self.clone()
-            },
+            }
+        } else {
+            self.clone()
         }
     }
 }
 
-/// What was counted.
+/// Counts of all runs.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Findings {
+pub(super) struct VerdictFindings {
     require: String,
     load: usize,
     runs: u32,
@@ -94,33 +95,33 @@ pub(super) struct Findings {
     artifacts: std::collections::BTreeMap<String, u64>,
 }
 
-/// Datagrams a second.
+/// Datagrams per second.
 const RATE: u64 = 2_500;
 
 /// Bytes of a datagram.
 const LEN: usize = 1_000;
 
-/// For how long the emulator is stopped.
+/// Duration of the emulator's stop.
 const STOPPED: Duration = Duration::from_millis(50);
 
-pub(super) fn measure(args: &VerdictArgs) -> Result<Findings, Error> {
+pub(super) fn measure(args: &VerdictArgs) -> Result<VerdictFindings, Error> {
     if let Some(address) = &args.send {
         send(address, Duration::from_nanos(args.time.as_nanos()))?;
-        return Ok(Findings::default());
+        return Ok(VerdictFindings::default());
     }
     let parsed: Result<Requirement, _> = args.require.parse();
     parsed.map_err(|error| Error::Usage(format!("--require: {error}")))?;
     let stop = stop_flag()?;
-    let _load = Load::start(args.load);
+    let _load = BusyThreads::start(args.load);
     if args.fault == Some(Fault::Core) {
-        // What this thread starts inherits it.
+        // Programs that this thread starts inherit the affinity.
         pin_to_first_core();
     }
     let folder = Folder::create()?;
-    let mut findings = Findings {
+    let mut findings = VerdictFindings {
         require: args.require.clone(),
         load: args.load,
-        ..Findings::default()
+        ..VerdictFindings::default()
     };
     let mut ended = Ok(());
     while findings.runs < args.runs && !stop.load(Ordering::Relaxed) && ended.is_ok() {
@@ -132,7 +133,7 @@ pub(super) fn measure(args: &VerdictArgs) -> Result<Findings, Error> {
     ended.map(|()| findings)
 }
 
-fn one_run(args: &VerdictArgs, report: &Path, findings: &mut Findings) -> Result<(), Error> {
+fn one_run(args: &VerdictArgs, report: &Path, findings: &mut VerdictFindings) -> Result<(), Error> {
     let mut command = Command::new(program::path()?);
     // With this delay and the memory below, frames find no room.
     let delay = match args.fault {
@@ -174,7 +175,7 @@ fn stop_midway(child: &mut Child, time: Nanos) -> Result<(), Error> {
     stopped.map_err(|error| Error::Failed(format!("cannot stop the emulator: {error}")))
 }
 
-/// If the requirement was not met.
+/// Returns whether the run failed its requirement.
 fn judge(status: ExitStatus, stderr: &[u8]) -> Result<bool, Error> {
     match status.code() {
         Some(0) => Ok(false),
@@ -186,7 +187,7 @@ fn judge(status: ExitStatus, stderr: &[u8]) -> Result<bool, Error> {
     }
 }
 
-impl Findings {
+impl VerdictFindings {
     fn add(&mut self, report: &Value, failed: bool) {
         self.runs += 1;
         self.failed += u32::from(failed);
@@ -208,7 +209,7 @@ impl Findings {
     }
 }
 
-pub(super) fn print(findings: &Findings) {
+pub(super) fn print(findings: &VerdictFindings) {
     let percent = |runs: u32| 100.0 * f64::from(runs) / f64::from(findings.runs.max(1));
     println!(
         "{} runs, {} busy threads, {} frames:",
@@ -234,9 +235,9 @@ fn pin_to_first_core() {
     }
 }
 
-/// Sends datagrams at even times; runs inside.
+/// Sends datagrams at even times; the command inside a run.
 fn send(address: &str, time: Duration) -> Result<(), Error> {
-    // Of the family of the socket: a name may have addresses of both.
+    // An address of the socket's family: a name may have addresses of both.
     let mut addresses = address.to_socket_addrs()?;
     let address = addresses
         .find(SocketAddr::is_ipv4)
@@ -251,7 +252,7 @@ fn send(address: &str, time: Duration) -> Result<(), Error> {
         }
         std::thread::sleep(due.saturating_sub(start.elapsed()));
         match socket.send_to(&datagram, address) {
-            // The port is closed, and some answers say so.
+            // The port is closed, and ICMP reports so.
             Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => {
                 return Err(error.into());
             }
@@ -261,14 +262,14 @@ fn send(address: &str, time: Duration) -> Result<(), Error> {
     Ok(())
 }
 
-/// Busy threads, until dropped.
-struct Load {
+/// Busy threads, ended when dropped.
+struct BusyThreads {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Load {
-    fn start(threads: usize) -> Load {
+impl BusyThreads {
+    fn start(threads: usize) -> BusyThreads {
         let stop = Arc::new(AtomicBool::new(false));
         let spin = || {
             let stop = Arc::clone(&stop);
@@ -279,11 +280,11 @@ impl Load {
             })
         };
         let threads = (0..threads).map(|_| spin()).collect();
-        Load { stop, threads }
+        BusyThreads { stop, threads }
     }
 }
 
-impl Drop for Load {
+impl Drop for BusyThreads {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
@@ -292,9 +293,10 @@ impl Drop for Load {
     }
 }
 
-/// A real-time thread that has the first core half of the time, until dropped.
+/// A real-time thread that occupies the first core half of the time, ended when
+/// dropped.
 struct Hog {
-    _load: Load,
+    _load: BusyThreads,
 }
 
 impl Hog {
@@ -314,7 +316,7 @@ impl Hog {
             }
         });
         Hog {
-            _load: Load {
+            _load: BusyThreads {
                 stop,
                 threads: vec![thread],
             },
@@ -335,7 +337,7 @@ mod tests {
                 {"packets_out": 30, "artifacts": {"late": 0}},
             ],
         });
-        let mut findings = Findings::default();
+        let mut findings = VerdictFindings::default();
         findings.add(&report, false);
         let counted = (
             findings.any_artifact,

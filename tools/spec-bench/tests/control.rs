@@ -1,14 +1,14 @@
-//! Changes under load: a changing link loses and reorders nothing but what its
-//! configuration says.
+//! Changes under load: a changing link loses and reorders no frames other than by
+//! its configuration.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
 
-/// Set to run what SPECIFICATION.md promises: 100,000 packets and 1,000
-/// changes a second for ten seconds. The machines that tests share do not all
-/// carry that.
+/// Variable that enables the load of SPECIFICATION.md: 100,000 packets and 1,000
+/// changes per second for ten seconds. Not every shared test machine carries
+/// that.
 const FULL: &str = "LONGWIRE_FULL_LOAD";
 
 /// Counts that must be zero.
@@ -52,7 +52,7 @@ fn changes_lose_and_reorder_nothing() {
         }
         assert!(row["sent"].as_u64() >= Some(10_000), "{row}");
     }
-    // The bench reports how fast changes are; this test needs some.
+    // The bench reports the speed of changes; this test needs only some changes.
     let changed = rows[1]["changed_per_s"].as_f64();
     assert!(changed > Some(5.0), "{rows}");
 }

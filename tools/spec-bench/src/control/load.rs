@@ -1,4 +1,4 @@
-//! Who asks: changes at a rate, and questions beside them.
+//! Load on the control API: changes at a rate, and queries at the same time.
 
 use std::time::{Duration, Instant};
 
@@ -11,35 +11,36 @@ use longwire::Error;
 use longwire_control::Address;
 use longwire_control::client::{Client, ClientError};
 
-/// Changes come by so many connections, so that one that is answered late does
-/// not delay the next.
+/// Connections that share the changes, so that a late response does not delay the
+/// next change.
 const CONNECTIONS: u32 = 4;
 
-/// How often one link is asked for.
-const ASK_EVERY: Duration = Duration::from_millis(10);
+/// Interval between queries of one link.
+const QUERY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What is asked while frames flow.
-pub(super) struct Load {
+/// Requests that are sent while frames flow.
+pub(super) struct ControlLoad {
     pub address: Address,
     pub changes_per_s: u32,
     pub time: Duration,
 }
 
-/// What came of it.
-pub(super) struct Asked {
-    /// In nanoseconds.
+/// Response times of requests of one kind, and the number of failures.
+pub(super) struct RequestTimes {
+    /// Response times, in nanoseconds.
     times: Histogram<u64>,
     pub failed: u64,
 }
 
-impl Asked {
-    fn new() -> Result<Asked, Error> {
+impl RequestTimes {
+    fn new() -> Result<RequestTimes, Error> {
         const DIGITS: u8 = 3;
-        /// Longer than any answer is waited for, in nanoseconds.
+        /// The longest recorded time, in nanoseconds: longer than the client
+        /// waits.
         const TIME_MAX: u64 = 120_000_000_000;
         let times = Histogram::new_with_max(TIME_MAX, DIGITS);
         let times = times.map_err(|error| Error::Failed(error.to_string()))?;
-        Ok(Asked { times, failed: 0 })
+        Ok(RequestTimes { times, failed: 0 })
     }
 
     fn note<T>(&mut self, began: Instant, answer: &Result<T, ClientError>) {
@@ -51,12 +52,12 @@ impl Asked {
         }
     }
 
-    /// How often it was answered well.
+    /// Returns the number of successful requests.
     pub fn done(&self) -> u64 {
         self.times.len()
     }
 
-    /// How long answers took.
+    /// Returns quantiles of the response times.
     pub fn quantiles(&self) -> Option<Quantiles> {
         let ms = |nanos: u64| nanos as f64 / 1e6;
         (!self.times.is_empty()).then(|| Quantiles {
@@ -67,23 +68,23 @@ impl Asked {
     }
 }
 
-impl Load {
-    /// Changes and asks; says what came of the changes, and of the questions.
-    pub fn run(&self) -> Result<(Asked, Asked), Error> {
+impl ControlLoad {
+    /// Sends changes and queries; returns the response times of both.
+    pub fn run(&self) -> Result<(RequestTimes, RequestTimes), Error> {
         let began = Instant::now();
         std::thread::scope(|scope| {
             let changers = (0..CONNECTIONS.min(self.changes_per_s))
                 .map(|nth| scope.spawn(move || self.change(nth, began)))
                 .collect::<Vec<_>>();
-            let mut gets = Asked::new()?;
+            let mut gets = RequestTimes::new()?;
             let mut client = Client::new(self.address.clone(), None)?;
             let mut nth = 0;
-            while wait(began, ASK_EVERY * nth, self.time) {
+            while wait(began, QUERY_INTERVAL * nth, self.time) {
                 let asked = Instant::now();
                 gets.note(asked, &client.get(&format!("/v1/links/{LINK}")));
                 nth += 1;
             }
-            let mut changes = Asked::new()?;
+            let mut changes = RequestTimes::new()?;
             for changer in changers {
                 let changed = changer
                     .join()
@@ -96,12 +97,13 @@ impl Load {
         })
     }
 
-    /// Every so many-th change, each at its time from the beginning.
-    fn change(&self, first: u32, began: Instant) -> Result<Asked, Error> {
-        /// Delays and rates that the link takes in turn.
+    /// Sends every `CONNECTIONS`-th change from `first` on, each at its time
+    /// since the beginning.
+    fn change(&self, first: u32, began: Instant) -> Result<RequestTimes, Error> {
+        /// Number of delays and rates that the link takes in turn.
         const DELAYS_MS: u64 = 5;
         const RATES: [&str; 3] = ["800mbit", "1gbit", "2gbit"];
-        let mut asked = Asked::new()?;
+        let mut asked = RequestTimes::new()?;
         let mut client = Client::new(self.address.clone(), None)?;
         let mut nth = u64::from(first);
         while wait(began, self.due(nth), self.time) {
@@ -117,13 +119,13 @@ impl Load {
         Ok(asked)
     }
 
-    /// When the `nth` change is due, from the beginning.
+    /// Returns the time of change number `nth`, since the beginning.
     fn due(&self, nth: u64) -> Duration {
         Duration::from_nanos(nth.saturating_mul(1_000_000_000) / u64::from(self.changes_per_s))
     }
 }
 
-/// Waits until so long from the beginning, if that is before the end.
+/// Waits until `due` after the beginning. Returns whether the end is still ahead.
 fn wait(began: Instant, due: Duration, end: Duration) -> bool {
     std::thread::sleep(due.saturating_sub(began.elapsed()));
     due < end && began.elapsed() < end

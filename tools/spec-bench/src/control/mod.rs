@@ -1,11 +1,11 @@
-//! `bench control`: a network that is changed a thousand times a second while
-//! it carries traffic.
+//! `bench control`: a network that changes a thousand times a second while it
+//! carries traffic.
 //!
-//! The programs themselves run: `longwire run FILE --control …` between two
-//! veth ports, with many idle links beside the one that is used, and `longwire
-//! generate` with a receiver, whose probes are numbered. The link loses nothing
-//! and keeps the order, whatever its delay and rate are changed to; so every
-//! probe that is lost or disordered is the emulator's own.
+//! The bench starts the programs themselves: `longwire run FILE --control …`
+//! between two veth ports, with one link in use and many idle links, and
+//! `longwire generate` with a receiver, whose probes are numbered. The link loses
+//! nothing and keeps the order, regardless of changes of its delay and rate; so
+//! every lost or disordered probe is the emulator's own.
 
 mod load;
 mod site;
@@ -17,75 +17,76 @@ use longwire_engine::Nanos;
 use serde::Serialize;
 use serde_json::Value;
 
-use self::load::{Asked, Load};
+use self::load::{ControlLoad, RequestTimes};
 use self::site::Site;
 use longwire::Error;
 use longwire::report::artifacts::is_late;
 use longwire::table::Table;
 
-/// What `bench control` takes.
+/// Options of `bench control`.
 #[derive(Clone, Debug, Args)]
 pub struct ControlArgs {
-    /// How long each row is measured
+    /// Duration of each row's measurement
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub time: Nanos,
-    /// Packets a second
+    /// Packets per second
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub pps: u64,
-    /// Changes a second, of the second row
+    /// Changes per second, of the second row
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     pub changes: u32,
-    /// Links beside the one that is used
+    /// Idle links in addition to the one in use
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=60_000))]
     pub links: u32,
 }
 
 impl ControlArgs {
     pub(super) fn quickened(&self, quick: bool) -> ControlArgs {
-        match quick {
-            false => self.clone(),
-            true => ControlArgs {
+        if quick {
+            ControlArgs {
                 time: Nanos::from_millis(500),
                 pps: 2_000,
                 changes: 100,
                 links: 100,
-            },
+            }
+        } else {
+            self.clone()
         }
     }
 }
 
-/// One run.
+/// The results of one run.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
-    /// Changes a second that were asked for.
+pub(super) struct ControlRow {
+    /// Requested changes per second.
     changes_per_s: u32,
-    /// Those that were made, a second.
+    /// Completed changes per second.
     changed_per_s: f64,
-    /// Those that failed; must be none.
+    /// Changes that failed; must be 0.
     changes_failed: u64,
-    /// From asking to the answer that it was made.
+    /// Time from the request of a change to the response.
     change_ms: Option<Quantiles>,
-    /// From asking for one link to the answer.
+    /// Time from the query of one link to the response.
     get_ms: Option<Quantiles>,
     /// Probes that crossed the link.
     sent: u64,
     /// Probes that did not arrive.
     lost: u64,
-    /// Frames that the receiver had no room for: they are no loss of the link.
+    /// Frames that the receiver had no room for; the link did not lose them.
     unseen: u64,
     reordered: u64,
     duplicates: u64,
-    /// What the emulator itself could not do, lateness apart.
+    /// Artifacts of the emulator, lateness excluded.
     artifacts: u64,
     /// Frames handed over more than the tolerance (1 ms) late.
     late: u64,
     /// The 99th percentile of lateness at the port of the receiver.
     late_p99_us: f64,
-    /// What the model dropped: must be none.
+    /// Frames dropped by the model: must be 0.
     dropped: u64,
 }
 
-/// Of times in milliseconds.
+/// Quantiles of times in milliseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Quantiles {
     p50: f64,
@@ -93,18 +94,18 @@ pub(super) struct Quantiles {
     max: f64,
 }
 
-pub(super) fn measure(args: &ControlArgs) -> Result<Vec<Row>, Error> {
+pub(super) fn measure(args: &ControlArgs) -> Result<Vec<ControlRow>, Error> {
     let rates = [0, args.changes];
     rates.into_iter().map(|rate| row(args, rate)).collect()
 }
 
-fn row(args: &ControlArgs, changes_per_s: u32) -> Result<Row, Error> {
+fn row(args: &ControlArgs, changes_per_s: u32) -> Result<ControlRow, Error> {
     let time = Duration::from_nanos(args.time.as_nanos());
     let site = Site::new(args.links)?;
     let running = site.start()?;
     running.wait()?;
     let generator = running.generate(args.pps, time)?;
-    let load = Load {
+    let load = ControlLoad {
         address: running.address(),
         changes_per_s,
         time,
@@ -122,15 +123,15 @@ fn row(args: &ControlArgs, changes_per_s: u32) -> Result<Row, Error> {
     ))
 }
 
-/// One row of what all three said.
+/// Combines the results of all three programs into one row.
 fn summed(
     changes_per_s: u32,
-    changes: &Asked,
-    gets: &Asked,
+    changes: &RequestTimes,
+    gets: &RequestTimes,
     generated: &Value,
     report: &Value,
     time: Duration,
-) -> Row {
+) -> ControlRow {
     let of = |value: &Value| value.as_u64().unwrap_or(0);
     let received = &generated["received"];
     let ports = report["ports"].as_array().map_or(&[][..], Vec::as_slice);
@@ -146,7 +147,7 @@ fn summed(
     let p99 = ports
         .iter()
         .filter_map(|port| port["lateness_us"]["p99"].as_f64());
-    Row {
+    ControlRow {
         changes_per_s,
         changed_per_s: changes.done() as f64 / time.as_secs_f64(),
         changes_failed: changes.failed,
@@ -164,8 +165,8 @@ fn summed(
     }
 }
 
-pub(super) fn print(rows: &[Row]) {
-    println!("Probes across a link whose delay and rate change meanwhile, through two veth ports;");
+pub(super) fn print(rows: &[ControlRow]) {
+    println!("Probes across a link while its delay and rate change, through two veth ports;");
     println!("times in ms. The link loses nothing and keeps the order.");
     let columns = [
         "changes/s",

@@ -1,4 +1,4 @@
-//! Where the programs run: hosts' devices in one namespace, the emulator's in
+//! Testbed of `bench control`: hosts' devices in one namespace, the emulator's in
 //! another.
 
 use std::io::Read;
@@ -17,13 +17,13 @@ use longwire_control::Address;
 use longwire_control::client::Client;
 use longwire_testbed::support::{Folder, device, wire};
 
-/// The link that is used.
+/// The link in use.
 pub(super) const LINK: &str = "link";
 
-/// Something takes longer than any machine that can be measured.
+/// Timeout of every wait: longer than any measurable machine needs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Probes go on so much longer than what is measured, at both ends of it.
+/// Additional time of the probes before and after the measurement.
 const AROUND: Duration = Duration::from_millis(500);
 
 /// Two devices of hosts, and the emulator's ends of them.
@@ -33,16 +33,16 @@ pub(super) struct Site {
     folder: Folder,
 }
 
-/// The emulator, ended with this.
-pub(super) struct Running<'a> {
+/// The running emulator, ended when dropped.
+pub(super) struct RunningEmulator<'a> {
     site: &'a Site,
-    child: Killed,
+    child: ChildGuard,
 }
 
-/// A program that does not outlive this.
-struct Killed(Option<Child>);
+/// A program that is killed when dropped.
+struct ChildGuard(Option<Child>);
 
-impl Drop for Killed {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         if let Some(mut child) = self.0.take() {
             let _ = child.kill();
@@ -52,8 +52,7 @@ impl Drop for Killed {
 }
 
 impl Site {
-    /// A site with the topology of one link that is used and others that are
-    /// not.
+    /// Creates a site whose topology has one link in use and `links` idle ones.
     pub fn new(links: u32) -> Result<Site, Error> {
         let (hosts, middle) = (NetNamespace::new()?, NetNamespace::new()?);
         for name in ["near", "far"] {
@@ -69,7 +68,7 @@ impl Site {
     }
 
     /// Starts the emulator.
-    pub fn start(&self) -> Result<Running<'_>, Error> {
+    pub fn start(&self) -> Result<RunningEmulator<'_>, Error> {
         let mut command = Command::new(program::path()?);
         command
             .arg("run")
@@ -78,9 +77,9 @@ impl Site {
             .arg(self.socket())
             .arg("--json");
         let child = self.middle.run(|| piped(&mut command))??;
-        Ok(Running {
+        Ok(RunningEmulator {
             site: self,
-            child: Killed(Some(child)),
+            child: ChildGuard(Some(child)),
         })
     }
 
@@ -98,7 +97,7 @@ fn piped(command: &mut Command) -> std::io::Result<Child> {
 }
 
 fn topology(links: u32) -> String {
-    // Whatever the delay and the rate become, the queue holds it all.
+    // The queue is large enough for any delay and rate of the changes.
     format!(
         "unmatched = \"drop\"\n\
          [ports]\nnear = \"packet:near\"\nfar = \"packet:far\"\n\
@@ -109,13 +108,13 @@ fn topology(links: u32) -> String {
     )
 }
 
-impl Running<'_> {
-    /// Where it is asked.
+impl RunningEmulator<'_> {
+    /// Returns the address of the control API.
     pub fn address(&self) -> Address {
         Address::Unix(self.site.socket())
     }
 
-    /// Waits until it answers.
+    /// Waits until the control API responds.
     pub fn wait(&self) -> Result<(), Error> {
         let mut client = Client::new(self.address(), None)?;
         until(|| Ok(client.get("/v1").is_ok()))
@@ -130,7 +129,7 @@ impl Running<'_> {
         command.arg("--rate").arg(format!("{pps}pps"));
         command.arg("--time").arg(format!("{}ms", time.as_millis()));
         let child = self.site.hosts.run(|| piped(&mut command))??;
-        let generator = Generator(Killed(Some(child)));
+        let generator = Generator(ChildGuard(Some(child)));
         let mut client = Client::new(self.address(), None)?;
         until(|| {
             let told = client.get(&format!("/v1/links/{LINK}"))?;
@@ -140,7 +139,7 @@ impl Running<'_> {
         Ok(generator)
     }
 
-    /// Ends it, as Ctrl-C does; its report.
+    /// Ends the emulator as Ctrl-C does; returns its report.
     pub fn stop(mut self) -> Result<Value, Error> {
         if let Some(child) = &self.child.0 {
             let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGINT);
@@ -149,18 +148,18 @@ impl Running<'_> {
     }
 }
 
-/// Probes that are being sent.
-pub(super) struct Generator(Killed);
+/// A running generator of probes.
+pub(super) struct Generator(ChildGuard);
 
 impl Generator {
-    /// Waits for its report.
+    /// Waits for the generator's report.
     pub fn finish(mut self) -> Result<Value, Error> {
         said(&mut self.0)
     }
 }
 
-/// What a program says in the end.
-fn said(child: &mut Killed) -> Result<Value, Error> {
+/// Waits for a program to end, and returns its report.
+fn said(child: &mut ChildGuard) -> Result<Value, Error> {
     let Some(child) = child.0.take() else {
         return Ok(Value::Null);
     };

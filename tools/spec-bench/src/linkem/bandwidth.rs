@@ -1,10 +1,11 @@
-//! What TCP and UDP get of links of many rates, all measured at the same time.
+//! Goodput of TCP and UDP over links of many rates, all measured at the same
+//! time.
 //!
 //! A full frame takes 1514 bytes and 24 of Ethernet (preamble, frame check
 //! sequence, gap): a link of rate R carries R / (8 × 1538) of them a second, so
-//! TCP's goodput can be R × 1448 / 1538 (1448 bytes of payload, for IPv4, TCP
-//! and its time stamps take 52) and that of UDP R × 1472 / 1538. The error is
-//! what is missing of this.
+//! TCP's goodput can be R × 1448 / 1538 (1448 bytes of payload; IPv4, TCP and its
+//! time stamps take 52) and that of UDP R × 1472 / 1538. The error is the
+//! shortfall from these.
 
 use std::time::Duration;
 
@@ -17,11 +18,11 @@ use longwire::bench::rate::{FULL_FRAME, TCP_PAYLOAD, UDP_PAYLOAD, capacity};
 use longwire::table::Table;
 use longwire_traffic::sockets::{TrafficError, UdpFlow, udp_flow, windowed_tcp_flow};
 
-/// One link.
+/// The results of one link.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct BandwidthRow {
     rate_bits: u64,
-    /// Payload in bits a second: what the rate allows, and what came.
+    /// Payload in bits per second: allowed by the rate, and received.
     tcp_expected: f64,
     tcp_measured: f64,
     tcp_error_percent: f64,
@@ -30,21 +31,21 @@ pub(super) struct Row {
     udp_error_percent: f64,
 }
 
-/// Frames a second that UDP sends, of those that the link carries.
+/// Frames per second that UDP sends, as a multiple of the link's rate.
 const UDP_EXCESS: f64 = 1.1;
 
-/// TCP's receive window, in bytes: less than the links' queues hold, so that
-/// nothing is lost and sent again.
+/// TCP's receive window, in bytes: smaller than the links' queues, so that no
+/// segment is dropped and sent again.
 const TCP_WINDOW: usize = 64 << 10;
 
-/// What the links' queues hold.
+/// Capacity of the links' queues.
 pub(super) const QUEUE: &str = "100p";
 
 pub(super) fn measure(
     stations: &Stations,
     lanes: &[(BitRate, Lane)],
     time: Duration,
-) -> Result<Vec<Row>, Error> {
+) -> Result<Vec<BandwidthRow>, Error> {
     let tcp = together(lanes, |_, lane| {
         let flow = windowed_tcp_flow(stations.path(lane), time, time / 5, TCP_WINDOW)?;
         Ok(flow.goodput)
@@ -66,7 +67,7 @@ pub(super) fn measure(
         .collect())
 }
 
-/// Measures all lanes at the same time, each on a thread of its own.
+/// Measures all lanes at the same time, each on a separate thread.
 fn together(
     lanes: &[(BitRate, Lane)],
     flow: impl Fn(BitRate, Lane) -> Result<f64, TrafficError> + Sync,
@@ -85,10 +86,10 @@ fn together(
     })
 }
 
-fn row(rate: BitRate, tcp_measured: f64, udp_measured: f64) -> Row {
+fn row(rate: BitRate, tcp_measured: f64, udp_measured: f64) -> BandwidthRow {
     let expected = |payload: f64| capacity(rate) * 8.0 * payload;
     let (tcp_expected, udp_expected) = (expected(TCP_PAYLOAD), expected(UDP_PAYLOAD));
-    Row {
+    BandwidthRow {
         rate_bits: rate.bits_per_sec(),
         tcp_expected,
         tcp_measured,
@@ -99,7 +100,7 @@ fn row(rate: BitRate, tcp_measured: f64, udp_measured: f64) -> Row {
     }
 }
 
-pub(super) fn print(rows: &[Row]) {
+pub(super) fn print(rows: &[BandwidthRow]) {
     println!("Bandwidth: payload a second of all links at once, against what the rate allows.");
     println!("The bar is 0.5 %. LinkEM: 0.75 to 1.16 % (TCP, one link at a time, 120 s).");
     let mut table = Table::new(&[

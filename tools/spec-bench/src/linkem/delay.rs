@@ -1,6 +1,6 @@
 //! Round trips of many lengths over links of many delays.
 //!
-//! Datagrams go there and back as ping's do, one at a time on each link; the
+//! Datagrams make round trips as those of ping do, one at a time on each link; the
 //! links of all delays are measured at the same time. The base is the median
 //! round trip of the same length over a link without delay, in the same fabric.
 //! Errors are of the whole round trip: twice those of one way.
@@ -16,9 +16,9 @@ use longwire::Error;
 use longwire::table::Table;
 use longwire_traffic::sockets::{Probes, RoundTrips, TrafficError, probe_trips};
 
-/// One delay, one length.
+/// The results of one delay and one frame length.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct DelayRow {
     delay_ms: f64,
     size: u32,
     trips: usize,
@@ -26,27 +26,27 @@ pub(super) struct Row {
     base_ms: f64,
     /// Median round trip.
     measured_ms: f64,
-    /// Measured − base − twice the delay; of the median, the mean, and 99 of
-    /// 100.
+    /// Measured − base − twice the delay; of the median, the mean, and the 99th
+    /// percentile.
     error_ms: f64,
     mean_error_ms: f64,
     p99_error_ms: f64,
-    /// Measured − twice the delay: the path itself included.
+    /// Measured − twice the delay: includes the path itself.
     whole_error_ms: f64,
     /// The error of the median in per cent of twice the delay.
     error_percent: f64,
-    /// What the thesis has at most, at this delay.
+    /// The largest error in the thesis at this delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     linkem_percent: Option<f64>,
 }
 
-/// LinkEM's errors at most at one-way delays in milliseconds.
+/// LinkEM's largest errors, by one-way delay in milliseconds.
 const LINKEM: [(u64, f64); 3] = [(5, 0.21), (30, 0.105), (101, 0.04)];
 
-/// Round trips of one row at the most: as many as the thesis made.
+/// The most round trips of one row: the thesis has the same number.
 const TRIPS_MAX: u32 = 10_000;
 
-/// An answer that takes so much longer than its link's delay is lost.
+/// A response that takes this much longer than its link's delay is lost.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) fn measure(
@@ -54,7 +54,7 @@ pub(super) fn measure(
     lanes: &Lanes,
     sizes: &[u32],
     time: Duration,
-) -> Result<Vec<Row>, Error> {
+) -> Result<Vec<DelayRow>, Error> {
     let mut rows = Vec::new();
     for size in sizes {
         let base = trips(stations, lanes.base, Nanos::ZERO, *size, time / 4)?;
@@ -77,7 +77,7 @@ pub(super) fn measure(
     Ok(rows)
 }
 
-/// Round trips for some time, one after the other.
+/// Measures round trips for some time, one after the other.
 fn trips(
     stations: &Stations,
     lane: Lane,
@@ -86,7 +86,7 @@ fn trips(
     time: Duration,
 ) -> Result<RoundTrips, TrafficError> {
     let there_and_back = Duration::from_nanos(delay.as_nanos() * 2);
-    // Without a delay, too, the machine is left some time.
+    // A link without delay also leaves the machine some idle time.
     let interval = there_and_back.max(Duration::from_millis(2));
     let fit = time.as_nanos() / interval.as_nanos();
     let probes = Probes {
@@ -98,7 +98,7 @@ fn trips(
     probe_trips(stations.path(lane), probes)
 }
 
-fn row(delay: Nanos, size: u32, base: &RoundTrips, found: &RoundTrips) -> Row {
+fn row(delay: Nanos, size: u32, base: &RoundTrips, found: &RoundTrips) -> DelayRow {
     let millis = |nanos: u64| nanos as f64 / 1e6;
     let delay_ms = millis(delay.as_nanos());
     let times = &found.times_ns;
@@ -108,7 +108,7 @@ fn row(delay: Nanos, size: u32, base: &RoundTrips, found: &RoundTrips) -> Row {
     let measured_ms = millis(found.median_ns().unwrap_or(0));
     let zero = base_ms + 2.0 * delay_ms;
     let linkem = LINKEM.iter().find(|(ms, _)| *ms as f64 == delay_ms);
-    Row {
+    DelayRow {
         delay_ms,
         size,
         trips: times.len(),
@@ -124,9 +124,9 @@ fn row(delay: Nanos, size: u32, base: &RoundTrips, found: &RoundTrips) -> Row {
     }
 }
 
-pub(super) fn print(rows: &[Row]) {
+pub(super) fn print(rows: &[DelayRow]) {
     println!("Delay: round trips less twice the one-way delay, less the base (the median without");
-    println!("delay) and not. Medians where nothing else is said. The bar is 0.05 ms at any size.");
+    println!("delay) and not. Medians unless stated otherwise. The bar is 0.05 ms at any size.");
     let mut table = Table::new(&[
         "delay ms",
         "bytes",

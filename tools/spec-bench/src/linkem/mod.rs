@@ -1,11 +1,11 @@
 //! `bench linkem`: the tables of Joglekar's thesis (LinkEM, 2004), measured
 //! again.
 //!
-//! Four stations in network namespaces of their own, a veth pair from each to a
+//! Four stations in separate network namespaces, a veth pair from each to a
 //! fabric of four ports, and between them links by exact pairs of addresses:
-//! links of many rates, delays and losses, and eight more for throughput, all
-//! at once in one fabric. The fabric is started from a topology as `longwire
-//! run FILE` does it. Frame lengths here are without frame check sequence.
+//! links of many rates, delays and losses, and eight more for throughput, all at
+//! once in one fabric. The fabric is started from a topology as `longwire run
+//! FILE` does it. Frame lengths here are without frame check sequence.
 
 mod bandwidth;
 mod delay;
@@ -26,10 +26,10 @@ use longwire::Error;
 use longwire::report::artifacts::is_late;
 use longwire_traffic::sockets::{round_trips, udp_flow};
 
-/// What `bench linkem` takes.
+/// Options of `bench linkem`.
 #[derive(Clone, Debug, Args)]
 pub struct LinkemArgs {
-    /// The links' rates in the bandwidth table
+    /// Rates of the links in the bandwidth table
     #[arg(
         long,
         value_name = "RATE",
@@ -37,7 +37,7 @@ pub struct LinkemArgs {
         default_value = "64kbit,128kbit,256kbit,512kbit,1mbit,2mbit,5mbit,10mbit"
     )]
     pub rate: Vec<BitRate>,
-    /// Their one-way delays in the delay table
+    /// One-way delays of the links in the delay table
     #[arg(
         long,
         value_name = "TIME",
@@ -54,7 +54,7 @@ pub struct LinkemArgs {
         value_parser = clap::value_parser!(u32).range(64..=1514)
     )]
     pub size: Vec<u32>,
-    /// Their losses in the loss table
+    /// Losses of the links in the loss table
     #[arg(
         long,
         value_name = "SHARE",
@@ -65,8 +65,8 @@ pub struct LinkemArgs {
     /// Packets of each row in the loss table
     #[arg(long, value_name = "N", default_value_t = 120_000)]
     pub packets: u64,
-    /// How long TCP and UDP are measured; delays of each length and
-    /// throughput a sixth of it
+    /// Duration of the measurements of TCP and UDP; those of each frame length
+    /// and of throughput take a sixth of it
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub time: Nanos,
 }
@@ -87,12 +87,12 @@ impl LinkemArgs {
         }
     }
 
-    /// How long flows are measured.
+    /// Returns the duration of the measurements of flows.
     fn time(&self) -> Duration {
         Duration::from_nanos(self.time.as_nanos())
     }
 
-    /// Two stations each for every kind of link.
+    /// Assigns two stations to every link.
     fn lanes(&self) -> Lanes {
         let mut number = 0;
         let mut lane = || {
@@ -114,26 +114,26 @@ impl LinkemArgs {
         }
     }
 
-    /// Each option may be given so often that lanes run out.
+    /// Checks that the options need no more lanes than there are.
     fn check(&self) -> Result<(), Error> {
         let lanes = 1 + self.rate.len() + self.delay.len() + self.loss.len();
-        match lanes <= LANES_MAX {
-            true => Ok(()),
-            false => Err(Error::Usage(format!(
+        if lanes > LANES_MAX {
+            return Err(Error::Usage(format!(
                 "{lanes} links: rates, delays and losses together may be at most {}",
                 LANES_MAX - 1
-            ))),
+            )));
         }
+        Ok(())
     }
 }
 
 /// Stations, each at a port of the fabric.
 const STATIONS: usize = 4;
 
-/// Lanes have numbers of a byte.
+/// The number of a lane is one byte.
 const LANES_MAX: usize = 200;
 
-/// Which stations are joined by which links.
+/// The stations that each link joins.
 struct Lanes {
     base: Lane,
     rates: Vec<(BitRate, Lane)>,
@@ -149,7 +149,7 @@ impl Lanes {
         std::iter::once(self.base).chain(rates.chain(delays).chain(losses))
     }
 
-    /// The topology: what these lanes cross, and the links for throughput.
+    /// Returns the topology: the links of these lanes, and those for throughput.
     fn topology(&self, kind: &str) -> String {
         let mut text = "[ports]\n".to_owned();
         for station in 0..STATIONS {
@@ -185,22 +185,22 @@ fn link(text: &mut String, lane: Lane, options: &str) {
     );
 }
 
-/// All tables.
+/// The results of all tables.
 #[derive(Debug, Serialize)]
-pub(super) struct Findings {
-    bandwidth: Vec<bandwidth::Row>,
-    delay: Vec<delay::Row>,
-    loss: Vec<loss::Row>,
+pub(super) struct LinkemFindings {
+    bandwidth: Vec<bandwidth::BandwidthRow>,
+    delay: Vec<delay::DelayRow>,
+    loss: Vec<loss::LossRow>,
     throughput: throughput::Throughput,
-    /// Links that the fabric had.
+    /// Number of links in the fabric.
     links: usize,
-    /// What was lost unasked before the throughput was measured.
+    /// Artifacts before the measurement of throughput.
     artifacts: u64,
-    /// Times the machine stood still, seen by the fabric.
+    /// Pauses of the machine, detected by the fabric.
     pauses: longwire_runtime::Pauses,
 }
 
-pub(super) fn measure(args: &LinkemArgs, kind: &str) -> Result<Findings, Error> {
+pub(super) fn measure(args: &LinkemArgs, kind: &str) -> Result<LinkemFindings, Error> {
     args.check()?;
     let lanes = args.lanes();
     let stations = Stations::new(STATIONS)?;
@@ -209,7 +209,7 @@ pub(super) fn measure(args: &LinkemArgs, kind: &str) -> Result<Findings, Error> 
     }
     let text = lanes.topology(kind);
     let running = stations.start_topology(&text, RunConfig::default())?;
-    // The first frames find addresses unresolved.
+    // The first frames trigger address resolution.
     for lane in lanes.all() {
         let patience = Duration::from_secs(2);
         round_trips(stations.path(lane), 2, Duration::ZERO, patience)?;
@@ -228,7 +228,7 @@ pub(super) fn measure(args: &LinkemArgs, kind: &str) -> Result<Findings, Error> 
     let report = running.stop();
     match report.error {
         Some(error) => Err(Error::Failed(error)),
-        None => Ok(Findings {
+        None => Ok(LinkemFindings {
             bandwidth,
             delay,
             loss,
@@ -240,7 +240,7 @@ pub(super) fn measure(args: &LinkemArgs, kind: &str) -> Result<Findings, Error> 
     }
 }
 
-/// Frames that the emulator lost unasked so far, at all ports.
+/// Returns the artifacts of the emulator so far, at all ports.
 fn artifacts(running: &FabricRunning) -> u64 {
     let ports = running.handle().report().ports;
     let kinds = ports.iter().flat_map(|port| &port.artifacts);
@@ -248,15 +248,12 @@ fn artifacts(running: &FabricRunning) -> u64 {
     lost.map(|(_, count)| *count).sum()
 }
 
-pub(super) fn print(findings: &Findings) {
+pub(super) fn print(findings: &LinkemFindings) {
     println!(
         "{} links among {STATIONS} stations, in one fabric.",
         findings.links
     );
-    println!(
-        "Lost unasked before the last table: {}.",
-        findings.artifacts
-    );
+    println!("Artifacts before the last table: {}.", findings.artifacts);
     println!(
         "The machine stood still {} times, {:.0} us at the longest.\n",
         findings.pauses.count, findings.pauses.max_us

@@ -1,10 +1,9 @@
-//! How many small frames pass over eight links.
+//! Throughput of small frames over eight links.
 //!
-//! One thread sends frames of 64 bytes from all four stations in turn, two
-//! links each, at an even pace, and the stations' devices count what arrives.
-//! The pace that is found by halving is the greatest at which at most one frame
-//! in a thousand is missing. A flood then shows what is left when far more is
-//! sent than passes.
+//! One thread sends frames of 64 bytes from all four stations in turn, two links
+//! each, at an even pace, and the stations' devices count the arrivals. Bisection
+//! finds the greatest pace at which at most one frame in a thousand is missing. A
+//! flood then shows the throughput under overload.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -25,32 +24,32 @@ pub(super) const LINKS: usize = 2 * STATIONS;
 /// A frame's length without frame check sequence.
 const LEN: usize = 64;
 
-/// Frames of one link that leave together.
+/// Frames of one link that are sent together.
 const BURST: usize = 64;
 
-/// What may be missing of the frames.
+/// The largest share of missing frames.
 const MISSING_MAX: f64 = 0.001;
 
-/// How often the range is halved.
+/// Steps of the bisection.
 const HALVINGS: u32 = 7;
 
-/// Frames in queues arrive within this time, or never.
+/// Frames that are not lost leave the queues within this time.
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// What was found, in frames a second.
+/// The results, in frames per second.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Throughput {
     links: usize,
     size: usize,
-    /// The most that passes with no more missing than allowed.
+    /// The greatest pace with no more missing frames than allowed.
     whole_pps: f64,
-    /// Of a flood: sent, and passed.
+    /// Pace of the flood: sent, and passed.
     flood_sent_pps: f64,
     flood_passed_pps: f64,
 }
 
-/// Writes the links. Their addresses are no station's: frames that arrive are
-/// counted and thrown away.
+/// Writes the links. Their addresses belong to no station: frames that arrive are
+/// counted and discarded.
 pub(super) fn links(text: &mut String) {
     for link in 0..LINKS {
         let [from, to] = addresses(link).map(|[a, b, c, d]| format!("{a}.{b}.{c}.{d}"));
@@ -66,13 +65,13 @@ fn addresses(link: usize) -> [[u8; 4]; 2] {
     [1, 2].map(|host| [10, 79, link as u8, host])
 }
 
-/// The stations that a link joins.
+/// Returns the stations that a link joins.
 fn ends(link: usize) -> (usize, usize) {
     let from = link % STATIONS;
     (from, (from + 1 + link / STATIONS) % STATIONS)
 }
 
-/// A UDP frame of a link.
+/// Returns a UDP frame of a link.
 fn frame(link: usize) -> Vec<u8> {
     let (from, to) = ends(link);
     let [source, destination] = addresses(link);
@@ -91,7 +90,7 @@ fn frame(link: usize) -> Vec<u8> {
     frame
 }
 
-/// The checksum of an IPv4 header in which it is still zero (RFC 1071).
+/// Returns the checksum of an IPv4 header whose checksum is zero (RFC 1071).
 fn header_checksum(header: &[u8]) -> u16 {
     let words = header.chunks_exact(2);
     let sum: u32 = words
@@ -101,21 +100,21 @@ fn header_checksum(header: &[u8]) -> u16 {
     !((folded + (folded >> 16)) as u16)
 }
 
-/// Sends from all stations.
-struct Sender<'a> {
+/// Sends frames from all stations.
+struct StationSender<'a> {
     stations: &'a Stations,
     ports: Vec<Port>,
     frames: Vec<Vec<u8>>,
 }
 
-/// One pace.
+/// The result of one pace.
 #[derive(Clone, Copy, Debug)]
-struct Passed {
+struct PaceResult {
     sent_pps: f64,
     passed_pps: f64,
 }
 
-impl Passed {
+impl PaceResult {
     fn is_whole(self) -> bool {
         self.passed_pps >= self.sent_pps * (1.0 - MISSING_MAX)
     }
@@ -131,7 +130,7 @@ pub(super) fn measure(stations: &Stations, time: Duration) -> Result<Throughput,
         let open = || registry::open(&format!("packet:{DEVICE}"), &options);
         ports.push(stations.host(station).run(open)??);
     }
-    let mut sender = Sender {
+    let mut sender = StationSender {
         stations,
         ports,
         frames: (0..LINKS).map(frame).collect(),
@@ -142,9 +141,10 @@ pub(super) fn measure(stations: &Stations, time: Duration) -> Result<Throughput,
     for _ in 0..HALVINGS {
         let pace = f64::midpoint(most, too_many);
         let passed = sender.pass(pace, time)?;
-        match passed.is_whole() {
-            true => most = passed.passed_pps.max(most),
-            false => too_many = pace,
+        if passed.is_whole() {
+            most = passed.passed_pps.max(most);
+        } else {
+            too_many = pace;
         }
     }
     Ok(Throughput {
@@ -156,9 +156,9 @@ pub(super) fn measure(stations: &Stations, time: Duration) -> Result<Throughput,
     })
 }
 
-impl Sender<'_> {
-    /// Sends so many frames a second for some time.
-    fn pass(&mut self, pps: f64, time: Duration) -> Result<Passed, Error> {
+impl StationSender<'_> {
+    /// Sends `pps` frames per second for `time`.
+    fn pass(&mut self, pps: f64, time: Duration) -> Result<PaceResult, Error> {
         let before = self.stations.received()?;
         let start = Instant::now();
         let mut sent = 0u64;
@@ -177,7 +177,7 @@ impl Sender<'_> {
         let seconds = start.elapsed().as_secs_f64();
         std::thread::sleep(SETTLE);
         let passed = self.stations.received()? - before;
-        Ok(Passed {
+        Ok(PaceResult {
             sent_pps: sent as f64 / seconds,
             passed_pps: passed as f64 / seconds,
         })

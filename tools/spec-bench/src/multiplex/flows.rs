@@ -1,31 +1,31 @@
-//! Senders as TCP's: one a link, limited by a window, clocked by
+//! TCP-like senders: one per link, limited by a window, clocked by
 //! acknowledgements, and reacting to loss.
 //!
-//! The model has what loads a link as TCP does, and nothing else. A sender has
-//! as many frames on the way as its window says. Each frame that arrives is
-//! acknowledged, and makes room for the next: the link clocks its sender. The
-//! window grows by one frame an acknowledgement up to a threshold, and behind
-//! it by one frame a window (RFC 5681, section 3.1). Frames arrive in order, so
-//! a number left out is a frame lost: once for each window in which that
-//! happens the window is halved, and the threshold with it (sections 3.1 and
-//! 3.2; RFC 6582, section 3.2, for once). A sender that hears nothing for too
-//! long gives up what is on the way and begins with one frame (RFC 5681,
-//! section 3.1, with a fixed time for RFC 6298's). Every frame is new: no bytes
-//! are kept, so nothing is sent again.
+//! The model has only the parts of TCP that determine the load of a link. A
+//! sender has as many frames in flight as its window allows. Each arriving frame
+//! is acknowledged, and makes room for the next: the link clocks its sender. The
+//! window grows by one frame per acknowledgement up to a threshold, and above it
+//! by one frame per window (RFC 5681, section 3.1). Frames arrive in order, so a
+//! missing number is a lost frame: once for each window with a loss, the window
+//! is halved, and the threshold with it (sections 3.1 and 3.2; RFC 6582, section
+//! 3.2, for once). A sender without acknowledgements for too long gives up its
+//! frames in flight and begins with one frame (RFC 5681, section 3.1, with a
+//! fixed time for RFC 6298's). Every frame is new: no bytes are kept, so no frame
+//! is sent again.
 
 use std::collections::VecDeque;
 
 use longwire_engine::Nanos;
 use longwire_units::random::Stream;
 
-/// A sender begins with so many frames (RFC 6928).
+/// Initial window, in frames (RFC 6928).
 const WINDOW_START: f32 = 10.0;
-/// No window is smaller after a loss (RFC 5681, equation 4).
+/// The smallest window after a loss, in frames (RFC 5681, equation 4).
 const WINDOW_LOSS: f32 = 2.0;
-/// The receiver's window, in frames: more than queue and delay hold.
+/// The receiver's window, in frames: larger than queue and delay hold.
 const WINDOW_MAX: f32 = 128.0;
 
-/// A frame has arrived.
+/// Acknowledgement of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ack {
     pub flow: u32,
@@ -37,10 +37,11 @@ pub(super) struct Ack {
 struct Flow {
     /// The number of its next frame.
     next: u32,
-    /// The number that is acknowledged next, if nothing is lost: what lies
-    /// between is on the way.
+    /// The number that is acknowledged next if no frame is lost; frames from here
+    /// to `next` are in flight.
     expected: u32,
-    /// Losses of frames before this one belong to a window that was halved.
+    /// Losses of frames before this one belong to a window that is already
+    /// halved.
     recover: u32,
     window: f32,
     threshold: f32,
@@ -51,19 +52,19 @@ struct Flow {
 #[derive(Debug)]
 pub(super) struct Flows {
     flows: Vec<Flow>,
-    /// Which begins next, and when the first of them did.
+    /// The senders in the order in which they begin, with the time of the first.
     order: Vec<u32>,
     begun: usize,
     start: Option<Nanos>,
-    /// They begin one after the other over this time.
+    /// The time over which the senders begin.
     spread: Nanos,
-    /// Silence that a sender bears.
+    /// The longest time without acknowledgements before a sender restarts.
     patience: Nanos,
-    /// Acknowledgements that nobody has looked at.
+    /// Acknowledgements that are not yet processed.
     acks: VecDeque<Ack>,
-    /// A sender with room that was interrupted.
+    /// A sender with room in its window that was interrupted.
     current: Option<u32>,
-    /// The sender of which the silence is looked at next.
+    /// The next sender whose timeout is checked.
     watched: usize,
 }
 
@@ -87,7 +88,7 @@ impl Flow {
         self.on_the_way() < self.window as u32
     }
 
-    /// Whether `a` was sent before `b`.
+    /// Returns whether `a` was sent before `b`.
     fn before(a: u32, b: u32) -> bool {
         a.wrapping_sub(b).cast_signed() < 0
     }
@@ -95,21 +96,22 @@ impl Flow {
     fn acknowledged(&mut self, number: u32, now: Nanos) {
         self.heard = now;
         if Flow::before(number, self.expected) {
-            // Given up, and came all the same.
+            // Acknowledgement of a frame that was given up.
             return;
         }
         let missing = number != self.expected;
         let counts = !Flow::before(self.expected, self.recover);
         self.expected = number.wrapping_add(1);
-        match missing {
-            true if counts => {
+        if missing {
+            if counts {
                 self.threshold = (self.window / 2.0).max(WINDOW_LOSS);
                 self.window = self.threshold;
                 self.recover = self.next;
             }
-            true => {}
-            false if self.window < self.threshold => self.window += 1.0,
-            false => self.window += 1.0 / self.window,
+        } else if self.window < self.threshold {
+            self.window += 1.0;
+        } else {
+            self.window += 1.0 / self.window;
         }
         self.window = self.window.min(WINDOW_MAX);
     }
@@ -124,8 +126,8 @@ impl Flow {
 }
 
 impl Flows {
-    /// So many senders, which begin in random order over the time `spread`
-    /// and bear silence for `patience`.
+    /// Creates `count` senders, which begin in random order over the time
+    /// `spread` and restart after `patience` without acknowledgements.
     pub fn new(count: u32, spread: Nanos, patience: Nanos) -> Flows {
         let mut order: Vec<u32> = (0..count).collect();
         let mut chance = Stream::of_seed(1);
@@ -145,13 +147,13 @@ impl Flows {
         }
     }
 
-    /// Acknowledgements have come.
+    /// Adds acknowledgements.
     pub fn hear(&mut self, acks: impl IntoIterator<Item = Ack>) {
         self.acks.extend(acks);
     }
 
-    /// Sends up to `max` frames: `send` is told flow and number of each.
-    /// Returns how many there were.
+    /// Sends up to `max` frames: calls `send` with flow and number of each.
+    /// Returns their number.
     pub fn send(&mut self, now: Nanos, max: usize, mut send: impl FnMut(u32, u32)) -> usize {
         let mut sent = 0;
         self.watch(now);
@@ -174,8 +176,8 @@ impl Flows {
         sent
     }
 
-    /// The sender that may have room next: one that was interrupted, one that
-    /// begins, one that has heard something.
+    /// Returns the next sender that may have room: one that was interrupted, one
+    /// that begins, or one with an acknowledgement.
     fn next_flow(&mut self, now: Nanos) -> Option<u32> {
         if let Some(flow) = self.current.take() {
             return Some(flow);
@@ -190,7 +192,7 @@ impl Flows {
         Some(ack.flow)
     }
 
-    /// The next sender to begin, if its time has come.
+    /// Returns the next sender to begin, if its time has come.
     fn beginner(&mut self, now: Nanos) -> Option<u32> {
         let flow = *self.order.get(self.begun)?;
         let start = *self.start.get_or_insert(now);
@@ -203,8 +205,8 @@ impl Flows {
         Some(flow)
     }
 
-    /// Looks at one sender's silence. Each is looked at often enough: there
-    /// are far more calls a second than senders.
+    /// Checks the timeout of one sender. Each is checked often enough: there are
+    /// far more calls per second than senders.
     fn watch(&mut self, now: Nanos) {
         self.watched = (self.watched + 1) % self.flows.len().max(1);
         if self.current.is_some() {
@@ -238,7 +240,7 @@ mod tests {
         let first = sent(&mut flows, Nanos::ZERO, 64);
         assert_eq!(first, (0..10).map(|number| (0, number)).collect::<Vec<_>>());
         assert_eq!(sent(&mut flows, Nanos::ZERO, 64), []);
-        // Slow start: each acknowledgement makes room for two.
+        // Slow start: each acknowledgement allows two frames.
         let ack = |number| Ack { flow: 0, number };
         flows.hear([ack(0), ack(1)]);
         assert_eq!(sent(&mut flows, Nanos::ZERO, 64).len(), 4);
@@ -248,10 +250,10 @@ mod tests {
         let window = flows.flows[0].window;
         assert!((6.0..6.5).contains(&window), "{window}");
         assert_eq!(flows.flows[0].on_the_way(), 7);
-        // Six of them arrive; then one acknowledgement, one frame.
+        // Six of them arrive; then each acknowledgement allows one frame.
         flows.hear([ack(7), ack(8)]);
         assert_eq!(sent(&mut flows, Nanos::ZERO, 64), [(0, 14)]);
-        // What was sent after the loss was noticed counts again.
+        // Losses of frames sent after the detected loss count again.
         flows.hear((9..14).map(ack));
         assert!(sent(&mut flows, Nanos::ZERO, 64).len() >= 5);
         assert!(flows.flows[0].window > window);
@@ -268,7 +270,7 @@ mod tests {
         assert_eq!(sent(&mut flows, patience, 64), []);
         let later = Nanos::from_millis(1_001);
         assert_eq!(sent(&mut flows, later, 64), [(0, 10)]);
-        // An old acknowledgement is of no more use.
+        // An old acknowledgement has no effect.
         flows.hear([Ack { flow: 0, number: 3 }]);
         assert_eq!(sent(&mut flows, later, 64), []);
         flows.hear([Ack {

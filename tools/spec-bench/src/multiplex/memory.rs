@@ -1,10 +1,10 @@
-//! Links between two ports in memory, in real time: what the emulator itself
-//! can do.
+//! Links between two ports in memory, in real time: the throughput of the
+//! emulator itself.
 //!
-//! Senders ([`Flows`]) are the input port and hand over frames as they stand in
-//! memory, with the pair's addresses written in; the output port copies frames
-//! as a driver would and tells the senders what arrived. Everything between is
-//! the live fabric: its stages, threads and clock.
+//! Senders ([`Flows`]) are the input port and return frames from memory, with the
+//! pair's addresses written in; the output port copies frames as a driver would
+//! and returns acknowledgements to the senders. Everything between is the live
+//! fabric: its stages, threads and clock.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,20 +31,21 @@ use crate::send::cpu_time;
 use longwire::Error;
 use longwire::bench::pairs::{self, PairFrame};
 
-/// How long links delay frames, and acknowledgements do not.
+/// Delay of the links; acknowledgements have none.
 const DELAY: Nanos = Nanos::from_millis(10);
 
-/// Address space for each waiting frame, its record included; a page of it is
-/// memory only when it is used.
+/// Address space for each waiting frame, its record included; a page of it
+/// becomes memory only when it is used.
 const PER_FRAME: u64 = 4_096;
 
-/// Frames on a link's way that the memory must hold, beside its queue.
+/// Frames on a link's delay line that the memory must hold, in addition to its
+/// queue.
 const ON_THE_WAY: u64 = 44;
 
-/// Senders begin over this time.
+/// The time over which the senders begin.
 const SPREAD: Nanos = Nanos::from_secs(1);
 
-/// What sender and receiver share.
+/// State shared by sender and receiver.
 struct Loop {
     acks: Mutex<Vec<Ack>>,
     shares: Mutex<Vec<Share>>,
@@ -57,7 +58,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The input port.
-struct Sending {
+struct SenderPort {
     flows: Flows,
     frame: PairFrame,
     len: u32,
@@ -65,7 +66,7 @@ struct Sending {
     shared: Arc<Loop>,
 }
 
-impl OwnRx for Sending {
+impl OwnRx for SenderPort {
     fn receive(
         &mut self,
         now: Nanos,
@@ -93,13 +94,13 @@ impl OwnRx for Sending {
 }
 
 /// The output port.
-struct Receiving {
+struct ReceiverPort {
     sink: Sink,
     batch: Vec<Ack>,
     shared: Arc<Loop>,
 }
 
-impl OwnTx for Receiving {
+impl OwnTx for ReceiverPort {
     fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
         if let Some((flow, number)) = pairs::read(frame.bytes) {
             self.batch.push(Ack { flow, number });
@@ -131,9 +132,9 @@ impl OwnTx for Receiving {
     }
 }
 
-/// What is to be run.
+/// The load of a run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Load {
+pub(super) struct MultiplexLoad {
     pub links: u32,
     pub rate: BitRate,
     pub len: u32,
@@ -142,14 +143,14 @@ pub(super) struct Load {
     pub placement: Placement,
 }
 
-/// What came of it.
+/// The results of a run.
 pub(super) struct Outcome {
     pub shares: Vec<Share>,
     pub window: Window,
     pub report: FabricReport,
 }
 
-/// A link of this rate, with a short queue.
+/// Returns a link of this rate, with a short queue.
 pub(super) fn link(rate: BitRate) -> Result<LinkConfig, Error> {
     let queue = format!("{QUEUE}p");
     let queue = models::QUEUE.parse(&queue);
@@ -163,20 +164,20 @@ pub(super) fn link(rate: BitRate) -> Result<LinkConfig, Error> {
     })
 }
 
-/// How long a link of this rate takes for so many frames.
+/// Returns the time that a link of this rate takes for `frames` frames.
 pub(super) fn time_of(frames: u64, len: u32, rate: BitRate) -> Nanos {
     let bits = u128::from(frames) * u128::from(FRAMING.wire_bits(len));
     let nanos = bits * 1_000_000_000 / u128::from(rate.bits_per_sec().max(1));
     Nanos::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-/// Memory for what so many links hold at the most.
+/// Returns the memory for the most frames that `links` links hold.
 pub(super) fn memory(links: u32) -> Bytes {
     Bytes((256 << 20) + u64::from(links) * (QUEUE + ON_THE_WAY) * PER_FRAME)
 }
 
-/// Runs a sender on each of so many links, and looks at what they carry.
-pub(super) fn run(load: &Load) -> Result<Outcome, Error> {
+/// Runs a sender on each link, and measures the links' throughput.
+pub(super) fn run(load: &MultiplexLoad) -> Result<Outcome, Error> {
     let shared = Arc::new(Loop {
         acks: Mutex::new(Vec::new()),
         shares: Mutex::new(vec![Share::default(); load.links as usize]),
@@ -215,16 +216,16 @@ pub(super) fn run(load: &Load) -> Result<Outcome, Error> {
     })
 }
 
-fn ports(load: &Load, shared: &Arc<Loop>) -> Vec<(String, Port)> {
+fn ports(load: &MultiplexLoad, shared: &Arc<Loop>) -> Vec<(String, Port)> {
     let patience = time_of(4 * QUEUE, load.len, load.rate).saturating_add(Nanos::from_secs(1));
-    let sending = Sending {
+    let sending = SenderPort {
         flows: Flows::new(load.links, SPREAD, patience),
         frame: PairFrame::new(load.len),
         len: load.len,
         heard: Vec::new(),
         shared: Arc::clone(shared),
     };
-    let receiving = Receiving {
+    let receiving = ReceiverPort {
         sink: Sink::copying(),
         batch: Vec::new(),
         shared: Arc::clone(shared),
@@ -253,15 +254,15 @@ fn ports(load: &Load, shared: &Arc<Loop>) -> Vec<(String, Port)> {
     ]
 }
 
-/// Until all have begun and filled their queues once.
-fn warm_up(load: &Load) -> Duration {
+/// Returns the time until all senders have begun and filled their queues once.
+fn warm_up(load: &MultiplexLoad) -> Duration {
     let filling = time_of(2 * QUEUE, load.len, load.rate);
     let time = SPREAD.saturating_add(DELAY).saturating_add(filling);
     Duration::from_nanos(time.as_nanos()).min(load.time.max(Duration::from_secs(2)))
 }
 
-/// What one frame costs the senders and the receivers themselves, in
-/// nanoseconds of CPU time: they run alone, with all their frames on the way.
+/// Returns the cost of one frame for the senders and the receivers themselves, in
+/// nanoseconds of CPU time: they run alone, with all their frames in flight.
 pub(super) fn own_cost(links: u32, len: u32) -> f64 {
     let mut flows = Flows::new(links, Nanos::ZERO, Nanos::MAX);
     let mut frame = PairFrame::new(len);
@@ -272,11 +273,11 @@ pub(super) fn own_cost(links: u32, len: u32) -> f64 {
             sink.push(Outgoing::whole(frame.set(flow, number), Nanos::ZERO));
             acks.push_back(Ack { flow, number });
         });
-        // Memory takes whatever comes.
+        // A sink in memory accepts all frames.
         let _ = sink.flush();
         sent
     };
-    // All begin; nothing is heard until their windows are used up.
+    // All begin, without acknowledgements until their windows are used up.
     while burst(&mut flows, &mut acks) > 0 {}
     let (mut frames, used) = (0, cpu_time());
     while cpu_time().saturating_sub(used) < Duration::from_millis(50) {
@@ -297,7 +298,7 @@ mod tests {
     #[test]
     fn every_link_is_loaded() {
         let rate = BitRate::from_bits_per_sec(10_000_000).unwrap();
-        let load = Load {
+        let load = MultiplexLoad {
             links: 3,
             rate,
             len: 1514,
@@ -314,7 +315,7 @@ mod tests {
         assert_eq!(outcome.report.ports.iter().map(lost).sum::<u64>(), 0);
         let frame_bits = FRAMING.wire_bits(load.len);
         let found = judge(&outcome.shares, outcome.window, 10_000_000, frame_bits, 0.5);
-        // A busy machine may make them late, but never stop them altogether.
+        // A busy machine may make frames late, but must never stop the links.
         assert_eq!(found.outside, 0, "{found:?}");
     }
 }

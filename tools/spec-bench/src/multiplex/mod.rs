@@ -1,13 +1,13 @@
-//! `bench multiplex`: how many links keep their rate at the same time.
+//! `bench multiplex`: the number of links that keep their rate at the same time.
 //!
-//! A link is true when what it carried is within 1 % of its rate (2 % through
-//! veth pairs) over a window of some seconds. Every link has a sender that
-//! never lets it rest. In memory these are senders as TCP's ([`flows`]); through
-//! veth pairs they are paced at 5 % more than the link carries ([`veth`]).
+//! A link keeps its rate if its throughput is within 1 % of it (2 % through veth
+//! pairs) over a window of some seconds. Every link has a sender that never lets
+//! it idle. In memory these are TCP-like senders ([`flows`]); through veth pairs
+//! they are paced at 5 % more than the link carries ([`veth`]).
 //!
-//! LinkEM's figures (Joglekar 2004): 1,320 links of 128 kbit/s within 2 %, 500
-//! of dummynet's on a PC of its time. What traffic loaded those links, our notes
-//! of the thesis do not say.
+//! LinkEM's figures (Joglekar 2004): 1,320 links of 128 kbit/s within 2 %, 500 of
+//! dummynet's on a PC of its time. Our notes of the thesis do not contain the
+//! traffic that loaded those links.
 
 mod flows;
 mod memory;
@@ -26,37 +26,37 @@ use serde::Serialize;
 use longwire::Error;
 use longwire::report::artifacts::is_late;
 use longwire::table::Table;
-use memory::Load;
+use memory::MultiplexLoad;
 use share::{Share, Window, judge};
 
-/// What the emulated wires add to a frame.
+/// Bytes that the emulated wires add to a frame.
 const FRAMING: Framing = Framing::ETHERNET;
 
-/// Frames that a link's queue holds.
+/// Capacity of a link's queue, in frames.
 const QUEUE: u64 = 20;
 
-/// Rates that are measured unless others are given: in memory, through veth.
+/// Default rates: in memory, through veth.
 const RATES: [u64; 4] = [128_000, 512_000, 1_000_000, 10_000_000];
 const RATES_VETH: [u64; 1] = [64_000];
 
-/// Numbers of links that are tried until they are too many; those that come
-/// to less than this many bits a second in all are not worth the time.
+/// Numbers of links that are tried until they are too many; a number with less
+/// than this many bits per second in all is left out.
 const SERIES: [u32; 13] = [
     250, 500, 1_000, 1_320, 2_500, 4_000, 7_000, 10_000, 15_000, 20_000, 30_000, 50_000, 100_000,
 ];
 const LEAST: u64 = 120_000_000;
 
-/// A link further off than this is not true.
+/// The largest relative error of a link that keeps its rate.
 const ALLOWED: f64 = 0.01;
 const ALLOWED_VETH: f64 = 0.02;
 
-/// What `bench multiplex` takes.
+/// Options of `bench multiplex`.
 #[derive(Clone, Debug, Args)]
 pub struct MultiplexArgs {
     /// The links' rates [default: 128kbit,512kbit,1mbit,10mbit; with --veth 64kbit]
     #[arg(long, value_name = "RATE", value_delimiter = ',')]
     pub rate: Vec<BitRate>,
-    /// How many links [default: more and more, until they are too many]
+    /// Numbers of links [default: increasing, until they are too many]
     #[arg(
         long,
         value_name = "N",
@@ -72,7 +72,7 @@ pub struct MultiplexArgs {
         value_parser = clap::value_parser!(u32).range(64..=1514)
     )]
     pub size: u32,
-    /// How long the links of each row are looked at
+    /// Duration of each row's measurement
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub time: Nanos,
     /// Threads of the emulator in memory: one that does all and waits as by
@@ -103,16 +103,14 @@ impl MultiplexArgs {
     }
 
     fn rates(&self) -> Vec<BitRate> {
-        let known: &[u64] = match self.veth {
-            true => &RATES_VETH,
-            false => &RATES,
-        };
-        match self.rate.is_empty() {
-            true => known
+        let known: &[u64] = if self.veth { &RATES_VETH } else { &RATES };
+        if self.rate.is_empty() {
+            known
                 .iter()
                 .filter_map(|bits| BitRate::from_bits_per_sec(*bits))
-                .collect(),
-            false => self.rate.clone(),
+                .collect()
+        } else {
+            self.rate.clone()
         }
     }
 
@@ -121,42 +119,43 @@ impl MultiplexArgs {
     }
 }
 
-/// So many links of one rate.
+/// The results of a number of links of one rate.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct MultiplexRow {
     ports: &'static str,
     rate_bits: u64,
     links: u32,
-    /// What all links carried, of their rates together.
+    /// Throughput of all links, in per cent of the sum of their rates.
     carried_percent: f64,
-    /// The link that is furthest off, and the 99th of 100.
+    /// Error of the worst link, and the 99th percentile of the errors.
     worst_percent: f64,
     p99_percent: f64,
-    /// How many are further off than allowed, which is this.
+    /// Number of links with an error above the limit, and the limit.
     outside: u32,
     allowed_percent: f64,
-    /// Frames that left the emulator, in thousands a second.
+    /// Frames that left the emulator, in thousands per second.
     kpps: f64,
-    /// Handover less release of all frames from the start.
+    /// Lateness of all frames from the start.
     lateness_p50_us: f64,
     lateness_p99_us: f64,
     lateness_max_us: f64,
     /// Frames that the emulator or the kernel lost, at any port.
     artifacts: u64,
-    /// What senders and receivers of memory ports take of a core.
+    /// CPU time of senders and receivers of memory ports, in per cent of a core.
     own_percent: f64,
-    /// CPU time of the emulator's threads from the start, of one core.
+    /// CPU time of the emulator's threads from the start, in per cent of a core.
     cpu_percent: f64,
 }
 
-pub(super) fn measure(args: &MultiplexArgs, kind: &str) -> Result<Vec<Row>, Error> {
+pub(super) fn measure(args: &MultiplexArgs, kind: &str) -> Result<Vec<MultiplexRow>, Error> {
     let mut rows = Vec::new();
     for rate in args.rates() {
         let given = !args.links.is_empty();
         let least = |links: &u32| u64::from(*links) * rate.bits_per_sec() >= LEAST;
-        let numbers: Vec<u32> = match given {
-            true => args.links.clone(),
-            false => SERIES.into_iter().filter(least).collect(),
+        let numbers: Vec<u32> = if given {
+            args.links.clone()
+        } else {
+            SERIES.into_iter().filter(least).collect()
         };
         for links in numbers {
             let row = row(args, kind, rate, links)?;
@@ -170,13 +169,13 @@ pub(super) fn measure(args: &MultiplexArgs, kind: &str) -> Result<Vec<Row>, Erro
     Ok(rows)
 }
 
-fn row(args: &MultiplexArgs, kind: &str, rate: BitRate, links: u32) -> Result<Row, Error> {
-    // Nothing wakes a thread that only receives from memory: it must spin.
+fn row(args: &MultiplexArgs, kind: &str, rate: BitRate, links: u32) -> Result<MultiplexRow, Error> {
+    // No event wakes a thread that only receives from memory: it must spin.
     let (placement, wait) = match args.threads {
         1 => (Placement::Together, WaitMode::Adaptive),
         _ => (Placement::PerStage, WaitMode::Spin),
     };
-    let load = Load {
+    let load = MultiplexLoad {
         links,
         rate,
         len: args.size,
@@ -184,20 +183,22 @@ fn row(args: &MultiplexArgs, kind: &str, rate: BitRate, links: u32) -> Result<Ro
         wait,
         placement,
     };
-    let (outcome, allowed) = match args.veth {
-        true => (veth::run(&load, kind)?, ALLOWED_VETH),
-        false => (memory::run(&load)?, ALLOWED),
+    let (outcome, allowed) = if args.veth {
+        (veth::run(&load, kind)?, ALLOWED_VETH)
+    } else {
+        (memory::run(&load)?, ALLOWED)
     };
     let frame_bits = FRAMING.wire_bits(args.size);
     let (window, bits) = (outcome.window, rate.bits_per_sec());
     let found = judge(&outcome.shares, window, bits, frame_bits, allowed);
     let per_second = found.bits / frame_bits as f64;
-    let own_percent = match args.veth {
-        true => 0.0,
-        false => memory::own_cost(links, args.size) * per_second / 1e7,
+    let own_percent = if args.veth {
+        0.0
+    } else {
+        memory::own_cost(links, args.size) * per_second / 1e7
     };
     let ideal = f64::from(links) * bits as f64;
-    Ok(Row {
+    Ok(MultiplexRow {
         ports: if args.veth { "veth" } else { "memory" },
         rate_bits: bits,
         links,
@@ -212,12 +213,12 @@ fn row(args: &MultiplexArgs, kind: &str, rate: BitRate, links: u32) -> Result<Ro
     })
 }
 
-/// What the fabric itself reports.
-fn of_report(report: &FabricReport) -> Row {
+/// Returns a row with the values of the fabric's report.
+fn of_report(report: &FabricReport) -> MultiplexRow {
     let out = report.ports.last().cloned().unwrap_or_default();
     let lost = report.ports.iter().flat_map(|port| &port.artifacts);
     let lost = lost.filter(|(kind, _)| !is_late(kind));
-    Row {
+    MultiplexRow {
         ports: "",
         rate_bits: 0,
         links: 0,
@@ -236,7 +237,7 @@ fn of_report(report: &FabricReport) -> Row {
     }
 }
 
-pub(super) fn print(rows: &[Row]) {
+pub(super) fn print(rows: &[MultiplexRow]) {
     println!(
         "Links that are never idle, all at once, in real time: how far each is from its rate."
     );

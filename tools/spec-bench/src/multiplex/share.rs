@@ -1,9 +1,9 @@
-//! What each of many links carried while it was looked at.
+//! Throughput of each of many links during a measurement.
 
 use longwire_engine::Nanos;
 
-/// The frames of one link that arrived in the window, and when the first and
-/// the last of them did.
+/// The frames of one link that arrived in the window, with the times of the first
+/// and the last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Share {
     frames: u32,
@@ -11,29 +11,28 @@ pub(super) struct Share {
     last: Nanos,
 }
 
-/// From when to when links are looked at.
+/// Begin and end of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     pub from: Nanos,
     pub to: Nanos,
 }
 
-/// How true all links together were.
+/// Rate accuracy of all links together.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Trueness {
-    /// Bits a second of all links, on the emulated wire.
+pub(super) struct RateAccuracy {
+    /// Bits per second of all links, on the emulated wire.
     pub bits: f64,
-    /// The rate of the link that is furthest from what it should be, against
-    /// that, less one.
+    /// Relative error of the link with the greatest error.
     pub worst: f64,
-    /// Of 99 links in 100 the error is at most this, whatever its sign.
+    /// The 99th percentile of the absolute errors.
     pub p99: f64,
-    /// Links that are further off than allowed.
+    /// Links with an error above the limit.
     pub outside: u32,
 }
 
 impl Share {
-    /// A frame has arrived.
+    /// Records the arrival of a frame.
     #[inline]
     pub fn note(&mut self, at: Nanos) {
         if self.frames == 0 {
@@ -43,13 +42,13 @@ impl Share {
         self.last = at;
     }
 
-    /// Frames a second of a link that should carry `expected`.
+    /// Returns frames per second of a link that should carry `expected`.
     ///
-    /// From the first arrival to the last there is one frame less than
-    /// arrived, whatever the window cut off: so the figure is exact also for
+    /// Between the first arrival and the last there is one interval less than
+    /// frames, regardless of the window's bounds: so the figure is exact also for
     /// links that carry few frames. A link that was silent at one end of the
-    /// window for longer than three frames take was standing still, and this
-    /// time counts.
+    /// window for longer than three frames take was stopped, and this time
+    /// counts.
     fn per_second(&self, window: Window, expected: f64) -> f64 {
         let silence = Nanos::from_nanos((3e9 / expected) as u64);
         let mut intervals = f64::from(self.frames) - 1.0;
@@ -69,32 +68,32 @@ impl Share {
     }
 }
 
-/// Judges links that should carry `bits` a second each in frames of
-/// `frame_bits`; off by more than `allowed` (0.01 is one per cent) is outside.
+/// Judges links that should carry `bits` a second each in frames of `frame_bits`;
+/// an error above `allowed` (0.01 is one per cent) is outside.
 pub(super) fn judge(
     shares: &[Share],
     window: Window,
     bits: u64,
     frame_bits: u64,
     allowed: f64,
-) -> Trueness {
+) -> RateAccuracy {
     let expected = bits as f64 / frame_bits as f64;
-    let mut trueness = Trueness::default();
+    let mut accuracy = RateAccuracy::default();
     let mut errors = Vec::with_capacity(shares.len());
     for share in shares {
         let carried = share.per_second(window, expected);
         let error = carried / expected - 1.0;
-        trueness.bits += carried * frame_bits as f64;
-        trueness.outside += u32::from(error.abs() > allowed);
-        if error.abs() > trueness.worst.abs() {
-            trueness.worst = error;
+        accuracy.bits += carried * frame_bits as f64;
+        accuracy.outside += u32::from(error.abs() > allowed);
+        if error.abs() > accuracy.worst.abs() {
+            accuracy.worst = error;
         }
         errors.push(error.abs());
     }
     errors.sort_by(f64::total_cmp);
     let at = (errors.len() * 99 / 100).min(errors.len().saturating_sub(1));
-    trueness.p99 = errors.get(at).copied().unwrap_or(0.0);
-    trueness
+    accuracy.p99 = errors.get(at).copied().unwrap_or(0.0);
+    accuracy
 }
 
 #[cfg(test)]
@@ -114,8 +113,8 @@ mod tests {
         share
     }
 
-    /// Frames of 1,000 bits on links of 10,000 bit/s: one every 100 ms.
-    fn judged(shares: &[Share]) -> Trueness {
+    /// Judges frames of 1,000 bits on links of 10,000 bit/s: one every 100 ms.
+    fn judged(shares: &[Share]) -> RateAccuracy {
         judge(shares, WINDOW, 10_000, 1_000, 0.01)
     }
 
@@ -141,7 +140,7 @@ mod tests {
         ]);
         assert_eq!(found.outside, 4);
         assert_eq!(found.worst, -1.0);
-        // 4.x frames in half of a second, and nothing in the other half.
+        // 4.x frames in half of a second, and none in the other half.
         let stopped = judged(&[stopped]).worst;
         assert!((-0.51..-0.49).contains(&stopped), "{stopped}");
     }

@@ -1,10 +1,9 @@
 //! Links between two real veth pairs.
 //!
-//! A generator behind one pair sends frames of all links in turn, evenly
-//! spread and 5 % more than the links carry; what is too much is dropped at
-//! their queues. A receiver behind the other notes when each frame arrived, by
-//! the kernel's stamp. Both are threads of this process; the fabric waits and
-//! places its threads as it does by default.
+//! A generator at one pair sends frames of all links in turn, evenly spread and 5
+//! % more than the links carry; their queues drop the excess. A receiver at the
+//! other records when each frame arrived, by the kernel's stamp. Both are threads
+//! of this process; the fabric has its default wait mode and placement.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
@@ -17,26 +16,26 @@ use longwire_io::{Outgoing, PortError, Pushed, RxPort, TxPort};
 use longwire_runtime::RunConfig;
 use longwire_runtime::clock::monotonic_now;
 
-use super::memory::{Load, Outcome, link, memory, time_of};
+use super::memory::{MultiplexLoad, Outcome, link, memory, time_of};
 use super::{Share, Window};
 use crate::stations::{DEVICE, Stations};
 use longwire::Error;
 use longwire::bench::pairs::{self, PairFrame};
 
-/// How much more is sent than the links carry, in per cent.
+/// Excess of the sent frames over the links' rates, in per cent.
 const EXCESS: u64 = 5;
 
 /// Frames that are sent or received at once.
 const BURST: usize = 64;
 
-/// Sender and receiver look up so often.
+/// Interval at which sender and receiver check their state.
 const LOOK: Duration = Duration::from_micros(500);
 
-/// Before links are looked at, all of them have sent for so long.
+/// All links carry frames for this time before the measurement.
 const WARM_UP: Duration = Duration::from_secs(2);
 
-/// Runs the links, and looks at what they carry.
-pub(super) fn run(load: &Load, kind: &str) -> Result<Outcome, Error> {
+/// Runs the links, and measures their throughput.
+pub(super) fn run(load: &MultiplexLoad, kind: &str) -> Result<Outcome, Error> {
     let stations = Stations::new(2)?;
     let mut configs = Vec::new();
     for _ in 0..load.links {
@@ -78,7 +77,7 @@ pub(super) fn run(load: &Load, kind: &str) -> Result<Outcome, Error> {
     })
 }
 
-/// What a thread came to; its panic goes on here.
+/// Joins a thread, and passes its panic on.
 fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     let panicked = |panic| std::panic::resume_unwind(panic);
     thread.join().unwrap_or_else(panicked)
@@ -86,9 +85,10 @@ fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
 
 fn open(stations: &Stations, station: usize, send_only: bool) -> Result<Port, Error> {
     let options = OpenOptions {
-        purpose: match send_only {
-            true => Purpose::Send,
-            false => Purpose::Forward,
+        purpose: if send_only {
+            Purpose::Send
+        } else {
+            Purpose::Forward
         },
         ..OpenOptions::default()
     };
@@ -96,9 +96,9 @@ fn open(stations: &Stations, station: usize, send_only: bool) -> Result<Port, Er
     Ok(stations.host(station).run(open)??)
 }
 
-/// Sends frames of all links in turn until told to stop.
-fn send(mut port: Port, load: &Load, stop: &AtomicBool) -> Result<(), PortError> {
-    // Of one link; frames of all of them lie evenly between.
+/// Sends frames of all links in turn until `stop` is set.
+fn send(mut port: Port, load: &MultiplexLoad, stop: &AtomicBool) -> Result<(), PortError> {
+    // Period of one link; the frames of the others lie evenly between.
     let period = u128::from(time_of(1, load.len, load.rate).as_nanos());
     let gap_ns = |frames: u64| {
         let nanos =
@@ -128,7 +128,7 @@ fn send(mut port: Port, load: &Load, stop: &AtomicBool) -> Result<(), PortError>
     Ok(())
 }
 
-/// Notes frames of each link while they count, until told to stop.
+/// Records the frames of each link in the window, until `stop` is set.
 fn receive(
     mut port: Port,
     links: u32,

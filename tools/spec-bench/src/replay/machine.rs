@@ -1,8 +1,8 @@
-//! What of the machine decides about the figures.
+//! Properties of the machine that affect the results.
 
 use longwire_runtime::host;
 
-/// Remarks on this machine, in sentences.
+/// Returns remarks on this machine, in sentences.
 pub(super) fn remarks() -> Vec<String> {
     let mut remarks = vec![format!("{} cores", host::cores())];
     if let Ok(release) = nix::sys::utsname::uname() {

@@ -1,9 +1,9 @@
-//! `bench replay`: how true replays are at a receiver, and what they cost.
+//! `bench replay`: timing errors of replays at a receiver, and their CPU time.
 //!
-//! A trace is sent by a program of its own (`longwire replay`, or tcpreplay
-//! where it is installed) from one network namespace into a veth pair, and
-//! judged by `longwire receive` in another, by the kernel's stamps. All of
-//! them are the commands that users run.
+//! A separate program (`longwire replay`, or tcpreplay where it is installed)
+//! sends a trace from one network namespace into a veth pair, and `longwire
+//! receive` in another judges it by the kernel's stamps. All of them are the
+//! commands that users run.
 
 mod machine;
 mod published;
@@ -21,27 +21,27 @@ use serde::Serialize;
 
 use longwire::Error;
 use longwire::bench::testbed::Testbed;
-use senders::{Sender, Sent};
+use senders::{ReplayResult, ReplaySender};
 use stress::{Stress, StressKind};
 use traces::{Trace, Workload};
 
 pub(super) use table::print;
 
-/// What `bench replay` takes.
+/// Options of `bench replay`.
 #[derive(Clone, Debug, Args)]
 pub struct ReplayArgs {
     /// Traces to replay
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_enum)]
     #[arg(default_values_t = Workload::ALL)]
     pub workload: Vec<Workload>,
-    /// What the machine is busy with
+    /// Load on the machine during the replay
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_enum)]
     #[arg(default_values_t = [StressKind::None, StressKind::Disk, StressKind::Memory])]
     pub stress: Vec<StressKind>,
-    /// Who replays; those that are not installed are left out
+    /// Programs that replay; those that are not installed are left out
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_enum)]
-    #[arg(default_values_t = Sender::USUAL)]
-    pub sender: Vec<Sender>,
+    #[arg(default_values_t = ReplaySender::USUAL)]
+    pub sender: Vec<ReplaySender>,
     /// Packets of the trace with gaps of 70 us; TCPivo's has a million. The
     /// others last as long, or have a million packets
     #[arg(long, value_name = "N", default_value_t = 200_000)]
@@ -57,39 +57,39 @@ pub struct ReplayArgs {
 
 impl ReplayArgs {
     pub(super) fn quickened(&self, quick: bool) -> ReplayArgs {
-        match quick {
-            false => self.clone(),
-            true => ReplayArgs {
-                stress: vec![StressKind::None, StressKind::Disk],
-                workload: vec![
-                    Workload::Even70us,
-                    Workload::Poisson100k,
-                    Workload::BurstyImix,
-                ],
-                sender: vec![Sender::Longwire, Sender::Tcpreplay],
-                packets: 1_000,
-                ..self.clone()
-            },
+        if !quick {
+            return self.clone();
+        }
+        ReplayArgs {
+            stress: vec![StressKind::None, StressKind::Disk],
+            workload: vec![
+                Workload::Even70us,
+                Workload::Poisson100k,
+                Workload::BurstyImix,
+            ],
+            sender: vec![ReplaySender::Longwire, ReplaySender::Tcpreplay],
+            packets: 1_000,
+            ..self.clone()
         }
     }
 }
 
-/// All that was measured.
+/// All results.
 #[derive(Debug, Serialize)]
-pub(super) struct Findings {
-    rows: Vec<Row>,
-    /// Senders that were asked for and are not here, and other remarks.
+pub(super) struct ReplayFindings {
+    rows: Vec<ReplayRow>,
+    /// Programs that are not installed, and other remarks.
     remarks: Vec<String>,
     published: Vec<published::Figures>,
 }
 
-/// One replay.
+/// The results of one replay.
 #[derive(Debug, Serialize)]
-struct Row {
+struct ReplayRow {
     workload: &'static str,
     stress: &'static str,
     sender: &'static str,
-    /// As the program says it.
+    /// The version as the program prints it.
     version: String,
     /// Frames of the trace.
     packets: u64,
@@ -107,18 +107,18 @@ struct Row {
     error_p999_us: f64,
     error_max_us: f64,
     drift_ppm: Option<f64>,
-    /// CPU time of the replaying process, of the time that it ran.
+    /// CPU time of the replaying process, in per cent of its duration.
     cpu_percent: f64,
     /// Frames that the receiver's ring lost.
     unseen: u64,
     pauses: Pauses,
-    /// How much of the time somebody watched for pauses.
+    /// Duration of the watch for pauses.
     watched_s: f64,
-    /// CPU time that the hypervisor gave to others.
+    /// CPU time that the hypervisor gave to other machines.
     stolen_s: f64,
 }
 
-pub(super) fn measure(args: &ReplayArgs, kind: &str) -> Result<Findings, Error> {
+pub(super) fn measure(args: &ReplayArgs, kind: &str) -> Result<ReplayFindings, Error> {
     let directory = Directory::create(args.directory.as_deref())?;
     let mut remarks = Vec::new();
     let mut senders = Vec::new();
@@ -133,7 +133,8 @@ pub(super) fn measure(args: &ReplayArgs, kind: &str) -> Result<Findings, Error> 
     for workload in &args.workload {
         let trace = Trace::write(*workload, args.packets, &directory.path)?;
         for kind_of_stress in &args.stress {
-            // Taking turns: the machine is shared and changes.
+            // Programs take turns, because the machine is shared and its load
+            // changes.
             for (sender, version) in &senders {
                 let stress = Stress::start(*kind_of_stress, &directory.path)?;
                 let sent = sender.replay(&trace, args, kind)?;
@@ -143,18 +144,24 @@ pub(super) fn measure(args: &ReplayArgs, kind: &str) -> Result<Findings, Error> 
         }
         trace.remove();
     }
-    Ok(Findings {
+    Ok(ReplayFindings {
         rows,
         remarks,
         published: published::FIGURES.to_vec(),
     })
 }
 
-fn row(trace: &Trace, stress: StressKind, sender: Sender, version: &str, sent: &Sent) -> Row {
+fn row(
+    trace: &Trace,
+    stress: StressKind,
+    sender: ReplaySender,
+    version: &str,
+    sent: &ReplayResult,
+) -> ReplayRow {
     let found = &sent.received;
     let count = |name: &str| found.trace(name).as_u64().unwrap_or(0);
     let error = |name: &str| found.gap_error(name);
-    Row {
+    ReplayRow {
         workload: trace.workload.name(),
         stress: stress.name(),
         sender: sender.name(),
@@ -180,7 +187,7 @@ fn row(trace: &Trace, stress: StressKind, sender: Sender, version: &str, sent: &
     }
 }
 
-/// A directory that goes when it is dropped.
+/// A directory that is removed when dropped.
 struct Directory {
     path: PathBuf,
 }
@@ -200,10 +207,10 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // What cannot be removed was removed by somebody else.
+        // Removal fails only if another process removed the directory.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 
-/// How long to wait for what should happen at once.
+/// Timeout for events that should happen at once.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! What others have published or were measured at, to be printed beside.
+//! Published or separately measured figures, for comparison.
 
 use serde::Serialize;
 
@@ -46,7 +46,7 @@ const fn tcpreplay(
     }
 }
 
-/// All of them.
+/// All published figures.
 pub(super) const FIGURES: [Figures; 12] = [
     tcpivo("TCPivo, polling", "even 70 us", 78.0),
     tcpivo("TCPivo, usleep", "even 70 us", 40.0),

@@ -1,4 +1,4 @@
-//! The programs: one that replays, one that receives.
+//! Programs of a replay: the sender and the receiver.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -19,52 +19,55 @@ use crate::program;
 use longwire::Error;
 use longwire_traffic::sockets::Path;
 
-/// Who replays.
+/// A program that replays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Sender {
-    /// `longwire replay` as it is: a real-time class where it is allowed
+pub enum ReplaySender {
+    /// `longwire replay` with its defaults: a real-time class where it is allowed
     Longwire,
     /// `longwire replay --no-realtime`
     LongwireNormal,
-    /// `longwire replay --wait spin`: what the machine leaves of the truth
+    /// `longwire replay --wait spin`: the limit of the machine
     LongwireSpin,
     /// tcpreplay with its own choice of timer
     Tcpreplay,
     /// tcpreplay that sleeps between packets: --timer=nano
     TcpreplayNano,
-    /// tcpreplay with SCHED_FIFO, by chrt; it never sleeps, so the machine
-    /// may stand still meanwhile
+    /// tcpreplay with SCHED_FIFO, by chrt; it never sleeps, so the machine may
+    /// stand still during the replay
     TcpreplayFifo,
 }
 
-impl Sender {
-    /// All but the one that takes a core from everybody.
-    pub const USUAL: [Sender; 5] = [
-        Sender::Longwire,
-        Sender::LongwireNormal,
-        Sender::LongwireSpin,
-        Sender::Tcpreplay,
-        Sender::TcpreplayNano,
+impl ReplaySender {
+    /// All but the one that occupies a core completely.
+    pub const USUAL: [ReplaySender; 5] = [
+        ReplaySender::Longwire,
+        ReplaySender::LongwireNormal,
+        ReplaySender::LongwireSpin,
+        ReplaySender::Tcpreplay,
+        ReplaySender::TcpreplayNano,
     ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Sender::Longwire => "longwire",
-            Sender::LongwireNormal => "longwire --no-realtime",
-            Sender::LongwireSpin => "longwire --wait spin",
-            Sender::Tcpreplay => "tcpreplay",
-            Sender::TcpreplayNano => "tcpreplay nano",
-            Sender::TcpreplayFifo => "tcpreplay SCHED_FIFO",
+            ReplaySender::Longwire => "longwire",
+            ReplaySender::LongwireNormal => "longwire --no-realtime",
+            ReplaySender::LongwireSpin => "longwire --wait spin",
+            ReplaySender::Tcpreplay => "tcpreplay",
+            ReplaySender::TcpreplayNano => "tcpreplay nano",
+            ReplaySender::TcpreplayFifo => "tcpreplay SCHED_FIFO",
         }
     }
 
-    /// What the program says of itself; `None` if it is not installed.
+    /// Returns the version that the program prints; `None` if it is not
+    /// installed.
     pub(super) fn version(self) -> Option<String> {
         match self {
-            Sender::Longwire | Sender::LongwireNormal | Sender::LongwireSpin => Some(String::new()),
+            ReplaySender::Longwire | ReplaySender::LongwireNormal | ReplaySender::LongwireSpin => {
+                Some(String::new())
+            }
             _ => {
                 let output = Command::new("tcpreplay").arg("--version").output().ok()?;
-                // Some versions say it on one stream, some on the other.
+                // Some versions print it on stdout, some on stderr.
                 let text = [output.stdout, output.stderr].concat();
                 let text = String::from_utf8_lossy(&text).into_owned();
                 let version = text.split_once("version:")?.1.split_whitespace().next()?;
@@ -76,28 +79,28 @@ impl Sender {
     fn command(self, trace: &Trace, args: &ReplayArgs, kind: &str) -> Result<Command, Error> {
         let file = trace.path.as_os_str();
         Ok(match self {
-            Sender::Longwire | Sender::LongwireNormal | Sender::LongwireSpin => {
+            ReplaySender::Longwire | ReplaySender::LongwireNormal | ReplaySender::LongwireSpin => {
                 let mut command = Command::new(program::path()?);
                 command.arg("replay").arg(file);
                 command.args(["--to", &format!("{kind}:{INTERFACE}"), "--quiet"]);
                 match self {
-                    Sender::LongwireNormal => drop(command.arg("--no-realtime")),
-                    Sender::LongwireSpin => drop(command.args(["--wait", "spin"])),
+                    ReplaySender::LongwireNormal => drop(command.arg("--no-realtime")),
+                    ReplaySender::LongwireSpin => drop(command.args(["--wait", "spin"])),
                     _ => {}
                 }
                 let options = args.replay_options.as_deref().unwrap_or_default();
                 command.args(options.split_whitespace());
                 command
             }
-            Sender::Tcpreplay | Sender::TcpreplayNano => {
+            ReplaySender::Tcpreplay | ReplaySender::TcpreplayNano => {
                 let mut command = Command::new("tcpreplay");
-                if self == Sender::TcpreplayNano {
+                if self == ReplaySender::TcpreplayNano {
                     command.arg("--timer=nano");
                 }
                 command.args(["-q", "-i", INTERFACE]).arg(file);
                 command
             }
-            Sender::TcpreplayFifo => {
+            ReplaySender::TcpreplayFifo => {
                 let mut command = Command::new("chrt");
                 command.args(["--fifo", "10", "tcpreplay", "-q", "-i", INTERFACE]);
                 command.arg(file);
@@ -112,7 +115,7 @@ impl Sender {
         trace: &Trace,
         args: &ReplayArgs,
         kind: &str,
-    ) -> Result<Sent, Error> {
+    ) -> Result<ReplayResult, Error> {
         let testbed = Testbed::bare()?;
         let receiver = Receiver::start(trace, testbed.path())?;
         let mut command = self.command(trace, args, kind)?;
@@ -133,7 +136,7 @@ impl Sender {
             let name = self.name();
             return Err(Error::Failed(format!("{name} failed, {status}: {words}")));
         }
-        Ok(Sent {
+        Ok(ReplayResult {
             cpu_s,
             took_s,
             received,
@@ -141,24 +144,24 @@ impl Sender {
     }
 }
 
-/// The interface in either namespace of the testbed.
+/// The interface in both namespaces of the testbed.
 const INTERFACE: &str = "eth0";
 
-/// A receiver that was forgotten ends after this time: longer than any trace
-/// takes, a slow sender's too.
+/// Time limit of a receiver that was not stopped: longer than any trace takes, a
+/// slow sender's too.
 const RECEIVER_LIFE: &str = "20min";
 
-/// What came of a replay.
-pub(super) struct Sent {
+/// The results of a replay.
+pub(super) struct ReplayResult {
     /// CPU time of the replaying process.
     pub cpu_s: f64,
     /// How long it ran.
     pub took_s: f64,
-    pub received: Received,
+    pub received: ReceiverReport,
 }
 
-/// CPU time of all children that were waited for, in seconds. No others end
-/// while a replay runs: the receiver ends after it.
+/// Returns the CPU time of all children that were waited for, in seconds. No
+/// others end during a replay: the receiver ends after it.
 fn cpu_of_children() -> f64 {
     getrusage(UsageWho::RUSAGE_CHILDREN).map_or(0.0, |usage| {
         let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
@@ -166,13 +169,13 @@ fn cpu_of_children() -> f64 {
     })
 }
 
-/// Reads a stream to its end beside everything else, so that its writer never
+/// Reads a stream to its end on a separate thread, so that its writer never
 /// waits.
 fn drain(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
     std::thread::spawn(move || {
         let mut text = String::new();
         if let Some(mut stream) = stream {
-            // What is not text says nothing.
+            // Output that is not text is ignored.
             let _ = stream.read_to_string(&mut text);
         }
         text
@@ -187,7 +190,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// Returns when it receives.
+    /// Starts the receiver; returns when it receives.
     fn start(trace: &Trace, path: Path<'_>) -> Result<Receiver, Error> {
         let mut command = Command::new(program::path()?);
         command.args([
@@ -197,7 +200,7 @@ impl Receiver {
             "--witness",
         ]);
         command.arg("--against").arg(&trace.path);
-        // Should nobody be left to end it.
+        // Ends the receiver if this process dies.
         command.args(["--time", RECEIVER_LIFE]);
         if let Some(core) = host::allowed_cores().first() {
             command.args(["--core", &core.to_string()]);
@@ -239,10 +242,10 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// Ends it a moment after the last frame has left.
-    fn stop(mut self) -> Result<Received, Error> {
-        /// Frames are in the peer's queue as soon as they are sent; under
-        /// stress its softirq may come late.
+    /// Ends the receiver a moment after the last frame was sent.
+    fn stop(mut self) -> Result<ReceiverReport, Error> {
+        /// Frames are in the peer's queue as soon as they are sent; under stress
+        /// its softirq may run late.
         const GRACE: Duration = Duration::from_millis(300);
         std::thread::sleep(GRACE);
         let child = Pid::from_raw(self.child.id().cast_signed());
@@ -261,7 +264,7 @@ impl Receiver {
         let report = self.report.join().unwrap_or_default();
         let words = self.words.join().unwrap_or_default();
         match serde_json::from_str(&report) {
-            Ok(report) if status.success() => Ok(Received(report)),
+            Ok(report) if status.success() => Ok(ReceiverReport(report)),
             _ => Err(Error::Failed(format!(
                 "the receiver failed, {status}: {words}"
             ))),
@@ -269,11 +272,11 @@ impl Receiver {
     }
 }
 
-/// The receiver's report, as it wrote it.
-pub(super) struct Received(Value);
+/// The report of the receiver, as JSON.
+pub(super) struct ReceiverReport(Value);
 
-impl Received {
-    /// What was found against the trace, by name.
+impl ReceiverReport {
+    /// Returns a value of the comparison with the trace, by name.
     pub fn trace(&self, name: &str) -> &Value {
         &self.0["trace"][name]
     }
@@ -290,7 +293,8 @@ impl Received {
         self.trace("timing")["drift"]["ppm"].as_f64()
     }
 
-    /// Frames that arrived and the receiver's ring had no room for.
+    /// Returns the number of frames that arrived without room in the receiver's
+    /// ring.
     pub fn unseen(&self) -> u64 {
         let kinds = self.0["unseen"].as_object();
         let kinds = kinds.into_iter().flat_map(|kinds| kinds.values());
@@ -315,7 +319,7 @@ impl Received {
     }
 }
 
-/// A number that must be there.
+/// Converts a value, which must be a number.
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(0.0)
 }

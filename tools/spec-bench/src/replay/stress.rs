@@ -1,4 +1,4 @@
-//! What keeps the machine busy while a trace is replayed: TCPivo's stresses.
+//! Load on the machine during a replay: TCPivo's stresses.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -12,7 +12,7 @@ use longwire_runtime::host;
 
 use longwire::Error;
 
-/// What the machine is busy with.
+/// The kind of load on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StressKind {
     /// Nothing
@@ -34,21 +34,21 @@ impl StressKind {
     }
 }
 
-/// Bytes of the file that is read and written.
+/// Size of the file that is read and written, in bytes.
 const FILE_LEN: usize = 8_000_000;
 
 /// Bytes that are copied at a time.
 const COPY_LEN: usize = 64 << 20;
 
-/// Threads that are busy, one for each core; to the scheduler a thread of
-/// normal priority is what a process is.
+/// Busy threads, one for each core; the scheduler treats a thread of normal
+/// priority like a process.
 pub(super) struct Stress {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
 impl Stress {
-    /// Starts it; returns when all of them are busy.
+    /// Starts the threads; returns when all of them are busy.
     pub fn start(kind: StressKind, directory: &Path) -> Result<Stress, Error> {
         let stop = Arc::new(AtomicBool::new(false));
         let count = match kind {
@@ -71,12 +71,12 @@ impl Stress {
             threads.push(thread.spawn(work)?);
         }
         drop(ready);
-        // Fewer than all come when one has failed; stopping tells why.
+        // After a failure, fewer threads report; `stop` returns the error.
         all_ready.iter().take(count).for_each(drop);
         Ok(Stress { stop, threads })
     }
 
-    /// Ends it.
+    /// Ends the threads.
     pub fn stop(mut self) -> Result<(), Error> {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
@@ -98,7 +98,8 @@ type Ready = std::sync::mpsc::Sender<()>;
 fn read_and_write(path: &PathBuf, stop: &AtomicBool, ready: &Ready) -> io::Result<()> {
     let mut bytes = vec![7; FILE_LEN];
     File::create(path)?.write_all(&bytes)?;
-    // Nobody waits any longer: then it is of no use either.
+    // Sending fails only if `start` has returned, and then no thread waits for
+    // it.
     let _ = ready.send(());
     while !stop.load(Ordering::Relaxed) {
         let mut file = File::options().read(true).write(true).open(path)?;

@@ -1,16 +1,16 @@
 //! The table of `bench replay`.
 
-use super::{Findings, Row};
+use super::{ReplayFindings, ReplayRow};
 use longwire::table::Table;
 
-/// Prints what was measured, and beside it what was published.
-pub(crate) fn print(findings: &Findings) {
+/// Prints the results, next to the published figures.
+pub(crate) fn print(findings: &ReplayFindings) {
     println!(
         "Each trace is sent into a veth pair and judged at its other end by the kernel's stamps."
     );
     println!("gap: between frames, in us. error: |gap - the trace's gap|, in us.");
     println!("CPU: of the replaying process, in % of a core. Pauses: of the machine itself, seen");
-    println!("by a thread on the receiver's core that runs where nobody else wants it.");
+    println!("by a thread on the receiver's core that runs when the core is otherwise idle.");
     for remark in &findings.remarks {
         println!("* {remark}");
     }
@@ -57,7 +57,7 @@ pub(crate) fn print(findings: &Findings) {
     table.print();
 }
 
-fn cells(row: &Row) -> Vec<String> {
+fn cells(row: &ReplayRow) -> Vec<String> {
     let micros = |value: f64| match value {
         v if v < 100.0 => format!("{v:.2}"),
         v => format!("{v:.0}"),

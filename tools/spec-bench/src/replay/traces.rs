@@ -1,6 +1,5 @@
-//! The traces that are replayed: TCPivo's even ones, Poisson arrivals, and
-//! bursts of mixed sizes. Every frame is different, so that each is known
-//! again at the receiver.
+//! The traces that are replayed: TCPivo's even ones, Poisson arrivals, and bursts
+//! of mixed sizes. Every frame is unique, so that the receiver can identify it.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,7 @@ use longwire_units::random::Stream;
 
 use longwire::Error;
 
-/// Which trace.
+/// A trace, by its arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Workload {
     /// A packet every 70 us, TCPivo's first
@@ -47,13 +46,14 @@ impl Workload {
         }
     }
 
-    /// Packets that last as long as so many of 70 us, a million at most.
+    /// Returns the number of packets that last as long as `of_70us` of 70 us, at
+    /// most a million.
     fn packets(self, of_70us: u64) -> u64 {
         const MILLION: u64 = 1_000_000;
         let duration = of_70us * 70_000;
         match self {
             Workload::Even70us => of_70us,
-            // At least so many that percentiles mean something.
+            // Enough packets for meaningful percentiles.
             Workload::Even2500us => (duration / 2_500_000).clamp(200.min(of_70us), 50_000),
             Workload::Poisson100k => (duration / 10_000).min(MILLION),
             Workload::Poisson500k => (duration / 2_000).min(MILLION),
@@ -62,20 +62,20 @@ impl Workload {
     }
 }
 
-/// The distance of frames that follow each other in a burst: the wire's.
+/// Time of a byte on the wire: the distance of frames within a burst.
 const WIRE_NS_PER_BYTE: u64 = 8;
 
-/// Mean frames of a burst.
+/// Mean number of frames in a burst.
 const BURST: u64 = 32;
 
 /// Frame lengths of the simple Internet mix, seven to four to one, without
 /// frame check sequence.
 const IMIX: [u64; 12] = [60, 60, 60, 60, 60, 60, 60, 590, 590, 590, 590, 1514];
 
-/// What of a frame the wire carries besides: preamble, check sequence, gap.
+/// Bytes on the wire in addition to the frame: preamble, check sequence, gap.
 const OVERHEAD: u64 = 24;
 
-/// Each frame's distance from the one before it, and its length.
+/// An iterator over frames: the gap before each, and its length.
 struct Frames {
     workload: Workload,
     chance: Stream,
@@ -94,8 +94,9 @@ impl Frames {
         }
     }
 
-    /// Bursts have a geometric number of frames; silences between them are
-    /// exponential, and make up the mean rate.
+    /// Returns the next frame of a burst. Bursts have a geometric number of
+    /// frames; silences between them are exponential, and result in the mean
+    /// rate.
     fn next_of_burst(&mut self) -> (Nanos, u64) {
         let len = IMIX[self.chance.up_to(IMIX.len() as u64 - 1) as usize];
         let on_wire = (self.last_len + OVERHEAD) * WIRE_NS_PER_BYTE;
@@ -130,7 +131,7 @@ impl Trace {
             chance: Stream::of_seed(1),
             last_len: 60,
         };
-        // Some day in 2023.
+        // An arbitrary day in 2023.
         let start = Nanos::from_secs(1_700_000_000);
         let mut stamp = start;
         let mut gaps = Vec::with_capacity(packets as usize);
@@ -146,9 +147,10 @@ impl Trace {
         }
         writer.finish()?;
         let middle = gaps.len() / 2;
-        let median = match gaps.is_empty() {
-            true => 0,
-            false => *gaps.select_nth_unstable(middle).1,
+        let median = if gaps.is_empty() {
+            0
+        } else {
+            *gaps.select_nth_unstable(middle).1
         };
         Ok(Trace {
             workload,
@@ -158,15 +160,15 @@ impl Trace {
         })
     }
 
-    /// Frees the disk.
+    /// Removes the file.
     pub fn remove(self) {
-        // The directory is removed at the end anyway.
+        // The directory is removed at the end in any case.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// A UDP datagram that carries its number, to a station that is nobody's, so
-/// that the receiving host's own stack throws it away at once.
+/// Builds a UDP datagram that contains its number. Its destination is no station,
+/// so that the receiving host's own stack discards it at once.
 fn build(frame: &mut Vec<u8>, len: usize, number: u64) {
     frame.clear();
     frame.extend([2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
@@ -221,7 +223,7 @@ mod tests {
             let mut repaired = one.clone();
             repair_checksums(&mut repaired);
             assert_eq!(one, repaired);
-            // Not the value for "no checksum".
+            // The value for "no checksum" must not occur.
             assert_ne!(one[40..42], [0, 0]);
         }
     }
