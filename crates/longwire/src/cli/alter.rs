@@ -15,7 +15,7 @@ use crate::Error;
 #[command(next_help_heading = "Altering frames")]
 pub struct AlterArgs {
     /// Send only frames that this matches, as in 'tcp port 80 or 443' or
-    /// 'ip.src == 10.0.0.0/8'; seen before anything is altered
+    /// 'ip.src == 10.0.0.0/8'; evaluated before frames are altered
     #[arg(long, value_name = "FILTER", help_heading = "Choosing frames", long_help = filter_help())]
     pub filter: Option<Filter>,
 
@@ -33,7 +33,7 @@ pub struct AlterArgs {
     #[arg(long)]
     pub strip_fcs: bool,
 
-    /// Make all checksums right, as a capture of a sender with checksum
+    /// Correct all checksums, as a capture of a sender with checksum
     /// offload needs
     #[arg(long)]
     pub fix_checksums: bool,
@@ -47,7 +47,7 @@ pub struct AlterArgs {
     #[arg(long, value_name = "MAC[,MAC]")]
     pub dst_mac: Option<SidedMac>,
 
-    /// One Ethernet address is another, also in ARP and neighbour discovery
+    /// Replace an Ethernet address, also in ARP and neighbour discovery
     #[arg(long, value_name = "OLD=NEW")]
     pub map_mac: Vec<MacMap>,
 
@@ -56,8 +56,8 @@ pub struct AlterArgs {
     #[arg(long, value_name = "CHANGE")]
     pub vlan: Vec<VlanChange>,
 
-    /// One network is another, as in 10.0.0.0/8=192.168.0.0/16; the longest
-    /// that fits counts. src:OLD=NEW and dst:OLD=NEW: of one address only
+    /// Replace a network, as in 10.0.0.0/8=192.168.0.0/16; the longest that
+    /// fits counts. src:OLD=NEW and dst:OLD=NEW: of one address only
     #[arg(long, value_name = "OLD=NEW", long_help = MAP_HELP)]
     pub map: Vec<AddressMap>,
 
@@ -66,7 +66,7 @@ pub struct AlterArgs {
     #[arg(long, value_name = "KEY", long_help = ANONYMIZE_HELP)]
     pub anonymize: Option<Anonymize>,
 
-    /// Ports are others, as in 80=8080, 1000-1999=3000-3999 or udp:53=5353
+    /// Replace ports, as in 80=8080, 1000-1999=3000-3999 or udp:53=5353
     #[arg(long, value_name = "OLD=NEW")]
     pub map_port: Vec<PortMap>,
 
@@ -114,56 +114,57 @@ Send what clients sent to the first port and what servers sent to the second
 
 client=10.0.0.0/8,2001:db8::/32: clients have addresses of these networks
 mac=02:00:00:00:00:01: clients' frames come from these Ethernet addresses
-syn: who sends a connection's first SYN is its client; without TCP, who sends first
+syn: the sender of a connection's first SYN is its client; without TCP, the first sender
 port: the end with the lower port is the server; with equal ones or none, as syn
 
 Frames without IP go where the last frame from the same Ethernet address went.";
 
 const TRUNCATED_HELP: &str = "\
-What becomes of frames of which the capture kept only the beginning
+Handling of frames of which the capture kept only the beginning
 
-zeros, random, pattern:HEX: filled up to their length, with lengths and checksums made right. Of a \
+zeros, random, pattern:HEX: filled up to their length, with correct lengths and checksums. Of a \
 fragmented datagram the checksum cannot be known; it stays, and is counted.
 keep: sent as short as they are; an emulated link still counts their length
 skip: not sent";
 
 const MAP_HELP: &str = "\
-One network is another, as in 10.0.0.0/8=192.168.0.0/16
+Replace a network by another, as in 10.0.0.0/8=192.168.0.0/16
 
-The bits behind the new prefix stay. May be given several times; the longest old network that \
-fits counts, and each address is mapped once. src:OLD=NEW is for source addresses only, dst:OLD=NEW \
-for destinations. Also in ARP, neighbour discovery, and packets that ICMP errors quote. Checksums \
-are updated: right ones stay right, wrong ones wrong.";
+The bits after the new prefix stay. May be given several times; the longest old network that \
+fits counts, and each address is mapped once. src:OLD=NEW is for source addresses only, \
+dst:OLD=NEW for destinations. Also in ARP, neighbour discovery, and packets that ICMP errors \
+quote. Checksums are updated: right ones stay right, wrong ones wrong.";
 
 const ANONYMIZE_HELP: &str = "\
 Anonymise addresses with a key, keeping prefixes (Crypto-PAn: Fan et al. 2004)
 
 The key is 64 hexadecimal digits: 'openssl rand -hex 32' makes one. Addresses that --map maps are \
-not anonymised. This network, loopback, multicast, broadcast and the link-local prefix stay, and no \
-other address becomes one of them; with ',plain' behind the key every address is anonymised, exactly as \
-published. Payload, Ethernet addresses and names in it stay as they are.";
+not anonymised. This network, loopback, multicast, broadcast and the link-local prefix stay, and \
+no other address becomes one of them; with ',plain' after the key every address is anonymised, \
+exactly as published. Payload, Ethernet addresses and names in it stay as they are.";
 
 const LOOP_ADDRESSES_HELP: &str = "\
-Addresses move on by so much with every round of --loop, so that every round has other flows
+Addresses advance by STEP with every round of --loop, so that every round has other flows
 
 STEP: all hosts' addresses, within their last 24 bits. STEP,NETWORK: those of one network, within \
-it; may be given several times, the first that fits counts. Multicast, broadcast and loopback stay. \
-Comes after --map and --anonymize.";
+it; may be given several times, the first that fits counts. Multicast, broadcast and loopback \
+stay. Comes after --map and --anonymize.";
 
 const LOOP_RENUMBER_HELP: &str = "\
 With every round of --loop, TCP connections have other sequence numbers, and RTP streams go on
 
 TCP: both directions' sequence and acknowledgement numbers move by an amount that the connection \
-and the round decide, selective acknowledgements with them; timestamps go on by the time the rounds \
-before took, in milliseconds. RTP: sequence and timestamp go on behind the last packet of the round \
-before; streams are recognised in the first round, 4096 at the most. RTCP stays as it is.";
+and the round decide, selective acknowledgements with them; timestamps go on by the time of the \
+previous rounds, in milliseconds. RTP: sequence and timestamp continue after the last packet of \
+the previous round; streams are recognised in the first round, 4096 at the most. RTCP stays as it \
+is.";
 
 /// Returns the help of `--filter`; the engine, which parses it, lists its
 /// words.
 fn filter_help() -> String {
     format!(
-        "Send only frames that this matches, as in 'tcp port 80 or 443'; seen before anything is \
-         altered\n\nWritten {LANGUAGE}"
+        "Send only frames that this matches, as in 'tcp port 80 or 443'; evaluated before frames \
+         are altered\n\nWritten {LANGUAGE}"
     )
 }
 
@@ -178,8 +179,8 @@ impl AlterArgs {
         for (option, mac) in sided {
             if mac.is_some_and(|mac| mac.is_sided()) && self.split.is_none() {
                 return Err(Error::Usage(format!(
-                    "{option}: two addresses, one for each side, need --split to tell the sides \
-                     apart; give it, or one address"
+                    "{option}: two addresses, one for each side, need --split to separate the \
+                     sides; give it, or one address"
                 )));
             }
         }

@@ -48,14 +48,14 @@ pub use traffic::{Inside, Order, TrafficArgs};
 const LONG_ABOUT: &str = "\
 A network link in software.
 
-Longwire takes Ethernet frames in at one port and lets them out at another \
-when, and as, the emulated link would have: at its rate, after its queue and \
-its delay, less what it loses. It says of every run how true it was.";
+Longwire receives Ethernet frames at one port and sends them from another as the \
+emulated link would: at its rate, after its queue and its delay, without the frames \
+that it loses. It reports the accuracy of every run.";
 
 const AFTER_HELP: &str = "\
 Examples:
   longwire exec --delay 20ms --rate 10mbit            probe a link, no root needed
-  longwire exec --delay 20ms -- ping -c 3 far         a program behind the link
+  longwire exec --delay 20ms -- ping -c 3 far         a program through the link
   longwire run packet:eth1 packet:eth2 --delay 20ms   join two interfaces
   longwire simulate in.pcap out.pcap --rate 10mbit    a capture, in virtual time
   longwire plot run.parquet -o run.svg                a figure of a run's log
@@ -63,15 +63,15 @@ Examples:
   longwire models delay                               every delay model
   longwire doctor                                     what this machine allows
 
-Exit codes: 0 well, 1 failed, 2 wrong usage, 3 ran, but below the fidelity \
-asked for with --require. `exec` passes on the exit code of its command.";
+Exit codes: 0 success, 1 failure, 2 wrong usage, 3 a condition of --require was not \
+met. `exec` passes on the exit code of its command.";
 
 /// The whole command line.
 #[derive(Debug, Parser)]
 #[command(
     name = "longwire",
     version,
-    about = "A network link in software, which says how true it was",
+    about = "A network link in software, which reports its own accuracy",
     long_about = LONG_ABOUT,
     after_help = AFTER_HELP,
     styles = STYLES,

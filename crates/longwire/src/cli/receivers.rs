@@ -52,8 +52,8 @@ impl ReceiverArgs {
         let (ports, namespaces) = (self.receive.len(), self.receive_netns.len());
         if ports != 0 && ports != outputs {
             return Err(Error::Usage(format!(
-                "--receive was given {ports} times and --to {outputs} times: what each --to \
-                 sends is expected at the --receive of the same place"
+                "--receive was given {ports} times and --to {outputs} times: the frames of each \
+                 --to are expected at the --receive in the same position"
             )));
         }
         if namespaces > 1 && namespaces != ports {

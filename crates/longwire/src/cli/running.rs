@@ -136,18 +136,18 @@ Exit with code 3 unless these conditions hold; for CI:
 --require 'artifacts-lost=0,artifacts-own<5%,packets_in>0'
 
 Conditions are joined by commas: a name, one of < <= = >= > and a value. Names:
-  artifacts, artifacts.KIND      all that the emulator did and no model asked for
+  artifacts, artifacts.KIND      frames that the emulator treated differently from the models
   artifacts-own                  without late_paused (the machine stood still) and late_start
                                  (within --grace)
-  drops, drops.REASON            what the models dropped
+  drops, drops.REASON            frames that the models dropped
   lateness.p50, .p99, .p999, .max, .mean, .stddev
-  lateness-own.p50 and so on     without what a pause of the machine or the start took
+  lateness-own.p50 and so on     without lateness by a pause of the machine or the start
   gap.p50 and so on              of the gaps of a replay
   sent.p50 and so on             by send stamps
   packets_in, packets_out, bytes_in, bytes_out
   pauses.count, .max, .total     when the machine stood still; of the whole run
   stops.count, .max, .total      when the process was stopped; of the whole run
-  received.NAME                  all that `receive --require` knows, with --receive
+  received.NAME                  all names of `receive --require`, with --receive
 Artifacts and drops are compared with a count or with a share of the frames: artifacts<0.1%. \
 Times need a unit. A condition holds for every link; up.NAME or \
 down.NAME is about one, and adsl7.down.NAME about one of a network's.";
@@ -217,9 +217,9 @@ impl LaunchBy {
             return Ok(());
         }
         Err(Error::Usage(format!(
-            "--launch: nobody holds the frames of {name} until their time; a device does where \
-             all its queues have the queueing discipline etf with offload (tc-etf(8)) and the \
-             port is packet:INTERFACE"
+            "--launch: {name} does not hold frames until their time; a device does if all its \
+             queues have the queueing discipline etf with offload (tc-etf(8)) and the port is \
+             packet:INTERFACE"
         )))
     }
 }

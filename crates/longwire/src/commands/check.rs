@@ -16,11 +16,11 @@ use longwire_topology::{Problem, Topology};
 /// Arguments of `check`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Everything that is wrong is told at once, each with its file, line and column;
-then the exit code is 2. Nothing is opened and nothing is changed.
+All errors are reported at once, each with its file, line and column; the exit
+code is then 2. Nothing is opened and nothing is changed.
 
 Examples:
-  longwire check network.toml             what it comes to, and what is doubtful
+  longwire check network.toml             the resulting network, and warnings
   longwire check network.toml --verbose   with the time that reading took
   longwire check network.toml --json      all of it for programs
   longwire check network.toml --scenario rush-hour.toml")]

@@ -18,7 +18,7 @@ Two networks, near and far, are joined by the link and by nothing else. CMD
 runs in near, the command of --peer in far; both find the other by the names
 near and far, and in $LONGWIRE_NEAR and $LONGWIRE_FAR. No root is needed
 where user namespaces are allowed. Without CMD, the link is probed: round
-trips, one-way delay, throughput and loss, next to what was asked for.
+trips, one-way delay, throughput and loss, with their expected values.
 
 With a file that ends in .toml before the --, the link is the network that the
 file describes (docs/topology.md). It has two ports: near and far, or the first

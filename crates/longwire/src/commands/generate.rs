@@ -29,9 +29,9 @@ const EXAMPLES: &str = "\
 Every frame is due at a time that is computed from the start: a million frames a
 second for an hour end in the right nanosecond. Frames carry probes, 18 bytes at
 the beginning of the payload with a sequence number and the time at which the
-frame was due; --receive, and `longwire receive` elsewhere, tell from them what
-was lost, reordered, and how long it took. Delays between two machines are as
-true as their clocks.
+frame was due; --receive, and `longwire receive` elsewhere, determine losses,
+reordering and delays from them. Delays between two machines are as accurate as
+their clocks.
 
 Examples:
   longwire generate --to eth1 --rate 1mpps --time 10s
@@ -134,7 +134,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     }
     if args.receive.is_some() && config.probe.is_none() {
         return Err(Error::Usage(
-            "--receive goes by the frames' probes; leave out --no-probe".to_owned(),
+            "--receive needs the frames' probes; leave out --no-probe".to_owned(),
         ));
     }
     let stop = stop_flag()?;

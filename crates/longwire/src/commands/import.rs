@@ -13,8 +13,8 @@ use longwire_topology::ns;
 /// Arguments of `import`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each node becomes a port of its name, packet:NODE; change what they open to
-what the machine has. Frames between two nodes cross the fewest links there
+Each node becomes a port of its name, packet:NODE; change the ports to
+those of the machine. Frames between two nodes cross the fewest links there
 are, as a path with both nodes' addresses for a matcher.
 
 Examples:

@@ -26,21 +26,21 @@ static INTRODUCTIONS: [Introduction; 13] = [
     Introduction {
         kind: "rate",
         title: "Rate",
-        text: "How fast, and when, the link serialises frames. A frame departs when its last \
-               bit has left; the next one is taken out of the queue then.",
+        text: "The rate at which the link serialises frames, and when. A frame departs when its \
+               last bit has left; the next one is taken out of the queue then.",
     },
     Introduction {
         kind: "framing",
         title: "Framing",
-        text: "What the wire adds to each frame: more bits to serialise. Queues count frames \
+        text: "Bytes that the wire adds to each frame: more bits to serialise. Queues count frames \
                without it.",
     },
     Introduction {
         kind: "queue",
         title: "Queue disciplines",
-        text: "What waits for the rate, what leaves next, and what is dropped or marked. Each is \
-               computed in event time: the decision for a frame does not depend on when the \
-               emulator got round to it.",
+        text: "Which frames wait for the rate, which one leaves next, and which are dropped or \
+               marked. Each is computed in event time: the decision for a frame does not depend on \
+               when the emulator processed it.",
     },
     Introduction {
         kind: "loss",
@@ -52,7 +52,7 @@ static INTRODUCTIONS: [Introduction; 13] = [
     Introduction {
         kind: "corrupt",
         title: "Corruption",
-        text: "Frames that arrive with bits spoilt. They are changed after marks and rewriting.",
+        text: "Frames that arrive with inverted bits. They are changed after marks and rewriting.",
     },
     Introduction {
         kind: "duplicate",
@@ -69,7 +69,7 @@ static INTRODUCTIONS: [Introduction; 13] = [
     Introduction {
         kind: "reorder",
         title: "Reordering",
-        text: "Frames that are put out of turn on purpose, whatever the order policy.",
+        text: "Frames that are reordered deliberately, regardless of the order policy.",
     },
     Introduction {
         kind: "order",
@@ -79,28 +79,27 @@ static INTRODUCTIONS: [Introduction; 13] = [
     Introduction {
         kind: "mtu",
         title: "MTU",
-        text: "The largest payload behind the Ethernet header, and what happens to longer \
-               frames. Checked before everything else.",
+        text: "The largest payload after the Ethernet header, and the treatment of longer frames. \
+               Checked before everything else.",
     },
     Introduction {
         kind: "rewrite",
         title: "Rewriting",
-        text: "What the link changes in every frame. May be given several times.",
+        text: "Changes that the link makes in every frame. May be given several times.",
     },
     Introduction {
         kind: "arrivals",
         title: "Arrivals",
-        text: "An option of `longwire generate`: when the frames are due that it makes. Every \
-               model keeps to the mean rate that `--rate` asks for, in bits or in packets a \
-               second.",
+        text: "An option of `longwire generate`: when the generated frames are due. Every model \
+               keeps to the mean rate that `--rate` asks for, in bits or in packets a second.",
     },
     Introduction {
         kind: "sizes",
         title: "Sizes",
-        text: "An option of `longwire generate`: how long the frames are that it makes. A size \
+        text: "An option of `longwire generate`: the lengths of the generated frames. A size \
                counts from the destination MAC address to the end of the payload: the shortest \
-               frame of an Ethernet has 60 bytes. Testers count the frame check sequence too, \
-               and call it 64; write `fcs=with` for sizes that are counted so.",
+               frame of an Ethernet has 60 bytes. Testers count the frame check sequence too, and \
+               call it 64; write `fcs=with` for sizes that are counted so.",
     },
 ];
 
@@ -108,7 +107,7 @@ static INTRODUCTIONS: [Introduction; 13] = [
 pub fn pages() -> Vec<Page> {
     let registered = models::all();
     let mut index = String::from(
-        "# Models\n\nWritten from the registry by `longwire models --pages docs/models`; a test \
+        "# Models\n\nGenerated from the registry by `longwire models --pages docs/models`; a test \
          keeps it so. A model is\nwritten `NAME:KEY=VALUE,KEY=VALUE`; the first of a kind also \
          takes a bare value.\nEvery option of a link sets both directions; `--up-…` and `--down-…` \
          set one.\n\n| option | models |\n|---|---|\n",

@@ -19,8 +19,8 @@ use longwire_runtime::suggest;
 /// Arguments of `preset`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A preset describes an access link, without the network behind it. What it shows
-are plain options: edit them, or lay others over it, as in
+A preset describes an access link, without the network beyond it. It is
+shown as plain options: edit them, or override them, as in
 `longwire exec --preset lte --up-rate 1mbit`.
 
 Examples:

@@ -27,13 +27,13 @@ use crate::signals::stop_flag;
 use crate::{Error, Globals, rights};
 
 const AFTER_HELP: &str = "\
-Frames are judged by the kernel's stamps: when this program reads them does
-not matter. pcap:FILE judges a capture by its own stamps, as fast as it can be
+Frames are judged by the kernel's stamps, not by the time at which this program
+reads them. pcap:FILE judges a capture by its own stamps, as fast as it can be
 read. Ctrl-C ends with the report.
 
-Frames of `longwire generate` carry probes, which tell loss, disorder, one-way
-delay and jitter by themselves. Delays between two machines are as true as
-their clocks are alike.
+Frames of `longwire generate` carry probes, from which loss, disorder, one-way
+delay and jitter follow. Delays between two machines are as accurate as their
+clocks are synchronised.
 
 Examples:
   longwire receive eth1 --time 10s                       rates, gaps, probes
@@ -81,7 +81,7 @@ pub struct ReceiveArgs {
 }
 
 const REQUIRE_HELP: &str = "\
-Exit with code 3 unless this arrived, as in 'lost=0,gap_error.p99<10us,drift<1'
+Exit with code 3 unless these conditions hold, as in 'lost=0,gap_error.p99<10us,drift<1'
 
 Conditions are joined by commas: a name, one of < <= = >= > and a value. Names: packets, bytes, \
 lost, duplicates, reordered, changed, foreign, matched, streams, unseen (counts); drift (in ppm, \

@@ -23,8 +23,8 @@ use crate::{Error, Globals, rights};
 
 const EXAMPLES: &str = "\
 Every frame is sent at its own time after the first one's, from the schedule
-and not from the frame before, so that no error accumulates. Reading is done
-ahead by a thread of its own; a trace that cannot be read in time is said to be
+and not from the frame before, so that no error accumulates. A separate
+thread reads ahead; a trace that cannot be read in time is reported as
 `behind`. Ctrl-C ends the replay with its report.
 
 Traces are pcap or pcapng, also packed with gzip, zstd or lz4; - is stdin.
@@ -32,7 +32,7 @@ Several traces go one after the other, or by their times with --merge; with as
 many --to, each goes to its own port, in one time base.
 
 The link options put an emulated link before each port: the trace arrives
-there at its times. Its rate is --link-rate, for --rate is that of sending.
+there at its times. Its rate is --link-rate, because --rate is that of sending.
 
 Examples:
   longwire replay trace.pcap --to eth1                   at its own times
@@ -238,7 +238,7 @@ impl ReplayArgs {
         }
         if self.apart() && traces != ports {
             return Err(Error::Usage(format!(
-                "each port needs a trace of its own, but ports are {ports} and traces {traces}; \
+                "each port needs its own trace, but there are {ports} ports and {traces} traces; \
                  for the two sides of one trace give --split"
             )));
         }

@@ -128,7 +128,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
             run_network::run(Path::new(&args.a), args, globals)
         } else {
             Err(Error::Usage(format!(
-                "a link has two ends: give another port beside '{}', or a file that ends in .toml",
+                "a link has two ends: give another port after '{}', or a file that ends in .toml",
                 args.a
             )))
         };

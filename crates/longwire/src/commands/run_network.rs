@@ -292,7 +292,7 @@ fn refuse_options_of_two_ports(args: &RunArgs) -> Result<(), Error> {
 pub(super) fn seed(topology: &Topology, given: u64) -> Result<u64, Error> {
     match topology.seed {
         Some(seed) if given != seed && given != SEED_DEFAULT => Err(Error::Usage(format!(
-            "the file has seed = {seed}; take it out to give another on the command line"
+            "the file has seed = {seed}; remove it to give another on the command line"
         ))),
         Some(seed) => Ok(seed),
         None => Ok(given),

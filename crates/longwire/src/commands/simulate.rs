@@ -25,17 +25,17 @@ use crate::simulate::{Direction, End, Near, Replay, Sides, Simulation, Unassigne
 use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
-Each frame leaves with the stamp that it came with plus the time that the
-emulated link takes, to the nanosecond. Frames are taken by the length they had
-on the wire; frames without a whole Ethernet header too. Frames stamped before
-the one in front of them count as simultaneous with it, and are counted.
+Each frame leaves with the stamp of its arrival plus the time that the emulated
+link takes, to the nanosecond. Frames count with the length they had on the
+wire; frames without a whole Ethernet header too. Frames stamped before their
+predecessor count as simultaneous with it, and are counted.
 Schedules and traces of a link begin with the first frame, or when --epoch says.
 
 Without --near, all frames go one way, through the link that --link names. With
 --near, those from the addresses or stations it names go up and the others
 down, each way through its own link; OUT has both, in the order of release. A
-frame without an address that tells goes by its MAC address, once that station
-was seen to send from a side; what nothing tells is left out, and counted.
+frame without such an address goes by its MAC address, once that station has
+sent from a side; frames of unknown direction are left out, and counted.
 
 --log writes a row for each verdict about a frame, with arrival, departure,
 release, reason and queue length; `longwire plot` draws it.
@@ -143,7 +143,7 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
             simulate_network::run(Path::new(&args.input), args, globals)
         } else {
             Err(Error::Usage(format!(
-                "give the capture to write beside '{}', or a file that ends in .toml",
+                "give the capture to write after '{}', or a file that ends in .toml",
                 args.input
             )))
         };
@@ -227,7 +227,7 @@ fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<LinkSetup>), Error> {
     }
     if let Some(option) = args.link.prefixed.first() {
         return Err(Error::Usage(format!(
-            "{option} is for captures of both directions, which --near tells apart; of one \
+            "{option} is for captures of both directions, which --near separates; for one \
              direction, give its options without prefix"
         )));
     }

@@ -111,17 +111,17 @@ fn refuse_options_of_one_link(args: &SimulateArgs) -> Result<(), Error> {
         ),
         (
             !args.near.is_empty(),
-            "--near tells the sides of one link apart; in a network ports and matchers do: --in \
-             PORT=CAPTURE says at which port a capture's frames come in",
+            "--near separates the sides of one link; in a network ports and matchers do: --in \
+             PORT=CAPTURE names the port at which a capture's frames enter",
         ),
         (
             args.direction != Direction::default(),
-            "--link is a direction of one link; in a network matchers say which link a frame \
+            "--link is a direction of one link; in a network matchers decide which link a frame \
              crosses, and in which direction",
         ),
         (
             args.inputs.is_empty(),
-            "nothing comes in: give a capture with --in PORT=CAPTURE",
+            "no frames enter: give a capture with --in PORT=CAPTURE",
         ),
     ];
     match given.iter().find(|(given, _)| *given) {
@@ -161,7 +161,7 @@ fn check_files(ins: &[PortFile], outs: &[PortFile], args: &SimulateArgs) -> Resu
         }
         if written[..place].iter().any(|other| same(other)) {
             return usage(format!(
-                "two outputs are the same file, '{path}'; give each a name of its own"
+                "two outputs are the same file, '{path}'; give each its own name"
             ));
         }
     }

@@ -52,7 +52,7 @@ fn quota(cpu_max: &str) -> Option<Finding> {
     let share = quota / period;
     let finding = Finding::warn("core quota", format!("{share:.2} cores"))
         .costs(format!(
-            "whoever uses more is stopped until the next period of {} ms begins",
+            "processes that use more are stopped until the next period of {} ms",
             period / 1e3
         ))
         .fix("run without --cpus or a CPU limit, or with --wait block to stay below it");
@@ -92,7 +92,7 @@ fn stolen(stat: &str) -> Option<Finding> {
         return Some(Finding::ok("stolen time", found));
     }
     let finding = Finding::warn("stolen time", found)
-        .costs("the host runs others on these cores: lateness that Longwire cannot help")
+        .costs("the host runs other machines on these cores: lateness that Longwire cannot prevent")
         .fix("a larger or dedicated instance");
     Some(finding)
 }

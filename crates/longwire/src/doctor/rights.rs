@@ -236,7 +236,7 @@ fn namespaces(found: &Namespaces) -> Finding {
     }
     if found.apparmor == Some(1) {
         return refused(
-            "AppArmor takes away what user namespaces give",
+            "AppArmor removes the capabilities of user namespaces",
             "sysctl kernel.apparmor_restrict_unprivileged_userns=0, an AppArmor profile with \
              'userns,' for this program, or sudo",
         );

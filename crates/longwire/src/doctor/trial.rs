@@ -12,7 +12,7 @@ use super::Finding;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const TOPIC: &str = "exec";
-const COST: &str = "no programs behind a link, and no probe";
+const COST: &str = "no programs through a link, and no probe";
 
 /// Runs `true` through a link with `program`, which is Longwire itself: it
 /// creates and removes networks, devices, ports and threads. In a separate

@@ -7,7 +7,13 @@ use crate::table::Table;
 
 /// Prints measured and expected results, if stdout has a reader.
 pub fn print(findings: &ProbeResult) {
-    let mut table = Table::new(&["", "asked up", "found up", "asked down", "found down"]);
+    let mut table = Table::new(&[
+        "",
+        "expected up",
+        "measured up",
+        "expected down",
+        "measured down",
+    ]);
     let mut row =
         |name: &str, asked: fn(&OneDirection) -> String, found: fn(&OneDirection) -> String| {
             table.row(vec![
@@ -46,7 +52,7 @@ pub fn print(findings: &ProbeResult) {
     );
     let rtt = millis(findings.rtt_ms);
     let text = format!(
-        "{}round trip: asked {:.3} ms, found {rtt}\n\n",
+        "{}round trip: expected {:.3} ms, measured {rtt}\n\n",
         table.text(),
         findings.rtt_expected_ms
     );

@@ -113,9 +113,9 @@ tested by itself, then all of them at the same time.
   a model's parameters
 * max-loss, max-delay, max-jitter: its own limits, else those of the options
 * vlan, dscp: how its frames are marked: vlan=100:5 has a priority
-* excess-dscp, excess-priority: how those are marked that go beyond cir, for a
-  network that goes by colours: they are a stream of their own, and those of
-  cir must keep to all limits beside it";
+* excess-dscp, excess-priority: marking of frames beyond cir, for a network that
+  goes by colours: they form a separate stream, and the frames within cir must
+  meet all limits next to it";
 
 /// RFC 2544, section 9.1, for Ethernet.
 const STANDARD_SIZES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1518];

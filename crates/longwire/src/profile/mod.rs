@@ -78,7 +78,7 @@ fn check(args: &GenerateArgs) -> Result<(), Error> {
         return usage("--profile needs --receive PORT, where frames come out of the device");
     }
     if args.traffic.no_probe {
-        return usage("--profile goes by the frames' probes; leave out --no-probe");
+        return usage("--profile needs the frames' probes; leave out --no-probe");
     }
     if args.traffic.topspeed || args.traffic.count.is_some() || args.traffic.time.is_some() {
         return usage(

@@ -40,7 +40,7 @@ pub(super) fn services(args: &ProfileArgs) -> Result<Vec<Service>, Error> {
                 services[..at].iter().any(|other| other.name == one.name)
             };
             match services.iter().enumerate().find(|one| twice(*one)) {
-                Some((_, one)) => usage(format!("--service {}: there are two of it", one.name)),
+                Some((_, one)) => usage(format!("--service {} is given twice", one.name)),
                 None => Ok(services),
             }
         }
@@ -220,7 +220,7 @@ mod tests {
             (&["--service", "x:cir=1mbit,excess-dscp=1"], "no eir"),
             (
                 &["--service", "x:cir=1mbit", "--service", "x:cir=2mbit"],
-                "two of it",
+                "is given twice",
             ),
             (
                 &["--service", "x:cir=1mbit", "--cir", "1mbit"],

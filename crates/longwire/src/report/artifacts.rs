@@ -74,11 +74,11 @@ pub static ARTIFACTS: [ArtifactKind; 15] = [
     },
     ArtifactKind {
         name: "memory",
-        hint: "frames found no room to wait in; raise --memory",
+        hint: "there was no memory for frames to wait in; raise --memory",
     },
     ArtifactKind {
         name: "refused",
-        hint: "the output port would not take frames, as those longer than its MTU",
+        hint: "the output port refused frames, such as those longer than its MTU",
     },
     ArtifactKind {
         name: "ring_full",

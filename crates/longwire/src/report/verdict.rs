@@ -73,8 +73,8 @@ fn judge(report: &RunReport) -> (bool, String) {
     }
     if let Some(link) = links.iter().find(|link| lost_unseen(link) > 0) {
         let line = format!(
-            "{subject} fell short of what was asked for: {} delivered none of {} frames, and {} \
-             of them are in no count; please report this",
+            "{subject} fell short of what was asked for: {} delivered none of {} frames, and {} of \
+             them are not accounted for; please report this",
             link.name,
             count(link.packets_in),
             count(lost_unseen(link)),
@@ -88,7 +88,7 @@ fn judge(report: &RunReport) -> (bool, String) {
     if came == 0 && artifacts.is_empty() {
         return (
             true,
-            "no frame came: there is nothing to say of the link".to_owned(),
+            "no frame arrived: there is no verdict on the link".to_owned(),
         );
     }
     if let Some(undelivered) = UndeliveredFrames::of(links)
@@ -159,8 +159,8 @@ fn hints(report: &RunReport) -> Vec<String> {
             times => format!("{} times", count(times)),
         };
         hints.push(format!(
-            "pauses: the machine itself stood still {times}, {} at the longest and {} in all; \
-             that much lateness is not Longwire's",
+            "pauses: the machine itself stood still {times}, {} at the longest and {} in all; this \
+             lateness is not Longwire's",
             micros(pauses.max_us),
             micros(pauses.total_us),
         ));
@@ -171,7 +171,7 @@ fn hints(report: &RunReport) -> Vec<String> {
     });
     if late && report.core_wait_s > CORE_WAIT_MIN * report.duration_s {
         hints.push(format!(
-            "cores: other programs had them; threads of the emulator waited {} in all for one",
+            "cores: other programs used them; threads of the emulator waited {} in all for one",
             micros(report.core_wait_s * 1e6),
         ));
     }

@@ -134,7 +134,7 @@ fn frames_that_no_count_has_are_a_fault() {
     assert!(
         verdict
             .line
-            .contains("up delivered none of 5,000 frames, and 5,000 of them are in no"),
+            .contains("up delivered none of 5,000 frames, and 5,000 of them are not"),
         "{verdict:?}"
     );
 }

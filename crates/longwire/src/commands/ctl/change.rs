@@ -30,7 +30,7 @@ pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> R
     };
     let changed = client.post(path, &change).map_err(|error| match error {
         ClientError::Cut { .. } if !check => Error::Failed(format!(
-            "{error}; whether the change was made is not known: `longwire ctl changes` tells"
+            "{error}; whether the change was made is not known; see `longwire ctl changes`"
         )),
         error => error.into(),
     })?;
@@ -63,7 +63,7 @@ fn words(changed: &ChangeResult, check: bool) -> String {
     };
     let at = Nanos::from_nanos(changed.at_ns);
     if check {
-        format!("could be done, nothing was: {what}")
+        format!("possible, nothing was changed: {what}")
     } else {
         format!("{what}; at {at} of the run")
     }
@@ -87,6 +87,9 @@ mod tests {
             "4 set, directions apart, 1 removed; at 2.5s of the run"
         );
         let checked = words(&changed, true);
-        assert!(checked.starts_with("could be done"), "{checked}");
+        assert!(
+            checked.starts_with("possible, nothing was changed"),
+            "{checked}"
+        );
     }
 }

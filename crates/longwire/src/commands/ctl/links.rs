@@ -186,7 +186,7 @@ fn many(pattern: &str, client: &mut Client, globals: &Globals) -> Result<(), Err
     let way = pages(pattern, client, &mut links)?;
     if links.is_empty() && pattern != "*" {
         return Err(Error::Usage(format!(
-            "no link's name fits '{pattern}'; * stands for anything, ? for a character"
+            "no link's name matches '{pattern}'; * stands for anything, ? for a character"
         )));
     }
     if globals.json {
@@ -230,7 +230,7 @@ fn pages(pattern: &str, client: &mut Client, links: &mut Vec<Value>) -> Result<O
             // A server that does not advance would be asked without end.
             Some(next) if after.as_ref().is_none_or(|after| *after < next) => after = Some(next),
             Some(next) => {
-                let reason = format!("the page behind '{next}' begins with it");
+                let reason = format!("the page after '{next}' begins with it");
                 return Err(ClientError::strange(client.address(), reason).into());
             }
             None => break,

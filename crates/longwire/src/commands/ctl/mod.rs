@@ -24,9 +24,9 @@ use longwire_control::client::{Client, ClientError};
 use longwire_control::{Address, read_token};
 
 const EXAMPLES: &str = "\
-A run that is to be controlled is started with --control:
+Start a run with --control to control it:
   longwire run network.toml --control /run/longwire/net.sock
-Without --control, ctl asks where LONGWIRE_CONTROL says, else at the only socket
+Without --control, ctl uses the address in LONGWIRE_CONTROL, else the only socket
 in $XDG_RUNTIME_DIR/longwire/ or /run/longwire/ (*.sock) at which a run listens.
 
 Examples:
@@ -41,7 +41,7 @@ Examples:
   longwire ctl watch 'adsl*' --every 1s
   longwire ctl apply change.toml --check
 
-Exit codes: 0 well, 1 failed (nobody answers, say), 2 refused: nothing was changed.";
+Exit codes: 0 success, 1 failure (such as no response), 2 refused: nothing was changed.";
 
 /// Arguments of `ctl`.
 #[derive(Debug, Args)]
@@ -294,7 +294,7 @@ fn connect(args: &CtlArgs) -> Result<Client, Error> {
     let token = file.as_deref().map(read_token).transpose()?;
     if let (Address::Tcp(_), None) = (&address, &token) {
         return Err(Error::Usage(format!(
-            "{address}: over TCP a token is asked for; give its file, the one of the run's \
+            "{address}: TCP requires a token; give its file, the one of the run's \
              --control-token-file, with --token-file or in {}",
             place::TOKEN_FILE
         )));

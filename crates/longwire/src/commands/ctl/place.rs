@@ -66,7 +66,7 @@ fn no_listener(folders: &[PathBuf], dead: &[PathBuf]) -> String {
     let found = match dead {
         [] => String::new(),
         dead => format!(
-            " (nobody answers at {})",
+            " (no run listens at {})",
             written(dead.iter().map(PathBuf::as_path))
         ),
     };

@@ -206,8 +206,8 @@ pub(super) fn report(client: &mut Client, globals: &Globals) -> Result<(), Error
         let report: Report = read(told)?;
         let mut text = ports_table(report.ports).text();
         text += &format!(
-            "switch: {} forwarded, {} flooded, {} learnt; {} passed without a link, {} \
-             dropped for want of a rule\n{:.3} s, seed {}, {} inside\n",
+            "switch: {} forwarded, {} flooded, {} learnt; {} passed without a link, {} dropped \
+             without a rule\n{:.3} s, seed {}, {} inside\n",
             report.switch.forwarded,
             report.switch.flooded.iter().sum::<u64>(),
             number_of(report.switch.learnt, "station"),

@@ -103,8 +103,8 @@ pub(super) struct LinkEvent {
 pub(super) fn read<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
     serde_json::from_value(value).map_err(|error| {
         Error::Failed(format!(
-            "the run that answers tells things otherwise ({error}); is it of another version? \
-             --json shows what it tells"
+            "the response of the run has an unknown format ({error}); is it of another version? \
+             --json prints the response"
         ))
     })
 }

@@ -127,7 +127,8 @@ fn write_rest(out: &mut impl Write, fabric: &FabricReport) -> io::Result<()> {
     let flooded: u64 = switch.flooded.iter().sum();
     writeln!(
         out,
-        "\nswitch: {} forwarded, {flooded} flooded, {} learnt; {} passed without a link, {} dropped for want of a rule",
+        "\nswitch: {} forwarded, {flooded} flooded, {} learnt; {} passed without a link, {} \
+         dropped without a rule",
         switch.forwarded,
         number_of(switch.learnt, "station"),
         fabric.counts.passed,

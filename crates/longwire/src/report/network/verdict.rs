@@ -50,7 +50,7 @@ pub(super) fn of(report: &NetworkReport) -> Verdict {
     } else if came == 0 {
         (
             true,
-            "no frame came: there is nothing to say of the network".to_owned(),
+            "no frame arrived: there is no verdict on the network".to_owned(),
         )
     } else {
         (true, praise(report))
